@@ -1,0 +1,144 @@
+"""Who makes the load: producers and workers, with requests rendered before the clock starts."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import orjson
+
+from bench.http1 import Connection, post
+
+ID = re.compile(rb'"id":"([^"]+)"')
+BULK = 1000
+RENDERED_BULKS = 20
+RENDERED_SINGLES = 5000
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What one kind of request did: so many jobs in so many seconds, round trips in ms."""
+
+    name: str
+    jobs: int
+    seconds: float
+    p50: float
+    p99: float
+
+    @property
+    def rate(self) -> float:
+        return self.jobs / self.seconds
+
+
+@dataclass
+class Meter:
+    name: str
+    jobs: int = 0
+    latencies: list[float] = field(default_factory=list)
+
+    def add(self, jobs: int, seconds: float) -> None:
+        self.jobs += jobs
+        self.latencies.append(seconds)
+
+    def reset(self) -> None:
+        self.jobs = 0
+        self.latencies.clear()
+
+    def read(self, seconds: float) -> Measure:
+        p50, p99 = percentiles(self.latencies)
+        return Measure(self.name, self.jobs, seconds, p50 * 1e3, p99 * 1e3)
+
+
+class Producer:
+    """Enqueues on its connections as fast as the answers come, within an allowance of jobs."""
+
+    def __init__(
+        self, meter: Meter, requests: list[bytes], jobs_each: int, allowance: float
+    ) -> None:
+        self.meter = meter
+        self._requests = itertools.cycle(requests)
+        self._jobs_each = jobs_each
+        self._allowance = allowance
+        self._resting: list[Connection] = []
+
+    def use(self, connection: Connection) -> None:
+        if self._allowance < self._jobs_each:
+            self._resting.append(connection)
+            return
+        self._allowance -= self._jobs_each
+        connection.send(next(self._requests))
+
+    def on_reply(self, connection: Connection, seconds: float) -> None:
+        self.meter.add(self._jobs_each, seconds)
+        self.use(connection)
+
+    def grant(self, jobs: int) -> None:
+        self._allowance += jobs
+        while self._resting and self._allowance >= self._jobs_each:
+            self.use(self._resting.pop())
+
+
+class Worker:
+    """Acknowledges what one take stream delivers, `acks` ids a post."""
+
+    def __init__(
+        self, meter: Meter, acks: int, on_acked: Callable[[int], None] | None = None
+    ) -> None:
+        self._meter = meter
+        self._acks = acks
+        self._on_acked = on_acked
+        self._ids: list[bytes] = []
+        self._resting: list[Connection] = []
+
+    def on_lines(self, text: bytes) -> None:
+        self._ids += ID.findall(text)
+        self._post()
+
+    def use(self, connection: Connection) -> None:
+        self._resting.append(connection)
+        self._post()
+
+    def on_reply(self, connection: Connection, seconds: float) -> None:
+        self._meter.add(self._acks, seconds)
+        self.use(connection)
+        if self._on_acked:
+            self._on_acked(self._acks)
+
+    def _post(self) -> None:
+        while self._resting and len(self._ids) >= self._acks:
+            ids = self._ids[: self._acks]
+            del self._ids[: self._acks]
+            self._resting.pop().send(acknowledgement(ids))
+
+
+def acknowledgement(ids: list[bytes]) -> bytes:
+    if len(ids) == 1:
+        return post(f"/jobs/{ids[0].decode()}/success")
+    return post("/jobs/success", b'{"ids":["' + b'","'.join(ids) + b'"]}')
+
+
+def single_requests(queues: int) -> list[bytes]:
+    return [post("/jobs", orjson.dumps(job(n, queues))) for n in range(RENDERED_SINGLES)]
+
+
+def bulk_requests(queues: int) -> list[bytes]:
+    def body(first: int) -> bytes:
+        return orjson.dumps({"jobs": [job(n, queues) for n in range(first, first + BULK)]})
+
+    return [post("/jobs/bulk", body(first)) for first in range(0, RENDERED_BULKS * BULK, BULK)]
+
+
+def job(number: int, queues: int) -> dict[str, object]:
+    payload = {"n": number, "user": f"u-{number:06d}"}
+    return {"queue": f"queue-{number % queues}", "type": "send-email", "payload": payload}
+
+
+def percentiles(values: list[float]) -> tuple[float, float]:
+    """p50 and p99; NaN where there is nothing to rank."""
+    if len(values) < 2:
+        return (float("nan"), float("nan"))
+    cuts = statistics.quantiles(values, n=100)
+    return cuts[49], cuts[98]

@@ -1,0 +1,206 @@
+"""One load on one server, in a process of its own and described by plain data."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any, ParamSpec, TypeVar
+
+from bench import proc
+from bench.actors import BULK, Measure, Meter, Producer, Worker, bulk_requests, single_requests
+from bench.http1 import Client, Connection, LoadError, TakeStream
+from bench.loops import best_loop, loop_factory
+
+FILL_CONNECTIONS = 4
+LOOK_EVERY = 0.02
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C", bound=Client)
+
+
+@dataclass(frozen=True)
+class Workers:
+    """How jobs are taken: `count` streams, each with `posts` connections that acknowledge.
+
+    An acknowledgement carries `acks` ids; with one id it is `POST /jobs/{id}/success`.
+    """
+
+    count: int
+    prefetch: int
+    acks: int
+    posts: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """A running server."""
+
+    port: int
+    pid: int
+
+
+@dataclass(frozen=True)
+class LoadSpec:
+    """What to do to a server: enqueue on so many connections, take with such workers.
+
+    Jobs count after `warm_up` seconds, for `seconds` or until the backlog, stored before the clock
+    starts, runs out. With `top_up` the bulk connections enqueue as many jobs as were acknowledged,
+    so that the backlog keeps its depth.
+    """
+
+    queues: int
+    seconds: float
+    warm_up: float
+    bulk: int = 0
+    single: int = 0
+    workers: Workers | None = None
+    backlog: int = 0
+    top_up: bool = False
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """CPU in processor seconds a second of the measured time, of the server and of the load."""
+
+    measures: list[Measure]
+    server_cpu: float
+    load_cpu: float
+    rss_mb: float
+
+
+class Session:
+    """The connections of one load, and the first thing that went wrong on any of them."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._clients: list[Client] = []
+        self._loop = asyncio.get_running_loop()
+        self._trouble: asyncio.Future[None] = self._loop.create_future()
+        self._loop.set_exception_handler(self._on_trouble)
+
+    def _on_trouble(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not self._trouble.done():
+            error = context.get("exception") or LoadError(context["message"])
+            self._trouble.set_exception(error)
+
+    async def connect(self, make: Callable[[], C]) -> C:
+        _, client = await self._loop.create_connection(make, "127.0.0.1", self._port)
+        self._clients.append(client)
+        return client
+
+    async def pause(self, seconds: float) -> None:
+        """Let the load run; raises what went wrong meanwhile."""
+        await asyncio.wait({self._trouble}, timeout=seconds)
+        if self._trouble.done():
+            self._trouble.result()
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+
+
+def in_own_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run the load beside the server, not beside whoever started both."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *args, **kwargs).result()
+
+
+def run_load(target: Target, spec: LoadSpec) -> LoadResult:
+    """Drive one load; raises LoadError if anything but success comes back."""
+    return run(load(target, spec))
+
+
+def run(main: Coroutine[Any, Any, R]) -> R:
+    """The load takes the cheapest loop there is, so that the server has the rest of the machine."""
+    with asyncio.Runner(loop_factory=loop_factory(best_loop())) as runner:
+        return runner.run(main)
+
+
+async def load(target: Target, spec: LoadSpec) -> LoadResult:
+    session = Session(target.port)
+    try:
+        bulks = bulk_requests(spec.queues)
+        await fill(session, bulks, spec.backlog)
+        meters = await start(session, spec, bulks)
+        return await measure(session, target, spec, meters)
+    finally:
+        session.close()
+
+
+async def fill(session: Session, bulks: list[bytes], jobs: int) -> None:
+    """Store a backlog of at least `jobs`."""
+    filler = Producer(Meter("fill"), bulks, BULK, allowance=math.ceil(jobs / BULK) * BULK)
+    await produce(session, filler, FILL_CONNECTIONS)
+    while filler.meter.jobs < jobs:
+        await session.pause(LOOK_EVERY)
+
+
+async def start(session: Session, spec: LoadSpec, bulks: list[bytes]) -> list[Meter]:
+    """Set in motion what the spec asks for; returns the meters of what counts."""
+    counted: list[Meter] = []
+    bulk = Producer(Meter("bulk"), bulks, BULK, allowance=0 if spec.top_up else math.inf)
+    if spec.bulk:
+        await produce(session, bulk, spec.bulk)
+        counted += [] if spec.top_up else [bulk.meter]
+    if spec.single:
+        single = Producer(Meter("single"), single_requests(spec.queues), 1, allowance=math.inf)
+        await produce(session, single, spec.single)
+        counted.append(single.meter)
+    if spec.workers:
+        acked = Meter("ack")
+        for _ in range(spec.workers.count):
+            await take(session, spec.workers, acked, bulk.grant if spec.top_up else None)
+        counted.append(acked)
+    return counted
+
+
+async def produce(session: Session, producer: Producer, connections: int) -> None:
+    for _ in range(connections):
+        producer.use(await session.connect(lambda: Connection(producer.on_reply)))
+
+
+async def take(
+    session: Session, shape: Workers, acked: Meter, on_acked: Callable[[int], None] | None
+) -> None:
+    worker = Worker(acked, shape.acks, on_acked)
+    for _ in range(shape.posts):
+        worker.use(await session.connect(lambda: Connection(worker.on_reply)))
+    path = f"/jobs/take?prefetch={shape.prefetch}"
+    await session.connect(lambda: TakeStream(path, worker.on_lines))
+
+
+async def measure(
+    session: Session, target: Target, spec: LoadSpec, meters: list[Meter]
+) -> LoadResult:
+    await session.pause(spec.warm_up)
+    left = backlog_left(spec, meters)
+    for meter in meters:
+        meter.reset()
+    began = time.perf_counter()
+    server_cpu, load_cpu = proc.cpu_seconds(target.pid), time.process_time()
+    while (elapsed := time.perf_counter() - began) < spec.seconds:
+        if sum(meter.jobs for meter in meters) >= left:
+            break
+        await session.pause(LOOK_EVERY)
+    return LoadResult(
+        [meter.read(elapsed) for meter in meters],
+        (proc.cpu_seconds(target.pid) - server_cpu) / elapsed,
+        (time.process_time() - load_cpu) / elapsed,
+        proc.rss_mb(target.pid),
+    )
+
+
+def backlog_left(spec: LoadSpec, meters: list[Meter]) -> float:
+    """Jobs that can still be acknowledged before the workers run dry."""
+    if spec.workers is None or spec.top_up:
+        return math.inf
+    # A worker keeps less than one full acknowledgement at the end.
+    left = spec.backlog - meters[-1].jobs - spec.workers.count * spec.workers.acks
+    if left <= 0:
+        raise LoadError("the backlog was gone before the warm-up ended")
+    return left

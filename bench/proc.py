@@ -1,0 +1,36 @@
+"""What /proc knows about a server: memory and processor time, children included."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time so far."""
+    return sum(_cpu_ticks(each) for each in tree(pid)) / TICKS_A_SECOND
+
+
+def rss_mb(pid: int) -> float:
+    """Resident memory now, in MiB."""
+    pages = sum(int(Path(f"/proc/{each}/statm").read_text().split()[1]) for each in tree(pid))
+    return pages * PAGE / 2**20
+
+
+def tree(pid: int) -> list[int]:
+    """`pid` and all its descendants."""
+    children = [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+    return [pid, *(each for child in children for each in tree(child))]
+
+
+def _cpu_ticks(pid: int) -> int:
+    # The command name is in brackets and may hold spaces, so count the fields after it.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])

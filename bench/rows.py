@@ -1,0 +1,60 @@
+"""The rows of the comparison, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.load import LoadSpec, Workers
+
+WARM_UP = 0.5
+
+
+@dataclass(frozen=True)
+class Row:
+    """One load. `pace` is a rate in jobs/s that no server reaches: it sizes the backlog to take."""
+
+    title: str
+    bulk: int = 0
+    single: int = 0
+    workers: Workers | None = None
+    pace: int = 0
+    depth: int = 0
+
+    def spec(self, queues: int, seconds: float) -> LoadSpec:
+        return LoadSpec(
+            queues=queues,
+            seconds=seconds,
+            warm_up=WARM_UP,
+            bulk=self.bulk,
+            single=self.single,
+            workers=self.workers,
+            backlog=self.depth or round(self.pace * (WARM_UP + seconds)),
+            top_up=self.depth > 0,
+        )
+
+
+LARGE = Workers(count=4, prefetch=1000, acks=250, posts=1)
+ROWS = {
+    "bulk": Row("bulk enqueue, 1,000 a request, 4 connections", bulk=4),
+    "single": Row("single enqueue, 64 connections", single=64),
+    "both": Row("bulk and single enqueue at once", bulk=4, single=64),
+    "take-1000": Row(
+        "take, 4 workers, prefetch 1,000, 250 acks a post", workers=LARGE, pace=300_000
+    ),
+    "take-100": Row(
+        "take, 4 workers, prefetch 100, 50 acks a post",
+        workers=Workers(count=4, prefetch=100, acks=50, posts=1),
+        pace=200_000,
+    ),
+    "take-50": Row(
+        "take, 8 workers, prefetch 50, 10 acks a post",
+        workers=Workers(count=8, prefetch=50, acks=10, posts=1),
+        pace=100_000,
+    ),
+    "life": Row("take as take-1000, enqueue as many", bulk=4, workers=LARGE, depth=50_000),
+    "ack": Row(
+        "take, 4 workers, prefetch 1,000, single acks, 64 connections",
+        workers=Workers(count=4, prefetch=1000, acks=1, posts=16),
+        pace=50_000,
+    ),
+}

@@ -1,0 +1,123 @@
+"""Starting and stopping the servers under test, each as its user would."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGTERM
+
+from bench.load import Target
+from bench.loops import best_loop
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+COMMANDS = {
+    "zq": "-m zq.cli serve --no-admin --log-format json --log-level info".split(),
+    "baseline": "-m bench.baseline".split(),
+    "null": "-m bench.null".split(),
+}
+START_SECONDS = 30.0
+STOP_SECONDS = 60.0
+LOOK_EVERY = 0.02
+
+
+class ServerError(Exception):
+    """A server did not start, or did not stop as it should."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Where servers keep their data and under which conditions they run."""
+
+    directory: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    baseline_loop: str = field(default_factory=best_loop)
+
+    def command(self, name: str, root: Path) -> list[str]:
+        loop = ["--loop", self.baseline_loop] if name == "baseline" else []
+        return [sys.executable, *COMMANDS[name], *loop, "--port", "0", "--root-dir", str(root)]
+
+    @contextlib.contextmanager
+    def server(self, name: str) -> Iterator[Target]:
+        """Run a server on a new directory; leave by SIGTERM and remove the directory."""
+        root = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.directory))
+        log = root.with_suffix(".log")
+        try:
+            with log.open("wb") as output:
+                process = subprocess.Popen(
+                    self.command(name, root),
+                    cwd=REPOSITORY,
+                    env={**os.environ, **self.environment},
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                )
+            with stopping(process, log):
+                yield Target(wait_for_port(process, log), process.pid)
+        finally:
+            shutil.rmtree(root)
+            log.unlink()
+
+    def sync_ms(self) -> float:
+        """The median fdatasync of the directory, under the same conditions."""
+        probe = [sys.executable, "-m", "bench.sync_probe", str(self.directory)]
+        environment = {**os.environ, **self.environment}
+        text = subprocess.check_output(probe, cwd=REPOSITORY, env=environment)
+        return float(text)
+
+
+@contextlib.contextmanager
+def stopping(process: subprocess.Popen[bytes], log: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        process.send_signal(SIGTERM)
+        try:
+            status = process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            status = process.wait()
+    if status not in (0, -SIGTERM):
+        raise ServerError(f"exit status {status}:\n{tail(log)}")
+
+
+def wait_for_port(process: subprocess.Popen[bytes], log: Path) -> int:
+    """The port in the log line that tells scripts where the server listens."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        for line in log.read_text().splitlines(keepends=True):
+            if '"api":"primary"' in line and line.endswith("\n"):
+                address: str = json.loads(line)["fields"]["addr"]
+                return int(address.rpartition(":")[2])
+        time.sleep(LOOK_EVERY)
+    raise ServerError(f"the server did not start:\n{tail(log)}")
+
+
+def tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+
+
+@contextlib.contextmanager
+def lab(parent: Path | None, commit_delay_ms: float, baseline_loop: str) -> Iterator[Lab]:
+    """A temporary directory below `parent`, and a delay before every sync if one is asked for."""
+    with tempfile.TemporaryDirectory(prefix="zq-bench-", dir=parent) as name:
+        directory = Path(name)
+        environment = slow_sync(directory, commit_delay_ms) if commit_delay_ms else {}
+        yield Lab(directory, environment, baseline_loop)
+
+
+def slow_sync(directory: Path, delay_ms: float) -> dict[str, str]:
+    """Compile the library that delays syncs; returns the variables that switch it on."""
+    library = directory / "slow_sync.so"
+    source = Path(__file__).with_name("slow_sync.c")
+    subprocess.run(
+        ["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True
+    )
+    return {"LD_PRELOAD": str(library), "SLOW_SYNC_US": str(round(delay_ms * 1000))}

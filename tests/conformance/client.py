@@ -1,0 +1,305 @@
+"""A client of the API that speaks one wire: a body format over an HTTP version."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import urlencode
+
+import httpx
+import msgpack
+
+from .site import Site
+from .streams import PATIENCE_S, TakeStream
+
+Doc = dict[str, Any]
+
+
+def to_json(doc: Any) -> bytes:
+    return json.dumps(doc, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def from_json(body: bytes) -> Any:
+    return json.loads(body.decode())
+
+
+def to_msgpack(doc: Any) -> bytes:
+    # MessagePack has no integers beyond 64 bits: a float of that size stands in for one.
+    packed: bytes = msgpack.packb(doc, default=float)
+    return packed
+
+
+def from_msgpack(body: bytes) -> Any:
+    return msgpack.unpackb(body, strict_map_key=True)
+
+
+@dataclass(frozen=True)
+class Wire:
+    """How requests and answers are written."""
+
+    name: str
+    media_type: str
+    stream_type: str
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+    http2: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    def connect(self) -> httpx.AsyncClient:
+        """An HTTP client for this wire that adds no headers of its own but Host."""
+        http = httpx.AsyncClient(
+            http1=not self.http2,
+            http2=self.http2,
+            timeout=PATIENCE_S,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+            trust_env=False,
+        )
+        http.headers.clear()
+        return http
+
+
+JSON = Wire("json", "application/json", "application/x-ndjson", to_json, from_json)
+MSGPACK = Wire(
+    "msgpack",
+    "application/msgpack",
+    "application/vnd.zizq.msgpack-stream",
+    to_msgpack,
+    from_msgpack,
+)
+WIRES = {wire.media_type: wire for wire in (JSON, MSGPACK)}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer, read to its end."""
+
+    status: int
+    headers: httpx.Headers
+    body: bytes
+
+    @property
+    def media_type(self) -> str:
+        return self.headers.get("content-type", "")
+
+    @property
+    def doc(self) -> Any:
+        """The document in the body, by its content type, which must be exactly one of the two."""
+        return WIRES[self.media_type].decode(self.body)
+
+    @property
+    def error(self) -> str:
+        """The message of an error answer of the plain shape."""
+        doc = self.doc
+        assert list(doc) == ["error"], doc
+        assert isinstance(doc["error"], str)
+        assert doc["error"]
+        return doc["error"]
+
+
+class Client:
+    """Requests in one wire, and shorthands for what most tests begin with."""
+
+    def __init__(self, site: Site, wire: Wire) -> None:
+        self.site = site
+        self.wire = wire
+        self._http = wire.connect()
+        self._streams: list[TakeStream] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for stream in self._streams:
+            await stream.close()
+        await self._http.aclose()
+
+    # Requests
+
+    def _headers(self, changes: Mapping[str, str | None] | None) -> dict[str, str]:
+        headers = {"accept": self.wire.media_type} | dict(changes or {})
+        return {name: value for name, value in headers.items() if value is not None}
+
+    async def send(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str | None] | None = None,
+    ) -> Reply:
+        """One request with raw bytes as its body. A header of None is left out."""
+        answer = await self._http.request(
+            method, self.site.url + target, content=body, headers=self._headers(headers)
+        )
+        return Reply(answer.status_code, answer.headers, answer.content)
+
+    async def call(self, method: str, target: str, doc: Any) -> Reply:
+        """One request with a document as its body."""
+        headers = {"content-type": self.wire.media_type}
+        return await self.send(method, target, self.wire.encode(doc), headers)
+
+    async def get(self, target: str, **params: Any) -> Reply:
+        return await self.send("GET", with_query(target, params))
+
+    async def delete(self, target: str, **params: Any) -> Reply:
+        return await self.send("DELETE", with_query(target, params))
+
+    async def post(self, target: str, doc: Any) -> Reply:
+        return await self.call("POST", target, doc)
+
+    async def patch(self, target: str, doc: Any, **params: Any) -> Reply:
+        return await self.call("PATCH", with_query(target, params), doc)
+
+    async def take(
+        self,
+        *,
+        prefetch: int | None = None,
+        queue: str | None = None,
+        accept: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> TakeStream:
+        """Open a take stream and wait for its headers. It is closed with the client at latest."""
+        params = {"prefetch": prefetch, "queue": queue}
+        given = {name: value for name, value in params.items() if value is not None}
+        request = self._http.build_request(
+            "GET",
+            self.site.url + with_query("/jobs/take", given),
+            headers={"accept": accept or self.wire.stream_type} | dict(headers or {}),
+        )
+        stream = TakeStream(await self._http.send(request, stream=True))
+        self._streams.append(stream)
+        assert stream.status == 200
+        return stream
+
+    # Shorthands: each asserts the status that it relies on
+
+    async def enqueue(self, **fields: Any) -> Doc:
+        reply = await self.post("/jobs", new_job(**fields))
+        assert reply.status == 201, reply.doc
+        job: Doc = reply.doc
+        return job
+
+    async def enqueue_many(self, count: int, **fields: Any) -> list[str]:
+        """Ids of `count` jobs alike, stored by one request."""
+        reply = await self.post("/jobs/bulk", {"jobs": [new_job(**fields)] * count})
+        assert reply.status == 201, reply.doc
+        return ids(reply.doc["jobs"])
+
+    async def job(self, job_id: str) -> Doc:
+        reply = await self.get(f"/jobs/{job_id}")
+        assert reply.status == 200, reply.doc
+        job: Doc = reply.doc
+        return job
+
+    async def exists(self, job_id: str) -> bool:
+        reply = await self.get(f"/jobs/{job_id}")
+        assert reply.status in (200, 404)
+        return reply.status == 200
+
+    async def jobs(self, **params: Any) -> list[Doc]:
+        reply = await self.get("/jobs", **params)
+        assert reply.status == 200, reply.doc
+        jobs: list[Doc] = reply.doc["jobs"]
+        return jobs
+
+    async def count(self, **params: Any) -> int:
+        reply = await self.get("/jobs/count", **params)
+        assert reply.status == 200, reply.doc
+        count: int = reply.doc["count"]
+        return count
+
+    async def succeed(self, *job_ids: str) -> None:
+        reply = await self.post("/jobs/success", {"ids": list(job_ids)})
+        assert reply.status == 204, reply.doc
+
+    async def fail(self, job_id: str, **fields: Any) -> Doc:
+        reply = await self.post(f"/jobs/{job_id}/failure", {"message": "failed", **fields})
+        assert reply.status == 200, reply.doc
+        job: Doc = reply.doc
+        return job
+
+    async def change(self, job_id: str, **fields: Any) -> Doc:
+        reply = await self.patch(f"/jobs/{job_id}", fields)
+        assert reply.status == 200, reply.doc
+        job: Doc = reply.doc
+        return job
+
+    # Jobs in a given state
+
+    async def in_flight(self, **fields: Any) -> Doc:
+        """A job that a stream of prefetch 1 holds until the test ends."""
+        job = await self.enqueue(**fields)
+        stream = await self.take(prefetch=1, queue=job["queue"])
+        taken = await stream.job()
+        assert taken["id"] == job["id"], "another job was waiting in this queue"
+        return taken
+
+    async def make(self, status: str, **fields: Any) -> str:
+        """The id of a new job in that state. Finished ones are kept for a minute."""
+        kept = {"retention": {"completed_ms": 60_000, "dead_ms": 60_000}} | fields
+        if status == "scheduled":
+            kept["ready_at"] = self.site.now + 60_000
+        job_id: str = (await self.enqueue(**kept))["id"]
+        if status in ("scheduled", "ready"):
+            return job_id
+        stream = await self.take(prefetch=1, queue=kept.get("queue", "default"))
+        assert (await stream.job())["id"] == job_id
+        if status == "in_flight":
+            return job_id
+        if status == "completed":
+            await self.succeed(job_id)
+        else:
+            assert status == "dead"
+            await self.fail(job_id, kill=True)
+        await stream.close()
+        return job_id
+
+    # Waiting
+
+    async def until(self, job_id: str, **expected: Any) -> Doc:
+        """Read the job until these fields have these values."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                job = await self.job(job_id)
+                if all(job.get(field) == value for field, value in expected.items()):
+                    return job
+
+    async def until_gone(self, job_id: str) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while await self.exists(job_id):
+                pass
+
+    async def until_count(self, expected: int, **params: Any) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while await self.count(**params) != expected:
+                pass
+
+    async def heartbeat(self, stream: TakeStream) -> None:
+        """Let time pass until the stream beats. Its next frame must be a heartbeat, no job."""
+        for _ in range(100):
+            self.site.clock.advance(HEARTBEAT_MS)
+            if await stream.has_frame():
+                frame = await stream.frame()
+                assert frame is None, f"unexpected delivery: {frame}"
+                return
+        raise AssertionError("no heartbeat")
+
+
+HEARTBEAT_MS = 3_000
+"""The server's default."""
+
+
+def new_job(**fields: Any) -> Doc:
+    """An enqueue body; `...` leaves a field out."""
+    fields = {"queue": "default", "type": "test", "payload": None} | fields
+    return {name: value for name, value in fields.items() if value is not ...}
+
+
+def ids(jobs: list[Doc]) -> list[str]:
+    return [job["id"] for job in jobs]
+
+
+def with_query(target: str, params: Mapping[str, Any]) -> str:
+    return f"{target}?{urlencode(params)}" if params else target

@@ -1,0 +1,21 @@
+"""The wires that the suite runs for, and a client that speaks one."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from .client import JSON, MSGPACK, Client, Wire
+from .site import Site
+
+
+@pytest.fixture(params=[JSON, MSGPACK], ids=str)
+def wire(request: pytest.FixtureRequest) -> Wire:
+    """A body format over an HTTP version: every combination that clients use."""
+    chosen: Wire = request.param
+    return chosen
+
+
+@pytest.fixture
+async def client(site: Site, wire: Wire) -> AsyncIterator[Client]:
+    async with Client(site, wire) as client:
+        yield client

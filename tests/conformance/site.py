@@ -1,0 +1,56 @@
+"""A data directory, its clock, and the server that runs on them."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+from zq.config import Settings
+from zq.model.clock import ManualClock
+from zq.runtime import Server
+
+
+class Site:
+    """Where servers of one test live, one after the other. Attributes follow the current one."""
+
+    def __init__(self, root: Path, settings: dict[str, Any]) -> None:
+        self.root = root
+        self.clock = ManualClock()
+        self._settings = settings
+        self._server: Server | None = None
+
+    @property
+    def server(self) -> Server:
+        assert self._server is not None, "the server is stopped"
+        return self._server
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    @property
+    def port(self) -> int:
+        return self.server.port
+
+    @property
+    def now(self) -> int:
+        return self.clock.now_ms()
+
+    def build(self, **changes: Any) -> Server:
+        """Another server for the same directory, not started yet."""
+        # No drain unless a test asks for it: under a clock that stands still it would not end.
+        settings = {"root_dir": self.root, "port": 0, "drain": 0} | self._settings | changes
+        return Server(Settings(**settings), clock=self.clock, rng=random.Random(1))
+
+    async def start(self, **changes: Any) -> None:
+        self._server = self.build(**changes)
+        await self._server.start()
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            await self._server.stop()
+        self._server = None
+
+    async def restart(self, **changes: Any) -> None:
+        """Stop, then start on the same directory. `changes` are settings of the new server."""
+        await self.stop()
+        await self.start(**changes)

@@ -1,0 +1,131 @@
+"""Reading a take stream: the three framings, and a stream whose frames can be awaited."""
+
+import asyncio
+import json
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import msgpack
+
+PATIENCE_S = 20.0
+"""How long a test waits for something that must happen."""
+
+Job = dict[str, Any]
+Frame = Job | None
+"""One frame of a stream; None is a heartbeat."""
+
+Cutter = Callable[[bytearray], tuple[bool, Frame]]
+"""Takes one frame off the front of a buffer: (whether there was a whole one, the frame)."""
+
+
+def cut_ndjson(buffer: bytearray) -> tuple[bool, Frame]:
+    end = buffer.find(b"\n")
+    if end < 0:
+        return False, None
+    line = bytes(buffer[:end])
+    del buffer[: end + 1]
+    return True, json.loads(line) if line else None
+
+
+def cut_msgpack(buffer: bytearray) -> tuple[bool, Frame]:
+    if len(buffer) < 4:
+        return False, None
+    (length,) = struct.unpack_from(">I", buffer)
+    if len(buffer) < 4 + length:
+        return False, None
+    body = bytes(buffer[4 : 4 + length])
+    del buffer[: 4 + length]
+    return True, msgpack.unpackb(body, strict_map_key=True) if body else None
+
+
+def cut_sse(buffer: bytearray) -> tuple[bool, Frame]:
+    end = buffer.find(b"\n\n")
+    if end < 0:
+        return False, None
+    event = bytes(buffer[:end])
+    del buffer[: end + 2]
+    if event == b": heartbeat":
+        return True, None
+    assert event.startswith(b"data: ")
+    assert b"\n" not in event
+    return True, json.loads(event.removeprefix(b"data: "))
+
+
+CUTTERS: dict[str, Cutter] = {
+    "application/x-ndjson": cut_ndjson,
+    "application/vnd.zizq.msgpack-stream": cut_msgpack,
+    "text/event-stream": cut_sse,
+}
+
+
+class StreamEnded(Exception):
+    """The server ended the body cleanly."""
+
+
+class TakeStream:
+    """An open take stream. A task reads it all the time, so that no test can block the server."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.status = response.status_code
+        self.media_type = response.headers.get("content-type", "")
+        self._response = response
+        self._frames: asyncio.Queue[Frame | Exception] = asyncio.Queue()
+        self._pump = asyncio.create_task(self._read(CUTTERS[self.media_type]))
+
+    async def _read(self, cut: Cutter) -> None:
+        buffer = bytearray()
+        try:
+            async for chunk in self._response.aiter_raw():
+                buffer += chunk
+                found, frame = cut(buffer)
+                while found:
+                    self._frames.put_nowait(frame)
+                    found, frame = cut(buffer)
+        except httpx.HTTPError as error:
+            self._frames.put_nowait(error)
+        else:
+            assert not buffer, "the body ended within a frame"
+            self._frames.put_nowait(StreamEnded())
+
+    async def frame(self) -> Frame:
+        """The next frame. Raises StreamEnded at a clean end, httpx.HTTPError at any other."""
+        async with asyncio.timeout(PATIENCE_S):
+            frame = await self._frames.get()
+        if isinstance(frame, Exception):
+            raise frame
+        return frame
+
+    async def has_frame(self) -> bool:
+        """Whether a frame is there now or comes within a moment."""
+        for _ in range(100):
+            if not self._frames.empty():
+                return True
+            await asyncio.sleep(0.001)
+        return False
+
+    async def job(self) -> Job:
+        """The next job, heartbeats left out."""
+        while True:
+            frame = await self.frame()
+            if frame is not None:
+                return frame
+
+    async def jobs(self, count: int) -> list[Job]:
+        return [await self.job() for _ in range(count)]
+
+    async def ended(self) -> None:
+        """Wait for the clean end of the body. A job on the way there is a failure."""
+        try:
+            while True:
+                frame = await self.frame()
+                assert frame is None, f"unexpected delivery: {frame}"
+        except StreamEnded:
+            pass
+
+    async def close(self) -> None:
+        """Hang up, as a worker that goes away does."""
+        self._pump.cancel()
+        await asyncio.wait([self._pump])
+        await self._response.aclose()

@@ -1,0 +1,168 @@
+"""The settings table: parsing, sources, limits, and the README's copy of it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zq.config import DURATION, SETTINGS, SIZE, ConfigError, Settings, markdown
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def load(name: str, text: str) -> Any:
+    return getattr(Settings.load({name: text}, {}), name)
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("0", 0),
+        ("1500", 1_500),
+        ("500ms", 500),
+        ("30s", 30_000),
+        ("10m", 600_000),
+        ("1h", 3_600_000),
+        ("7d", 604_800_000),
+        (" 7 D ", 604_800_000),
+    ],
+)
+def test_a_duration_is_milliseconds(text: str, milliseconds: int) -> None:
+    assert load("default_dead_job_retention", text) == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("4096", 4_096),
+        ("10B", 10),
+        ("512KiB", 524_288),
+        ("64MiB", 67_108_864),
+        ("2GiB", 2_147_483_648),
+        ("3KB", 3_000),
+        ("256MB", 256_000_000),
+        ("1gb", 1_000_000_000),
+    ],
+)
+def test_a_size_is_bytes(text: str, size: int) -> None:
+    assert load("disk_reserve", text) == size
+
+
+@given(st.integers(0, 2**53 - 1))
+def test_what_is_shown_reads_back_as_the_same_value(value: int) -> None:
+    assert DURATION.parse(DURATION.show(value)) == value
+    assert SIZE.parse(SIZE.show(value)) == value
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_the_default_as_shown_is_the_default(setting: Any) -> None:
+    if setting.default is None:
+        assert setting.rule.unset
+    else:
+        assert load(setting.name, setting.default_text) == setting.default
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "heartbeat_interval",
+            "3 parsecs",
+            '--heartbeat-interval: "3 parsecs" is no duration: '
+            "write a number of milliseconds or 500ms, 3s, 10m, 1h, 7d",
+        ),
+        ("drain", "-1", '--drain: "-1" is no duration: write a number of milliseconds or'),
+        ("drain", "1.5s", '--drain: "1.5s" is no duration'),
+        ("drain", "9" * 5_000, "is no duration"),
+        ("drain", "٣", '--drain: "٣" is no duration'),
+        (
+            "max_body",
+            "64 mebibytes",
+            '"64 mebibytes" is no size: write a number of bytes or 512KiB',
+        ),
+        ("max_body", "0", "--max-body: 0 is out of range: write a size of at least 1B"),
+        ("port", "http", '--port: "http" is no number: write a whole number'),
+        ("port", "70000", "--port: 70000 is out of range: write a number from 0 to 65535"),
+        ("port", "-1", "--port: -1 is out of range: write a number from 0 to 65535"),
+        ("heartbeat_interval", "0", "0 is out of range: write a duration of at least 1ms"),
+        ("default_backoff_exponent", "nan", "nan is out of range"),
+        ("default_backoff_exponent", "inf", "inf is out of range"),
+        (
+            "default_backoff_exponent",
+            "four",
+            '"four" is no number: write a number such as 4 or 4.0',
+        ),
+        (
+            "default_commit_mode",
+            "async",
+            '--default-commit-mode: "async" is no choice: write buffered or fsync',
+        ),
+        ("access_log", "some", '"some" is no choice: write off, sampled or all'),
+        ("host", "", '--host: "" is no text: write at least one character'),
+        ("root_dir", "", '--root-dir: "" is no path: write the path of a directory'),
+        (
+            "max_inbox_bytes",
+            "1MiB",
+            "--max-inbox-bytes: 1MiB cannot hold a body of --max-body (64MiB)",
+        ),
+    ],
+)
+def test_a_bad_value_names_its_flag_and_the_remedy(name: str, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        load(name, text)
+
+
+def test_a_choice_may_be_written_in_capitals() -> None:
+    assert load("log_level", "DEBUG") == "debug"
+
+
+def test_what_no_flag_or_variable_sets_has_its_default() -> None:
+    assert Settings.load({"port": None}, {}) == Settings()
+
+
+def test_the_flag_comes_before_the_variables_and_zq_before_zizq() -> None:
+    environ = {
+        "ZQ_PORT": "2",
+        "ZIZQ_PORT": "3",
+        "ZIZQ_HOST": "::1",
+        "ZQ_DRAIN": "",
+        "ZIZQ_DRAIN": "5",
+    }
+
+    assert Settings.load({"port": "1"}, environ).port == 1
+    assert Settings.load({}, environ).port == 2
+    assert Settings.load({}, environ).host == "::1"
+    assert Settings.load({}, environ).drain == 5  # an empty variable counts as unset
+
+
+@pytest.mark.parametrize("variable", ["ZQ_READ_TIMEOUT", "ZIZQ_READ_TIMEOUT"])
+def test_a_bad_value_in_a_variable_names_the_variable(variable: str) -> None:
+    with pytest.raises(ConfigError, match=f'^{variable}: "soon" is no duration'):
+        Settings.load({}, {variable: "soon"})
+
+
+def test_settings_made_in_code_are_checked_too() -> None:
+    with pytest.raises(ConfigError, match="--port: -1 is out of range"):
+        Settings(port=-1)
+
+
+def test_each_setting_has_a_flag_of_its_own() -> None:
+    flags = [setting.flag for setting in SETTINGS] + [
+        s.rule.short for s in SETTINGS if s.rule.short
+    ]
+
+    assert len(flags) == len(set(flags))
+
+
+def test_the_readme_holds_the_table() -> None:
+    marked = re.search(
+        r"<!-- settings -->\n(.*?)\n<!-- /settings -->",
+        README.read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
+
+    assert marked, "README.md has no <!-- settings --> … <!-- /settings -->"
+    assert marked[1].strip() == markdown(), "run `python -m zq.config` and paste the table"

@@ -1,0 +1,127 @@
+"""The unit file, judged by systemd's own tools, and the notifications, read from a real socket."""
+
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from zq import notify
+from zq.cli.serve import EX_CONFIG
+from zq.config import SETTINGS
+
+UNIT = Path(__file__).parent.parent / "systemd" / "zq.service"
+INSTALLED = "/opt/zq/.venv/bin/zq"
+
+
+@pytest.fixture
+def unit(tmp_path: Path) -> Path:
+    """The unit with an ExecStart that exists on this machine."""
+    command = tmp_path / "zq"
+    command.write_text("#!/bin/sh\n")
+    command.chmod(0o755)
+    text = UNIT.read_text(encoding="utf-8")
+    assert f"ExecStart={INSTALLED} serve\n" in text
+    copy = tmp_path / "zq.service"
+    copy.write_text(text.replace(f"ExecStart={INSTALLED}", f"ExecStart={command}"))
+    return copy
+
+
+def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True)
+
+
+def test_systemd_accepts_the_unit_without_a_word(unit: Path) -> None:
+    verified = analyze("verify", "--man=no", unit)
+
+    assert (verified.returncode, verified.stdout + verified.stderr) == (0, "")
+
+
+def test_systemd_rates_the_unit_as_little_exposed(unit: Path) -> None:
+    # The threshold is ten times the exposure level: 2.0 of 10, where "OK" ends at 4.9.
+    rated = analyze("security", "--no-pager", "--offline=true", "--threshold=20", unit)
+
+    assert rated.returncode == 0, rated.stdout[-200:] + rated.stderr
+
+
+def test_settings_that_cannot_be_used_do_not_make_systemd_restart_for_ever() -> None:
+    codes = re.search(r"^RestartPreventExitStatus=(.*)$", UNIT.read_text(encoding="utf-8"), re.M)
+
+    assert codes
+    assert str(EX_CONFIG) in codes[1].split()
+
+
+def test_each_variable_in_the_unit_is_a_setting() -> None:
+    named = set(re.findall(r"\bZQ_[A-Z_]+(?==)", UNIT.read_text(encoding="utf-8")))
+
+    assert named
+    assert named <= {setting.variable for setting in SETTINGS}
+
+
+@pytest.fixture(params=["path", "abstract"])
+def systemd(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[socket.socket]:
+    """The other end of NOTIFY_SOCKET."""
+    address = str(tmp_path / "n") if request.param == "path" else f"@zq-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as receiver:
+        receiver.bind(address.replace("@", "\0"))
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+        yield receiver
+
+
+def test_each_notification_is_one_datagram(systemd: socket.socket) -> None:
+    assert notify.ready()
+    assert notify.watchdog()
+    assert notify.status("7 jobs\nREADY=1")
+    assert notify.stopping()
+
+    assert [systemd.recv(4096) for _ in range(4)] == [
+        b"READY=1",
+        b"WATCHDOG=1",
+        b"STATUS=7 jobs READY=1",
+        b"STOPPING=1",
+    ]
+
+
+def test_without_a_socket_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+
+    assert not notify.ready()
+
+
+def test_a_socket_that_is_gone_is_logged_and_harms_no_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
+
+    assert not notify.ready()
+
+    assert caplog.messages == ["systemd not notified"]
+
+
+@pytest.mark.parametrize(
+    ("usec", "pid", "interval"),
+    [
+        ("60000000", None, 30.0),
+        ("60000000", str(os.getpid()), 30.0),
+        ("60000000", "1", None),
+        ("0", None, None),
+        ("", None, None),
+        ("soon", None, None),
+        (None, None, None),
+    ],
+)
+def test_the_watchdog_is_fed_at_half_its_limit_if_it_is_ours(
+    usec: str | None, pid: str | None, interval: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("WATCHDOG_USEC", usec), ("WATCHDOG_PID", pid)):
+        if value is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, value)
+
+    assert notify.watchdog_interval() == interval

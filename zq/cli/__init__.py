@@ -1,0 +1,43 @@
+"""The command `zq`. One file a command; what a command alone needs is imported when it runs."""
+
+import click
+
+from zq import __version__
+from zq.cli.serve import serve
+
+
+class _Commands(click.Group):
+    """Runs `serve` where no command is named: `zq --port 0` is `zq serve --port 0`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = args[:1] in (["--help"], ["--version"])
+        named = any(arg in self.commands for arg in args)
+        if not args or (args[0].startswith("-") and not own and not named):
+            args = ["serve", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(
+    cls=_Commands,
+    epilog="""\b
+Examples:
+  zq                                   serve ./zq-root on 127.0.0.1:7890
+  zq serve --root-dir /var/lib/zq      keep the data elsewhere
+  zq serve --help                      all settings, each with its variable
+""",
+)
+@click.version_option(__version__, prog_name="zq", message="%(prog)s %(version)s")
+@click.option("--root-dir", metavar="PATH", help="Same as the command's own --root-dir.")
+@click.option("-k", "--license-key", hidden=True)
+@click.pass_context
+def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> None:
+    """A persistent job queue for one host.
+
+    Without a command, zq runs serve.
+    """
+    before_command = {"root_dir": root_dir, "license_key": license_key}
+    given = {name: text for name, text in before_command.items() if text is not None}
+    ctx.default_map = {"serve": given}
+
+
+main.add_command(serve)

@@ -1,0 +1,328 @@
+"""The settings of a server, in one table.
+
+A field of `Settings` says all there is to say about a setting: default, kind, limits, meaning.
+Flags, variables, `--help` and the table in README.md are derived from it (`python -m zq.config`
+prints that table).
+
+The value of a setting is the flag's, else that of `ZQ_…`, else that of `ZIZQ_…`, else the default.
+A variable that is empty counts as unset. Durations are held in milliseconds, sizes in bytes.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args, get_type_hints
+
+LogLevel = Literal["trace", "debug", "info", "warn", "error"]
+LogFormat = Literal["pretty", "compact", "json"]
+AccessLog = Literal["off", "sampled", "all"]
+CommitMode = Literal["buffered", "fsync"]
+
+_U32 = 2**32 - 1
+# Milliseconds and bytes stay exact as floats, and a time far ahead still fits SQLite's integers.
+_LARGEST = 2**53 - 1
+
+_DURATIONS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+_SIZES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be used. The text names the flag or variable, and the remedy."""
+
+
+def _quantity(text: str, units: Mapping[str, int]) -> int:
+    """`64MiB` → 67108864. A bare number counts single units. ValueError for anything else."""
+    match = re.fullmatch(r"([0-9]{1,16})\s*([A-Za-z]*)", text.strip())
+    factors = {"": 1} | {unit.lower(): factor for unit, factor in units.items()}
+    if match is None or match[2].lower() not in factors:
+        raise ValueError(text)
+    return int(match[1]) * factors[match[2].lower()]
+
+
+def _in_largest_unit(value: int, units: Mapping[str, int]) -> str:
+    if value == 0:
+        return "0"
+    unit = next(unit for unit, factor in units.items() if value % factor == 0)
+    return f"{value // units[unit]}{unit}"
+
+
+def _whole_number(text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
+        raise ValueError(text)
+    return int(text)
+
+
+def _non_empty(text: str) -> str:
+    if not text.strip():
+        raise ValueError(text)
+    return text
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How values of one sort are read and written."""
+
+    noun: str
+    remedy: str
+    parse: Callable[[str], Any]  # raises ValueError
+    show: Callable[[Any], str] = str
+
+
+TEXT = Kind("text", "write at least one character", _non_empty)
+PATH = Kind(
+    "path",
+    "write the path of a directory",
+    lambda text: Path(_non_empty(text)),
+    lambda path: str(path) if path.is_absolute() else f"./{path}",
+)
+INT = Kind("number", "write a whole number", _whole_number)
+FLOAT = Kind("number", "write a number such as 4 or 4.0", float)
+CHOICE = Kind("choice", "", lambda text: text.strip().lower())
+DURATION = Kind(
+    "duration",
+    "write a number of milliseconds or 500ms, 3s, 10m, 1h, 7d",
+    lambda text: _quantity(text, _DURATIONS),
+    lambda value: _in_largest_unit(value, _DURATIONS),
+)
+SIZE = Kind(
+    "size",
+    "write a number of bytes or 512KiB, 64MiB, 256MB, 1GiB",
+    lambda text: _quantity(text, _SIZES),
+    lambda value: _in_largest_unit(value, _SIZES),
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a setting means and which values it takes."""
+
+    kind: Kind
+    help: str
+    _: KW_ONLY
+    choices: tuple[str, ...] = ()
+    low: float = 0
+    high: float = _LARGEST
+    short: str = ""
+    unset: str = ""  # what a default of None means
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One row of the table."""
+
+    name: str
+    default: Any
+    rule: Rule
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return "ZQ_" + self.name.upper()
+
+    @property
+    def default_text(self) -> str:
+        return self.rule.unset or self.rule.kind.show(self.default)
+
+    def given(
+        self, flags: Mapping[str, str | None], environ: Mapping[str, str]
+    ) -> tuple[str, str] | None:
+        """(the flag or variable that sets it, its text), or None: the default holds."""
+        flag = flags.get(self.name)
+        if flag is not None:
+            return self.flag, flag
+        return variable_given(self.variable, environ)
+
+    def read(self, text: str, source: str) -> Any:
+        """The value of `text`, which `source` (a flag or a variable) gave. Raises ConfigError."""
+        kind = self.rule.kind
+        try:
+            value = kind.parse(text)
+        except ValueError:
+            raise ConfigError(f'{source}: "{text}" is no {kind.noun}: {kind.remedy}') from None
+        self.check(value, source)
+        return value
+
+    def check(self, value: Any, source: str) -> None:
+        """Raises ConfigError if `value` is none of the choices or out of range."""
+        rule = self.rule
+        if value is None and rule.unset:
+            return
+        if rule.choices and value not in rule.choices:
+            *others, last = rule.choices
+            raise ConfigError(
+                f'{source}: "{value}" is no choice: write {", ".join(others)} or {last}'
+            )
+        if isinstance(value, int | float) and not rule.low <= value <= rule.high:
+            show = rule.kind.show
+            bounds = f"from {show(rule.low)} to {show(rule.high)}"
+            if value < rule.low and rule.high == _LARGEST:
+                bounds = f"of at least {show(rule.low)}"
+            raise ConfigError(
+                f"{source}: {show(value)} is out of range: write a {rule.kind.noun} {bounds}"
+            )
+
+
+def variable_given(variable: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
+    """(name, text) of a `ZQ_…` variable or, where that is unset, of its `ZIZQ_…` twin."""
+    for name in (variable, f"ZI{variable}"):
+        if environ.get(name):
+            return name, environ[name]
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a server is told at its start. A value out of range raises ConfigError."""
+
+    root_dir: Annotated[
+        Path, Rule(PATH, "Directory of the data. One server at a time owns it.")
+    ] = Path("zq-root")
+    host: Annotated[str, Rule(TEXT, "Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Rule(INT, "Port to listen on; 0 takes any free one.", high=65_535)] = 7890
+    log_level: Annotated[
+        LogLevel, Rule(CHOICE, "Least severe log lines to write.", choices=get_args(LogLevel))
+    ] = "info"
+    log_format: Annotated[
+        LogFormat | None,
+        Rule(
+            CHOICE,
+            "Form of the log on standard output.",
+            choices=get_args(LogFormat),
+            unset="pretty on a terminal, else json",
+        ),
+    ] = None
+    access_log: Annotated[
+        AccessLog,
+        Rule(CHOICE, "Requests to log: none, a sample or all.", choices=get_args(AccessLog)),
+    ] = "off"
+    heartbeat_interval: Annotated[
+        int, Rule(DURATION, "Longest silence on a stream before a heartbeat is sent.", low=1)
+    ] = 3_000
+    global_in_flight_limit: Annotated[
+        int,
+        Rule(INT, "Most jobs in flight over all workers; 0 is no limit.", high=_U32, short="-l"),
+    ] = 65_536
+    default_retry_limit: Annotated[
+        int, Rule(INT, "Retries of a job that sets no limit of its own.", high=_U32)
+    ] = 25
+    default_backoff_exponent: Annotated[
+        float, Rule(FLOAT, "Exponent of the back-off: attempts^exponent seconds.")
+    ] = 4.0
+    default_backoff_base: Annotated[
+        int, Rule(DURATION, "Fixed part of the back-off.", high=_U32)
+    ] = 15_000
+    default_backoff_jitter: Annotated[
+        int, Rule(DURATION, "Most random delay added to the back-off per attempt.", high=_U32)
+    ] = 30_000
+    default_completed_job_retention: Annotated[
+        int, Rule(DURATION, "How long completed jobs are kept; 0 deletes them at once.")
+    ] = 0
+    default_dead_job_retention: Annotated[
+        int, Rule(DURATION, "How long dead jobs are kept; 0 deletes them at once.")
+    ] = 604_800_000
+    reaper_check_interval: Annotated[
+        int, Rule(DURATION, "Longest time between two looks for jobs to delete.", low=1)
+    ] = 30_000
+    default_commit_mode: Annotated[
+        CommitMode,
+        Rule(
+            CHOICE,
+            "What an answer waits for: fsync, the disk; buffered, the operating system.",
+            choices=get_args(CommitMode),
+        ),
+    ] = "fsync"
+    enqueue_commit_mode: Annotated[
+        CommitMode | None,
+        Rule(
+            CHOICE,
+            "The same for enqueues alone.",
+            choices=get_args(CommitMode),
+            unset="that of `--default-commit-mode`",
+        ),
+    ] = None
+    cache_size: Annotated[int, Rule(SIZE, "Database pages kept in memory.", low=64 * 2**10)] = (
+        64 * 2**20
+    )
+    max_body: Annotated[int, Rule(SIZE, "Largest request body; a larger one gets 413.", low=1)] = (
+        64 * 2**20
+    )
+    max_inbox_jobs: Annotated[
+        int, Rule(INT, "Jobs that may wait to be stored before enqueues get 503.", low=1)
+    ] = 100_000
+    max_inbox_bytes: Annotated[
+        int,
+        Rule(
+            SIZE,
+            "Request bodies held in memory before enqueues get 503; at least `--max-body`.",
+            low=1,
+        ),
+    ] = 256 * 2**20
+    disk_reserve: Annotated[
+        int, Rule(SIZE, "Free disk space kept for acknowledgements: below it enqueues get 507.")
+    ] = 64 * 2**20
+    read_timeout: Annotated[
+        int, Rule(DURATION, "Longest time a listing or count may take.", low=1)
+    ] = 5_000
+    filter_timeout: Annotated[int, Rule(DURATION, "Longest time a jq filter may take.", low=1)] = (
+        2_000
+    )
+    stall_timeout: Annotated[
+        int, Rule(DURATION, "How long a worker that reads nothing keeps its jobs.", low=1)
+    ] = 600_000
+    drain: Annotated[
+        int, Rule(DURATION, "How long a stopping server waits for acknowledgements.")
+    ] = 2_000
+
+    def __post_init__(self) -> None:
+        for setting in SETTINGS:
+            setting.check(getattr(self, setting.name), setting.flag)
+        if self.max_inbox_bytes < self.max_body:
+            # Such a body would get 503, "try again", for ever.
+            raise ConfigError(
+                f"--max-inbox-bytes: {SIZE.show(self.max_inbox_bytes)} cannot hold a body of "
+                f"--max-body ({SIZE.show(self.max_body)}): raise the one or lower the other"
+            )
+
+    @classmethod
+    def load(cls, flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Self:
+        """The settings of a command line. `flags` maps field names to what was typed, or None.
+
+        Raises ConfigError for the first value that cannot be used.
+        """
+        values = {}
+        for setting in SETTINGS:
+            if given := setting.given(flags, environ):
+                source, text = given
+                values[setting.name] = setting.read(text, source)
+        return cls(**values)
+
+
+def _table() -> tuple[Setting, ...]:
+    hints = get_type_hints(Settings, include_extras=True)
+    return tuple(
+        Setting(name=field.name, default=field.default, rule=hints[field.name].__metadata__[0])
+        for field in fields(Settings)
+    )
+
+
+SETTINGS = _table()
+
+
+def markdown() -> str:
+    """The table of README.md."""
+    rows = ["| Flag | Variable | Default | Meaning |", "|---|---|---|---|"]
+    for setting in SETTINGS:
+        rule = setting.rule
+        flag = f"`{setting.flag}`" + (f", `{rule.short}`" if rule.short else "")
+        default = rule.unset or f"`{setting.default_text}`"
+        choices = f" One of `{'`, `'.join(rule.choices)}`." if rule.choices else ""
+        rows.append(f"| {flag} | `{setting.variable}` | {default} | {rule.help}{choices} |")
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    print(markdown())

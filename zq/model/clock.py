@@ -1,0 +1,96 @@
+"""Time as a parameter: wall time for schedules, monotonic time for waits."""
+
+import asyncio
+import heapq
+import itertools
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Timer(Protocol):
+    """What `Clock.call_later` hands back."""
+
+    def cancel(self) -> None:
+        """Make sure that the callback never runs; harmless after it has."""
+
+
+class Clock(Protocol):
+    """Everything that zq wants to know of time."""
+
+    def now_ms(self) -> int:
+        """Wall time: milliseconds since the Unix epoch. It may step in either direction."""
+
+    def monotonic(self) -> float:
+        """Seconds that never step back."""
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
+        """Run `callback` in the event loop once `seconds` of monotonic time have passed."""
+
+
+class SystemClock:
+    """The machine's clock and the running event loop's timers."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
+        return asyncio.get_running_loop().call_later(seconds, callback)
+
+
+class ManualClock:
+    """A clock that stands still until it is told to move. For tests.
+
+    `advance` moves both kinds of time and fires the timers that fall due, in their order;
+    `step` moves the wall clock alone, as an administrator or NTP would.
+    """
+
+    def __init__(self, now_ms: int = 1_750_000_000_000) -> None:
+        self._wall_ms = now_ms
+        self._monotonic_ms = 0.0
+        self._timers: list[tuple[float, int, _ManualTimer]] = []
+        self._order = itertools.count()
+
+    def now_ms(self) -> int:
+        return self._wall_ms
+
+    def monotonic(self) -> float:
+        return self._monotonic_ms / 1000
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
+        timer = _ManualTimer(callback)
+        due = self._monotonic_ms + seconds * 1000
+        heapq.heappush(self._timers, (due, next(self._order), timer))
+        return timer
+
+    def advance(self, ms: int) -> None:
+        """Let `ms` milliseconds pass. Call it in the event loop's thread."""
+        target = self._monotonic_ms + ms
+        wall_target = self._wall_ms + ms
+        while self._timers and self._timers[0][0] <= target:
+            due, _, timer = heapq.heappop(self._timers)
+            # A timer that is already late fires now: time inside a callback never runs backwards.
+            self._monotonic_ms = max(self._monotonic_ms, due)
+            self._wall_ms = wall_target - round(target - self._monotonic_ms)
+            timer.fire()
+        self._monotonic_ms = target
+        self._wall_ms = wall_target
+
+    def step(self, ms: int) -> None:
+        """Set the wall clock forward or back; monotonic time and timers do not notice."""
+        self._wall_ms += ms
+
+
+class _ManualTimer:
+    def __init__(self, callback: Callable[[], object]) -> None:
+        self._callback: Callable[[], object] | None = callback
+
+    def cancel(self) -> None:
+        self._callback = None
+
+    def fire(self) -> None:
+        if self._callback is not None:
+            self._callback()

@@ -1,0 +1,138 @@
+"""Everything that can change the database, as small immutable values, and what comes back.
+
+A command is fully validated before it exists; ids of new jobs are minted with it. The tick applies
+it in one transaction with whatever else waits.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.model.filters import Filter
+from zq.model.job import Job, NewJob
+from zq.model.patching import Patch
+from zq.model.settling import Failure
+
+
+class Enqueue(msgspec.Struct, frozen=True):
+    """Store jobs, all or none. Result: an `Enqueued`, in the order given."""
+
+    keys: Sequence[int]
+    jobs: Sequence[NewJob]
+    now: int
+    size: int
+    """Bytes that the jobs hold in memory, for the bound on a tick."""
+
+
+class Enqueued(msgspec.Struct, frozen=True):
+    """What an `Enqueue` did. `owners` maps the index of each duplicate to the job that exists."""
+
+    owners: dict[int, Job]
+
+
+class Succeed(msgspec.Struct, frozen=True):
+    """Acknowledge jobs. Result: the set of keys that were not in flight."""
+
+    keys: Sequence[int]
+
+
+class Fail(msgspec.Struct, frozen=True):
+    """Report a failure. Result: the job as it is now, or `NotInFlight`."""
+
+    key: int
+    failure: Failure
+
+
+class Return(msgspec.Struct, frozen=True):
+    """Give back what a holder has when its stream ends. Result: None."""
+
+    holder: int
+    keys: Sequence[int]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Patch one job, named `text_id` in messages. Result: the job, or an error of the tree."""
+
+    key: int
+    text_id: str
+    patch: Patch
+
+
+class ChangeSlice(msgspec.Struct, frozen=True):
+    """A slice of a sweep: patch those of `keys` that still match. Result: how many changed."""
+
+    keys: Sequence[int]
+    filter: Filter
+    patch: Patch
+
+
+class Delete(msgspec.Struct, frozen=True):
+    """Delete one job in whatever state. Result: None, or `JobNotFound`."""
+
+    key: int
+
+
+class DeleteSlice(msgspec.Struct, frozen=True):
+    """A slice of a sweep: delete those of `keys` that still match. Result: how many went."""
+
+    keys: Sequence[int]
+    filter: Filter
+
+
+class Clear(msgspec.Struct, frozen=True):
+    """Delete every job. Result: how many there were."""
+
+
+Command = Enqueue | Succeed | Fail | Return | Change | ChangeSlice | Delete | DeleteSlice | Clear
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """Hand out up to `limit` ready jobs of `queues` (None: of all) to the holders.
+
+    `credits` lists (holder, how many it can take). Jobs are dealt out in turn.
+    """
+
+    queues: tuple[str, ...] | None
+    credits: Sequence[tuple[int, int]]
+
+    @property
+    def limit(self) -> int:
+        return sum(credit for _, credit in self.credits)
+
+
+class Tick(msgspec.Struct, frozen=True):
+    """One transaction's work: what waits, what is due, who can take. Times in milliseconds."""
+
+    now: int
+    commands: Sequence[Command]
+    claims: Sequence[Claim]
+    promote: bool
+    purge: bool
+    durable: bool
+    """Whether the commit is to be synced to the disk before anyone hears of it."""
+
+
+class Deadlines(msgspec.Struct, frozen=True):
+    """Wall times in milliseconds; None where nothing waits."""
+
+    ready_at: int | None = None
+    """The next scheduled job is due."""
+    purge_at: int | None = None
+    """The next finished job's retention is over."""
+
+
+class TickResult(msgspec.Struct):
+    """What a committed tick did: all that memory has to learn."""
+
+    replies: list[object]
+    """One a command, in order: its result, or the exception to raise."""
+    ended: list[tuple[int, int]]
+    """Leases that are over, as (holder, key)."""
+    claimed: list[list[Job]]
+    """One list a claim, jobs carrying their new holder; in dispatch order."""
+    woken: set[str]
+    """Queues that have ready jobs which they may not have had before."""
+    deadlines: Deadlines | None
+    """When something falls due next; None where the tick has not moved it."""
+    rows: int
+    """Rows inserted, updated or deleted."""

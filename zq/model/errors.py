@@ -1,0 +1,114 @@
+"""The error tree. Every error that a caller can meet is one of these.
+
+ZqError
+├── InvalidRequest          what was sent is wrong; sending it again will not help
+│   └── InvalidFilter       a jq program that does not compile
+├── NotBuilt                a feature of the API that this version does not have
+├── NotFound
+│   ├── JobNotFound
+│   ├── NotInFlight         an acknowledgement of a job that nobody holds
+│   └── ErrorRecordNotFound
+├── Forbidden
+├── Unprocessable           well formed, but the job's state or the field's meaning refuses it
+├── TooLarge                a body over its limit
+├── Unavailable             a passing cause; the same request may succeed later
+│   ├── InboxFull
+│   ├── ReadTimeout
+│   ├── FilterAborted
+│   └── OutcomeUnknown      the disk failed while the change was being written
+├── StorageFull             no space left for new jobs; acknowledgements still pass
+└── Internal                a fault of zq itself; the log has the traceback
+"""
+
+
+class ZqError(Exception):
+    """Base of all. `code` is stable and meant for programs, the message for people."""
+
+    code = "error"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidRequest(ZqError):
+    code = "invalid_request"
+
+
+class InvalidFilter(InvalidRequest):
+    code = "invalid_filter"
+
+
+class NotBuilt(ZqError):
+    code = "not_built"
+
+
+class NotFound(ZqError):
+    code = "not_found"
+
+
+class JobNotFound(NotFound):
+    code = "job_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("job not found")
+
+
+class NotInFlight(NotFound):
+    code = "not_in_flight"
+
+    def __init__(self) -> None:
+        super().__init__("job not found in in-flight set")
+
+
+class ErrorRecordNotFound(NotFound):
+    code = "error_record_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("error record not found")
+
+
+class Forbidden(ZqError):
+    code = "forbidden"
+
+
+class Unprocessable(ZqError):
+    code = "unprocessable"
+
+
+class TooLarge(ZqError):
+    code = "too_large"
+
+
+class Unavailable(ZqError):
+    code = "unavailable"
+
+    retry_after_s = 1
+    """Advice to the client: seconds to wait before the next try."""
+
+
+class InboxFull(Unavailable):
+    code = "inbox_full"
+
+
+class ReadTimeout(Unavailable):
+    code = "read_timeout"
+
+
+class FilterAborted(Unavailable):
+    code = "filter_aborted"
+
+
+class OutcomeUnknown(Unavailable):
+    code = "outcome_unknown"
+
+
+class StorageFull(ZqError):
+    code = "storage_full"
+
+
+class Internal(ZqError):
+    code = "internal"
+
+    def __init__(self) -> None:
+        super().__init__("internal server error")

@@ -1,0 +1,32 @@
+"""Which jobs a request means: the filters that listing, counting, patching and deleting share."""
+
+import msgspec
+
+from zq.model.lifecycle import Status
+
+
+class Range(msgspec.Struct, frozen=True):
+    """An inclusive range; None leaves that side open."""
+
+    low: int | None = None
+    high: int | None = None
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """Different fields AND together; the values of one field OR. An empty field filters nothing.
+
+    `keys` of None means any job, an empty tuple none. `program` is jq over the payload; it is
+    decided outside the store.
+    """
+
+    statuses: tuple[Status, ...] = ()
+    queues: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    keys: tuple[int, ...] | None = None
+    priority: Range | None = None
+    ready_at: Range | None = None
+    attempts: Range | None = None
+    program: str | None = None
+
+
+EVERYTHING = Filter()

@@ -1,0 +1,113 @@
+"""Job ids: an integer key in the store, a ULID on the wire, both in the order of minting.
+
+The key holds, from the top: milliseconds since 2020, a 16-bit count, a 4-bit server slot (0 here,
+so that several servers over one store could mint without meeting). Its ULID is the time as ULIDs
+have it, then the key's low 20 bits, then 60 bits that are drawn once for a database.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import lru_cache
+
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+"""Crockford's base 32, as the ULID specification uses it; in ASCII order."""
+
+EPOCH_MS = 1_577_836_800_000
+"""2020-01-01T00:00:00Z: keys count from here, so that they stay below 2**63 until the year 2298."""
+
+LENGTH = 26
+SUFFIX_LENGTH = 12
+
+_PREFIX_LENGTH = LENGTH - SUFFIX_LENGTH
+_LOW_BITS = 20
+_STEP = 1 << 4
+_VALUES = {char: value for value, char in enumerate(ALPHABET)}
+_PAIRS = tuple(high + low for high in ALPHABET for low in ALPHABET)
+_EPOCH_KEY = EPOCH_MS << _LOW_BITS
+_MAX_KEY = (1 << 63) - 1
+
+
+class Mint:
+    """Hands out keys that rise for ever, whatever the wall clock does.
+
+    `last` is the highest key that may have been handed out before: the stored high-water mark.
+    """
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+
+    def take(self, count: int, now_ms: int) -> Sequence[int]:
+        """`count` new keys in rising order."""
+        first = max((now_ms - EPOCH_MS) << _LOW_BITS, self.last + _STEP)
+        keys = range(first, first + count * _STEP, _STEP)
+        self.last = keys[-1] if keys else self.last
+        return keys
+
+
+class IdCodec:
+    """Turns keys into ULIDs and back for one database, whose constant `suffix` it holds."""
+
+    def __init__(self, suffix: str) -> None:
+        self._suffix = suffix
+
+    def text(self, key: int) -> str:
+        """The ULID of a key."""
+        return (
+            _time_text(key >> _LOW_BITS)
+            + _PAIRS[(key >> 10) & 1023]
+            + _PAIRS[key & 1023]
+            + self._suffix
+        )
+
+    def key(self, text: str) -> int | None:
+        """The key of a ULID, or None where the text cannot be an id of this database."""
+        if len(text) != LENGTH or not text.endswith(self._suffix):
+            return None
+        number = 0
+        for char in text[:_PREFIX_LENGTH]:
+            value = _VALUES.get(char)
+            if value is None:
+                return None
+            number = number << 5 | value
+        key = number - _EPOCH_KEY
+        return key if 0 <= key <= _MAX_KEY else None
+
+    def position(self, text: str) -> tuple[int, int]:
+        """Where any text stands among the ids: the last key at or before it, the first at or after.
+
+        A cursor need not name a job that exists, nor even be an id: it is a place in text order.
+        The two are equal when the text is the ULID of a key.
+        """
+        number = 0
+        for place in range(_PREFIX_LENGTH):
+            rest = 5 * (_PREFIX_LENGTH - place)
+            char = text[place : place + 1]
+            value = _VALUES.get(char)
+            if value is None:
+                smaller = bisect_left(ALPHABET, char) if char else 0
+                return _between((number << rest) + (smaller << (rest - 5)))
+            number = number << 5 | value
+        tail = text[_PREFIX_LENGTH:]
+        if tail == self._suffix:
+            return _clamp(number - _EPOCH_KEY), _clamp(number - _EPOCH_KEY)
+        return _between(number if tail < self._suffix else number + 1)
+
+
+def is_ulid(text: str) -> bool:
+    """Whether the text has the form of an id, of this database or of another."""
+    return len(text) == LENGTH and text[0] in "01234567" and all(char in _VALUES for char in text)
+
+
+@lru_cache(maxsize=4096)
+def _time_text(ms_since_epoch: int) -> str:
+    number = ms_since_epoch + EPOCH_MS
+    return "".join(_PAIRS[(number >> shift) & 1023] for shift in (40, 30, 20, 10, 0))
+
+
+def _between(number: int) -> tuple[int, int]:
+    key = number - _EPOCH_KEY
+    return _clamp(key - 1), _clamp(key)
+
+
+def _clamp(key: int) -> int:
+    return min(max(key, -1), _MAX_KEY)

@@ -1,0 +1,102 @@
+"""A job and its options, as the store keeps them and every layer passes them on."""
+
+import msgspec
+
+from zq.model.lifecycle import Status
+from zq.model.unique import Scope
+
+DEFAULT_PRIORITY = 32768
+MAX_PRIORITY = 65535
+MAX_UINT32 = 2**32 - 1
+MAX_TIME = 2**63 - 1
+"""The largest time or duration in milliseconds: what SQLite's integers hold."""
+
+INLINE_PAYLOAD = 512
+"""Payloads of up to this many bytes lie in the job's row; larger ones beside it, so that a change
+of status never rewrites them (measured: 1 KB 14.8 against 11.1 µs a job, 4 KB 38.7 to 22.5)."""
+
+
+class Backoff(msgspec.Struct, frozen=True):
+    """How long a failed job waits: see `zq.model.settling.backoff_delay`. Milliseconds."""
+
+    exponent: float
+    base_ms: int
+    jitter_ms: int
+
+
+class Retention(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How long a finished job is kept, in milliseconds; None leaves it to the server's default."""
+
+    completed_ms: int | None = None
+    dead_ms: int | None = None
+
+
+class Options(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a job may set for itself and most jobs do not: one nullable JSON column."""
+
+    retry_limit: int | None = None
+    backoff: Backoff | None = None
+    retention: Retention | None = None
+
+
+NO_OPTIONS = Options()
+
+
+class NewJob(msgspec.Struct, frozen=True):
+    """A validated job that waits to be stored. `payload` is JSON text, kept as it was received.
+
+    `ready_at` of None means: from the moment of arrival on.
+    """
+
+    queue: str
+    type: str
+    payload: str
+    payload_size: int
+    priority: int = DEFAULT_PRIORITY
+    ready_at: int | None = None
+    options: Options | None = None
+    unique_key: str | None = None
+    unique_while: Scope | None = None
+
+
+class Job(msgspec.Struct, array_like=True):
+    """A stored job, in the order of `store/columns`. Times are milliseconds since the Unix epoch.
+
+    `deliveries` counts hand-outs and never falls, so it names one lease. `holder` is the stream
+    that has the job while it is in flight. `payload` is None where it lies beside the row.
+    """
+
+    key: int
+    queue: str
+    type: str
+    priority: int
+    status: Status
+    ready_at: int
+    attempts: int
+    deliveries: int
+    holder: int | None
+    dequeued_at: int | None
+    failed_at: int | None
+    completed_at: int | None
+    purge_at: int | None
+    options: Options | None
+    unique_key: str | None
+    unique_while: Scope | None
+    payload_size: int
+    payload: str | None
+
+    @property
+    def beside(self) -> bool:
+        """Whether the payload lies in its own row."""
+        return self.payload_size > INLINE_PAYLOAD
+
+
+class ErrorRecord(msgspec.Struct, array_like=True):
+    """One failure of a job. `attempt` counts from 1."""
+
+    attempt: int
+    message: str
+    error_type: str | None
+    backtrace: str | None
+    dequeued_at: int
+    failed_at: int

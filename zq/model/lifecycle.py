@@ -1,0 +1,55 @@
+"""The states of a job and the table of legal moves. Every other place looks moves up here.
+
+    enqueue ──► scheduled ──promote──► ready ──take──► in_flight ──succeed──► completed
+                    ▲                    ▲ ◄──return──────┘ │ │
+                    └────────fail────────┼──────────────────┘ └─────fail────► dead
+
+A patch moves a job between scheduled and ready. Any state may end in deletion.
+"""
+
+from enum import Enum, IntEnum
+
+
+class Status(IntEnum):
+    """What a job is doing. The numbers are stored; the lower-case names go over the wire."""
+
+    SCHEDULED = 0
+    READY = 1
+    IN_FLIGHT = 2
+    COMPLETED = 3
+    DEAD = 4
+
+
+class Move(Enum):
+    """What can happen to a stored job's status."""
+
+    PROMOTE = "promote"
+    PATCH = "patch"
+    TAKE = "take"
+    RETURN = "return"
+    SUCCEED = "succeed"
+    FAIL = "fail"
+
+
+MOVES: dict[Move, dict[Status, frozenset[Status]]] = {
+    Move.PROMOTE: {Status.SCHEDULED: frozenset({Status.READY})},
+    Move.PATCH: {
+        Status.SCHEDULED: frozenset({Status.SCHEDULED, Status.READY}),
+        Status.READY: frozenset({Status.READY, Status.SCHEDULED}),
+        Status.IN_FLIGHT: frozenset({Status.IN_FLIGHT}),
+    },
+    Move.TAKE: {Status.READY: frozenset({Status.IN_FLIGHT})},
+    Move.RETURN: {Status.IN_FLIGHT: frozenset({Status.READY})},
+    Move.SUCCEED: {Status.IN_FLIGHT: frozenset({Status.COMPLETED})},
+    Move.FAIL: {Status.IN_FLIGHT: frozenset({Status.SCHEDULED, Status.DEAD})},
+}
+
+TERMINAL = frozenset({Status.COMPLETED, Status.DEAD})
+
+NAMES: dict[Status, str] = {status: status.name.lower() for status in Status}
+BY_NAME: dict[str, Status] = {name: status for status, name in NAMES.items()}
+
+
+def sources(move: Move) -> frozenset[Status]:
+    """The states from which a move is legal."""
+    return frozenset(MOVES[move])

@@ -1,0 +1,82 @@
+"""PATCH: which fields of a job may change, and what the change means for its status."""
+
+import msgspec
+
+from zq.model.errors import Unprocessable
+from zq.model.job import NO_OPTIONS, Backoff, Job, Options, Retention
+from zq.model.lifecycle import NAMES, TERMINAL, Status
+
+Unset = msgspec.UnsetType
+UNSET = msgspec.UNSET
+
+
+class RetentionPatch(msgspec.Struct, frozen=True):
+    """Per field: absent keeps, None removes, a number sets."""
+
+    completed_ms: int | None | Unset = UNSET
+    dead_ms: int | None | Unset = UNSET
+
+
+class Patch(msgspec.Struct, frozen=True):
+    """A validated change. Absent keeps; None returns to the default (`ready_at`: to now)."""
+
+    queue: str | Unset = UNSET
+    priority: int | Unset = UNSET
+    ready_at: int | None | Unset = UNSET
+    retry_limit: int | None | Unset = UNSET
+    backoff: Backoff | None | Unset = UNSET
+    retention: RetentionPatch | None | Unset = UNSET
+
+
+def refuse_terminal(text_id: str, status: Status) -> None:
+    """Raise `Unprocessable` for a finished job: nothing about it can change any more."""
+    if status in TERMINAL:
+        raise Unprocessable(f"cannot patch job {text_id} in {NAMES[status]} status")
+
+
+def patched(job: Job, patch: Patch, now: int) -> Job:
+    """The job as it is after the patch. `job` must not be terminal."""
+    status, ready_at = _schedule(job, patch.ready_at, now)
+    return msgspec.structs.replace(
+        job,
+        queue=job.queue if patch.queue is UNSET else patch.queue,
+        priority=job.priority if patch.priority is UNSET else patch.priority,
+        status=status,
+        ready_at=ready_at,
+        options=_options(job.options or NO_OPTIONS, patch),
+    )
+
+
+def _schedule(job: Job, ready_at: int | None | Unset, now: int) -> tuple[Status, int]:
+    if ready_at is UNSET:
+        return job.status, job.ready_at
+    if job.status is Status.IN_FLIGHT:
+        return job.status, job.ready_at if ready_at is None else ready_at
+    if ready_at is None:
+        due = now if job.status is Status.SCHEDULED else job.ready_at
+        return Status.READY, due
+    return (Status.SCHEDULED if ready_at > now else Status.READY), ready_at
+
+
+def _options(options: Options, patch: Patch) -> Options | None:
+    changed = Options(
+        retry_limit=options.retry_limit if patch.retry_limit is UNSET else patch.retry_limit,
+        backoff=options.backoff if patch.backoff is UNSET else patch.backoff,
+        retention=_retention(options.retention, patch.retention),
+    )
+    return None if changed == NO_OPTIONS else changed
+
+
+def _retention(
+    retention: Retention | None, patch: RetentionPatch | None | Unset
+) -> Retention | None:
+    if patch is UNSET:
+        return retention
+    if patch is None:
+        return None
+    old = retention or Retention()
+    merged = Retention(
+        completed_ms=old.completed_ms if patch.completed_ms is UNSET else patch.completed_ms,
+        dead_ms=old.dead_ms if patch.dead_ms is UNSET else patch.dead_ms,
+    )
+    return None if merged == Retention() else merged

@@ -1,0 +1,96 @@
+"""What becomes of a job when its worker reports success or failure. Pure decisions."""
+
+import math
+from random import Random
+from typing import NamedTuple
+
+import msgspec
+
+from zq.model.job import MAX_TIME, NO_OPTIONS, Backoff, Options
+from zq.model.lifecycle import Status
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """The server's defaults, for jobs that set nothing themselves. Durations in milliseconds.
+
+    They are read at the moment of the failure or success, not frozen when a job is stored.
+    """
+
+    retry_limit: int = 25
+    backoff: Backoff = Backoff(exponent=4.0, base_ms=15_000, jitter_ms=30_000)
+    completed_ms: int = 0
+    dead_ms: int = 604_800_000
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A worker's report. `retry_at` overrides limit and back-off; `kill` overrides everything."""
+
+    message: str
+    error_type: str | None = None
+    backtrace: str | None = None
+    retry_at: int | None = None
+    kill: bool = False
+
+
+class Verdict(NamedTuple):
+    """A failed job's next state: `ready_at` when it is scheduled, `purge_at` when it is dead.
+
+    A dead job whose `purge_at` is None is not kept at all.
+    """
+
+    status: Status
+    ready_at: int | None
+    purge_at: int | None
+
+
+def purge_time(now: int, retention_ms: int) -> int | None:
+    """When a job that finishes `now` is to be purged; None means at once."""
+    return min(now + retention_ms, MAX_TIME) if retention_ms > 0 else None
+
+
+def after_success(options: Options | None, now: int, policy: Policy) -> int | None:
+    """The completed job's `purge_at`, or None where it is deleted on success."""
+    return purge_time(now, _retention(options, "completed_ms", policy.completed_ms))
+
+
+def after_failure(
+    attempts: int,
+    options: Options | None,
+    failure: Failure,
+    now: int,
+    policy: Policy,
+    random: Random,
+) -> Verdict:
+    """Retry or die. `attempts` includes the failure just reported.
+
+    In this order: `kill`, `retry_at` (even past the limit, even in the past), the limit, back-off.
+    """
+    options = options or NO_OPTIONS
+    limit = policy.retry_limit if options.retry_limit is None else options.retry_limit
+    if failure.kill or (failure.retry_at is None and attempts > limit):
+        purge_at = purge_time(now, _retention(options, "dead_ms", policy.dead_ms))
+        return Verdict(Status.DEAD, None, purge_at)
+    if failure.retry_at is not None:
+        return Verdict(Status.SCHEDULED, failure.retry_at, None)
+    delay = backoff_delay(attempts, options.backoff or policy.backoff, random)
+    return Verdict(Status.SCHEDULED, min(now + delay, MAX_TIME), None)
+
+
+def backoff_delay(attempts: int, backoff: Backoff, random: Random) -> int:
+    """Milliseconds until the next try.
+
+    ``trunc(attempts**exponent * 1000 + base_ms + random[0, 1) * jitter_ms * attempts)``, the power
+    in seconds: the formula of Zizq 0.6.1's source, which its command-line help repeats.
+    """
+    try:
+        power = math.pow(attempts, backoff.exponent) * 1000
+        delay = power + backoff.base_ms + random.random() * backoff.jitter_ms * attempts
+        return min(math.trunc(delay), MAX_TIME)
+    except OverflowError:
+        return MAX_TIME
+
+
+def _retention(options: Options | None, field: str, default: int) -> int:
+    retention = options.retention if options else None
+    chosen: int | None = getattr(retention, field) if retention else None
+    return default if chosen is None else chosen

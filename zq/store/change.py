@@ -1,0 +1,111 @@
+"""The tick's phase of changes: patches and deletions, of one job or of a sweep's slice."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from zq.model.commands import Change, ChangeSlice, Clear, Delete, DeleteSlice
+from zq.model.errors import JobNotFound, ZqError
+from zq.model.filters import Filter
+from zq.model.job import Job
+from zq.model.lifecycle import TERMINAL, Status
+from zq.model.patching import Patch, patched, refuse_terminal
+from zq.store.queries import load
+from zq.store.where import where
+from zq.store.work import QUERIES, Work, as_json
+
+AnyChange = Change | ChangeSlice | Delete | DeleteSlice | Clear
+
+
+def apply_changes(work: Work, commands: Sequence[AnyChange]) -> list[object]:
+    """Patch and delete, one command after the other."""
+    return [_apply_change(work, command) for command in commands]
+
+
+def _apply_change(work: Work, command: AnyChange) -> object:
+    match command:
+        case Change():
+            return _change(work, command)
+        case ChangeSlice():
+            return _change_slice(work, command)
+        case Delete():
+            return _delete(work, command)
+        case DeleteSlice():
+            return _delete_slice(work, command)
+        case Clear():
+            return _clear(work)
+
+
+def _change(work: Work, command: Change) -> object:
+    """Patch one job."""
+    jobs = _visible(work, work.jobs(QUERIES["read_jobs"], keys=as_json([command.key])))
+    if not jobs:
+        return JobNotFound()
+    try:
+        refuse_terminal(command.text_id, jobs[0].status)
+    except ZqError as refusal:
+        return refusal
+    (job,) = _apply(work, jobs, command.patch)
+    return job
+
+
+def _change_slice(work: Work, command: ChangeSlice) -> int:
+    """Patch the unfinished jobs among the keys that still match the sweep's filter."""
+    keys = _still_matching(work, command.keys, command.filter)
+    jobs = work.jobs(QUERIES["read_jobs"], keys=as_json(keys))
+    return len(_apply(work, [job for job in jobs if job.status not in TERMINAL], command.patch))
+
+
+def _delete(work: Work, command: Delete) -> object:
+    """Delete one job, whatever it is doing."""
+    briefs = work.briefs("read_briefs", [command.key])
+    work.remove(briefs)
+    return None if briefs else JobNotFound()
+
+
+def _delete_slice(work: Work, command: DeleteSlice) -> int:
+    """Delete the jobs among the keys that still match the sweep's filter."""
+    keys = _still_matching(work, command.keys, command.filter)
+    briefs = work.briefs("read_briefs", keys)
+    work.remove(briefs)
+    return len(briefs)
+
+
+def _clear(work: Work) -> int:
+    """Delete every job by one statement a table, which SQLite does without visiting rows."""
+    held = work.keys(load("upkeep.sql")["read_left_in_flight"])
+    for job in work.briefs("read_briefs", held):
+        if job.holder is not None:
+            work.ended.append((job.holder, job.key))
+    total = work.value(QUERIES["count_all"], {})
+    assert isinstance(total, int)
+    for table in ("clear_jobs", "clear_payloads", "clear_errors", "clear_counts"):
+        work.run(table)
+    # A key without a change says that every deadline may have moved.
+    work.counts = Counter({("", Status.SCHEDULED): 0})
+    return total
+
+
+def _apply(work: Work, jobs: Sequence[Job], patch: Patch) -> list[Job]:
+    changed = [patched(job, patch, work.now) for job in jobs]
+    rows = [
+        (job.key, job.queue, job.priority, job.status, job.ready_at, job.options) for job in changed
+    ]
+    if rows:
+        work.run("change", changes=as_json(rows))
+    for old, new in zip(jobs, changed, strict=True):
+        work.counts[old.queue, old.status] -= 1
+        work.counts[new.queue, new.status] += 1
+        if new.status is Status.READY:
+            work.woken.add(new.queue)
+    return changed
+
+
+def _visible(work: Work, jobs: Sequence[Job]) -> list[Job]:
+    return [job for job in jobs if job.purge_at is None or job.purge_at > work.now]
+
+
+def _still_matching(work: Work, keys: Sequence[int], filter: Filter) -> list[int]:
+    conditions, parameters = where(filter)
+    among = "id IN (SELECT value FROM json_each(:slice))"
+    query = f"SELECT json_group_array(id) FROM jobs WHERE {among} AND {conditions}"
+    return work.keys(query, slice=as_json(keys), **parameters)

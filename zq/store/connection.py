@@ -1,0 +1,120 @@
+"""Connections to the database: the one that writes, those that read, why they are set so."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import aiosqlite
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# SQLite's primary result codes, the low byte of `sqlite_errorcode`
+# (https://www.sqlite.org/rescode.html).
+_READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _PROTOCOL, _NOTADB = 8, 10, 11, 13, 14, 15, 26
+_INTERRUPT = 9
+_DISK_FAILURES = frozenset({_READONLY, _IOERR, _CORRUPT, _CANTOPEN, _PROTOCOL, _NOTADB})
+
+WRITER_PRAGMAS = {
+    # Readers see the last commit while the writer works.
+    "journal_mode": "WAL",
+    # Debian builds SQLite with this on: it overwrites what is deleted, which doubles the WAL.
+    "secure_delete": "OFF",
+    # The writer checkpoints by itself, after replies are out, not inside somebody's commit.
+    "wal_autocheckpoint": "0",
+    # A WAL that grew in bad times gives its space back at the next reset.
+    "journal_size_limit": str(64 * 1024 * 1024),
+    # Sorters and the like never touch the disk.
+    "temp_store": "MEMORY",
+}
+
+READER_PRAGMAS = {
+    "query_only": "ON",
+    "temp_store": "MEMORY",
+}
+
+
+class HopConnection(aiosqlite.Connection):
+    """An aiosqlite connection that runs a whole function on its thread in one hop.
+
+    aiosqlite crosses to its thread and back once a call (68 µs); a tick is many calls. 0.22 has no
+    public way to run a function there, so this uses the method that its own calls are made of.
+    """
+
+    async def hop(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `function` in the connection's thread."""
+        result: T = await self._execute(function, *args, **kwargs)  # type: ignore[no-untyped-call]
+        return result
+
+    @property
+    def raw(self) -> sqlite3.Connection:
+        """The connection itself, for functions that run in its thread."""
+        return self._conn
+
+
+async def open_writer(path: Path, cache_bytes: int) -> HopConnection:
+    """The only connection that writes and checkpoints, of a new file or an old one.
+
+    Two would race: SQLite before 3.51.3 can corrupt a WAL that one connection resets while another
+    commits.
+    """
+    connection = _connect(path)
+    await connection
+    await connection.hop(_set_up_writer, connection.raw, cache_bytes)
+    return connection
+
+
+async def open_reader(path: Path) -> HopConnection:
+    """A connection that cannot write."""
+    connection = _connect(path)
+    await connection
+    await connection.hop(_set_pragmas, connection.raw, READER_PRAGMAS)
+    return connection
+
+
+def is_full(error: sqlite3.Error) -> bool:
+    """Whether the disk is full: the transaction is lost, but the database is sound."""
+    return _primary_code(error) == _FULL
+
+
+def is_interrupt(error: sqlite3.Error) -> bool:
+    """Whether a read was stopped by its deadline."""
+    return _primary_code(error) == _INTERRUPT
+
+
+def stops_the_server(error: sqlite3.Error) -> bool:
+    """Whether nothing may be written through this connection any more.
+
+    After a failed write or sync the page cache and the disk may differ, so a retry could succeed
+    and still lose data (https://www.usenix.org/conference/atc20/presentation/rebello).
+    """
+    return _primary_code(error) in _DISK_FAILURES
+
+
+def _primary_code(error: sqlite3.Error) -> int | None:
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _connect(path: Path) -> HopConnection:
+    def connector() -> sqlite3.Connection:
+        # Transactions are ours to begin; a tick's many texts stay prepared.
+        return sqlite3.connect(path, isolation_level=None, cached_statements=512)
+
+    return HopConnection(connector, iter_chunk_size=64)
+
+
+def _set_up_writer(connection: sqlite3.Connection, cache_bytes: int) -> None:
+    # Only a database without tables takes this; it lets deleted space be given back in slices.
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    _set_pragmas(connection, {**WRITER_PRAGMAS, "cache_size": str(-(cache_bytes // 1024))})
+
+
+def _set_pragmas(connection: sqlite3.Connection, pragmas: dict[str, Any]) -> None:
+    for name, value in pragmas.items():
+        row = connection.execute(f"PRAGMA {name} = {value}").fetchone()
+        if name == "journal_mode" and row[0] != "wal":
+            raise sqlite3.OperationalError(
+                "this file system cannot hold a write-ahead log (WAL): choose a local one"
+            )

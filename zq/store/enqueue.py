@@ -1,0 +1,125 @@
+"""The tick's phase of new jobs."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.model.commands import Enqueue, Enqueued
+from zq.model.job import INLINE_PAYLOAD, Job, NewJob
+from zq.model.lifecycle import Status
+from zq.model.unique import COVERS, Scope
+from zq.store.work import QUERIES, Work, as_json
+
+PAYLOAD_ROW = 1024
+"""Bytes of a large payload that count as one row changed, where checkpoints are planned by rows."""
+
+_PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
+_FULL = _PLAIN + ", options, unique_key, unique_while, owns_key"
+
+
+def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
+    """Store jobs in order; a duplicate of a unique key is answered with the key's owner."""
+    keys = _KeyTable(work, commands)
+    plain: list[tuple[object, ...]] = []
+    full: list[tuple[tuple[object, ...], int, NewJob]] = []
+    payloads: list[tuple[object, ...]] = []
+    replies: list[object] = []
+    for command in commands:
+        owners: dict[int, Job] = {}
+        for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
+            ready_at = command.now if job.ready_at is None else job.ready_at
+            status = Status.READY if ready_at <= command.now else Status.SCHEDULED
+            if job.unique_key is not None:
+                owner = keys.claim(_stored(key, job, status, ready_at))
+                if owner is not None:
+                    owners[index] = owner
+                    continue
+            payload: str | None = job.payload
+            if job.payload_size > INLINE_PAYLOAD:
+                payloads.append((key, payload))
+                work.rows += job.payload_size // PAYLOAD_ROW
+                payload = None
+            head = (key, job.queue, job.type, job.priority)
+            row = (*head, status, ready_at, job.payload_size, payload)
+            if job.unique_key is None and job.options is None:
+                plain.append(row)
+            else:
+                full.append((row, key, job))
+            work.counts[job.queue, status] += 1
+            if status is Status.READY:
+                work.woken.add(job.queue)
+        replies.append(Enqueued(owners))
+        if command.keys:
+            work.highest_key = max(work.highest_key, command.keys[-1])
+    keys.release_former_owners()
+    work.insert("jobs", _PLAIN, plain)
+    work.insert("jobs", _FULL, [row + _rest(job, keys.owns(key, job)) for row, key, job in full])
+    work.insert("payloads", "job_id, body", payloads)
+    return replies
+
+
+class _KeyTable:
+    """The owners of the unique keys that this tick's new jobs name, kept as they change hands."""
+
+    def __init__(self, work: Work, commands: Sequence[Enqueue]) -> None:
+        names = {
+            job.unique_key
+            for command in commands
+            for job in command.jobs
+            if job.unique_key is not None
+        }
+        found = work.jobs(QUERIES["read_owners"], keys=as_json(list(names))) if names else []
+        self._owners = {job.unique_key: job for job in found}
+        self._former: list[int] = []
+        self._stored = {job.key for job in found}
+        self._work = work
+
+    def claim(self, job: Job) -> Job | None:
+        """Make a new job the owner of its key, or answer the owner of which it is a duplicate."""
+        owner = self._owners.get(job.unique_key)
+        if owner is not None and self._blocks(owner, job.unique_while):
+            return owner
+        if owner is not None and owner.key in self._stored:
+            self._former.append(owner.key)
+        self._owners[job.unique_key] = job
+        return None
+
+    def owns(self, key: int, job: NewJob) -> bool:
+        owner = self._owners.get(job.unique_key)
+        return owner is not None and owner.key == key
+
+    def release_former_owners(self) -> None:
+        if self._former:
+            self._work.run("release_locks", keys=as_json(self._former))
+
+    def _blocks(self, owner: Job, scope: Scope | None) -> bool:
+        purged = owner.purge_at is not None and owner.purge_at <= self._work.now
+        return scope is not None and owner.status in COVERS[scope] and not purged
+
+
+def _stored(key: int, job: NewJob, status: Status, ready_at: int) -> Job:
+    return Job(
+        key=key,
+        queue=job.queue,
+        type=job.type,
+        priority=job.priority,
+        status=status,
+        ready_at=ready_at,
+        attempts=0,
+        deliveries=0,
+        holder=None,
+        dequeued_at=None,
+        failed_at=None,
+        completed_at=None,
+        purge_at=None,
+        options=job.options,
+        unique_key=job.unique_key,
+        unique_while=job.unique_while,
+        payload_size=job.payload_size,
+        payload=None,
+    )
+
+
+def _rest(job: NewJob, owns_key: bool) -> tuple[object, ...]:
+    options = None if job.options is None else msgspec.json.encode(job.options).decode()
+    return options, job.unique_key, job.unique_while, owns_key

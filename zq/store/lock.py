@@ -1,0 +1,31 @@
+"""One owner of a data directory: a lock that the kernel releases, however the owner ends."""
+
+import fcntl
+import os
+from pathlib import Path
+
+
+class DirectoryInUse(Exception):
+    """Another server has the data directory."""
+
+
+class DirectoryLock:
+    """Holds the lock from creation to `release`."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = os.open(directory / "zq.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(self._file, 32).decode(errors="replace").strip() or "unknown"
+            os.close(self._file)
+            raise DirectoryInUse(
+                f"{directory} is in use by another zq (process {owner}): stop that one, or choose"
+                " another --root-dir"
+            ) from None
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Let another server have the directory."""
+        os.close(self._file)

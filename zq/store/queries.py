@@ -1,0 +1,42 @@
+"""Loads the named queries of the `.sql` files beside this module.
+
+A query begins with a line ``-- name: its_name``; comment lines after that describe it. Words in
+braces stand for constants of the model (``{ready}`` is the number of a status) and for the column
+lists below, so that each is written once.
+"""
+
+from functools import cache
+from importlib.resources import files
+
+from zq.model.lifecycle import Status
+from zq.model.unique import Scope
+
+JOB_COLUMNS = (
+    "id, queue, type, priority, status, ready_at, attempts, deliveries, holder, dequeued_at,"
+    " failed_at, completed_at, purge_at, json(options), unique_key, unique_while, payload_size,"
+    " payload"
+)
+"""In the order of `zq.model.job.Job`'s fields."""
+
+BRIEF_COLUMNS = "id, queue, status, attempts, holder, json(options), unique_while, payload_size"
+"""In the order of `zq.store.work.Brief`'s fields."""
+
+_CONSTANTS = {
+    **{status.name.lower(): str(status.value) for status in Status},
+    **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
+    "job_row": f"json_array({JOB_COLUMNS})",
+    "brief_row": f"json_array({BRIEF_COLUMNS})",
+    "keys": "(SELECT value FROM json_each(:keys))",
+}
+
+
+@cache
+def load(file: str) -> dict[str, str]:
+    """The queries of one file by name."""
+    text = files("zq.store").joinpath(file).read_text(encoding="utf-8")
+    queries: dict[str, str] = {}
+    for block in text.split("-- name: ")[1:]:
+        name, _, body = block.partition("\n")
+        lines = [line for line in body.splitlines() if not line.lstrip().startswith("--")]
+        queries[name.strip()] = "\n".join(lines).strip().format_map(_CONSTANTS)
+    return queries

@@ -1,0 +1,136 @@
+"""What readers ask. Each function runs whole in a reader's thread and leaves no cursor open."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.model.filters import Filter
+from zq.model.job import ErrorRecord, Job
+from zq.model.lifecycle import Status
+from zq.store.queries import load
+from zq.store.where import where
+from zq.store.work import as_json
+
+QUERIES = load("reads.sql")
+
+PAGE_BYTES = 16 * 1024 * 1024
+"""Payload bytes in one page of a listing, which may end before its limit and then has a `next`."""
+
+_jobs = msgspec.json.Decoder(list[Job])
+_errors = msgspec.json.Decoder(list[ErrorRecord])
+_counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
+_keys = msgspec.json.Decoder(list[int])
+
+
+def get_job(connection: sqlite3.Connection, key: int, now: int) -> Job | None:
+    """One job with its payload, if readers may still see it."""
+    conditions, parameters = where(Filter(), hide_purged_at=now)
+    sql = QUERIES["get"].replace("CONDITIONS", conditions)
+    jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
+    return _with_payloads(connection, jobs)[0] if jobs else None
+
+
+def list_jobs(
+    connection: sqlite3.Connection,
+    filter: Filter,
+    after: int,
+    descending: bool,
+    limit: int,
+    now: int,
+) -> list[Job]:
+    """Up to `limit` jobs beyond `after` with their payloads; fewer where payloads are large."""
+    conditions, parameters = where(filter, hide_purged_at=now)
+    name = "list_descending" if descending else "list_ascending"
+    sql = QUERIES[name].replace("CONDITIONS", conditions)
+    parameters |= {"after": after, "limit": limit}
+    return _with_payloads(connection, _jobs.decode(_text(connection, sql, parameters)))
+
+
+def list_keys(
+    connection: sqlite3.Connection,
+    filter: Filter,
+    after: int,
+    upto: int,
+    limit: int,
+) -> list[int]:
+    """Up to `limit` keys of matching jobs with ``after < key <= upto``, purged ones included."""
+    conditions, parameters = where(filter)
+    sql = QUERIES["list_keys"].replace("CONDITIONS", conditions)
+    return _keys.decode(
+        _text(connection, sql, {**parameters, "after": after, "upto": upto, "limit": limit})
+    )
+
+
+def last_key(connection: sqlite3.Connection) -> int:
+    """The highest key of a stored job; 0 where there is none."""
+    key: int = connection.execute(QUERIES["last_key"]).fetchone()[0]
+    return key
+
+
+def count_jobs(connection: sqlite3.Connection, filter: Filter, now: int) -> int:
+    """How many jobs match. Without other filters than queue and status, from the kept counts."""
+    if filter == Filter(statuses=filter.statuses, queues=filter.queues):
+        return sum(
+            n
+            for (queue, status), n in visible_counts(connection, now).items()
+            if (not filter.queues or queue in filter.queues)
+            and (not filter.statuses or status in filter.statuses)
+        )
+    conditions, parameters = where(filter, hide_purged_at=now)
+    sql = QUERIES["count"].replace("CONDITIONS", conditions)
+    total: int = connection.execute(sql, parameters).fetchone()[0]
+    return total
+
+
+def visible_counts(connection: sqlite3.Connection, now: int) -> Counter[tuple[str, Status]]:
+    """Jobs by queue and status, without those whose retention is over."""
+    counts: Counter[tuple[str, Status]] = Counter()
+    for queue, status, n in _counts.decode(_text(connection, QUERIES["counts"], {})):
+        counts[queue, status] = n
+    for queue, status, n in _counts.decode(
+        _text(connection, QUERIES["purged_counts"], {"now": now})
+    ):
+        counts[queue, status] -= n
+    return counts
+
+
+def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
+    """Large payloads by key; jobs that are gone are missing."""
+    return dict(connection.execute(QUERIES["payloads"], {"keys": as_json(keys)}))
+
+
+def list_errors(
+    connection: sqlite3.Connection, key: int, after: int, descending: bool, limit: int
+) -> list[ErrorRecord]:
+    """Up to `limit` failures of a job beyond the attempt `after`."""
+    name = "errors_descending" if descending else "errors_ascending"
+    parameters: dict[str, object] = {"key": key, "after": after, "limit": limit}
+    return _errors.decode(_text(connection, QUERIES[name], parameters))
+
+
+def _with_payloads(connection: sqlite3.Connection, jobs: list[Job]) -> list[Job]:
+    kept = _first_bytes(jobs)
+    beside = [job.key for job in kept if job.beside]
+    bodies = payloads(connection, beside) if beside else {}
+    for job in kept:
+        if job.beside:
+            job.payload = bodies.get(job.key)
+    # A job that went between the two queries is as good as one that went before the first.
+    return [job for job in kept if job.payload is not None]
+
+
+def _first_bytes(jobs: list[Job]) -> list[Job]:
+    """The first jobs whose payloads fit into a page together; the first in any case."""
+    total = 0
+    for index, job in enumerate(jobs):
+        total += job.payload_size
+        if total > PAGE_BYTES and index:
+            return jobs[:index]
+    return jobs
+
+
+def _text(connection: sqlite3.Connection, sql: str, parameters: dict[str, object]) -> str:
+    text: str = connection.execute(sql, parameters).fetchone()[0]
+    return text

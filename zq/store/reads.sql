@@ -1,0 +1,42 @@
+-- Queries of the readers. CONDITIONS stands for what a request filters by.
+
+-- name: list_ascending
+SELECT json_group_array({job_row}) FROM (
+    SELECT * FROM jobs WHERE id > :after AND CONDITIONS ORDER BY id LIMIT :limit)
+
+-- name: list_descending
+SELECT json_group_array({job_row}) FROM (
+    SELECT * FROM jobs WHERE id < :after AND CONDITIONS ORDER BY id DESC LIMIT :limit)
+
+-- name: list_keys
+SELECT json_group_array(id) FROM (
+    SELECT id FROM jobs WHERE id > :after AND id <= :upto AND CONDITIONS ORDER BY id LIMIT :limit)
+
+-- name: get
+SELECT json_group_array({job_row}) FROM jobs WHERE id = :key AND CONDITIONS
+
+-- name: count
+SELECT count(*) FROM jobs WHERE CONDITIONS
+
+-- name: counts
+SELECT json_group_array(json_array(queue, status, n)) FROM queue_counts WHERE n > 0
+
+-- name: purged_counts
+-- Rows that readers no longer see and the sweeper has not deleted yet.
+SELECT json_group_array(json_array(queue, status, n)) FROM (
+    SELECT queue, status, count(*) AS n FROM jobs
+    WHERE purge_at IS NOT NULL AND purge_at <= :now GROUP BY queue, status)
+
+-- name: payloads
+SELECT job_id, body FROM payloads WHERE job_id IN {keys}
+
+-- name: errors_ascending
+SELECT json_group_array(json_array(attempt, message, error_type, backtrace, dequeued_at, failed_at))
+FROM (SELECT * FROM errors WHERE job_id = :key AND attempt > :after ORDER BY attempt LIMIT :limit)
+
+-- name: errors_descending
+SELECT json_group_array(json_array(attempt, message, error_type, backtrace, dequeued_at, failed_at))
+FROM (SELECT * FROM errors WHERE job_id = :key AND attempt < :after ORDER BY attempt DESC LIMIT :limit)
+
+-- name: last_key
+SELECT ifnull(max(id), 0) FROM jobs

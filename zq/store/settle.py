@@ -1,0 +1,112 @@
+"""The tick's first phases: acknowledgements, failures, and jobs whose stream has ended."""
+
+from collections.abc import Sequence
+
+from zq.model.commands import Fail, Return, Succeed
+from zq.model.errors import NotInFlight
+from zq.model.job import Job
+from zq.model.lifecycle import Status
+from zq.model.settling import Verdict, after_failure, after_success
+from zq.store.work import QUERIES, Brief, Work, as_json
+
+
+def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
+    """Complete jobs: delete those that are not retained, mark the others."""
+    keys = [key for command in commands for key in command.keys]
+    held = work.briefs("read_held", keys)
+    purges: dict[int, int] = {}
+    gone: list[Brief] = []
+    for job in held:
+        purge_at = after_success(job.options, work.now, work.policy)
+        if purge_at is None:
+            gone.append(job)
+        else:
+            purges[job.key] = purge_at
+            work.move(job.queue, Status.IN_FLIGHT, Status.COMPLETED)
+            _end(work, job.holder, job.key)
+    if purges:
+        work.run("complete", purges=as_json(purges), now=work.now)
+    work.remove(gone)
+    found = {job.key for job in held}
+    return [frozenset(command.keys) - found for command in commands]
+
+
+def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
+    """Schedule the next try or bury the job, and keep a record of the failure."""
+    keys = as_json([command.key for command in commands])
+    jobs = {job.key: job for job in work.jobs(QUERIES["read_jobs"], keys=keys)}
+    verdicts: list[tuple[object, ...]] = []
+    errors: list[tuple[object, ...]] = []
+    unkept: list[Brief] = []
+    waiting: list[int] = []
+    replies: list[object] = []
+    for command in commands:
+        job = jobs.get(command.key)
+        if job is None or job.status is not Status.IN_FLIGHT:
+            replies.append(NotInFlight())
+            continue
+        failure, holder, attempts = command.failure, job.holder, job.attempts + 1
+        verdict = after_failure(attempts, job.options, failure, work.now, work.policy, work.random)
+        if verdict.status is Status.DEAD and verdict.purge_at is None:
+            unkept.append(_brief(job))
+        else:
+            row = (job.key, verdict.status, attempts, verdict.ready_at, verdict.purge_at)
+            verdicts.append(row)
+            texts = (failure.message, failure.error_type, failure.backtrace)
+            errors.append((job.key, attempts, *texts, job.dequeued_at, work.now))
+            work.move(job.queue, Status.IN_FLIGHT, verdict.status)
+            _end(work, holder, job.key)
+        if verdict.status is Status.SCHEDULED and job.unique_key is not None:
+            waiting.append(job.key)
+        replies.append(_failed(job, verdict, attempts, work.now))
+    if verdicts:
+        work.run("fail", verdicts=as_json(verdicts), now=work.now)
+        work.run("add_errors", errors=as_json(errors))
+    work.remove(unkept)
+    if waiting:
+        work.run("restore_locks", keys=as_json(waiting))
+    return replies
+
+
+def give_back(work: Work, commands: Sequence[Return]) -> list[object]:
+    """Make the jobs of ended streams ready again, in their old places, at no cost to them."""
+    holders = {key: command.holder for command in commands for key in command.keys}
+    held = [job for job in work.briefs("read_held", holders) if job.holder == holders[job.key]]
+    if held:
+        work.run("give_back", holders=as_json({job.key: job.holder for job in held}))
+    for job in held:
+        work.move(job.queue, Status.IN_FLIGHT, Status.READY)
+        work.woken.add(job.queue)
+        _end(work, job.holder, job.key)
+    if locks := [job.key for job in held if job.unique_while is not None]:
+        work.run("restore_locks", keys=as_json(locks))
+    return [None for _ in commands]
+
+
+def _end(work: Work, holder: int | None, key: int) -> None:
+    assert holder is not None, "a job in flight has a holder"
+    work.ended.append((holder, key))
+
+
+def _failed(job: Job, verdict: Verdict, attempts: int, now: int) -> Job:
+    job.status = verdict.status
+    job.attempts = attempts
+    job.failed_at = now
+    job.holder = None
+    job.purge_at = verdict.purge_at
+    if verdict.ready_at is not None:
+        job.ready_at = verdict.ready_at
+    return job
+
+
+def _brief(job: Job) -> Brief:
+    return Brief(
+        key=job.key,
+        queue=job.queue,
+        status=job.status,
+        attempts=job.attempts,
+        holder=job.holder,
+        options=job.options,
+        unique_while=job.unique_while,
+        payload_size=job.payload_size,
+    )

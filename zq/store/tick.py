@@ -1,0 +1,164 @@
+"""The tick: one transaction for everything that waits.
+
+Order: settlements, returns, changes, enqueues, what falls due, claims, COMMIT. Everything in a tick
+was pending together, so any serial order is a correct one; claims come last, so that a job can be
+stored and handed to a waiting worker by one commit.
+"""
+
+import logging
+import sqlite3
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import msgspec
+
+from zq.model.commands import Command, Enqueue, Fail, Return, Succeed, Tick, TickResult
+from zq.model.errors import Internal, StorageFull
+from zq.model.job import Job
+from zq.model.lifecycle import Status
+from zq.model.settling import Policy
+from zq.store.change import AnyChange, apply_changes
+from zq.store.claim import claim, promote, purge
+from zq.store.connection import is_full, stops_the_server
+from zq.store.enqueue import enqueue
+from zq.store.settle import fail, give_back, succeed
+from zq.store.work import Work
+
+log = logging.getLogger(__name__)
+
+RESERVED_KEYS = 1000 << 20
+"""How far ahead of the last key the stored high-water mark is set: a second's worth of keys, so
+that it is written once a second and not once a tick."""
+
+STORAGE_FULL = (
+    "no space left on the disk; acknowledgements still pass, new jobs when there is space"
+)
+
+PHASES: tuple[tuple[Any, Callable[[Work, Sequence[Any]], list[object]]], ...] = (
+    (Succeed, succeed),
+    (Fail, fail),
+    (Return, give_back),
+    (AnyChange, apply_changes),
+    (Enqueue, enqueue),
+)
+
+
+class TickRunner:
+    """Runs ticks on the writer's connection, in the writer's thread."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, policy: Policy, random: Random, high_water: int
+    ) -> None:
+        self._connection = connection
+        self._policy = policy
+        self._random = random
+        self._high_water = high_water
+        self._durable: bool | None = None
+
+    def run(self, tick: Tick) -> TickResult:
+        """Apply a tick and commit it.
+
+        Where a statement or a decision raises, nothing of the transaction is kept; the commands run
+        again one by one, and only those that raise fail. An error of the disk is raised on: what it
+        has left on the disk is unknown.
+        """
+        try:
+            return self._commit(tick, self._apply_together)
+        except sqlite3.Error as error:
+            if stops_the_server(error):
+                raise
+            log.warning("a tick failed, its commands run again one by one", exc_info=error)
+        except Exception as error:
+            log.error("a tick failed, its commands run again one by one", exc_info=error)
+        # The claims counted on settlements that may fail now; the next tick makes them.
+        return self._commit(msgspec.structs.replace(tick, claims=()), self._apply_singly)
+
+    def _commit(
+        self, tick: Tick, apply: Callable[[Work, Sequence[Command]], list[object]]
+    ) -> TickResult:
+        connection = self._connection
+        self._set_durable(tick.durable)
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            work = Work(connection, tick.now, self._policy, self._random)
+            replies = apply(work, tick.commands)
+            if tick.promote:
+                promote(work)
+            if tick.purge:
+                purge(work)
+            claimed = [claim(work, wanted) for wanted in tick.claims]
+            high_water = self._raise_high_water(work)
+            work.write_counts()
+            result = _result(work, tick, replies, claimed)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        self._high_water = high_water
+        return result
+
+    def _set_durable(self, durable: bool) -> None:
+        if durable is not self._durable:
+            self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
+
+    def _apply_together(self, work: Work, commands: Sequence[Command]) -> list[object]:
+        replies: dict[int, object] = {}
+        for kind, phase in PHASES:
+            chosen = [
+                (i, command) for i, command in enumerate(commands) if isinstance(command, kind)
+            ]
+            if chosen:
+                answers = phase(work, [command for _, command in chosen])
+                replies.update(zip((i for i, _ in chosen), answers, strict=True))
+        return [replies[i] for i in range(len(commands))]
+
+    def _apply_singly(self, work: Work, commands: Sequence[Command]) -> list[object]:
+        return [self._apply_one(work, command) for command in commands]
+
+    def _apply_one(self, work: Work, command: Command) -> object:
+        part = work.part()
+        self._connection.execute("SAVEPOINT one")
+        try:
+            (reply,) = self._apply_together(part, [command])
+        except Exception as error:
+            if isinstance(error, sqlite3.Error) and stops_the_server(error):
+                raise
+            # A full disk may have rolled the transaction back by itself, and the savepoint with it.
+            if not self._connection.in_transaction:
+                raise
+            self._connection.execute("ROLLBACK TO one")
+            self._connection.execute("RELEASE one")
+            if isinstance(error, sqlite3.Error) and is_full(error):
+                return StorageFull(STORAGE_FULL)
+            log.error("a command failed", exc_info=error)
+            return Internal()
+        self._connection.execute("RELEASE one")
+        work.absorb(part)
+        return reply
+
+    def _raise_high_water(self, work: Work) -> int:
+        if work.highest_key <= self._high_water:
+            return self._high_water
+        high_water = work.highest_key + RESERVED_KEYS
+        work.run("raise_high_water", key=high_water)
+        return high_water
+
+
+def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Job]]) -> TickResult:
+    return TickResult(
+        replies=replies,
+        ended=work.ended,
+        claimed=claimed,
+        woken=work.woken,
+        deadlines=work.deadlines() if _moves_deadlines(work, tick) else None,
+        rows=work.rows,
+    )
+
+
+def _moves_deadlines(work: Work, tick: Tick) -> bool:
+    waiting = (Status.SCHEDULED, Status.COMPLETED, Status.DEAD)
+    touched = any(status in waiting for _, status in work.counts)
+    return touched or tick.promote or tick.purge

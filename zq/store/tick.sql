@@ -1,0 +1,135 @@
+-- The statements of the tick. Rows go in as one JSON parameter and come out as one JSON value, so
+-- that the number of statements, and of times the GIL changes hands, does not grow with the jobs.
+
+-- name: read_held
+-- Jobs in flight among the keys: what a settlement or a return needs to know of them.
+SELECT json_group_array({brief_row})
+FROM jobs WHERE id IN {keys} AND status = {in_flight}
+
+-- name: read_briefs
+-- The same of jobs in any state: what a deletion needs to know.
+SELECT json_group_array({brief_row})
+FROM jobs WHERE id IN {keys}
+
+-- name: read_jobs
+SELECT json_group_array({job_row}) FROM jobs WHERE id IN {keys}
+
+-- name: delete_jobs
+DELETE FROM jobs WHERE id IN {keys}
+
+-- name: delete_payloads
+DELETE FROM payloads WHERE job_id IN {keys}
+
+-- name: delete_errors
+DELETE FROM errors WHERE job_id IN {keys}
+
+-- name: complete
+-- :purges maps a key to its purge_at. An "active" lock ends here.
+UPDATE jobs SET status = {completed}, holder = NULL, completed_at = :now, purge_at = p.value,
+    owns_key = owns_key AND unique_while <> {while_active}
+FROM json_each(:purges) AS p
+WHERE jobs.id = CAST(p.key AS INTEGER) AND status = {in_flight}
+
+-- name: fail
+-- :verdicts lists [key, status, attempts, ready_at or null, purge_at or null].
+UPDATE jobs SET status = v.value ->> 1, holder = NULL, attempts = v.value ->> 2, failed_at = :now,
+    ready_at = ifnull(v.value ->> 3, ready_at), purge_at = v.value ->> 4,
+    owns_key = owns_key AND NOT (v.value ->> 1 = {dead} AND unique_while = {while_active})
+FROM json_each(:verdicts) AS v
+WHERE jobs.id = v.value ->> 0 AND status = {in_flight}
+
+-- name: add_errors
+INSERT INTO errors (job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6
+FROM json_each(:errors)
+
+-- name: give_back
+-- :holders maps a key to the holder whose stream has ended.
+UPDATE jobs SET status = {ready}, holder = NULL
+FROM json_each(:holders) AS h
+WHERE jobs.id = CAST(h.key AS INTEGER) AND status = {in_flight} AND holder = h.value
+
+-- name: restore_locks
+-- "queued" owners that wait again take their key back, unless the index says another has it by now.
+UPDATE OR IGNORE jobs SET owns_key = 1
+WHERE id IN {keys} AND owns_key = 0 AND unique_while = {while_queued}
+    AND status IN ({scheduled}, {ready})
+
+-- name: change
+-- :changes lists [key, queue, priority, status, ready_at, options as an object or null].
+UPDATE jobs SET queue = c.value ->> 1, priority = c.value ->> 2, status = c.value ->> 3,
+    ready_at = c.value ->> 4, options = c.value ->> 5
+FROM json_each(:changes) AS c
+WHERE jobs.id = c.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
+
+-- name: read_owners
+SELECT json_group_array({job_row}) FROM jobs
+WHERE owns_key = 1 AND unique_key IN {keys}
+
+-- name: release_locks
+UPDATE jobs SET owns_key = 0 WHERE id IN {keys}
+
+-- name: read_due
+SELECT json_group_array(json_array(id, queue)) FROM (
+    SELECT id, queue FROM jobs WHERE status = {scheduled} AND ready_at <= :now
+    ORDER BY ready_at, id LIMIT :limit)
+
+-- name: promote
+UPDATE jobs SET status = {ready} WHERE id IN {keys} AND status = {scheduled}
+
+-- name: deadlines
+SELECT
+    (SELECT ready_at FROM jobs WHERE status = {scheduled} ORDER BY ready_at, id LIMIT 1),
+    (SELECT purge_at FROM jobs WHERE purge_at IS NOT NULL ORDER BY purge_at LIMIT 1)
+
+-- name: read_purgeable
+SELECT json_group_array(id) FROM (
+    SELECT id FROM jobs WHERE purge_at IS NOT NULL AND purge_at <= :now LIMIT :limit)
+
+-- name: claim_any
+SELECT json_group_array({job_row}) FROM (
+    SELECT * FROM jobs WHERE status = {ready} ORDER BY priority, id LIMIT :limit)
+
+-- name: claim_arm
+-- One queue's part of a claim; several are joined by UNION ALL and merged in index order.
+SELECT * FROM jobs WHERE status = {ready} AND queue = :queue
+
+-- name: claim_merged
+-- ARMS stands for the arms.
+SELECT json_group_array({job_row}) FROM (
+    ARMS
+    ORDER BY priority, id LIMIT :limit)
+
+-- name: take
+-- :holders maps a key to its new holder. A "queued" lock ends here.
+UPDATE jobs SET status = {in_flight}, holder = h.value, deliveries = deliveries + 1,
+    dequeued_at = :now, owns_key = owns_key AND unique_while <> {while_queued}
+FROM json_each(:holders) AS h
+WHERE jobs.id = CAST(h.key AS INTEGER) AND status = {ready}
+
+-- name: count
+-- :deltas lists [queue, status, change].
+INSERT INTO queue_counts (queue, status, n)
+SELECT d.value ->> 0, d.value ->> 1, (d.value ->> 2) + ifnull(c.n, 0)
+FROM json_each(:deltas) AS d
+LEFT JOIN queue_counts AS c ON c.queue = d.value ->> 0 AND c.status = d.value ->> 1
+WHERE true
+ON CONFLICT (queue, status) DO UPDATE SET n = excluded.n
+
+-- name: clear_jobs
+DELETE FROM jobs
+
+-- name: clear_payloads
+DELETE FROM payloads
+
+-- name: clear_errors
+DELETE FROM errors
+
+-- name: clear_counts
+DELETE FROM queue_counts
+
+-- name: count_all
+SELECT cast(total(n) AS INTEGER) FROM queue_counts
+
+-- name: raise_high_water
+UPDATE meta SET value = :key WHERE name = 'high_water'

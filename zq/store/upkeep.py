@@ -1,0 +1,77 @@
+"""What happens outside the tick, in the writer's thread: recovery, checkpoints, free space."""
+
+import sqlite3
+from typing import NamedTuple
+
+import msgspec
+
+from zq.model.commands import Deadlines
+from zq.store.queries import load
+from zq.store.work import QUERIES as TICK
+from zq.store.work import as_json
+
+QUERIES = load("upkeep.sql")
+
+TIDY_PAGES = 256
+"""Pages given back in one slice: 1 MiB."""
+
+SPARE_PAGES = 4096
+"""Free pages that are kept for the next burst, besides a quarter of the file."""
+
+
+class Recovered(NamedTuple):
+    """What a start finds: identity, the highest key ever minted, how many jobs were given back."""
+
+    deadlines: Deadlines
+    epoch: str
+    id_suffix: str
+    last_key: int
+    returned: int
+
+
+def recover(connection: sqlite3.Connection) -> Recovered:
+    """Make the jobs ready again that streams held when the server stopped; read the identity.
+
+    They keep their attempts, ids and places. It runs before the first request is accepted.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        held = msgspec.json.decode(_value(connection, "read_left_in_flight"), type=list[int])
+        if held:
+            keys = {"keys": as_json(held)}
+            connection.execute(QUERIES["give_back_all"], keys)
+            connection.execute(TICK["restore_locks"], keys)
+            connection.execute(QUERIES["count_given_back"])
+            connection.execute(QUERIES["count_none_in_flight"])
+        meta = dict(connection.execute(QUERIES["read_meta"]))
+        highest = connection.execute(QUERIES["highest_key"]).fetchone()[0]
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    last_key = max(meta["high_water"], highest)
+    deadlines = Deadlines(*connection.execute(TICK["deadlines"]).fetchone())
+    return Recovered(deadlines, meta["epoch"], meta["id_suffix"], last_key, len(held))
+
+
+def checkpoint(connection: sqlite3.Connection) -> int:
+    """Copy the WAL into the database without waiting for readers. Answers the WAL's pages."""
+    _busy, pages, _copied = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return int(pages)
+
+
+def tidy(connection: sqlite3.Connection) -> bool:
+    """Forget queues without jobs and shrink the file by a slice, if much of it is free."""
+    connection.execute(QUERIES["forget_empty_queues"])
+    pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
+    free: int = connection.execute("PRAGMA freelist_count").fetchone()[0]
+    spare = max(SPARE_PAGES, pages // 4)
+    if free <= spare:
+        return False
+    connection.execute(f"PRAGMA incremental_vacuum({min(TIDY_PAGES, free - spare)})").fetchall()
+    return free - spare > TIDY_PAGES
+
+
+def _value(connection: sqlite3.Connection, query: str) -> str:
+    text: str = connection.execute(QUERIES[query]).fetchone()[0]
+    return text
