@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.actors import Measure
 from bench.load import LoadResult, in_own_process, run_load
@@ -13,6 +13,7 @@ from bench.rows import ROWS
 from bench.servers import Lab
 
 BASELINE = "baseline"
+ENDLESS = "null"
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ class Plan:
     def runs(self) -> Iterator[tuple[int, str, str, str]]:
         """Round, row, label, server; every other round the baseline goes first."""
         pair = [(self.subject_label, self.subject), (BASELINE, BASELINE)]
-        for number in range(1, self.rounds + 1):
+        for turn in range(1, self.rounds + 1):
             pair.reverse()
             for row in self.rows:
                 for label, server in pair:
-                    yield number, row, label, server
+                    yield turn, row, label, server
 
     @property
     def subject_label(self) -> str:
@@ -54,22 +55,24 @@ class Plan:
 def compare(lab: Lab, plan: Plan, progress: Progress) -> list[Sample]:
     samples = []
     runs = list(plan.runs())
-    for done, (number, row, label, server) in enumerate(runs, start=1):
-        progress.show(f"{done}/{len(runs)} round {number} {row} {label}")
+    for done, (turn, row, label, server) in enumerate(runs, start=1):
+        progress.show(f"{done}/{len(runs)} round {turn} {row} {label}")
         spec = ROWS[row].spec(plan.queues, plan.seconds)
+        if server == ENDLESS:
+            spec = replace(spec, backlog=0)
         with lab.server(server) as target:
             result = in_own_process(run_load, target, spec)
-        samples.append(Sample(row, number, label, result))
+        samples.append(Sample(row, turn, label, result))
     progress.clear()
     return samples
 
 
-HEADER = ["row", "server", "jobs/s", "low–high", "p50 ms", "p99 ms", "CPU µs/job"]
-HEADER += ["server CPU", "load CPU", "RSS MB", "ratio", "low–high"]
+HEADER = ["row", "server", "jobs/s", "low-high", "p50 ms", "p99 ms", "CPU µs/job"]
+HEADER += ["server CPU", "load CPU", "peak RSS MB", "ratio", "low-high"]
 
 
 def comparison(plan: Plan, samples: list[Sample]) -> Table:
-    lines = []
+    lines: list[list[str]] = []
     for row in plan.rows:
         of_row = [sample for sample in samples if sample.row == row]
         for measure in of_row[0].result.measures:
@@ -102,7 +105,7 @@ def server_cells(server: str, name: str, samples: list[Sample]) -> list[str]:
         number(statistics.median(cpu_per_job(result) for result in results) * 1e6, 2),
         number(statistics.median(result.server_cpu for result in results), 2),
         number(statistics.median(result.load_cpu for result in results), 2),
-        number(max(result.rss_mb for result in results)),
+        number(max(result.peak_rss_mb for result in results)),
     ]
 
 

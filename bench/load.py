@@ -17,6 +17,7 @@ from bench.http1 import Client, Connection, LoadError, TakeStream
 from bench.loops import best_loop, loop_factory
 
 FILL_CONNECTIONS = 4
+FILL_SECONDS = 600.0
 LOOK_EVERY = 0.02
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,8 +50,8 @@ class LoadSpec:
     """What to do to a server: enqueue on so many connections, take with such workers.
 
     Jobs count after `warm_up` seconds, for `seconds` or until the backlog, stored before the clock
-    starts, runs out. With `top_up` the bulk connections enqueue as many jobs as were acknowledged,
-    so that the backlog keeps its depth.
+    starts, runs out; without a backlog the server has jobs of its own. With `top_up` the bulk
+    connections enqueue as many jobs as were acknowledged, so that the backlog keeps its depth.
     """
 
     queues: int
@@ -70,7 +71,7 @@ class LoadResult:
     measures: list[Measure]
     server_cpu: float
     load_cpu: float
-    rss_mb: float
+    peak_rss_mb: float
 
 
 class Session:
@@ -98,6 +99,13 @@ class Session:
         await asyncio.wait({self._trouble}, timeout=seconds)
         if self._trouble.done():
             self._trouble.result()
+
+    async def until(self, reached: Callable[[], bool], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not reached():
+            if time.monotonic() > deadline:
+                raise LoadError(f"the load did not get on within {seconds:g} s")
+            await self.pause(LOOK_EVERY)
 
     def close(self) -> None:
         for client in self._clients:
@@ -136,8 +144,7 @@ async def fill(session: Session, bulks: list[bytes], jobs: int) -> None:
     """Store a backlog of at least `jobs`."""
     filler = Producer(Meter("fill"), bulks, BULK, allowance=math.ceil(jobs / BULK) * BULK)
     await produce(session, filler, FILL_CONNECTIONS)
-    while filler.meter.jobs < jobs:
-        await session.pause(LOOK_EVERY)
+    await session.until(lambda: filler.meter.jobs >= jobs, FILL_SECONDS)
 
 
 async def start(session: Session, spec: LoadSpec, bulks: list[bytes]) -> list[Meter]:
@@ -191,13 +198,13 @@ async def measure(
         [meter.read(elapsed) for meter in meters],
         (proc.cpu_seconds(target.pid) - server_cpu) / elapsed,
         (time.process_time() - load_cpu) / elapsed,
-        proc.rss_mb(target.pid),
+        proc.peak_rss_mb(target.pid),
     )
 
 
 def backlog_left(spec: LoadSpec, meters: list[Meter]) -> float:
     """Jobs that can still be acknowledged before the workers run dry."""
-    if spec.workers is None or spec.top_up:
+    if spec.workers is None or spec.top_up or not spec.backlog:
         return math.inf
     # A worker keeps less than one full acknowledgement at the end.
     left = spec.backlog - meters[-1].jobs - spec.workers.count * spec.workers.acks

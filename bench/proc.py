@@ -20,6 +20,11 @@ def rss_mb(pid: int) -> float:
     return pages * PAGE / 2**20
 
 
+def peak_rss_mb(pid: int) -> float:
+    """The most that was ever resident, in MiB; the sum of each process's own peak."""
+    return sum(_peak_kib(each) for each in tree(pid)) / 1024
+
+
 def tree(pid: int) -> list[int]:
     """`pid` and all its descendants."""
     children = [
@@ -34,3 +39,8 @@ def _cpu_ticks(pid: int) -> int:
     # The command name is in brackets and may hold spaces, so count the fields after it.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
+
+
+def _peak_kib(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))

@@ -45,7 +45,7 @@ def number(value: float, digits: int = 0) -> str:
 
 
 def span(values: Sequence[float], digits: int) -> str:
-    return f"{number(min(values), digits)}–{number(max(values), digits)}"
+    return f"{number(min(values), digits)}-{number(max(values), digits)}"
 
 
 def ratio(values: Sequence[float]) -> str:
@@ -59,7 +59,7 @@ def facts(command: Sequence[str], sync_ms: float) -> dict[str, str]:
         "command": " ".join(["python -m bench", *command]),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit(),
-        "machine": f"{os.cpu_count()} × {processor()}, {platform.system()} {platform.release()}",
+        "machine": f"{os.cpu_count()} cores, {processor()}, Linux {platform.release()}",
         "software": f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, "
         f"aiohttp {version('aiohttp')}",
         "fdatasync p50": f"{sync_ms:.2f} ms",

@@ -15,14 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGTERM
 
+from bench.http1 import LoadError
 from bench.load import Target
 from bench.loops import best_loop
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 COMMANDS = {
-    "zq": "-m zq.cli serve --no-admin --log-format json --log-level info".split(),
-    "baseline": "-m bench.baseline".split(),
-    "null": "-m bench.null".split(),
+    "zq": ["-m", "zq.cli", "serve", "--no-admin", "--log-format", "json", "--log-level", "info"],
+    "baseline": ["-m", "bench.baseline"],
+    "null": ["-m", "bench.null"],
 }
 START_SECONDS = 30.0
 STOP_SECONDS = 60.0
@@ -75,8 +76,11 @@ class Lab:
 
 @contextlib.contextmanager
 def stopping(process: subprocess.Popen[bytes], log: Path) -> Iterator[None]:
+    """Leave the server by SIGTERM; what went wrong under load is told with the end of its log."""
     try:
         yield
+    except (LoadError, OSError) as error:
+        raise ServerError(f"{error}\nthe server's log ends with:\n{tail(log)}") from error
     finally:
         process.send_signal(SIGTERM)
         try:

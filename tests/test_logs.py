@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import pty
+import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,7 +23,6 @@ Lines = Callable[[], list[str]]
 def _root_logger_restored() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    root.handlers.clear()  # set_up closes the handlers it replaces, and pytest's are not ours
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
@@ -182,6 +182,7 @@ def test_a_terminal_gets_the_pretty_form_in_colour_unless_no_color_is_set(
 
     log.info("hello")
 
+    assert select.select([master], [], [], 10)[0], "nothing was written"
     shown = os.read(master, 4096).decode()
     os.close(master)
     os.close(terminal)

@@ -80,7 +80,7 @@ class _LineHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            data = f"{self.format(record)}\n".encode(errors="backslashreplace")
+            data = f"{self.format(record)}\n".encode()
         except Exception:  # a faulty log call is reported on standard error and harms no one
             self.handleError(record)
             return

@@ -82,7 +82,7 @@ class Reply:
 
     @property
     def media_type(self) -> str:
-        return self.headers.get("content-type", "")
+        return str(self.headers.get("content-type", ""))
 
     @property
     def doc(self) -> Any:

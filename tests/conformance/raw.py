@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -115,10 +116,8 @@ class RawConnection:
 
     async def close(self) -> None:
         self._writer.close()
-        try:
+        with suppress(ConnectionError):  # the server may have been quicker
             await self._writer.wait_closed()
-        except ConnectionError:
-            pass  # the server may have been quicker
 
 
 async def exchange(port: int, request: bytes) -> RawReply:

@@ -38,7 +38,8 @@ class Site:
     def build(self, **changes: Any) -> Server:
         """Another server for the same directory, not started yet."""
         # No drain unless a test asks for it: under a clock that stands still it would not end.
-        settings = {"root_dir": self.root, "port": 0, "drain": 0} | self._settings | changes
+        settings: dict[str, Any] = {"root_dir": self.root, "port": 0, "drain": 0}
+        settings |= self._settings | changes
         return Server(Settings(**settings), clock=self.clock, rng=random.Random(1))
 
     async def start(self, **changes: Any) -> None:

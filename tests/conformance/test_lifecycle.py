@@ -1,4 +1,4 @@
-"""Every move that a job can make, the order of delivery, and who decides between retry and death."""
+"""Every move that a job can make, the order of delivery, and when a job dies."""
 
 import pytest
 
@@ -89,7 +89,11 @@ async def test_success_with_retention_completes_the_job(client: Client) -> None:
     await client.succeed(job["id"])
     done = await client.job(job["id"])
     now = client.site.now
-    assert (done["status"], done["completed_at"], done["purge_at"]) == ("completed", now, now + 5_000)
+    assert (done["status"], done["completed_at"], done["purge_at"]) == (
+        "completed",
+        now,
+        now + 5_000,
+    )
 
 
 async def test_a_failure_reschedules_by_the_backoff(client: Client) -> None:
@@ -194,9 +198,9 @@ async def test_server_defaults_apply_at_the_moment_of_the_failure(client: Client
 # Order of delivery
 
 
-async def drained(client: Client, count: int, **query: str) -> list[str]:
+async def drained(client: Client, count: int, queue: str | None = None) -> list[str]:
     """The ids of the next `count` jobs in the order of their delivery."""
-    stream = await client.take(prefetch=1, **query)
+    stream = await client.take(prefetch=1, queue=queue)
     delivered = []
     for _ in range(count):
         job = await stream.job()

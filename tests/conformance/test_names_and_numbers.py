@@ -10,7 +10,7 @@ from .raw import exchange
 from .site import Site
 
 ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-BACKOFF = {"exponent": 2.0, "base_ms": 100, "jitter_ms": 0}
+BACKOFF: Doc = {"exponent": 2.0, "base_ms": 100, "jitter_ms": 0}
 
 
 async def statuses(client: Client, field: str, *values: object) -> set[int]:
@@ -29,7 +29,7 @@ async def test_almost_everything_is_a_name(client: Client, field: str, name: str
 
 
 @pytest.mark.parametrize("field", ["queue", "type"])
-@pytest.mark.parametrize("character", list("?*[]{}\\") + [",", "\0"])
+@pytest.mark.parametrize("character", list("?*[]{}\\,\0"))
 async def test_reserved_characters_are_refused_wherever_they_stand(
     client: Client, field: str, character: str
 ) -> None:

@@ -3,7 +3,7 @@
 import msgspec
 
 from zq.model.errors import Unprocessable
-from zq.model.job import NO_OPTIONS, Backoff, Job, Options, Retention
+from zq.model.job import NO_OPTIONS, Backoff, Job, Millis, Options, Retention
 from zq.model.lifecycle import NAMES, TERMINAL, Status
 
 Unset = msgspec.UnsetType
@@ -13,8 +13,8 @@ UNSET = msgspec.UNSET
 class RetentionPatch(msgspec.Struct, frozen=True):
     """Per field: absent keeps, None removes, a number sets."""
 
-    completed_ms: int | None | Unset = UNSET
-    dead_ms: int | None | Unset = UNSET
+    completed_ms: Millis | None | Unset = UNSET
+    dead_ms: Millis | None | Unset = UNSET
 
 
 class Patch(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from zq.model.job import MAX_TIME, NO_OPTIONS, Backoff, Options
+from zq.model.job import MAX_TIME, NO_OPTIONS, Backoff, Millis, Options
 from zq.model.lifecycle import Status
 
 
@@ -28,8 +28,8 @@ class Failure(msgspec.Struct, frozen=True):
     message: str
     error_type: str | None = None
     backtrace: str | None = None
-    retry_at: int | None = None
-    kill: bool = False
+    retry_at: Millis | None = None
+    kill: bool | None = None
 
 
 class Verdict(NamedTuple):

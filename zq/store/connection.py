@@ -1,11 +1,15 @@
 """Connections to the database: the one that writes, those that read, why they are set so."""
 
+import logging
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import aiosqlite
+
+# Its debug lines would spell out whole ticks, payloads included.
+logging.getLogger("aiosqlite").setLevel(logging.INFO)
 
 P = ParamSpec("P")
 T = TypeVar("T")

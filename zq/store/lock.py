@@ -10,9 +10,10 @@ class DirectoryInUse(Exception):
 
 
 class DirectoryLock:
-    """Holds the lock from creation to `release`."""
+    """Holds the lock from creation to `release`. Makes the directory where it is missing."""
 
     def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
         self._file = os.open(directory / "zq.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -144,7 +144,6 @@ async def open_store(
     `read_timeout` in seconds. Raises `DirectoryInUse`, `DatabaseTooNew`, or `sqlite3.Error` where
     the file is damaged or not writable.
     """
-    directory.mkdir(parents=True, exist_ok=True)
     lock = DirectoryLock(directory)
     opened: list[HopConnection] = []
     try:

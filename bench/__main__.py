@@ -1,0 +1,157 @@
+"""`python -m bench`: measure zq beside the bare baseline."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench.compare import Plan, compare, comparison
+from bench.depth import depth, depth_table
+from bench.idle import idle, idle_table
+from bench.latency import latency, latency_table
+from bench.loops import LOOPS, best_loop
+from bench.report import Progress, Table, facts
+from bench.rows import ROWS
+from bench.servers import COMMANDS, Lab, ServerError, lab
+
+Scenario = Callable[[argparse.Namespace, Lab, Progress], tuple[Table, Any]]
+PAIR = ["zq", "baseline"]
+DEPTHS = [10**4, 10**6, 5 * 10**6]
+EXAMPLES = """
+examples:
+  python -m bench                                every row, five rounds
+  python -m bench --rows single,ack --rounds 9   two rows, more rounds
+  python -m bench --queues 1000 --markdown       a table for the README
+  python -m bench --commit-delay-ms 5 --json     a slower disk, for scripts
+  python -m bench --subject baseline             what noise makes of a ratio of 1
+  python -m bench --subject null                 the ceiling of the load itself
+  python -m bench latency                        from enqueue to delivery
+  python -m bench depth --waiting 10k,1M,5M      the take rate over a backlog
+  python -m bench idle --streams 10000           workers with nothing to do
+
+rows:
+""" + "\n".join(f"  {name:<10} {row.title}" for name, row in ROWS.items())
+
+
+def run_compare(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    plan = Plan(args.rows, args.rounds, args.seconds, args.queues, args.subject)
+    samples = compare(place, plan, progress)
+    return comparison(plan, samples), [asdict(sample) for sample in samples]
+
+
+def run_latency(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = latency(place, args.servers, args.queues, args.seconds, progress)
+    return latency_table(found), [asdict(each) for each in found]
+
+
+def run_depth(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = depth(place, args.servers, args.waiting, args.queues, args.seconds, progress)
+    return depth_table(found), [asdict(each) for each in found]
+
+
+def run_idle(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = idle(place, args.servers, args.streams, args.seconds, progress)
+    return idle_table(found), {server: asdict(each) for server, each in found.items()}
+
+
+def row_names(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := [name for name in names if name not in ROWS]:
+        raise argparse.ArgumentTypeError(f"no such row: {', '.join(unknown)}")
+    return names
+
+
+def server_names(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := [name for name in names if name not in COMMANDS]:
+        raise argparse.ArgumentTypeError(f"no such server: {', '.join(unknown)}")
+    return names
+
+
+def counts(text: str) -> list[int]:
+    """`10k,1M` as numbers."""
+    return [round(float(each.replace("k", "e3").replace("M", "e6"))) for each in text.split(",")]
+
+
+def common() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    add = parser.add_argument
+    add("--queues", type=int, default=10, help="queues that the jobs go to [10]")
+    add("--commit-delay-ms", type=float, default=0.0, help="sleep before every fsync [0]")
+    add("--dir", type=Path, help="a directory on the disk to measure [that for temporary files]")
+    add("--baseline-loop", choices=LOOPS, default=best_loop(), help=f"[{best_loop()}]")
+    add("--json", action="store_true", help="everything that was measured, for scripts")
+    add("--markdown", action="store_true", help="a table and its circumstances, for a README")
+    return parser
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Measure zq beside the bare baseline. Without a command: compare.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(metavar="command", required=True)
+    shared = common()
+
+    def command(name: str, function: Scenario, title: str) -> Callable[..., argparse.Action]:
+        added = commands.add_parser(name, parents=[shared], help=title, description=title)
+        added.set_defaults(function=function)
+        return added.add_argument
+
+    add = command("compare", run_compare, "the same rows on both servers, by rounds")
+    add("--rows", type=row_names, default=list(ROWS), help="a comma list [all]")
+    add("--rounds", type=int, default=5, help="runs of each row on each server [5]")
+    add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
+    add("--subject", choices=COMMANDS, default="zq", help="what runs beside the baseline [zq]")
+    add = command("latency", run_latency, "from enqueue to delivery, worker idle or busy")
+    add("--servers", type=server_names, default=PAIR, help="a comma list [zq,baseline]")
+    add("--seconds", type=float, default=10.0, help="measured time [10]")
+    add = command("depth", run_depth, "the take rate over a backlog")
+    add("--servers", type=server_names, default=PAIR, help="a comma list [zq,baseline]")
+    add("--seconds", type=float, default=10.0, help="measured time [10]")
+    add("--waiting", type=counts, default=DEPTHS, help="a comma list [10k,1M,5M]")
+    add = command("idle", run_idle, "take streams with nothing to do")
+    add("--servers", type=server_names, default=PAIR, help="a comma list [zq,baseline]")
+    add("--seconds", type=float, default=30.0, help="measured time [30]")
+    add("--streams", type=int, default=10_000, help="how many [10,000]")
+    return parser
+
+
+def show(args: argparse.Namespace, table: Table, data: Any, notes: dict[str, str]) -> None:
+    if args.json:
+        print(json.dumps({"facts": notes, "results": data}, indent=1))
+    elif args.markdown:
+        print("\n".join(f"- {name}: {text}" for name, text in notes.items()))
+        print(f"\n{table.markdown()}")
+    else:
+        print("\n".join(f"{name}: {text}" for name, text in notes.items()))
+        print(f"\n{table.text()}")
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
+        words.insert(0, "compare")
+    args = arguments().parse_args(words)
+    progress = Progress()
+    try:
+        with lab(args.dir, args.commit_delay_ms, args.baseline_loop) as place:
+            notes = facts(sys.argv[1:], place.sync_ms())
+            table, data = args.function(args, place, progress)
+    except (ServerError, ValueError) as error:
+        progress.clear()
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    show(args, table, data, notes)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""Fifty connections come and go: nothing of them stays."""
+
+import asyncio
+import gc
+from pathlib import Path
+
+from .client import JSON, Client
+from .raw import RawConnection
+from .site import Site
+from .streams import PATIENCE_S
+
+
+def usage() -> tuple[int, int]:
+    """Descriptors of this process, which runs the server too, and tasks of the loop."""
+    gc.collect()
+    return len(list(Path("/proc/self/fd").iterdir())), len(asyncio.all_tasks())
+
+
+async def cycle(site: Site, number: int) -> None:
+    """One worker's life, which ends in one of the ways in which they end."""
+    async with await RawConnection.open(site.port) as stream:
+        await stream.send(b"GET /jobs/take?prefetch=3 HTTP/1.1\r\nHost: q\r\n\r\n")
+        assert (await stream.head())[0] == 200
+        await stream.chunk()
+        match number % 3:
+            case 0:
+                await stream.reset()
+            case 1:
+                stream.half_close()
+                await stream.rest()
+
+
+async def test_fifty_streams_leave_no_descriptor_task_or_job_behind(site: Site) -> None:
+    async with Client(site, JSON) as client:
+        await client.enqueue_many(10, payload="x" * 10_000)
+        for number in range(3):  # whatever is created once is created now
+            await cycle(site, number)
+        await client.until_count(10, status="ready")
+        before = usage()
+        for number in range(50):
+            await cycle(site, number)
+        await client.until_count(10, status="ready")
+        async with asyncio.timeout(PATIENCE_S):
+            while usage() != before:
+                await client.count()
+        assert await client.count(status="in_flight") == 0

@@ -1,0 +1,223 @@
+"""How a stream ends: jobs go back at once, a stall harms nobody, a stopping server drains."""
+
+import asyncio
+
+import pytest
+
+from .client import HEARTBEAT_MS, JSON, Client, ids, new_job
+from .raw import RawConnection
+from .site import Site
+from .streams import Frame, Job, cut_ndjson
+
+BIG = "x" * (12 * 2**20)
+"""More than the kernel's buffers of both sides hold."""
+
+
+async def open_stream(site: Site, query: str, receive_buffer: int | None = None) -> RawConnection:
+    connection = await RawConnection.open(site.port, receive_buffer)
+    await connection.send(f"GET /jobs/take?{query} HTTP/1.1\r\nHost: q\r\n\r\n".encode())
+    status, _ = await connection.head()
+    assert status == 200
+    return connection
+
+
+async def stalled(client: Client) -> tuple[RawConnection, str]:
+    """A stream that was sent a job too big for the buffers, and that job. It reads nothing."""
+    stream = await open_stream(client.site, "queue=big&prefetch=10", receive_buffer=65_536)
+    job = await client.enqueue(queue="big", payload=BIG)
+    await client.until(job["id"], status="in_flight")
+    return stream, job["id"]
+
+
+@pytest.mark.parametrize("how", ["close", "half-close", "reset"])
+async def test_jobs_return_at_once_whichever_way_a_stream_ends(client: Client, how: str) -> None:
+    issued = await client.enqueue_many(3)
+    stream = await open_stream(client.site, "prefetch=3")
+    await client.until_count(3, status="in_flight")
+    match how:
+        case "close":
+            await stream.close()
+        case "half-close":
+            stream.half_close()
+        case "reset":
+            await stream.reset()
+    await client.until_count(3, status="ready")
+    other = await client.take(prefetch=0)
+    jobs = await other.jobs(3)
+    assert ids(jobs) == issued
+    assert [job["attempts"] for job in jobs] == [0, 0, 0]
+    await stream.close()
+
+
+async def test_a_killed_workers_jobs_go_to_a_waiting_one(client: Client) -> None:
+    first = await client.take(prefetch=5)
+    issued = await client.enqueue_many(5)
+    await first.jobs(5)
+    second = await client.take(prefetch=5)
+    await first.close()
+    assert ids(await second.jobs(5)) == issued
+
+
+async def test_a_stream_that_ends_before_it_read_anything_gives_all_back(client: Client) -> None:
+    await client.enqueue_many(1_000, payload="x" * 10_000)
+    stream = await open_stream(client.site, "prefetch=1000", receive_buffer=65_536)
+    async with asyncio.timeout(20):
+        while await client.count(status="in_flight") == 0:
+            pass
+    await stream.reset()
+    await client.until_count(1_000, status="ready")
+
+
+async def test_a_pipelined_request_does_not_end_a_stream(client: Client) -> None:
+    async with await open_stream(client.site, "prefetch=1") as stream:
+        await stream.send(b"GET /health HTTP/1.1\r\nHost: q\r\n\r\n")
+        job = await client.enqueue()
+        assert job["id"].encode() in await stream.chunk()
+        assert (await client.job(job["id"]))["status"] == "in_flight"
+
+
+# Stalled readers
+
+
+async def test_a_stalled_reader_keeps_its_jobs_and_slows_nobody(client: Client) -> None:
+    stream, big = await stalled(client)
+    other = await client.take(prefetch=10, queue="small")
+    for _ in range(20):
+        issued = await client.enqueue_many(10, queue="small")
+        assert ids(await other.jobs(10)) == issued
+        await client.succeed(*issued)
+    client.site.clock.advance(60_000)
+    assert (await client.job(big))["status"] == "in_flight"
+    await stream.close()
+    await client.until(big, status="ready")
+
+
+async def test_a_stalled_reader_is_given_nothing_more(client: Client) -> None:
+    stream, _ = await stalled(client)
+    more = await client.enqueue(queue="big")
+    other = await client.take(queue="big")
+    assert (await other.job())["id"] == more["id"]
+    await stream.close()
+
+
+async def test_an_unread_stream_is_given_no_more_than_its_share_of_bytes(client: Client) -> None:
+    await client.enqueue_many(600, payload="x" * 50_000)
+    stream = await open_stream(client.site, "prefetch=600", receive_buffer=65_536)
+    await client.until((await client.jobs(limit=1))[0]["id"], status="in_flight")
+    # A window of jobs alone would have let the first stream claim all 30 MB.
+    other = await client.take(prefetch=600)
+    await other.jobs(100)
+    await stream.close()
+
+
+async def test_a_reader_that_goes_on_after_a_stall_gets_its_frames(client: Client) -> None:
+    stream, big = await stalled(client)
+    small = await client.enqueue(queue="big", payload="small")
+    buffer = bytearray()
+    jobs: list[Job] = []
+    while len(jobs) < 2:
+        buffer += await stream.chunk()
+        found, frame = cut_ndjson(buffer)
+        if found and frame is not None:
+            jobs.append(frame)
+    assert ids(jobs) == [big, small["id"]]
+    assert jobs[0]["payload"] == BIG
+    await stream.close()
+
+
+async def test_heartbeats_are_dropped_while_the_client_does_not_read(client: Client) -> None:
+    stream, _ = await stalled(client)
+    for _ in range(50):
+        client.site.clock.advance(HEARTBEAT_MS)
+        await client.count()
+    buffer = bytearray()
+    frames: list[Frame] = []
+    small = await client.enqueue(queue="big")
+    while not frames or frames[-1] is None or frames[-1]["id"] != small["id"]:
+        buffer += await stream.chunk()
+        found, frame = cut_ndjson(buffer)
+        while found:
+            frames.append(frame)
+            found, frame = cut_ndjson(buffer)
+    assert frames.count(None) <= 2
+    await stream.close()
+
+
+@pytest.mark.settings(stall_timeout=60_000)
+async def test_a_stream_that_stalls_too_long_is_ended(client: Client) -> None:
+    stream, big = await stalled(client)
+    client.site.clock.advance(59_000)
+    await client.count()
+    assert (await client.job(big))["status"] == "in_flight"
+    for _ in range(3):
+        client.site.clock.advance(1_000)
+        await client.count()
+    await client.until(big, status="ready")
+    await stream.close()
+
+
+@pytest.mark.settings(stall_timeout=60_000)
+async def test_a_stream_that_reads_is_never_stalled(client: Client) -> None:
+    job = await client.in_flight(payload=BIG)
+    for _ in range(100):
+        client.site.clock.advance(HEARTBEAT_MS)
+        await client.count()
+    assert (await client.job(job["id"]))["status"] == "in_flight"
+
+
+# A stopping server
+
+
+async def test_a_stopping_server_ends_streams_cleanly_and_returns_their_jobs(
+    client: Client,
+) -> None:
+    issued = await client.enqueue_many(3)
+    stream = await client.take(prefetch=2)
+    await stream.jobs(2)
+    await client.site.stop()
+    await stream.ended()
+    await client.site.start()
+    jobs = await client.jobs()
+    assert ids(jobs) == issued
+    assert {job["status"] for job in jobs} == {"ready"}
+
+
+@pytest.mark.settings(drain=2_000)
+async def test_a_draining_server_takes_acknowledgements_and_delivers_nothing(
+    client: Client,
+) -> None:
+    first, second = await client.enqueue_many(2, retention={"completed_ms": 60_000})
+    stream = await client.take(prefetch=1)
+    await stream.job()
+    stopping = asyncio.create_task(client.site.stop())
+    await stream.ended()
+    await client.succeed(first)
+    # Nothing is held any more: the server need not wait for the rest of the drain.
+    async with asyncio.timeout(20):
+        await stopping
+    await client.site.start()
+    assert (await client.job(first))["status"] == "completed"
+    assert (await client.job(second))["status"] == "ready"
+    client.site.clock.advance(2_000)
+
+
+@pytest.mark.settings(drain=2_000)
+async def test_the_drain_ends_when_its_time_is_up(client: Client) -> None:
+    job = await client.in_flight()
+    stopping = asyncio.create_task(client.site.stop())
+    async with asyncio.timeout(20):
+        while not stopping.done():
+            client.site.clock.advance(500)
+            await asyncio.sleep(0)
+    await client.site.start()
+    assert (await client.job(job["id"]))["status"] == "ready"
+
+
+async def test_waiting_streams_do_not_hold_up_a_stop(site: Site) -> None:
+    async with Client(site, JSON) as client:
+        streams = [await client.take() for _ in range(20)]
+        await client.post("/jobs", new_job(queue="other", ready_at=site.now + 1_000))
+        async with asyncio.timeout(20):
+            await site.stop()
+        for stream in streams:
+            await stream.ended()

@@ -1,0 +1,291 @@
+"""The engine: every verb that a door may call. Ids go in and out as text; jobs as the model's."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from zq.engine.inbox import result_of
+from zq.engine.jq_filter import JqFilter
+from zq.engine.listing import Listing, Page
+from zq.engine.loop import TickLoop
+from zq.engine.streams import Stream, Streams
+from zq.engine.sweeps import Sweeps
+from zq.model.clock import Clock
+from zq.model.commands import (
+    Change,
+    Clear,
+    Command,
+    Delete,
+    Enqueue,
+    Enqueued,
+    Fail,
+    Return,
+    Succeed,
+)
+from zq.model.errors import ErrorRecordNotFound, JobNotFound, NotInFlight, StorageFull, Unavailable
+from zq.model.filters import Filter
+from zq.model.ids import IdCodec, Mint
+from zq.model.job import ErrorRecord, Job, NewJob
+from zq.model.patching import Patch
+from zq.model.settling import Failure
+from zq.store import reads
+from zq.store.store import Store
+
+T = TypeVar("T")
+
+SPACE_CHECK_S = 1.0
+
+
+class EngineOptions(NamedTuple):
+    """Settings of the engine. Times in seconds, sizes in bytes."""
+
+    global_in_flight_limit: int
+    max_inbox_jobs: int
+    disk_reserve: int
+    reaper_interval: float
+    filter_timeout: float
+    read_timeout: float
+    durable: bool
+    durable_enqueues: bool
+
+
+class Accepted(NamedTuple):
+    """What an enqueue did: keys and time of minting, and the owners of duplicates by index."""
+
+    keys: Sequence[int]
+    now: int
+    owners: dict[int, Job]
+
+
+class Engine:
+    """One queue over one store. Start it in the event loop that it is to live in."""
+
+    def __init__(self, store: Store, clock: Clock, options: EngineOptions) -> None:
+        self.ids = IdCodec(store.id_suffix)
+        self.streams = Streams(options.global_in_flight_limit)
+        self._store = store
+        self._clock = clock
+        self._options = options
+        self._mint = Mint(store.last_key)
+        self._filter = JqFilter(timeout=options.filter_timeout)
+        self._loop = TickLoop(
+            store,
+            self.streams,
+            clock,
+            max_inbox_jobs=options.max_inbox_jobs,
+            reaper_interval=options.reaper_interval,
+            durable=options.durable,
+            durable_enqueues=options.durable_enqueues,
+        )
+        self._listing = Listing(store, clock, self._filter, options.read_timeout)
+        self._sweeps = Sweeps(store, self._filter, self._submit)
+        self._task: asyncio.Task[None] | None = None
+        self._space_checked = float("-inf")
+        self._space_left = True
+
+    @property
+    def failure(self) -> asyncio.Future[BaseException]:
+        """Set when the disk has failed: nothing can be stored any more."""
+        return self._loop.failure
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that everything here goes by."""
+        return self._clock
+
+    @property
+    def durable(self) -> tuple[bool, bool]:
+        """Whether (acknowledgements and changes, enqueues) are synced before they are answered."""
+        return self._options.durable, self._options.durable_enqueues
+
+    def start(self) -> None:
+        """Begin to tick."""
+        self._task = asyncio.create_task(self._loop.run(), name="zq-tick")
+
+    async def stop(self) -> None:
+        """Finish what waits, then end. Streams should be closed by then."""
+        await self._sweeps.stop()
+        self._loop.stop()
+        if self._task is not None:
+            await self._task
+        await self._filter.close()
+
+    def stop_delivering(self) -> None:
+        """Claim nothing more; everything else goes on."""
+        self._loop.delivering = False
+
+    def when_nothing_is_held(self, callback: Callable[[], object]) -> None:
+        """Call back once no stream holds a job, at once if that is so."""
+        self.streams.when_empty(callback)
+
+    def end_streams(self) -> None:
+        """Make every stream finish its response in good order."""
+        for stream in self.streams.all():
+            stream.end()
+
+    async def ping(self) -> None:
+        """A finished round trip through the database's thread."""
+        await self._store.ping()
+
+    # Jobs in
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> Accepted:
+        """Store jobs, all or none, in order."""
+        self._require_space()
+        now = self._clock.now_ms()
+        keys = self._mint.take(len(jobs), now)
+        size = sum(job.payload_size for job in jobs)
+        reply = await self._submit(Enqueue(keys=keys, jobs=jobs, now=now, size=size))
+        assert isinstance(reply, Enqueued)
+        return Accepted(keys, now, reply.owners)
+
+    # Jobs out
+
+    def open_stream(
+        self, queues: Iterable[str], window: int, worker: str, unsent: Callable[[], int]
+    ) -> Stream:
+        """Open a take stream; close it with `close_stream`, whatever happens."""
+        stream = self.streams.open(queues, window, worker, unsent)
+        self._loop.wake()
+        return stream
+
+    def close_stream(self, stream: Stream) -> None:
+        """End a stream and give back what it holds, with the next tick."""
+        keys = self.streams.close(stream)
+        if keys and not self.failure.done():
+            self._loop.inbox.submit(Return(holder=stream.number, keys=keys))
+
+    def written(self, stream: Stream) -> None:
+        """Say that a stream's peer has been sent something, so that it may have credit again."""
+        self.streams.credit_changed(stream)
+        self._loop.wake()
+
+    async def large_payloads(self, jobs: Sequence[Job]) -> list[Job]:
+        """Fill in the payloads that lie beside; jobs that are gone meanwhile are left out."""
+        beside = [job.key for job in jobs if job.beside]
+        if not beside:
+            return list(jobs)
+        bodies = await self._store.read(reads.payloads, beside)
+        for job in jobs:
+            if job.beside:
+                job.payload = bodies.get(job.key)
+        return [job for job in jobs if job.payload is not None]
+
+    # Settlements
+
+    async def succeed(self, ids: Sequence[str]) -> list[str]:
+        """Acknowledge jobs; the ids that were not in flight, in the order given."""
+        keys = {id: self.ids.key(id) for id in ids}
+        known = [key for key in keys.values() if key is not None]
+        missing: object = frozenset()
+        if known:
+            missing = await self._submit(Succeed(keys=known))
+        assert isinstance(missing, frozenset)
+        return [id for id, key in keys.items() if key is None or key in missing]
+
+    async def fail(self, id: str, failure: Failure) -> Job:
+        """Report a failure; the job as it is now. Raises `NotInFlight`."""
+        key = self.ids.key(id)
+        if key is None:
+            raise NotInFlight
+        return _job(await self._submit(Fail(key=key, failure=failure)))
+
+    # Changes
+
+    async def patch(self, id: str, patch: Patch) -> Job:
+        """Change one job. Raises `JobNotFound`, or `Unprocessable` where it is finished."""
+        return _job(await self._submit(Change(key=self._known(id), text_id=id, patch=patch)))
+
+    async def delete(self, id: str) -> None:
+        """Delete one job in whatever state. Raises `JobNotFound`."""
+        await self._submit(Delete(key=self._known(id)))
+
+    async def patch_all(self, filter: Filter, patch: Patch) -> int:
+        """Change the unfinished jobs that match, slice by slice; how many were changed."""
+        return await self._sweeps.patch(filter, patch)
+
+    async def delete_all(self, filter: Filter) -> int:
+        """Delete the jobs that match; how many went."""
+        if filter == Filter():
+            return await self.clear()
+        return await self._sweeps.delete(filter)
+
+    async def clear(self) -> int:
+        """Delete every job; how many there were."""
+        count = await self._submit(Clear())
+        assert isinstance(count, int)
+        return count
+
+    # Reading
+
+    async def get(self, id: str) -> Job:
+        """A job with its payload. Raises `JobNotFound`."""
+        job = await self._store.read(reads.get_job, self._known(id), self._clock.now_ms())
+        if job is None:
+            raise JobNotFound
+        return job
+
+    async def list_jobs(
+        self, filter: Filter, cursor: str | None, descending: bool, limit: int
+    ) -> Page:
+        """A page of jobs in the order of ids, beyond the cursor, with payloads."""
+        if cursor is None:
+            after = 2**63 - 1 if descending else -1
+        else:
+            before, behind = self.ids.position(cursor)
+            after = behind if descending else before
+        return await self._listing.page(filter, after, descending, limit)
+
+    async def count(self, filter: Filter) -> int:
+        """How many jobs match."""
+        return await self._listing.count(filter)
+
+    async def queues(self) -> list[str]:
+        """The queues that have jobs in any status, in byte order."""
+        counts = await self._store.read(reads.visible_counts, self._clock.now_ms())
+        return sorted({queue for (queue, _), n in counts.items() if n}, key=str.encode)
+
+    async def list_errors(
+        self, id: str, after: int | None, descending: bool, limit: int
+    ) -> list[ErrorRecord]:
+        """A job's failures beyond the attempt `after`. Raises `JobNotFound`."""
+        job = await self.get(id)
+        start = after if after is not None else (2**63 - 1 if descending else 0)
+        return await self._store.read(reads.list_errors, job.key, start, descending, limit)
+
+    async def error(self, id: str, attempt: int) -> ErrorRecord:
+        """One failure. Raises `JobNotFound` or `ErrorRecordNotFound`."""
+        records = await self.list_errors(id, attempt - 1, descending=False, limit=1)
+        if not records or records[0].attempt != attempt:
+            raise ErrorRecordNotFound
+        return records[0]
+
+    async def _submit(self, command: Command) -> object:
+        """Put a command into the next tick and wait for its result."""
+        if self.failure.done():
+            raise Unavailable("the server is stopping after a failure of its disk")
+        # Shielded: a handler that is cancelled does not take its command with it.
+        return result_of(await asyncio.shield(self._loop.inbox.submit(command)))
+
+    def _known(self, id: str) -> int:
+        key = self.ids.key(id)
+        if key is None:
+            raise JobNotFound
+        return key
+
+    def _require_space(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._space_checked >= SPACE_CHECK_S:
+            self._space_checked = now
+            self._space_left = self._store.free_bytes() >= self._options.disk_reserve
+        if not self._space_left:
+            raise StorageFull(
+                f"less than {self._options.disk_reserve} bytes are free where the data lies: new"
+                " jobs are refused, acknowledgements still pass. Free some space, or lower"
+                " --disk-reserve"
+            )
+
+
+def _job(reply: object) -> Job:
+    assert isinstance(reply, Job)
+    return reply

@@ -1,0 +1,157 @@
+"""Where commands wait for the next tick: bounded, sorted by kind, each with someone who waits."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from zq.model.commands import (
+    ChangeSlice,
+    Command,
+    DeleteSlice,
+    Enqueue,
+    Fail,
+    Return,
+    Succeed,
+)
+from zq.model.errors import InboxFull, ZqError
+
+MOST_BYTES = 8 * 1024 * 1024
+"""Payload bytes that one tick stores, but for a single request that is larger."""
+
+
+class Request(NamedTuple):
+    """A command and the future of its result. An error is a result too: see `reply`."""
+
+    command: Command
+    future: asyncio.Future[object]
+
+    def reply(self, result: object) -> None:
+        """Hand over the result, unless whoever waited has gone away."""
+        if not self.future.done():
+            self.future.set_result(result)
+
+
+class Inbox:
+    """Commands in the order in which a tick takes them: settlements, returns, changes, enqueues.
+
+    New jobs have one bound, everything else another, so that a flood of enqueues never keeps
+    acknowledgements out. `wake` is called when something arrives.
+    """
+
+    def __init__(self, max_jobs: int, wake: Callable[[], None]) -> None:
+        self._max_jobs = max_jobs
+        self._wake = wake
+        self._settlements: deque[Request] = deque()
+        self._returns: deque[Request] = deque()
+        self._changes: deque[Request] = deque()
+        self._enqueues: deque[Request] = deque()
+        self._waiting_jobs = 0
+        self._waiting_rest = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._settlements or self._returns or self._changes or self._enqueues)
+
+    def submit(self, command: Command) -> asyncio.Future[object]:
+        """Queue a command. Raises `InboxFull`; a return is never refused."""
+        rows = _rows(command)
+        if isinstance(command, Enqueue):
+            self._check(self._waiting_jobs)
+            self._waiting_jobs += rows
+        else:
+            if not isinstance(command, Return):
+                self._check(self._waiting_rest)
+            self._waiting_rest += rows
+        request = Request(command, asyncio.get_running_loop().create_future())
+        self._queue(command).append(request)
+        self._wake()
+        return request.future
+
+    def take(self, most_rows: int) -> list[Request]:
+        """The next tick's commands: at most about `most_rows` rows, at least one command.
+
+        A job gets at most one settlement or return a tick; a second one waits for the next, so
+        that the statements of a tick never meet a job twice.
+        """
+        taken: list[Request] = []
+        touched: set[int] = set()
+        rows = 0
+        for queue in (self._settlements, self._returns, self._changes):
+            while queue and rows < most_rows:
+                command = queue[0].command
+                if isinstance(command, Succeed | Return):
+                    if not touched.isdisjoint(command.keys):
+                        break
+                    touched.update(command.keys)
+                elif isinstance(command, Fail):
+                    if command.key in touched:
+                        break
+                    touched.add(command.key)
+                rows += _rows(command)
+                taken.append(queue.popleft())
+        self._waiting_rest -= rows
+        return taken + self._take_enqueues(most_rows - rows, bool(taken))
+
+    def drain(self) -> list[Request]:
+        """Everything that waits, in one go."""
+        queues = (self._settlements, self._returns, self._changes, self._enqueues)
+        requests = [request for queue in queues for request in queue]
+        for queue in queues:
+            queue.clear()
+        self._waiting_jobs = self._waiting_rest = 0
+        return requests
+
+    def _take_enqueues(self, rows: int, some: bool) -> list[Request]:
+        taken: list[Request] = []
+        size = 0
+        while self._enqueues:
+            command = self._enqueues[0].command
+            assert isinstance(command, Enqueue)
+            fits = len(command.jobs) <= rows and size + command.size <= MOST_BYTES
+            if not fits and (taken or some):
+                break
+            rows -= len(command.jobs)
+            size += command.size
+            self._waiting_jobs -= len(command.jobs)
+            taken.append(self._enqueues.popleft())
+        return taken
+
+    def _check(self, waiting: int) -> None:
+        if waiting >= self._max_jobs:
+            raise InboxFull(
+                f"{waiting} changes wait for the disk already: try again shortly, or raise"
+                " --max-inbox-jobs"
+            )
+
+    def _queue(self, command: Command) -> deque[Request]:
+        match command:
+            case Succeed() | Fail():
+                return self._settlements
+            case Return():
+                return self._returns
+            case Enqueue():
+                return self._enqueues
+            case _:
+                return self._changes
+
+
+def result_of(reply: object) -> object:
+    """A command's result; raises where the result is an error."""
+    if isinstance(reply, ZqError):
+        raise reply
+    return reply
+
+
+def _rows(command: Command) -> int:
+    match command:
+        case Enqueue():
+            return len(command.jobs)
+        case Succeed() | Return() | ChangeSlice() | DeleteSlice():
+            return len(command.keys)
+        case _:
+            return 1
+
+
+def commands(requests: Sequence[Request]) -> list[Command]:
+    """The commands of requests."""
+    return [request.command for request in requests]

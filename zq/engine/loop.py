@@ -1,0 +1,201 @@
+"""The tick loop: gathers what waits, runs one transaction, spreads the news, and again.
+
+No timer delays a commit. While one tick commits the next gathers, so batches grow with load by
+themselves.
+"""
+
+import asyncio
+import logging
+import sqlite3
+
+from zq.engine.inbox import Inbox, Request, commands
+from zq.engine.streams import Plan, Streams
+from zq.model.clock import Clock, Timer
+from zq.model.commands import Command, Deadlines, Enqueue, Return, Tick, TickResult
+from zq.model.errors import Internal, OutcomeUnknown, StorageFull
+from zq.store.connection import is_full, stops_the_server
+from zq.store.store import Store
+from zq.store.tick import STORAGE_FULL
+
+log = logging.getLogger(__name__)
+
+MOST_ROWS = 20_000
+LEAST_ROWS = 500
+GOAL_S = 0.020
+"""A tick that takes longer makes the next one smaller, so that acknowledgements pass between."""
+
+LONGEST_NAP_S = 1.0
+"""While something is due at a wall time, look at the clock at least this often: it may jump."""
+
+IDLE_S = 1.0
+"""Idle time after which free space is given back, a slice at a time."""
+
+
+class TickLoop:
+    """Runs ticks until it is stopped or the disk fails; `failure` then says how."""
+
+    def __init__(
+        self,
+        store: Store,
+        streams: Streams,
+        clock: Clock,
+        *,
+        max_inbox_jobs: int,
+        reaper_interval: float,
+        durable: bool,
+        durable_enqueues: bool,
+    ) -> None:
+        self.inbox = Inbox(max_inbox_jobs, self.wake)
+        self.delivering = True
+        self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+        self._store = store
+        self._streams = streams
+        self._clock = clock
+        self._reaper_interval = reaper_interval
+        self._durable = durable
+        self._durable_enqueues = durable_enqueues
+        self._deadlines: Deadlines = store.deadlines
+        self._reaped = clock.monotonic() - reaper_interval
+        self._most_rows = MOST_ROWS
+        self._awake = asyncio.Event()
+        self._stopping = False
+        self._untidy = True
+        self._ticked = clock.monotonic()
+
+    def wake(self) -> None:
+        """Something has changed that a tick may want to know."""
+        self._awake.set()
+
+    def stop(self) -> None:
+        """End the loop once nothing waits any more."""
+        self._stopping = True
+        self.wake()
+
+    async def run(self) -> None:
+        """Tick until stopped. Never raises: a failure is set as `failure`, for the composition."""
+        try:
+            while not (self._stopping and not self.inbox):
+                if not await self._tick() and not await self._tidy():
+                    await self._sleep()
+        except Exception as error:
+            log.critical("the tick loop has failed", exc_info=error)
+            self.failure.set_result(error)
+            for request in self.inbox.drain():
+                request.reply(OutcomeUnknown("the server is stopping after a failure of its disk"))
+
+    async def _tick(self) -> bool:
+        """Run one tick. False where there was nothing to do."""
+        now = self._clock.now_ms()
+        requests = self.inbox.take(self._most_rows)
+        batch = commands(requests)
+        plan = self._streams.plan(batch) if self.delivering else Plan()
+        promote, purge = self._promotion_due(now), self._purge_due(now)
+        if not (batch or plan.claims or promote or purge):
+            return False
+        tick = Tick(
+            now=now,
+            commands=batch,
+            claims=plan.claims,
+            promote=promote,
+            purge=purge,
+            durable=any(self._is_durable(command) for command in batch),
+        )
+        started = self._clock.monotonic()
+        try:
+            result = await self._store.tick(tick)
+        except sqlite3.Error as error:
+            self._fail(requests, error)
+            return True
+        self._adapt(self._clock.monotonic() - started)
+        self._learn(requests, plan, result)
+        if purge:
+            self._note_purge(now)
+        self._untidy, self._ticked = True, self._clock.monotonic()
+        if self._store.wants_checkpoint:
+            # One turn of the event loop first: replies go out before the disk is busy again.
+            await asyncio.sleep(0)
+            await self._store.checkpoint()
+        return True
+
+    async def _tidy(self) -> bool:
+        """Use an idle moment: copy the WAL, give free space back. False before its time."""
+        if not self._untidy or self._clock.monotonic() - self._ticked < IDLE_S:
+            return False
+        await self._store.checkpoint()
+        self._untidy = await self._store.tidy()
+        return True
+
+    def _learn(self, requests: list[Request], plan: Plan, result: TickResult) -> None:
+        if result.deadlines is not None:
+            self._deadlines = result.deadlines
+        for holder, keys in self._streams.apply(result, plan):
+            self.inbox.submit(Return(holder=holder, keys=keys))
+        for request, reply in zip(requests, result.replies, strict=True):
+            request.reply(reply)
+
+    def _fail(self, requests: list[Request], error: sqlite3.Error) -> None:
+        """Answer everyone who waits for a tick that has come to nothing."""
+        if stops_the_server(error):
+            unknown = "the disk failed while this was being written: it may or may not be stored"
+            for request in requests:
+                request.reply(OutcomeUnknown(unknown))
+            raise error
+        log.error("a tick was rolled back", exc_info=error)
+        for request in requests:
+            if isinstance(request.command, Return):
+                # Nobody waits for it, and the jobs must not stay with a stream that is gone.
+                self.inbox.submit(request.command)
+            elif is_full(error):
+                request.reply(StorageFull(STORAGE_FULL))
+            else:
+                request.reply(Internal())
+
+    def _is_durable(self, command: Command) -> bool:
+        return self._durable_enqueues if isinstance(command, Enqueue) else self._durable
+
+    def _promotion_due(self, now: int) -> bool:
+        ready_at = self._deadlines.ready_at
+        return ready_at is not None and ready_at <= now
+
+    def _purge_due(self, now: int) -> bool:
+        purge_at = self._deadlines.purge_at
+        rested = self._clock.monotonic() - self._reaped >= self._reaper_interval
+        return purge_at is not None and purge_at <= now and rested
+
+    def _note_purge(self, now: int) -> None:
+        """Rest between purges, but not before all that was due is gone."""
+        purge_at = self._deadlines.purge_at
+        if purge_at is None or purge_at > now:
+            self._reaped = self._clock.monotonic()
+
+    def _adapt(self, seconds: float) -> None:
+        if seconds > GOAL_S:
+            self._most_rows = max(int(self._most_rows * GOAL_S / seconds), LEAST_ROWS)
+        else:
+            self._most_rows = min(self._most_rows * 2, MOST_ROWS)
+
+    async def _sleep(self) -> None:
+        """Until something arrives or the next deadline, whichever comes first."""
+        timer: Timer | None = None
+        delay = self._delay()
+        if delay is not None:
+            timer = self._clock.call_later(delay, self.wake)
+        await self._awake.wait()
+        self._awake.clear()
+        if timer is not None:
+            timer.cancel()
+
+    def _delay(self) -> float | None:
+        """Seconds to the next deadline, None where there is none."""
+        now = self._clock.now_ms()
+        delays: list[float] = []
+        if self._untidy:
+            delays.append(self._ticked + IDLE_S - self._clock.monotonic())
+        if self._deadlines.ready_at is not None:
+            delays.append((self._deadlines.ready_at - now) / 1000)
+        if self._deadlines.purge_at is not None:
+            rest = self._reaped + self._reaper_interval - self._clock.monotonic()
+            delays.append(max((self._deadlines.purge_at - now) / 1000, rest))
+        if not delays:
+            return None
+        return min(max(min(delays), 0.0), LONGEST_NAP_S)

@@ -1,0 +1,79 @@
+"""Listens on one port and serves the application on every connection."""
+
+import asyncio
+import logging
+import socket
+from typing import Any
+
+from aiohttp import web
+
+from zq.http.access import AccessLogger, SampledAccessLogger
+from zq.http.connection import MAX_HEADER_FIELD, MAX_HEADERS, MAX_REQUEST_LINE, Connection
+
+BACKLOG = 1024
+
+_LOGGERS = {"all": AccessLogger, "sampled": SampledAccessLogger}
+
+
+class Listener:
+    """One listening socket. `stop` ends it in good order."""
+
+    def __init__(self, app: web.Application, access_log: str) -> None:
+        # A handler ends with its connection: a command that it has submitted does not.
+        self._runner = web.AppRunner(app, handler_cancellation=True)
+        self._access_log = access_log
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Begin to accept connections; the address that it is, with the port that was chosen."""
+        await self._runner.setup()
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            self._connection, host, port, backlog=BACKLOG, reuse_address=True
+        )
+        address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
+        return address
+
+    def refuse(self) -> None:
+        """Accept no more connections; those that are open go on."""
+        if self._server is not None:
+            self._server.close()
+
+    async def stop(self, patience: float) -> None:
+        """Let requests under way finish for up to `patience` seconds, then close."""
+        self.refuse()
+        server = self._runner.server
+        if server is not None:
+            server.pre_shutdown()
+            await server.shutdown(patience)
+        await self._runner.cleanup()
+
+    def _connection(self) -> Connection:
+        manager = self._runner.server
+        assert manager is not None
+        options: dict[str, Any] = {"access_log": None}
+        if self._access_log in _LOGGERS:
+            options = {
+                "access_log": logging.getLogger("zq.api.primary"),
+                "access_log_class": _LOGGERS[self._access_log],
+            }
+        return Connection(
+            manager,
+            loop=asyncio.get_running_loop(),
+            max_line_size=MAX_REQUEST_LINE,
+            max_field_size=MAX_HEADER_FIELD,
+            max_headers=MAX_HEADERS,
+            # A compressed body would have two sizes; it is refused instead.
+            auto_decompress=False,
+            **options,
+        )
+
+
+def url(address: tuple[str, int]) -> str:
+    """``http://host:port`` of a listening address."""
+    host, port = address
+    try:
+        socket.inet_pton(socket.AF_INET6, host)
+    except OSError:
+        return f"http://{host}:{port}"
+    return f"http://[{host}]:{port}"

@@ -1,0 +1,1 @@
+"""The native API: Zizq's, endpoint by endpoint."""

@@ -1,0 +1,129 @@
+"""Jobs in, read, changed and deleted."""
+
+from functools import partial
+
+from aiohttp import web
+
+from zq.engine.engine import Engine
+from zq.http.bodies import Bodies
+from zq.http.endpoints import body_endpoint, endpoint
+from zq.http.native.pages import Shown, links
+from zq.http.native.query import (
+    FILTERS,
+    PAGING,
+    canonical,
+    job_filter,
+    paging,
+    parameters,
+    refuse_terminal_statuses,
+)
+from zq.http.problems import answer
+from zq.wire.bodies import decode_job, decode_jobs, decode_patch
+from zq.wire.codecs import Codec
+from zq.wire.documents import enqueued_documents, job_document
+
+
+class JobsApi:
+    """`/jobs` and `/queues`, without streams and settlements."""
+
+    def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
+        self._engine = engine
+        self._bodies = bodies
+        self._job_path = job_path
+
+    def routes(self) -> list[web.RouteDef]:
+        """Method, path and handler of each endpoint."""
+        new = partial(body_endpoint, bodies=self._bodies, reserved=False)
+        change = partial(body_endpoint, bodies=self._bodies, reserved=True)
+        return [
+            web.post("/jobs", new(self.enqueue)),
+            web.post("/jobs/bulk", new(self.enqueue_bulk)),
+            web.get("/jobs", endpoint(self.list)),
+            web.get("/jobs/count", endpoint(self.count)),
+            web.get("/queues", endpoint(self.queues)),
+            web.get(self._job_path, endpoint(self.get)),
+            web.patch("/jobs", change(self.patch_all)),
+            web.patch(self._job_path, change(self.patch)),
+            web.delete("/jobs", endpoint(self.delete_all)),
+            web.delete(self._job_path, endpoint(self.delete)),
+        ]
+
+    async def enqueue(
+        self, _request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Store one job: 201, or 200 for a duplicate."""
+        job = decode_job(body, sent)
+        stored = await self._engine.enqueue([job])
+        (document,) = enqueued_documents(
+            [job], stored.keys, stored.now, stored.owners, self._engine.ids
+        )
+        return answer(document, accepted, 200 if stored.owners else 201)
+
+    async def enqueue_bulk(
+        self, _request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Store many jobs or none: 200 only where every one is a duplicate."""
+        jobs = decode_jobs(body, sent)
+        if not jobs:
+            return answer({"jobs": []}, accepted, 201)
+        stored = await self._engine.enqueue(jobs)
+        documents = enqueued_documents(
+            jobs, stored.keys, stored.now, stored.owners, self._engine.ids
+        )
+        return answer(
+            {"jobs": documents}, accepted, 200 if len(stored.owners) == len(jobs) else 201
+        )
+
+    async def list(self, request: web.Request, accepted: Codec) -> web.Response:
+        """A page of jobs."""
+        values = parameters(request, (*PAGING, *FILTERS))
+        wanted = paging(values)
+        filter = job_filter(values, self._engine.ids)
+        page = await self._engine.list_jobs(filter, wanted.cursor, wanted.descending, wanted.limit)
+        documents = [job_document(job, self._engine.ids, with_payload=True) for job in page.jobs]
+        first = documents[0].id if documents else None
+        last = documents[-1].id if documents else None
+        query = partial(canonical, values)
+        pages = links("/jobs", query, wanted, Shown(first, last, page.more))
+        return answer({"jobs": documents, "pages": pages}, accepted)
+
+    async def count(self, request: web.Request, accepted: Codec) -> web.Response:
+        """How many jobs match."""
+        filter = job_filter(parameters(request, FILTERS), self._engine.ids)
+        return answer({"count": await self._engine.count(filter)}, accepted)
+
+    async def queues(self, request: web.Request, accepted: Codec) -> web.Response:
+        """The names of queues that have jobs."""
+        parameters(request, ())
+        return answer({"queues": await self._engine.queues()}, accepted)
+
+    async def get(self, request: web.Request, accepted: Codec) -> web.Response:
+        """One job with its payload."""
+        job = await self._engine.get(request.match_info["id"])
+        return answer(job_document(job, self._engine.ids, with_payload=True), accepted)
+
+    async def patch(
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Change one job."""
+        job = await self._engine.patch(request.match_info["id"], decode_patch(body, sent))
+        return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
+
+    async def patch_all(
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Change the jobs that match. Faults of the body are reported before those of the query."""
+        patch = decode_patch(body, sent)
+        filter = job_filter(parameters(request, FILTERS), self._engine.ids)
+        refuse_terminal_statuses(filter)
+        return answer({"patched": await self._engine.patch_all(filter, patch)}, accepted)
+
+    async def delete(self, request: web.Request, _accepted: Codec) -> web.Response:
+        """Delete one job."""
+        await self._engine.delete(request.match_info["id"])
+        return web.Response(status=204)
+
+    async def delete_all(self, request: web.Request, accepted: Codec) -> web.Response:
+        """Delete the jobs that match, all where nothing is asked for."""
+        filter = job_filter(parameters(request, FILTERS), self._engine.ids)
+        return answer({"deleted": await self._engine.delete_all(filter)}, accepted)

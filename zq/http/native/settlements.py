@@ -1,0 +1,86 @@
+"""Acknowledgements, failures and the history of failures."""
+
+from functools import partial
+
+from aiohttp import web
+
+from zq.engine.engine import Engine
+from zq.http.bodies import Bodies
+from zq.http.endpoints import body_endpoint, endpoint
+from zq.http.native.pages import Shown, links
+from zq.http.native.query import PAGING, canonical, paging, parameters, whole_number
+from zq.http.problems import answer
+from zq.model.errors import ErrorRecordNotFound, NotInFlight
+from zq.model.job import MAX_UINT32
+from zq.wire.bodies import decode_failure, decode_ids
+from zq.wire.codecs import Codec
+from zq.wire.documents import error_document, job_document
+
+
+class SettlementsApi:
+    """`success`, `failure` and `errors`."""
+
+    def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
+        self._engine = engine
+        self._bodies = bodies
+        self._job_path = job_path
+
+    def routes(self) -> list[web.RouteDef]:
+        """Method, path and handler of each endpoint."""
+        settle = partial(body_endpoint, bodies=self._bodies, reserved=True)
+        return [
+            web.post("/jobs/success", settle(self.succeed_bulk)),
+            web.post(f"{self._job_path}/success", endpoint(self.succeed)),
+            web.post(f"{self._job_path}/failure", settle(self.fail)),
+            web.get(f"{self._job_path}/errors", endpoint(self.list_errors)),
+            web.get(f"{self._job_path}/errors/{{attempt}}", endpoint(self.get_error)),
+        ]
+
+    async def succeed(self, request: web.Request, _accepted: Codec) -> web.Response:
+        """Acknowledge one job. A body, if there is one, says nothing."""
+        if await self._engine.succeed([request.match_info["id"]]):
+            raise NotInFlight
+        return web.Response(status=204)
+
+    async def succeed_bulk(
+        self, _request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Acknowledge many: 422 names those that were not in flight, the others are done."""
+        missing = await self._engine.succeed(decode_ids(body, sent))
+        if missing:
+            return answer({"not_found": missing}, accepted, 422)
+        return web.Response(status=204)
+
+    async def fail(
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Report a failure."""
+        job = await self._engine.fail(request.match_info["id"], decode_failure(body, sent))
+        return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
+
+    async def list_errors(self, request: web.Request, accepted: Codec) -> web.Response:
+        """A page of a job's failures; the cursor is an attempt."""
+        id = request.match_info["id"]
+        wanted = paging(parameters(request, PAGING))
+        after = None if wanted.cursor is None else whole_number("from", wanted.cursor, MAX_UINT32)
+        records = await self._engine.list_errors(id, after, wanted.descending, wanted.limit + 1)
+        shown = records[: wanted.limit]
+        first = str(shown[0].attempt) if shown else None
+        last = str(shown[-1].attempt) if shown else None
+        pages = links(
+            f"/jobs/{id}/errors",
+            partial(canonical, {}),
+            wanted,
+            Shown(first, last, len(records) > wanted.limit),
+        )
+        documents = [error_document(record) for record in shown]
+        return answer({"errors": documents, "pages": pages}, accepted)
+
+    async def get_error(self, request: web.Request, accepted: Codec) -> web.Response:
+        """One failure."""
+        text = request.match_info["attempt"]
+        attempt = whole_number("attempt", text, MAX_UINT32)
+        if attempt < 1:
+            raise ErrorRecordNotFound
+        record = await self._engine.error(request.match_info["id"], attempt)
+        return answer(error_document(record), accepted)

@@ -1,0 +1,75 @@
+"""Which format a request is in and which its answer is to have.
+
+Substring tests, in the order of the table in the API's contract: MessagePack wins where both are
+accepted, q-values count for nothing, no header means JSON.
+"""
+
+from aiohttp import web
+
+from zq.model.errors import ZqError
+from zq.wire.codecs import JSON, MSGPACK, Codec
+from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON, Framing
+
+FORMATS = [JSON.content_type, MSGPACK.content_type]
+STREAM_FORMATS = [EVENT_STREAM.content_type, NDJSON.content_type, MSGPACK_STREAM.content_type]
+
+
+class NotAcceptable(ZqError):
+    """No format that the client accepts."""
+
+    code = "not_acceptable"
+
+    def __init__(self, supported: list[str]) -> None:
+        super().__init__("not acceptable")
+        self.supported = supported
+
+
+class UnsupportedMediaType(ZqError):
+    """A body in a format, or an encoding, that is not understood."""
+
+    code = "unsupported_media_type"
+
+    def __init__(self, message: str = "unsupported media type") -> None:
+        super().__init__(message)
+        self.supported = FORMATS
+
+
+def answer_codec(request: web.BaseRequest) -> Codec:
+    """The format of the answer. Raises `NotAcceptable`."""
+    accept = request.headers.get("Accept")
+    if accept is None:
+        return JSON
+    if MSGPACK.content_type in accept:
+        return MSGPACK
+    if JSON.content_type in accept or "*/*" in accept:
+        return JSON
+    raise NotAcceptable(FORMATS)
+
+
+def body_codec(request: web.BaseRequest) -> Codec:
+    """The format of the request's body. Raises `UnsupportedMediaType`."""
+    encoding = request.headers.get("Content-Encoding", "identity")
+    if encoding.lower() != "identity":
+        raise UnsupportedMediaType(
+            f"unsupported content encoding {encoding!r}: send the body uncompressed"
+        )
+    content_type = request.headers.get("Content-Type")
+    if content_type is None:
+        return JSON
+    if MSGPACK.content_type in content_type:
+        return MSGPACK
+    if JSON.content_type in content_type:
+        return JSON
+    raise UnsupportedMediaType
+
+
+def stream_framing(request: web.BaseRequest) -> Framing:
+    """The format of a take stream. Raises `NotAcceptable`."""
+    accept = request.headers.get("Accept", "*/*")
+    if EVENT_STREAM.content_type in accept:
+        return EVENT_STREAM
+    if MSGPACK_STREAM.content_type in accept or MSGPACK.content_type in accept:
+        return MSGPACK_STREAM
+    if any(known in accept for known in (NDJSON.content_type, JSON.content_type, "*/*")):
+        return NDJSON
+    raise NotAcceptable(STREAM_FORMATS)

@@ -1,0 +1,93 @@
+"""Errors as answers: the one table from the error tree to statuses, and the one shape of a body."""
+
+import logging
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from zq.http.negotiation import NotAcceptable, UnsupportedMediaType, answer_codec
+from zq.model import errors
+from zq.model.errors import ZqError
+from zq.wire.codecs import JSON, Codec
+
+log = logging.getLogger(__name__)
+
+STATUSES: dict[type[ZqError], int] = {
+    errors.InvalidRequest: 400,
+    errors.Forbidden: 403,
+    errors.NotFound: 404,
+    NotAcceptable: 406,
+    errors.TooLarge: 413,
+    UnsupportedMediaType: 415,
+    errors.NotBuilt: 422,
+    errors.Unprocessable: 422,
+    errors.Internal: 500,
+    errors.Unavailable: 503,
+    errors.StorageFull: 507,
+}
+"""An error that is not named has the status of its nearest named ancestor."""
+
+CODE_HEADER = "Zq-Error"
+"""Carries the error's stable code; the body keeps to the API's shape."""
+
+
+def status_of(error: ZqError) -> int:
+    """The HTTP status of an error."""
+    return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+
+
+def problem(error: ZqError, codec: Codec) -> web.Response:
+    """An error as an answer in the format that the client accepts."""
+    body: dict[str, object] = {"error": error.message}
+    headers = {CODE_HEADER: error.code}
+    if isinstance(error, NotAcceptable | UnsupportedMediaType):
+        body["supported"] = error.supported
+    if isinstance(error, errors.Unavailable):
+        headers["Retry-After"] = str(error.retry_after_s)
+    return answer(body, codec, status_of(error), headers)
+
+
+def answer(
+    document: object, codec: Codec, status: int = 200, headers: dict[str, str] | None = None
+) -> web.Response:
+    """A document as an answer."""
+    all_headers = {"Content-Type": codec.content_type}
+    if headers:
+        all_headers |= headers
+    return web.Response(body=codec.encode(document), status=status, headers=all_headers)
+
+
+def error_codec(request: web.BaseRequest) -> Codec:
+    """The format of an error: the accepted one, or JSON where none is."""
+    try:
+        return answer_codec(request)
+    except NotAcceptable:
+        return JSON
+
+
+@web.middleware
+async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn every error into an answer of ours, aiohttp's own included."""
+    try:
+        return await handler(request)
+    except ZqError as error:
+        return problem(error, error_codec(request))
+    except web.HTTPMethodNotAllowed as refusal:
+        return web.Response(
+            status=405, headers={"Allow": ", ".join(sorted(refusal.allowed_methods))}
+        )
+    except web.HTTPRequestEntityTooLarge:
+        return problem(
+            errors.TooLarge("the body is over the limit --max-body"), error_codec(request)
+        )
+    except web.HTTPException as refusal:
+        try:
+            codec = answer_codec(request)
+        except NotAcceptable as error:
+            return problem(error, JSON)
+        return answer({"error": refusal.reason.lower()}, codec, refusal.status)
+    except ConnectionError:
+        raise
+    except Exception:
+        log.exception("a handler failed", extra={"fields": {"path": request.path}})
+        return problem(errors.Internal(), error_codec(request))

@@ -1,0 +1,209 @@
+"""The composition root: what a server is made of, in which order it starts, and how it stops."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from random import Random, SystemRandom
+from typing import Any
+
+from zq import notify
+from zq.config import Settings
+from zq.engine.engine import Engine, EngineOptions
+from zq.http.app import build_app
+from zq.http.bodies import Bodies
+from zq.http.listener import Listener, url
+from zq.http.native.take import TakeOptions
+from zq.model.clock import Clock, SystemClock
+from zq.model.job import Backoff
+from zq.model.settling import Policy
+from zq.store.lock import DirectoryInUse
+from zq.store.migrate import DatabaseTooNew
+from zq.store.store import Store, open_store
+
+log = logging.getLogger("zq.serve")
+
+EX_SOFTWARE = os.EX_SOFTWARE
+EX_IOERR = os.EX_IOERR
+EX_TEMPFAIL = os.EX_TEMPFAIL
+EX_CONFIG = os.EX_CONFIG
+
+CLOSE_TIMEOUT_S = 1.0
+"""How long requests under way may take once the drain is over."""
+
+
+class Server:
+    """One server over one data directory. `start`, then `stop`."""
+
+    def __init__(
+        self, settings: Settings, *, clock: Clock | None = None, rng: Random | None = None
+    ) -> None:
+        self._settings = settings
+        self._clock = clock or SystemClock()
+        self._rng = rng or SystemRandom()
+        self._store: Store | None = None
+        self._listener: Listener | None = None
+        self._address = ("", 0)
+        self.engine: Engine
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return url(self._address)
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return self._address[1]
+
+    async def start(self) -> None:
+        """Recover the data, then accept requests. Leaves nothing open where it fails."""
+        settings = self._settings
+        self._store = await open_store(
+            Path(settings.root_dir),
+            policy=_policy(settings),
+            random=self._rng,
+            cache_bytes=settings.cache_size,
+            read_timeout=settings.read_timeout / 1000,
+        )
+        self.engine = Engine(self._store, self._clock, _engine_options(settings))
+        self.engine.start()
+        bodies = Bodies(settings.max_body, settings.max_inbox_bytes)
+        take = TakeOptions(settings.heartbeat_interval / 1000, settings.stall_timeout / 1000)
+        app = build_app(self.engine, bodies, settings.max_body, take)
+        self._listener = Listener(app, settings.access_log)
+        try:
+            self._address = await self._listener.start(settings.host, settings.port)
+        except BaseException:
+            await self.engine.stop()
+            await self._store.close()
+            raise
+        if self._store.returned:
+            fields = {"jobs": self._store.returned}
+            log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
+
+    async def drain(self) -> None:
+        """Deliver nothing more, and take acknowledgements until nothing is held or time is up."""
+        self.engine.stop_delivering()
+        held = asyncio.Event()
+        timer = self._clock.call_later(self._settings.drain / 1000, held.set)
+        self.engine.when_nothing_is_held(held.set)
+        await held.wait()
+        timer.cancel()
+
+    async def stop(self, *, drain: bool = True) -> None:
+        """Drain, end the streams, give back what they held, commit, checkpoint, close."""
+        assert self._listener is not None
+        assert self._store is not None
+        failed = self.engine.failure.done()
+        if drain and not failed:
+            await self.drain()
+        self.engine.end_streams()
+        await self._listener.stop(0 if failed else CLOSE_TIMEOUT_S)
+        await self.engine.stop()
+        if failed:
+            await self._store.abandon()
+        else:
+            await self._store.close()
+
+
+def serve(settings: Settings) -> int:
+    """Run a server until a signal; the process's exit code (see sysexits.h)."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with contextlib.suppress(ImportError):
+        from uvloop import new_event_loop as factory
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> int:
+    server = Server(settings)
+    try:
+        await server.start()
+    except DirectoryInUse as error:
+        log.error(str(error))
+        return EX_TEMPFAIL
+    except DatabaseTooNew as error:
+        log.error(str(error))
+        return EX_CONFIG
+    except (sqlite3.Error, OSError) as error:
+        log.error("the server cannot start", exc_info=error)
+        return EX_IOERR
+    signals = _catch_signals()
+    host, _, port = server.url.removeprefix("http://").rpartition(":")
+    fields = {"api": "primary", "addr": f"{host}:{port}", "scheme": "http"}
+    log.info("listening", extra={"fields": fields})
+    notify.ready()
+    watchdog = asyncio.create_task(_feed_watchdog(server.engine))
+    stopping = asyncio.create_task(signals.get())
+    ends: set[asyncio.Future[Any]] = {stopping, server.engine.failure}
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    notify.stopping()
+    watchdog.cancel()
+    if server.engine.failure.done():
+        await server.stop()
+        return _exit_code(server.engine.failure.result())
+    log.info("stopping")
+    stop = asyncio.create_task(server.stop())
+    impatience = asyncio.create_task(signals.get())
+    ends = {stop, impatience}
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    if not stop.done():
+        # The second signal: leave as a crash would. The next start gives everything back.
+        log.warning("leaving at once")
+        os._exit(1)
+    impatience.cancel()
+    await stop
+    log.info("Server stopped.")
+    return 0
+
+
+def _exit_code(failure: BaseException) -> int:
+    return EX_IOERR if isinstance(failure, sqlite3.Error | OSError) else EX_SOFTWARE
+
+
+def _catch_signals() -> asyncio.Queue[signal.Signals]:
+    received: asyncio.Queue[signal.Signals] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, received.put_nowait, number)
+    return received
+
+
+async def _feed_watchdog(engine: Engine) -> None:
+    """Tell systemd that the server lives: only after a round trip through the database's thread."""
+    interval = notify.watchdog_interval()
+    while interval is not None:
+        await engine.ping()
+        notify.watchdog()
+        await asyncio.sleep(interval)
+
+
+def _policy(settings: Settings) -> Policy:
+    return Policy(
+        retry_limit=settings.default_retry_limit,
+        backoff=Backoff(
+            settings.default_backoff_exponent,
+            settings.default_backoff_base,
+            settings.default_backoff_jitter,
+        ),
+        completed_ms=settings.default_completed_job_retention,
+        dead_ms=settings.default_dead_job_retention,
+    )
+
+
+def _engine_options(settings: Settings) -> EngineOptions:
+    return EngineOptions(
+        global_in_flight_limit=settings.global_in_flight_limit,
+        max_inbox_jobs=settings.max_inbox_jobs,
+        disk_reserve=settings.disk_reserve,
+        reaper_interval=settings.reaper_check_interval / 1000,
+        filter_timeout=settings.filter_timeout / 1000,
+        read_timeout=settings.read_timeout / 1000,
+        durable=settings.default_commit_mode == "fsync",
+        durable_enqueues=(settings.enqueue_commit_mode or settings.default_commit_mode) == "fsync",
+    )

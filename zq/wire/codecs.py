@@ -1,0 +1,222 @@
+"""JSON and MessagePack as one data model: JSON's. Strict at the door, fast inside.
+
+Numbers are finite; integers lie within -2**63 and 2**64 - 1; text is valid Unicode. MessagePack's
+`bin` and `ext` have no place in it. Whatever is accepted in one format can be delivered in the
+other and compares equal.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
+
+import msgpack
+import msgspec
+
+from zq.model.errors import InvalidRequest
+
+T = TypeVar("T")
+
+MAX_DEPTH = 128
+MIN_INTEGER = -(2**63)
+MAX_INTEGER = 2**64 - 1
+
+_DIGITS = bytes(ord("0") if chr(byte).isdigit() else ord(" ") for byte in range(128)) + b" " * 128
+_LONG_INTEGER = b"0" * 19
+"""Integers of fewer than 19 digits are in range."""
+
+
+class Codec(Protocol):
+    """One of the two formats."""
+
+    name: str
+    content_type: str
+
+    def to_json(self, body: bytes) -> bytes:
+        """A request body as JSON text of which every value is known to be sound."""
+
+    def encode(self, document: object) -> bytes:
+        """A document of dicts, lists, scalars and the structs of `zq.wire.documents`."""
+
+
+class _Json:
+    name = "JSON"
+    content_type = "application/json"
+
+    def __init__(self) -> None:
+        self.encode: Callable[[object], bytes] = msgspec.json.Encoder().encode
+
+    def to_json(self, body: bytes) -> bytes:
+        try:
+            value = msgspec.json.decode(body)
+        except UnicodeDecodeError:
+            raise InvalidRequest("invalid JSON: text must be valid UTF-8") from None
+        except msgspec.DecodeError as error:
+            raise InvalidRequest(f"invalid JSON: {_malformed(body, error)}") from None
+        except RecursionError:
+            raise InvalidRequest(f"invalid JSON: {_TOO_DEEP}") from None
+        # The parser has refused all else that the model does not hold, but keeps long integers.
+        if _LONG_INTEGER in body.translate(_DIGITS):
+            _check(value, self.name)
+        return body
+
+
+class _MessagePack:
+    name = "MessagePack"
+    content_type = "application/msgpack"
+
+    def to_json(self, body: bytes) -> bytes:
+        try:
+            value = msgpack.unpackb(body, raw=False, ext_hook=_refuse_ext)
+        except RecursionError:
+            raise InvalidRequest(f"invalid MessagePack: {_TOO_DEEP}") from None
+        except (ValueError, msgpack.UnpackException) as error:
+            message = "nested too deeply" if isinstance(error, msgpack.StackError) else str(error)
+            reason = message or "the data ends early"
+            raise InvalidRequest(f"invalid MessagePack: {_lower(reason)}") from None
+        _check(value, self.name)
+        return msgspec.json.encode(value)
+
+    def encode(self, document: object) -> bytes:
+        packed: bytes = msgpack.packb(document, default=_plain)
+        return packed
+
+
+JSON: Codec = _Json()
+MSGPACK: Codec = _MessagePack()
+
+_TOO_DEEP = f"values may nest up to {MAX_DEPTH} deep"
+
+
+def _check(value: object, name: str) -> None:
+    """Refuse what the data model does not hold."""
+    level = [value]
+    while level:
+        inner: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                for key in item:
+                    if not isinstance(key, str):
+                        raise InvalidRequest(f"invalid {name}: map keys must be strings")
+                inner += item.values()
+            elif isinstance(item, list):
+                inner += item
+            else:
+                _check_scalar(item, name)
+        level = inner
+
+
+def _check_scalar(item: object, name: str) -> None:
+    if item is None or isinstance(item, (str, bool)):
+        return
+    if isinstance(item, int):
+        if not MIN_INTEGER <= item <= MAX_INTEGER:
+            raise InvalidRequest(f"invalid {name}: integers must lie within -2^63 and 2^64-1")
+    elif isinstance(item, float):
+        if not math.isfinite(item):
+            raise InvalidRequest(f"invalid {name}: numbers must be finite")
+    elif isinstance(item, bytes):
+        raise InvalidRequest(f"invalid {name}: binary values are not allowed, send text")
+    else:
+        raise InvalidRequest(f"invalid {name}: extension types are not allowed")
+
+
+def nests_too_deeply(payload: str) -> bool:
+    """Whether a sound JSON text nests deeper than `MAX_DEPTH`."""
+    if payload.count("[") + payload.count("{") <= MAX_DEPTH:
+        return False
+    level: list[Any] = [msgspec.json.decode(payload)]
+    for _ in range(MAX_DEPTH + 1):
+        level = [inner for item in level for inner in _children(item)]
+        if not level:
+            return False
+    return True
+
+
+def _children(item: object) -> Iterable[object]:
+    # An empty container is as deep as one that holds something.
+    if isinstance(item, dict):
+        return item.values() or (None,)
+    if isinstance(item, list):
+        return item or (None,)
+    return ()
+
+
+def decode(body: bytes, codec: Codec, decoder: msgspec.json.Decoder[T]) -> T:
+    """A request body as a typed value. Raises `InvalidRequest` that names the field at fault.
+
+    Integral floats are accepted where an integer is due: Zizq's Ruby client sends milliseconds so.
+    """
+    text = codec.to_json(body)
+    try:
+        return decoder.decode(text)
+    except msgspec.ValidationError as error:
+        if "got `float`" in str(error):
+            try:
+                return decoder.decode(_integral(text))
+            except msgspec.ValidationError as again:
+                error = again
+        raise InvalidRequest(f"invalid {codec.name}: {explain(error)}") from None
+
+
+def explain(error: msgspec.ValidationError) -> str:
+    """msgspec's message with the place first: ``jobs[3].priority: expected int, got str``."""
+    message, _, place = str(error).replace("`", "").partition(" - at $")
+    place = place.lstrip(".")
+    return f"{place}: {_lower(message)}" if place else _lower(message)
+
+
+def _integral(text: bytes) -> bytes:
+    """The same JSON with integral floats as integers, except inside payloads."""
+    value = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    return msgspec.json.encode({key: _integral_field(key, raw) for key, raw in value.items()})
+
+
+_INTEGRAL = re.compile(rb"(-?[0-9]+)\.0+\Z")
+
+
+def _integral_field(key: str, raw: msgspec.Raw) -> object:
+    text = bytes(raw)
+    if key == "payload":
+        return raw
+    if text.startswith(b"{"):
+        return msgspec.Raw(_integral(text))
+    if text.startswith(b"["):
+        items = msgspec.json.decode(text, type=list[msgspec.Raw])
+        return [_integral_field("", item) for item in items]
+    match = _INTEGRAL.match(text)
+    return msgspec.Raw(match[1]) if match else raw
+
+
+def _refuse_ext(_code: int, _data: bytes) -> object:
+    raise ValueError("extension types are not allowed")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
+    if isinstance(value, msgspec.Struct):
+        fields = zip(value.__struct_fields__, msgspec.structs.astuple(value), strict=True)
+        return {
+            name: field
+            for name, field in fields
+            if field is not None and field is not msgspec.UNSET
+        }
+    raise TypeError(f"no place in a document for {type(value).__name__}")
+
+
+_JOB_INDEX = re.compile(r"\$\[\.\.\.\]\[(\d+)\]")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def _malformed(body: bytes, error: msgspec.DecodeError) -> str:
+    message, _, place = str(error).partition(" - at ")
+    if index := _JOB_INDEX.search(place):
+        return f"jobs[{index[1]}]: {_lower(message)}"
+    if "truncated" in message and _SURROGATE.search(body):
+        return "text must not hold lone surrogates"
+    return _lower(message).removeprefix("JSON is malformed: ")
+
+
+def _lower(message: str) -> str:
+    return message if message[:2].isupper() else message[:1].lower() + message[1:]

@@ -1,0 +1,130 @@
+"""Answers: jobs and error records as the documents that clients read."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from zq.model import lifecycle, unique
+from zq.model.ids import IdCodec
+from zq.model.job import NO_OPTIONS, Backoff, ErrorRecord, Job, NewJob, Options, Retention
+from zq.model.lifecycle import Status
+from zq.model.unique import Scope
+
+
+class JobDocument(msgspec.Struct, omit_defaults=True):
+    """A job as clients see it. Fields without a value are left out, not null."""
+
+    id: str
+    type: str
+    queue: str
+    priority: int
+    status: str
+    ready_at: int
+    attempts: int
+    payload: Raw | UnsetType = UNSET
+    retry_limit: int | None = None
+    backoff: Backoff | None = None
+    retention: Retention | None = None
+    dequeued_at: int | None = None
+    failed_at: int | None = None
+    completed_at: int | None = None
+    purge_at: int | None = None
+    unique_key: str | None = None
+    unique_while: str | None = None
+    duplicate: bool | None = None
+    folded: bool | None = None
+
+
+def job_document(job: Job, ids: IdCodec, *, with_payload: bool) -> JobDocument:
+    """A stored job; `with_payload` needs `job.payload` to be filled in."""
+    options = job.options or NO_OPTIONS
+    return JobDocument(
+        ids.text(job.key),
+        job.type,
+        job.queue,
+        job.priority,
+        lifecycle.NAMES[job.status],
+        job.ready_at,
+        job.attempts,
+        Raw(job.payload) if with_payload and job.payload is not None else UNSET,
+        options.retry_limit,
+        options.backoff,
+        options.retention,
+        job.dequeued_at,
+        job.failed_at,
+        job.completed_at,
+        job.purge_at,
+        job.unique_key,
+        None if job.unique_while is None else unique.NAMES[job.unique_while],
+    )
+
+
+def enqueued_documents(
+    jobs: Sequence[NewJob],
+    keys: Sequence[int],
+    now: int,
+    owners: dict[int, Job],
+    ids: IdCodec,
+) -> list[JobDocument]:
+    """The answer to an enqueue: new jobs as they were stored, duplicates as their owners are."""
+    documents: list[JobDocument] = []
+    for index, (job, key) in enumerate(zip(jobs, keys, strict=True)):
+        owner = owners.get(index)
+        if owner is None:
+            documents.append(_new_document(job, ids.text(key), now))
+        else:
+            document = job_document(owner, ids, with_payload=False)
+            document.duplicate = True
+            document.folded = False
+            documents.append(document)
+    return documents
+
+
+def _new_document(job: NewJob, id: str, now: int) -> JobDocument:
+    ready_at = now if job.ready_at is None else job.ready_at
+    options: Options = job.options or NO_OPTIONS
+    return JobDocument(
+        id,
+        job.type,
+        job.queue,
+        job.priority,
+        lifecycle.NAMES[Status.READY if ready_at <= now else Status.SCHEDULED],
+        ready_at,
+        0,
+        UNSET,
+        options.retry_limit,
+        options.backoff,
+        options.retention,
+        unique_key=job.unique_key,
+        unique_while=_scope_name(job.unique_while),
+        duplicate=False,
+        folded=False,
+    )
+
+
+def _scope_name(scope: Scope | None) -> str | None:
+    return None if scope is None else unique.NAMES[scope]
+
+
+class ErrorDocument(msgspec.Struct, omit_defaults=True):
+    """One failure as clients see it."""
+
+    attempt: int
+    message: str
+    dequeued_at: int
+    failed_at: int
+    error_type: str | None = None
+    backtrace: str | None = None
+
+
+def error_document(record: ErrorRecord) -> ErrorDocument:
+    """One record of a job's error history."""
+    return ErrorDocument(
+        attempt=record.attempt,
+        message=record.message,
+        dequeued_at=record.dequeued_at,
+        failed_at=record.failed_at,
+        error_type=record.error_type,
+        backtrace=record.backtrace,
+    )
