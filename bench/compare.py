@@ -68,7 +68,7 @@ def compare(lab: Lab, plan: Plan, progress: Progress) -> list[Sample]:
 
 
 HEADER = ["row", "server", "jobs/s", "low-high", "p50 ms", "p99 ms", "CPU µs/job"]
-HEADER += ["server CPU", "load CPU", "peak RSS MB", "ratio", "low-high"]
+HEADER += ["server CPU", "load CPU", "peak RSS MB", "ratio", "low-high", "by CPU"]
 
 
 def comparison(plan: Plan, samples: list[Sample]) -> Table:
@@ -88,8 +88,13 @@ def pair_lines(name: str, measure: str, subject: str, samples: list[Sample]) -> 
         ours.measure(measure).rate / theirs.measure(measure).rate
         for ours, theirs in zip(of[subject], of[BASELINE], strict=True)
     ]
-    yield [name, *server_cells(subject, measure, of[subject]), ratio(ratios), span(ratios, 2)]
-    yield [name, *server_cells(BASELINE, measure, of[BASELINE]), "", ""]
+    by_cpu = [
+        cpu_per_job(theirs.result) / cpu_per_job(ours.result)
+        for ours, theirs in zip(of[subject], of[BASELINE], strict=True)
+    ]
+    ours = server_cells(subject, measure, of[subject])
+    yield [name, *ours, ratio(ratios), span(ratios, 2), ratio(by_cpu)]
+    yield [name, *server_cells(BASELINE, measure, of[BASELINE]), "", "", ""]
 
 
 def server_cells(server: str, name: str, samples: list[Sample]) -> list[str]:

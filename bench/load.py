@@ -194,6 +194,8 @@ async def measure(
         if sum(meter.jobs for meter in meters) >= left:
             break
         await session.pause(LOOK_EVERY)
+    if not all(meter.jobs for meter in meters):
+        raise LoadError("nothing came back in the measured time")
     return LoadResult(
         [meter.read(elapsed) for meter in meters],
         (proc.cpu_seconds(target.pid) - server_cpu) / elapsed,

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -133,6 +134,9 @@ async def _serve(settings: Settings) -> int:
     except (sqlite3.Error, OSError) as error:
         log.error("the server cannot start", exc_info=error)
         return EX_IOERR
+    # What is alive now stays alive; requests leave few cycles behind, so look for them seldom.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
     signals = _catch_signals()
     host, _, port = server.url.removeprefix("http://").rpartition(":")
     fields = {"api": "primary", "addr": f"{host}:{port}", "scheme": "http"}

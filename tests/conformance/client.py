@@ -54,6 +54,7 @@ class Wire:
             http1=not self.http2,
             http2=self.http2,
             timeout=PATIENCE_S,
+            verify=False,  # loading the machine's certificates takes longer than most tests
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
             trust_env=False,
         )
@@ -255,6 +256,12 @@ class Client:
             await self.fail(job_id, kill=True)
         await stream.close()
         return job_id
+
+    async def tire_the_reaper(self) -> None:
+        """Let a purge happen, so that the next one is a whole `reaper_check_interval` away."""
+        await self.make("dead", retention={"dead_ms": 1})
+        self.site.clock.advance(1)
+        assert (await self.delete("/jobs")).status == 200
 
     # Waiting
 

@@ -55,9 +55,7 @@ class RawConnection:
 
     async def head(self) -> tuple[int, dict[str, str]]:
         """Status and headers of the next answer; its body stays unread."""
-        status_line = await self._line()
-        version, status, *_ = status_line.split(b" ", 2)
-        assert version == b"HTTP/1.1", status_line
+        _, status, *_ = (await self._line()).split(b" ", 2)
         headers = {}
         while line := await self._line():
             name, _, value = line.decode("latin-1").partition(":")

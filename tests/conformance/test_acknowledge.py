@@ -23,8 +23,13 @@ async def test_success_needs_neither_body_nor_content_type(client: Client) -> No
 
 
 async def test_success_ignores_whatever_body_comes(client: Client) -> None:
-    for content_type, body in [("text/plain", b"thanks"), ("application/json", b"{"), (None, b"")]:
-        job = await client.in_flight()
+    bodies: list[tuple[str | None, bytes]] = [
+        ("text/plain", b"thanks"),
+        ("application/json", b"{"),
+        (None, b""),
+    ]
+    for number, (content_type, body) in enumerate(bodies):
+        job = await client.in_flight(queue=f"q{number}")
         headers = {"content-type": content_type}
         reply = await client.send("POST", f"/jobs/{job['id']}/success", body, headers)
         assert reply.status == 204

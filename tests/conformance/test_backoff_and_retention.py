@@ -120,6 +120,7 @@ async def test_dead_jobs_are_kept_for_seven_days(client: Client) -> None:
 async def test_expired_jobs_are_hidden_at_once_though_not_yet_purged(
     client: Client, status: str
 ) -> None:
+    await client.tire_the_reaper()
     expired = await client.make(status)
     kept = await client.make(status, queue="other", retention={"completed_ms": 2 * HOUR_MS})
     client.site.clock.advance(59_999)

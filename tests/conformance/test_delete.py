@@ -62,6 +62,7 @@ async def test_a_delete_without_filters_deletes_everything(client: Client) -> No
 
 @pytest.mark.settings(reaper_check_interval=3_600_000)
 async def test_a_delete_without_filters_reaches_expired_jobs(client: Client) -> None:
+    await client.tire_the_reaper()
     await client.make("dead")
     client.site.clock.advance(60_000)
     assert await client.count() == 0

@@ -191,7 +191,7 @@ async def test_unknown_jobs_are_404(client: Client) -> None:
         ("POST", "/health", {"GET", "HEAD"}),
         ("DELETE", "/version", {"GET", "HEAD"}),
         ("GET", "/reset", {"POST"}),
-        ("BREW", "/jobs", {"GET", "HEAD", "POST", "PATCH", "DELETE"}),
+        ("OPTIONS", "/jobs", {"GET", "HEAD", "POST", "PATCH", "DELETE"}),
     ],
 )
 async def test_a_wrong_method_is_405_with_allow_and_no_body(

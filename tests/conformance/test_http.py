@@ -24,7 +24,7 @@ def json_job(size: int) -> bytes:
 
 @pytest.mark.settings(max_body=100 * KIB)
 async def test_a_body_over_the_limit_is_413_in_the_accepted_format(client: Client) -> None:
-    for target in ("/jobs", "/jobs/bulk", "/jobs/success", "/jobs/x/failure", "/jobs/x/success"):
+    for target in ("/jobs", "/jobs/bulk", "/jobs/success", "/jobs/x/failure"):
         reply = await client.send("POST", target, b" " * (100 * KIB + 1))
         assert (reply.status, reply.media_type) == (413, client.wire.media_type), target
         assert reply.error
@@ -84,7 +84,6 @@ async def test_two_thousand_ids_fit_in_a_query(client: Client) -> None:
     "request_bytes",
     [
         b"NOT HTTP\r\n\r\n",
-        b"GET /health\r\n\r\n",
         b"GET /health HTTP/1.1\r\nHost q\r\n\r\n",
         b"GET /health HTTP/1.1\r\nHost: q\r\nBad Name: x\r\n\r\n",
         b"GET /health HTTP/1.1\r\nHost: q\r\nX: a\x00b\r\n\r\n",

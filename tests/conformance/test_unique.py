@@ -180,6 +180,7 @@ async def test_a_stale_owner_never_blocks(client: Client) -> None:
 
 @pytest.mark.settings(reaper_check_interval=3_600_000)
 async def test_an_expired_owner_that_is_not_purged_yet_does_not_block(client: Client) -> None:
+    await client.tire_the_reaper()
     await client.make("dead", unique_key="k", unique_while="exists")
     client.site.clock.advance(60_000)
     status, new = await again(client, "exists")

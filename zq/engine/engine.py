@@ -264,8 +264,8 @@ class Engine:
         """Put a command into the next tick and wait for its result."""
         if self.failure.done():
             raise Unavailable("the server is stopping after a failure of its disk")
-        # Shielded: a handler that is cancelled does not take its command with it.
-        return result_of(await asyncio.shield(self._loop.inbox.submit(command)))
+        # A handler that is cancelled here loses the answer, not the command.
+        return result_of(await self._loop.inbox.submit(command))
 
     def _known(self, id: str) -> int:
         key = self.ids.key(id)

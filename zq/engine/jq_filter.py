@@ -81,7 +81,7 @@ class JqFilter:
                 self._drop_child()
                 raise
         if not compiles:
-            raise InvalidFilter(f"invalid filter: {body.decode()}")
+            raise _refusal(body.decode())
         return body
 
     async def _timed(
@@ -183,9 +183,7 @@ class _Child:
             self._process.kill()
 
     async def reap(self) -> None:
-        """Wait for the end of the killed process and close the pipes."""
-        self._stdin.close()
-        await self._stdout.read()
+        """Wait for the end of the killed process. The pipes close with it."""
         await self._process.wait()
 
     async def _death(self) -> FilterAborted:
@@ -208,11 +206,15 @@ def _jq_directory() -> str:
 def _encode(program: str) -> bytes:
     """`program` as jq can take it: UTF-8 that no NUL cuts short."""
     if "\0" in program:
-        raise InvalidFilter("the program contains a NUL character")
+        raise _refusal("the program contains a NUL character")
     try:
         return program.encode()
     except UnicodeEncodeError:
-        raise InvalidFilter("the program is not valid Unicode") from None
+        raise _refusal("the program is not valid Unicode") from None
+
+
+def _refusal(reason: str) -> InvalidFilter:
+    return InvalidFilter(f"invalid filter: {reason}")
 
 
 def _chunks(source: bytes, payloads: Sequence[str]) -> Iterator[bytes]:

@@ -44,6 +44,7 @@ class Listing:
         """How many jobs match."""
         if filter.program is None:
             return await self._store.read(reads.count_jobs, filter, self._clock.now_ms())
+        await self._filter.check(filter.program)
         total, after = 0, -1
         deadline = self._clock.monotonic() + self._timeout
         while jobs := await self._read(filter, after, False, BATCH):

@@ -7,7 +7,7 @@ commit, from the tick's result.
 import asyncio
 import itertools
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from zq.model.commands import Claim, Command, Enqueue, Fail, Succeed, TickResult
 from zq.model.job import Job
@@ -54,11 +54,11 @@ class Stream:
             return 0
         return self.window - len(self.held) + freed
 
-    def deliver(self, job: Job) -> None:
-        """Queue a claimed job for writing."""
-        self.held[job.key] = job.deliveries
-        self._outbox.append(job)
-        self._outbox_bytes += job.payload_size + FRAME_BYTES
+    def deliver(self, jobs: Sequence[Job]) -> None:
+        """Queue claimed jobs for writing."""
+        self.held.update([(job.key, job.deliveries) for job in jobs])
+        self._outbox.extend(jobs)
+        self._outbox_bytes += sum([job.payload_size for job in jobs]) + FRAME_BYTES * len(jobs)
         self._wake.set()
 
     def end(self) -> None:
@@ -230,38 +230,41 @@ class Streams:
         Answers (holder, keys) of jobs that were claimed for streams which closed meanwhile: they
         have to go back.
         """
-        for holder, key in result.ended:
-            self._holders.pop(key, None)
+        for holder in {holder for holder, _ in result.ended}:
             stream = self._streams.get(holder)
             if stream is not None:
-                stream.held.pop(key, None)
                 self.credit_changed(stream)
+        for _, key in result.ended:
+            self._holders.pop(key, _NOBODY).held.pop(key, None)
         # Claims come last in a tick: those that were made have seen whatever woke a queue.
         self.touch(result.woken)
-        orphans: dict[int, list[int]] = {}
+        orphans: list[tuple[int, list[int]]] = []
         for group, claim, jobs in zip(plan.groups, plan.claims, result.claimed, strict=False):
             if len(jobs) < claim.limit:
                 group.dry = True
                 self._hungry.pop(group, None)
-            for job in jobs:
-                self._deliver(job, orphans)
+            orphans += self._deliver(jobs)
         if not self._holders and self._when_empty is not None:
             self._when_empty()
-        return list(orphans.items())
+        return orphans
 
-    def _deliver(self, job: Job, orphans: dict[int, list[int]]) -> None:
-        assert job.holder is not None, "a claimed job has a holder"
-        stream = self._streams.get(job.holder)
-        if stream is None:
-            orphans.setdefault(job.holder, []).append(job.key)
-            self._holders[job.key] = _NOBODY
-            return
-        self._holders[job.key] = stream
-        stream.deliver(job)
-        waiting = stream.group.waiting
-        if stream in waiting:
-            del waiting[stream]
-            waiting[stream] = None
+    def _deliver(self, jobs: Sequence[Job]) -> Iterator[tuple[int, list[int]]]:
+        """Hand jobs to their streams; yields (holder, keys) for streams that are gone."""
+        hands: dict[int | None, list[Job]] = {}
+        for job in jobs:
+            hands.setdefault(job.holder, []).append(job)
+        for holder, hand in hands.items():
+            assert holder is not None, "a claimed job has a holder"
+            stream = self._streams.get(holder, _NOBODY)
+            self._holders.update([(job.key, stream) for job in hand])
+            if stream is _NOBODY:
+                yield holder, [job.key for job in hand]
+                continue
+            stream.deliver(hand)
+            waiting = stream.group.waiting
+            if stream in waiting:
+                del waiting[stream]
+                waiting[stream] = None
 
     def _consider(self, group: _Group) -> None:
         if group.waiting and not group.dry:

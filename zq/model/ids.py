@@ -17,12 +17,14 @@ EPOCH_MS = 1_577_836_800_000
 
 LENGTH = 26
 SUFFIX_LENGTH = 12
+_TIME_LENGTH = 10
 
 _PREFIX_LENGTH = LENGTH - SUFFIX_LENGTH
 _LOW_BITS = 20
 _STEP = 1 << 4
 _VALUES = {char: value for value, char in enumerate(ALPHABET)}
 _PAIRS = tuple(high + low for high in ALPHABET for low in ALPHABET)
+_PAIR_VALUES = {pair: value for value, pair in enumerate(_PAIRS)}
 _EPOCH_KEY = EPOCH_MS << _LOW_BITS
 _MAX_KEY = (1 << 63) - 1
 
@@ -63,13 +65,11 @@ class IdCodec:
         """The key of a ULID, or None where the text cannot be an id of this database."""
         if len(text) != LENGTH or not text.endswith(self._suffix):
             return None
-        number = 0
-        for char in text[:_PREFIX_LENGTH]:
-            value = _VALUES.get(char)
-            if value is None:
-                return None
-            number = number << 5 | value
-        key = number - _EPOCH_KEY
+        time = _time_value(text[:_TIME_LENGTH])
+        high, low = _PAIR_VALUES.get(text[10:12]), _PAIR_VALUES.get(text[12:14])
+        if time is None or high is None or low is None:
+            return None
+        key = (time << _LOW_BITS | high << 10 | low) - _EPOCH_KEY
         return key if 0 <= key <= _MAX_KEY else None
 
     def position(self, text: str) -> tuple[int, int]:
@@ -102,6 +102,17 @@ def is_ulid(text: str) -> bool:
 def _time_text(ms_since_epoch: int) -> str:
     number = ms_since_epoch + EPOCH_MS
     return "".join(_PAIRS[(number >> shift) & 1023] for shift in (40, 30, 20, 10, 0))
+
+
+@lru_cache(maxsize=4096)
+def _time_value(text: str) -> int | None:
+    number = 0
+    for start in range(0, _TIME_LENGTH, 2):
+        value = _PAIR_VALUES.get(text[start : start + 2])
+        if value is None:
+            return None
+        number = number << 10 | value
+    return number
 
 
 def _between(number: int) -> tuple[int, int]:

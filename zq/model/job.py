@@ -50,7 +50,7 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
 NO_OPTIONS = Options()
 
 
-class NewJob(msgspec.Struct, frozen=True):
+class NewJob(msgspec.Struct, frozen=True, gc=False):
     """A validated job that waits to be stored. `payload` is JSON text, kept as it was received.
 
     `ready_at` of None means: from the moment of arrival on.
@@ -67,11 +67,12 @@ class NewJob(msgspec.Struct, frozen=True):
     unique_while: Scope | None = None
 
 
-class Job(msgspec.Struct, array_like=True):
-    """A stored job, in the order of `store/columns`. Times are milliseconds since the Unix epoch.
+class Job(msgspec.Struct, array_like=True, gc=False):
+    """A stored job, in the order of the store's columns. Times are milliseconds since the epoch.
 
     `deliveries` counts hand-outs and never falls, so it names one lease. `holder` is the stream
-    that has the job while it is in flight. `payload` is None where it lies beside the row.
+    that has the job while it is in flight. `payload` is None where it lies beside the row. What
+    most waiting jobs do not have comes last, so that the store can leave it out.
     """
 
     key: int
@@ -80,18 +81,18 @@ class Job(msgspec.Struct, array_like=True):
     priority: int
     status: Status
     ready_at: int
-    attempts: int
-    deliveries: int
-    holder: int | None
-    dequeued_at: int | None
-    failed_at: int | None
-    completed_at: int | None
-    purge_at: int | None
-    options: Options | None
-    unique_key: str | None
-    unique_while: Scope | None
     payload_size: int
     payload: str | None
+    attempts: int = 0
+    deliveries: int = 0
+    holder: int | None = None
+    dequeued_at: int | None = None
+    failed_at: int | None = None
+    completed_at: int | None = None
+    purge_at: int | None = None
+    options: Options | None = None
+    unique_key: str | None = None
+    unique_while: Scope | None = None
 
     @property
     def beside(self) -> bool:

@@ -21,9 +21,9 @@ def promote(work: Work) -> None:
     if not due:
         return
     work.run("promote", keys=as_json([key for key, _ in due]))
-    for _, queue in due:
-        work.move(queue, Status.SCHEDULED, Status.READY)
-        work.woken.add(queue)
+    queues = [queue for _, queue in due]
+    work.move(queues, Status.SCHEDULED, Status.READY)
+    work.woken.update(queues)
 
 
 def purge(work: Work) -> None:
@@ -43,7 +43,7 @@ def claim(work: Work, wanted: Claim) -> list[Job]:
         job.status = Status.IN_FLIGHT
         job.deliveries += 1
         job.dequeued_at = work.now
-        work.move(job.queue, Status.READY, Status.IN_FLIGHT)
+    work.move([job.queue for job in jobs], Status.READY, Status.IN_FLIGHT)
     holders = as_json({job.key: job.holder for job in jobs})
     work.run("take", holders=holders, now=work.now)
     return jobs

@@ -24,6 +24,7 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
     full: list[tuple[tuple[object, ...], int, NewJob]] = []
     payloads: list[tuple[object, ...]] = []
     replies: list[object] = []
+    stored: list[tuple[str, Status]] = []
     for command in commands:
         owners: dict[int, Job] = {}
         for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
@@ -45,12 +46,12 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
                 plain.append(row)
             else:
                 full.append((row, key, job))
-            work.counts[job.queue, status] += 1
-            if status is Status.READY:
-                work.woken.add(job.queue)
+            stored.append((job.queue, status))
         replies.append(Enqueued(owners))
         if command.keys:
             work.highest_key = max(work.highest_key, command.keys[-1])
+    work.counts.update(stored)
+    work.woken.update({queue for queue, status in set(stored) if status is Status.READY})
     keys.release_former_owners()
     work.insert("jobs", _PLAIN, plain)
     work.insert("jobs", _FULL, [row + _rest(job, keys.owns(key, job)) for row, key, job in full])
@@ -105,13 +106,6 @@ def _stored(key: int, job: NewJob, status: Status, ready_at: int) -> Job:
         priority=job.priority,
         status=status,
         ready_at=ready_at,
-        attempts=0,
-        deliveries=0,
-        holder=None,
-        dequeued_at=None,
-        failed_at=None,
-        completed_at=None,
-        purge_at=None,
         options=job.options,
         unique_key=job.unique_key,
         unique_while=job.unique_while,

@@ -8,24 +8,36 @@ lists below, so that each is written once.
 from functools import cache
 from importlib.resources import files
 
+from zq.model.job import INLINE_PAYLOAD
 from zq.model.lifecycle import Status
 from zq.model.unique import Scope
 
+NEW_JOB_COLUMNS = "id, queue, type, priority, status, ready_at, payload_size, payload"
 JOB_COLUMNS = (
-    "id, queue, type, priority, status, ready_at, attempts, deliveries, holder, dequeued_at,"
-    " failed_at, completed_at, purge_at, json(options), unique_key, unique_while, payload_size,"
-    " payload"
+    f"{NEW_JOB_COLUMNS}, attempts, deliveries, holder, dequeued_at, failed_at, completed_at,"
+    " purge_at, json(options), unique_key, unique_while"
 )
-"""In the order of `zq.model.job.Job`'s fields."""
+"""In the order of `zq.model.job.Job`'s fields. A job that has never been delivered and sets nothing
+unusual is told by the first eight, at half the cost."""
 
-BRIEF_COLUMNS = "id, queue, status, attempts, holder, json(options), unique_while, payload_size"
-"""In the order of `zq.store.work.Brief`'s fields."""
+USUAL_BRIEF_COLUMNS = "id, queue, holder"
+BRIEF_COLUMNS = (
+    f"{USUAL_BRIEF_COLUMNS}, status, attempts, json(options), unique_while, payload_size"
+)
+"""In the order of `zq.store.work.Brief`'s fields; the first three tell the usual job in flight."""
 
 _CONSTANTS = {
     **{status.name.lower(): str(status.value) for status in Status},
     **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
-    "job_row": f"json_array({JOB_COLUMNS})",
-    "brief_row": f"json_array({BRIEF_COLUMNS})",
+    "job_row": (
+        "CASE WHEN deliveries = 0 AND options IS NULL AND unique_key IS NULL"
+        f" THEN json_array({NEW_JOB_COLUMNS}) ELSE json_array({JOB_COLUMNS}) END"
+    ),
+    "brief_row": (
+        f"CASE WHEN status = {Status.IN_FLIGHT.value} AND attempts = 0 AND options IS NULL"
+        f" AND unique_while IS NULL AND payload_size <= {INLINE_PAYLOAD}"
+        f" THEN json_array({USUAL_BRIEF_COLUMNS}) ELSE json_array({BRIEF_COLUMNS}) END"
+    ),
     "keys": "(SELECT value FROM json_each(:keys))",
 }
 

@@ -14,18 +14,22 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
     """Complete jobs: delete those that are not retained, mark the others."""
     keys = [key for command in commands for key in command.keys]
     held = work.briefs("read_held", keys)
-    purges: dict[int, int] = {}
+    usual = after_success(None, work.now, work.policy)
     gone: list[Brief] = []
+    kept: list[Brief] = []
+    purges: dict[int, int] = {}
     for job in held:
-        purge_at = after_success(job.options, work.now, work.policy)
+        options = job.options
+        purge_at = usual if options is None else after_success(options, work.now, work.policy)
         if purge_at is None:
             gone.append(job)
         else:
+            kept.append(job)
             purges[job.key] = purge_at
-            work.move(job.queue, Status.IN_FLIGHT, Status.COMPLETED)
-            _end(work, job.holder, job.key)
-    if purges:
+    if kept:
         work.run("complete", purges=as_json(purges), now=work.now)
+        work.move([job.queue for job in kept], Status.IN_FLIGHT, Status.COMPLETED)
+        _end(work, kept)
     work.remove(gone)
     found = {job.key for job in held}
     return [frozenset(command.keys) - found for command in commands]
@@ -45,7 +49,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         if job is None or job.status is not Status.IN_FLIGHT:
             replies.append(NotInFlight())
             continue
-        failure, holder, attempts = command.failure, job.holder, job.attempts + 1
+        failure, attempts = command.failure, job.attempts + 1
         verdict = after_failure(attempts, job.options, failure, work.now, work.policy, work.random)
         if verdict.status is Status.DEAD and verdict.purge_at is None:
             unkept.append(_brief(job))
@@ -54,8 +58,8 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
             verdicts.append(row)
             texts = (failure.message, failure.error_type, failure.backtrace)
             errors.append((job.key, attempts, *texts, job.dequeued_at, work.now))
-            work.move(job.queue, Status.IN_FLIGHT, verdict.status)
-            _end(work, holder, job.key)
+            work.move([job.queue], Status.IN_FLIGHT, verdict.status)
+            _end(work, [job])
         if verdict.status is Status.SCHEDULED and job.unique_key is not None:
             waiting.append(job.key)
         replies.append(_failed(job, verdict, attempts, work.now))
@@ -74,18 +78,17 @@ def give_back(work: Work, commands: Sequence[Return]) -> list[object]:
     held = [job for job in work.briefs("read_held", holders) if job.holder == holders[job.key]]
     if held:
         work.run("give_back", holders=as_json({job.key: job.holder for job in held}))
-    for job in held:
-        work.move(job.queue, Status.IN_FLIGHT, Status.READY)
-        work.woken.add(job.queue)
-        _end(work, job.holder, job.key)
+    queues = [job.queue for job in held]
+    work.move(queues, Status.IN_FLIGHT, Status.READY)
+    work.woken.update(queues)
+    _end(work, held)
     if locks := [job.key for job in held if job.unique_while is not None]:
         work.run("restore_locks", keys=as_json(locks))
     return [None for _ in commands]
 
 
-def _end(work: Work, holder: int | None, key: int) -> None:
-    assert holder is not None, "a job in flight has a holder"
-    work.ended.append((holder, key))
+def _end(work: Work, jobs: Sequence[Brief | Job]) -> None:
+    work.ended += [(job.holder, job.key) for job in jobs if job.holder is not None]
 
 
 def _failed(job: Job, verdict: Verdict, attempts: int, now: int) -> Job:

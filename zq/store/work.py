@@ -21,17 +21,17 @@ LARGEST_INSERT = 512
 """Rows in one INSERT: 500 rows of 12 columns stay far below SQLite's 32,766 parameters."""
 
 
-class Brief(msgspec.Struct, array_like=True):
+class Brief(msgspec.Struct, array_like=True, gc=False):
     """The few columns of a job that ending or returning it needs."""
 
     key: int
     queue: str
-    status: Status
-    attempts: int
     holder: int | None
-    options: Options | None
-    unique_while: Scope | None
-    payload_size: int
+    status: Status = Status.IN_FLIGHT
+    attempts: int = 0
+    options: Options | None = None
+    unique_while: Scope | None = None
+    payload_size: int = 0
 
 
 _briefs = msgspec.json.Decoder(list[Brief])
@@ -120,15 +120,14 @@ class Work:
             self.run("delete_payloads", keys=as_json(beside))
         if failed := [job.key for job in briefs if job.attempts]:
             self.run("delete_errors", keys=as_json(failed))
-        for job in briefs:
-            self.counts[job.queue, job.status] -= 1
-            if job.holder is not None:
-                self.ended.append((job.holder, job.key))
+        self.counts.subtract([(job.queue, job.status) for job in briefs])
+        self.ended += [(job.holder, job.key) for job in briefs if job.holder is not None]
 
-    def move(self, queue: str, old: Status, new: Status) -> None:
-        """Count a job that changed its status."""
-        self.counts[queue, old] -= 1
-        self.counts[queue, new] += 1
+    def move(self, queues: Sequence[str], old: Status, new: Status) -> None:
+        """Count jobs, each by its queue, that changed their status."""
+        for queue, n in Counter(queues).items():
+            self.counts[queue, old] -= n
+            self.counts[queue, new] += n
 
     def deadlines(self) -> Deadlines:
         """When something falls due next."""

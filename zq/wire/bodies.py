@@ -26,7 +26,7 @@ from zq.wire.codecs import MAX_DEPTH, Codec, decode, nests_too_deeply
 T = TypeVar("T")
 
 
-class _Job(msgspec.Struct):
+class _Job(msgspec.Struct, gc=False):
     queue: str
     type: str
     payload: Raw
@@ -117,7 +117,8 @@ def _new_job(job: _Job, codec: Codec) -> NewJob:
     check_name("type", job.type)
     check_name("queue", job.queue)
     scope = _scope(job.unique_key, job.unique_while)
-    _refuse_unbuilt(job)
+    if job.batch is not None or job.budgets:
+        _refuse_unbuilt(job)
     payload = str(job.payload, "utf-8")
     if "\n" in payload or "\r" in payload:
         # A stream carries a job a line; outside of strings line breaks mean nothing.
@@ -155,8 +156,7 @@ def _refuse_unbuilt(job: _Job) -> None:
         if job.unique_key is not None:
             raise InvalidRequest("unique_key and batch cannot be combined")
         raise NotBuilt("batch is not supported by this version of zq: leave it out")
-    if job.budgets:
-        raise NotBuilt("budgets are not supported by this version of zq: leave them out")
+    raise NotBuilt("budgets are not supported by this version of zq: leave them out")
 
 
 def _options(job: _Job) -> Options | None:

@@ -123,7 +123,7 @@ def _check_scalar(item: object, name: str) -> None:
 
 def nests_too_deeply(payload: str) -> bool:
     """Whether a sound JSON text nests deeper than `MAX_DEPTH`."""
-    if payload.count("[") + payload.count("{") <= MAX_DEPTH:
+    if len(payload) <= MAX_DEPTH or payload.count("[") + payload.count("{") <= MAX_DEPTH:
         return False
     level: list[Any] = [msgspec.json.decode(payload)]
     for _ in range(MAX_DEPTH + 1):

@@ -12,7 +12,7 @@ from zq.model.lifecycle import Status
 from zq.model.unique import Scope
 
 
-class JobDocument(msgspec.Struct, omit_defaults=True):
+class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     """A job as clients see it. Fields without a value are left out, not null."""
 
     id: str

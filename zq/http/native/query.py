@@ -33,7 +33,11 @@ class Paging(NamedTuple):
 
 
 def parameters(request: web.BaseRequest, allowed: Collection[str]) -> dict[str, str]:
-    """The query's parameters; an empty value is as good as none. Raises `InvalidRequest`."""
+    """The query's parameters; an empty value is as good as none. Raises `InvalidRequest`.
+
+    Only an empty `filter` is kept, and refused later: as an expression it is a mistake, and taken
+    for no filter it could delete everything.
+    """
     found: dict[str, str] = {}
     for name, value in request.rel_url.query.items():
         if name not in allowed:
@@ -41,7 +45,7 @@ def parameters(request: web.BaseRequest, allowed: Collection[str]) -> dict[str, 
         if name in found:
             raise _invalid(f"`{name}` is given twice")
         found[name] = value
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in found.items() if value or name == "filter"}
 
 
 def names(text: str | None) -> tuple[str, ...]:

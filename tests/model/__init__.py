@@ -1,0 +1,1 @@
+"""The pure rules, tested without a loop, a file or a socket."""

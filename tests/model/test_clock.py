@@ -1,0 +1,104 @@
+"""The clocks: one that the machine moves, one that a test moves."""
+
+import asyncio
+import time
+
+from zq.model.clock import ManualClock, SystemClock
+
+
+def test_the_system_clock_tells_the_machines_time() -> None:
+    clock = SystemClock()
+    before, now, after = time.time() * 1000, clock.now_ms(), time.time() * 1000
+    assert before - 1 <= now <= after
+    first, second = clock.monotonic(), clock.monotonic()
+    assert first <= second <= time.monotonic()
+
+
+async def test_the_system_clocks_timers_run_in_the_event_loop() -> None:
+    rang = asyncio.Event()
+    SystemClock().call_later(0, rang.set)
+    await asyncio.wait_for(rang.wait(), 10)
+
+
+async def test_a_cancelled_timer_of_the_system_clock_stays_silent() -> None:
+    clock, rang, later = SystemClock(), asyncio.Event(), asyncio.Event()
+    clock.call_later(0, rang.set).cancel()
+    clock.call_later(0, later.set)
+    await asyncio.wait_for(later.wait(), 10)
+    assert not rang.is_set()
+
+
+def test_a_manual_clock_stands_still_until_it_is_told() -> None:
+    clock = ManualClock(1_000)
+    assert (clock.now_ms(), clock.monotonic()) == (1_000, 0.0)
+    clock.advance(2_500)
+    assert (clock.now_ms(), clock.monotonic()) == (3_500, 2.5)
+
+
+def test_a_step_moves_the_wall_clock_alone() -> None:
+    clock = ManualClock(1_000)
+    rang: list[int] = []
+    clock.call_later(1, lambda: rang.append(clock.now_ms()))
+    clock.step(60_000)
+    assert (clock.now_ms(), clock.monotonic(), rang) == (61_000, 0.0, [])
+    clock.step(-60_500)
+    clock.advance(1_000)
+    assert (clock.now_ms(), rang) == (1_500, [1_500])
+
+
+def test_timers_fire_in_their_order_at_their_own_times() -> None:
+    clock = ManualClock(0)
+    rang: list[tuple[str, int, float]] = []
+
+    def note(name: str) -> None:
+        rang.append((name, clock.now_ms(), clock.monotonic()))
+
+    clock.call_later(0.3, lambda: note("third"))
+    clock.call_later(0.1, lambda: note("first"))
+    clock.call_later(0.1, lambda: note("second, set later for the same time"))
+    clock.call_later(0.9, lambda: note("never: not yet due"))
+    clock.advance(300)
+    assert rang == [
+        ("first", 100, 0.1),
+        ("second, set later for the same time", 100, 0.1),
+        ("third", 300, 0.3),
+    ]
+
+
+def test_a_timer_set_by_a_timer_fires_within_the_same_advance_if_due() -> None:
+    clock = ManualClock(0)
+    rang: list[int] = []
+
+    def again() -> None:
+        rang.append(clock.now_ms())
+        clock.call_later(0.2, again)
+
+    clock.call_later(0.2, again)
+    clock.advance(500)
+    assert rang == [200, 400]
+    assert clock.now_ms() == 500
+
+
+def test_a_late_timer_fires_now_and_time_does_not_run_backwards() -> None:
+    clock = ManualClock(0)
+    rang: list[tuple[int, float]] = []
+    clock.call_later(0.1, lambda: clock.call_later(-5, lambda: rang.append(_times(clock))))
+    clock.advance(400)
+    assert rang == [(100, 0.1)]
+    assert _times(clock) == (400, 0.4)
+
+
+def test_a_cancelled_timer_never_fires_and_cancelling_again_is_harmless() -> None:
+    clock = ManualClock()
+    rang: list[str] = []
+    timer = clock.call_later(0.1, lambda: rang.append("cancelled"))
+    timer.cancel()
+    other = clock.call_later(0.1, lambda: rang.append("kept"))
+    clock.advance(100)
+    timer.cancel()
+    other.cancel()
+    assert rang == ["kept"]
+
+
+def _times(clock: ManualClock) -> tuple[int, float]:
+    return clock.now_ms(), clock.monotonic()

@@ -1,0 +1,214 @@
+"""Random commands that fit the state of a queue: mostly meaningful, sometimes aimed at nothing."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from hypothesis import strategies as st
+
+from zq.model.commands import (
+    Change,
+    ChangeSlice,
+    Claim,
+    Clear,
+    Command,
+    Delete,
+    DeleteSlice,
+    Enqueue,
+    Fail,
+    Return,
+    Succeed,
+)
+from zq.model.filters import Filter, Range
+from zq.model.ids import Mint
+from zq.model.job import Backoff, NewJob, Options, Retention
+from zq.model.lifecycle import Status
+from zq.model.patching import UNSET, Patch, RetentionPatch
+from zq.model.settling import Failure
+from zq.model.unique import Scope
+
+from .naive import NaiveQueue
+from .rig import new_job
+
+T = TypeVar("T")
+
+QUEUES = ["a", "b", "ü/c 'x\" :q0"]
+TYPES = ["mail", "t\\n'\"2"]
+HOLDERS = [1, 2, 3]
+UNKNOWN = 7
+LATER_MS = [0, 1, 50, 1_000, 4_100, 60_000]
+
+queues = st.sampled_from(QUEUES)
+priorities = st.sampled_from([0, 5, 32768, 65535])
+millis = st.sampled_from([0, 1, 1_000, 60_000])
+backoffs = st.builds(Backoff, st.sampled_from([0.0, 1.0, 2.0]), millis, st.just(0))
+retentions = st.builds(Retention, st.none() | millis, st.none() | millis)
+retry_limits = st.sampled_from([0, 1, 5])
+payloads = st.sampled_from(
+    [
+        "null",
+        '{"a":[1,2.5,"\\u0000"]}',
+        '"é\\"😀"',
+        f'"{"x" * 510}"',
+        f'"{"é" * 256}"',
+        f"[{'9,' * 3000}9]",
+    ]
+)
+options = st.builds(
+    Options,
+    st.none() | retry_limits,
+    st.none() | backoffs,
+    st.none() | retentions.filter(lambda retention: retention != Retention()),
+).filter(lambda chosen: chosen != Options())
+unique = st.one_of(
+    st.just((None, None)),
+    st.tuples(st.sampled_from(["k", "K", "", 'é" ,']), st.sampled_from(Scope)),
+)
+
+
+def unset_or(strategy: st.SearchStrategy[T]) -> st.SearchStrategy[object]:
+    return st.just(UNSET) | strategy
+
+
+patches = st.builds(
+    Patch,
+    queue=unset_or(queues),
+    priority=unset_or(priorities),
+    ready_at=st.just(UNSET),
+    retry_limit=unset_or(st.none() | retry_limits),
+    backoff=unset_or(st.none() | backoffs),
+    retention=unset_or(
+        st.none()
+        | st.builds(RetentionPatch, unset_or(st.none() | millis), unset_or(st.none() | millis))
+    ),
+)
+ranges = st.none() | st.builds(Range, st.none() | st.just(1), st.none() | st.just(40_000))
+filters = st.builds(
+    Filter,
+    statuses=st.lists(st.sampled_from(Status), max_size=2, unique=True).map(tuple),
+    queues=st.lists(queues, max_size=2, unique=True).map(tuple),
+    types=st.just(()) | st.just(("mail",)),
+    priority=ranges,
+    attempts=ranges,
+)
+
+
+class Draw:
+    """Draws the commands of one tick, which settle or return a job at most once."""
+
+    def __init__(self, data: st.DataObject, queue: NaiveQueue, mint: Mint, now: int) -> None:
+        self._draw = data.draw
+        self._queue = queue
+        self._mint = mint
+        self._now = now
+        self._settled: set[int] = set()
+
+    def settlements(self) -> list[Command]:
+        return self._some((self._succeed, self._fail, self._fail, self._return))
+
+    def changes(self) -> list[Command]:
+        kinds = (self._change, self._change, self._delete, self._change_slice, self._delete_slice)
+        return self._some(kinds)
+
+    def enqueues(self) -> list[Command]:
+        return self._some((self.enqueue,))
+
+    def everything(self) -> list[Command]:
+        """A bit of all, in any order; sometimes the end of all jobs as well."""
+        commands = self.settlements() + self.changes() + self.enqueues()
+        if self._draw(st.integers(0, 9)) == 9:
+            commands.append(Clear())
+        return self._draw(st.permutations(commands))
+
+    def claims(self) -> list[Claim]:
+        names = st.none() | st.lists(st.sampled_from([*QUEUES, "none"]), unique=True).map(tuple)
+        credits = st.dictionaries(st.sampled_from(HOLDERS), st.integers(1, 4), min_size=1)
+        return self._draw(
+            st.lists(st.builds(Claim, names, credits.map(lambda c: list(c.items()))), max_size=3)
+        )
+
+    def filter(self) -> Filter:
+        return self._draw(filters)
+
+    def enqueue(self) -> Enqueue:
+        jobs = self._draw(st.lists(st.builds(self._job, unique), max_size=4))
+        keys = self._mint.take(len(jobs), self._now)
+        # A command may have waited a little for its tick.
+        arrived = self._now - self._draw(st.sampled_from([0, 0, 40]))
+        return Enqueue(keys=keys, jobs=jobs, now=arrived, size=1)
+
+    def _job(self, key_and_scope: tuple[str | None, Scope | None]) -> NewJob:
+        draw = self._draw
+        return new_job(
+            queue=draw(queues),
+            type=draw(st.sampled_from(TYPES)),
+            payload=draw(payloads),
+            priority=draw(priorities),
+            ready_at=draw(st.none() | self._time()),
+            options=draw(st.none() | options),
+            unique_key=key_and_scope[0],
+            unique_while=key_and_scope[1],
+        )
+
+    def _succeed(self) -> Command:
+        return Succeed(self._unsettled(self._keys()))
+
+    def _fail(self) -> Command:
+        failure = st.builds(
+            Failure,
+            message=st.sampled_from(["boom", "", 'd\u00e9j\u00e0 "vu"\n']),
+            error_type=st.none() | st.just("E"),
+            backtrace=st.none() | st.just("at\n  line 1"),
+            retry_at=st.none() | st.none() | self._time(),
+            kill=st.sampled_from([None, None, False, True]),
+        )
+        keys = self._unsettled(self._keys())[:1] or [UNKNOWN]
+        return Fail(keys[0], self._draw(failure))
+
+    def _return(self) -> Command:
+        holder = self._draw(st.sampled_from(HOLDERS))
+        held = [row.key for row in self._queue.rows.values() if row.holder == holder]
+        keys = held if self._draw(st.booleans()) else self._keys()
+        return Return(holder, self._unsettled(keys))
+
+    def _change(self) -> Command:
+        return Change(self._key(), "ID", self._patch())
+
+    def _change_slice(self) -> Command:
+        return ChangeSlice(self._keys(), self.filter(), self._patch())
+
+    def _delete(self) -> Command:
+        return Delete(self._key())
+
+    def _delete_slice(self) -> Command:
+        return DeleteSlice(self._keys(), self.filter())
+
+    def _patch(self) -> Patch:
+        patch = self._draw(patches)
+        ready_at = self._draw(unset_or(st.none() | self._time()))
+        return Patch(
+            **{f: getattr(patch, f) for f in patch.__struct_fields__} | {"ready_at": ready_at}
+        )
+
+    def _time(self) -> st.SearchStrategy[int]:
+        offsets = st.sampled_from([-ms for ms in LATER_MS] + LATER_MS)
+        return offsets.map(lambda offset: self._now + offset)
+
+    def _key(self) -> int:
+        return self._draw(st.sampled_from([*self._queue.keys(), UNKNOWN]))
+
+    def _keys(self) -> list[int]:
+        """Keys of jobs in flight, more often than not, or of any."""
+        held = self._queue.keys(Status.IN_FLIGHT)
+        only_held = self._draw(st.booleans())
+        pool = held if held and only_held else [*self._queue.keys(), UNKNOWN]
+        keys: list[int] = self._draw(st.lists(st.sampled_from(pool), max_size=4, unique=True))
+        return keys
+
+    def _unsettled(self, keys: list[int]) -> list[int]:
+        fresh = [key for key in keys if key not in self._settled]
+        self._settled.update(fresh)
+        return fresh
+
+    def _some(self, kinds: tuple[Callable[[], Command], ...]) -> list[Command]:
+        chosen = self._draw(st.lists(st.sampled_from(kinds), max_size=3))
+        return [make() for make in chosen]

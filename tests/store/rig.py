@@ -1,0 +1,164 @@
+"""Stores to experiment on: commands with the dull fields filled in, time that stands still."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from zq.model.commands import Claim, Command, Enqueue, Tick, TickResult
+from zq.model.filters import EVERYTHING
+from zq.model.ids import Mint
+from zq.model.job import Backoff, Job, NewJob
+from zq.model.lifecycle import Status
+from zq.model.settling import Policy
+from zq.store import reads, upkeep
+from zq.store.connection import WRITER_PRAGMAS
+from zq.store.migrate import migrate
+from zq.store.store import Store, open_store
+from zq.store.tick import TickRunner
+
+NOW = 1_750_000_000_000
+FOREVER = 2**62
+POLICY = Policy(retry_limit=2, backoff=Backoff(2.0, 100, 0), completed_ms=0, dead_ms=60_000)
+CACHE_BYTES = 4 * 1024 * 1024
+
+
+def new_job(**fields: Any) -> NewJob:
+    """A job that waits to be stored; its payload's size is counted."""
+    plain: dict[str, Any] = {"queue": "q", "type": "t", "payload": '{"n":1}'}
+    values = plain | fields
+    return NewJob(**{"payload_size": len(values["payload"].encode()), **values})
+
+
+class Orders:
+    """Makes commands and ticks for one database."""
+
+    def __init__(self, last_key: int) -> None:
+        self.now = NOW
+        self.mint = Mint(last_key)
+
+    def enqueue(self, jobs: Iterable[NewJob]) -> Enqueue:
+        jobs = list(jobs)
+        keys = self.mint.take(len(jobs), self.now)
+        return Enqueue(keys=keys, jobs=jobs, now=self.now, size=sum(j.payload_size for j in jobs))
+
+    def tick(
+        self,
+        commands: Sequence[Command],
+        claims: Sequence[Claim] = (),
+        *,
+        promote: bool = False,
+        purge: bool = False,
+        durable: bool = False,
+    ) -> Tick:
+        return Tick(
+            now=self.now,
+            commands=commands,
+            claims=claims,
+            promote=promote,
+            purge=purge,
+            durable=durable,
+        )
+
+
+class Ticker(Orders):
+    """The tick alone, over one connection in the test's own thread."""
+
+    def __init__(self, path: Path, policy: Policy = POLICY) -> None:
+        # A tick may prepare hundreds of texts; the writer's connection keeps them as well.
+        self.connection = sqlite3.connect(path, isolation_level=None, cached_statements=512)
+        for name, value in WRITER_PRAGMAS.items():
+            self.connection.execute(f"PRAGMA {name} = {value}")
+        migrate(self.connection)
+        last_key = upkeep.recover(self.connection).last_key
+        self.runner = TickRunner(self.connection, policy, Random(1), last_key)
+        super().__init__(last_key)
+
+    def run(self, *commands: Command, claims: Sequence[Claim] = (), **flags: bool) -> TickResult:
+        return self.runner.run(self.tick(commands, claims, **flags))
+
+    def store(self, count: int, **fields: Any) -> list[int]:
+        """Enqueue equal jobs; their keys."""
+        command = self.enqueue([new_job(**fields)] * count)
+        self.run(command)
+        return list(command.keys)
+
+    def take(self, count: int, holder: int = 1, queues: tuple[str, ...] | None = None) -> list[int]:
+        """Claim jobs; their keys."""
+        result = self.run(claims=[Claim(queues, [(holder, count)])])
+        return [job.key for job in result.claimed[0]]
+
+    def value(self, sql: str, *parameters: object) -> Any:
+        """The first value that a query answers."""
+        return self.connection.execute(sql, parameters).fetchone()[0]
+
+    def jobs(self) -> dict[int, Job]:
+        """All stored jobs by key."""
+        found = reads.list_jobs(self.connection, EVERYTHING, -1, False, 1_000_000, 0)
+        return {job.key: job for job in found}
+
+    def check_counts(self) -> None:
+        """The counts that the tick keeps are those of a full count."""
+        kept = set(self.connection.execute("SELECT queue, status, n FROM queue_counts WHERE n > 0"))
+        full = "SELECT queue, status, count(*) FROM jobs GROUP BY queue, status"
+        assert kept == set(self.connection.execute(full))
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class Rig(Orders):
+    """A whole store, with its threads, on a directory of its own."""
+
+    def __init__(self, directory: Path, read_timeout: float = 60.0) -> None:
+        super().__init__(0)
+        self.directory = directory
+        self._read_timeout = read_timeout
+        self._store: Store | None = None
+
+    @property
+    def store(self) -> Store:
+        assert self._store is not None, "the store is closed"
+        return self._store
+
+    async def open(self) -> None:
+        """Open the directory as a starting server does; new keys begin after all old ones."""
+        self._store = await open_store(
+            self.directory,
+            policy=POLICY,
+            random=Random(1),
+            cache_bytes=CACHE_BYTES,
+            read_timeout=self._read_timeout,
+        )
+        self.mint = Mint(self._store.last_key)
+
+    async def close(self) -> None:
+        if self._store is not None:
+            await self._store.close()
+        self._store = None
+
+    async def reopen(self) -> None:
+        await self.close()
+        await self.open()
+
+    async def run(
+        self, *commands: Command, claims: Sequence[Claim] = (), **flags: bool
+    ) -> TickResult:
+        return await self.store.tick(self.tick(commands, claims, **flags))
+
+    async def keep(self, count: int, **fields: Any) -> list[int]:
+        """Enqueue equal jobs; their keys."""
+        command = self.enqueue([new_job(**fields)] * count)
+        await self.run(command)
+        return list(command.keys)
+
+    async def take(self, count: int, holder: int = 1) -> list[Job]:
+        """Claim jobs from any queue."""
+        result = await self.run(claims=[Claim(None, [(holder, count)])])
+        return result.claimed[0]
+
+    async def statuses(self) -> dict[int, Status]:
+        """The state of every stored job."""
+        jobs = await self.store.read(reads.list_jobs, EVERYTHING, -1, False, 1_000_000, 0)
+        return {job.key: job.status for job in jobs}

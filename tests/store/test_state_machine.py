@@ -1,0 +1,207 @@
+"""Random histories of a whole store, reopened and killed on the way, against the naive queue.
+
+`ZQ_STATE_MACHINE=long` runs many more and longer histories than a change has to wait for.
+"""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from zq.model.commands import Claim, Command, Enqueued, TickResult
+from zq.model.errors import ZqError
+from zq.model.filters import EVERYTHING
+from zq.model.job import ErrorRecord, Job
+from zq.model.lifecycle import Status
+from zq.store import reads
+
+from .draws import Draw
+from .naive import NaiveQueue, Outcome
+from .naive_row import LARGE
+from .rig import FOREVER, POLICY, Rig
+
+STEPS_MS = [-3_600_000, -1_000, -1, 1, 50, 1_000, 4_100, 60_000]
+
+
+class History(RuleBasedStateMachine):
+    """Does the same to a store and to the naive queue, and compares all there is to see."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue = NaiveQueue(POLICY)
+        self.runner = asyncio.Runner()
+        self.root = Path(tempfile.mkdtemp(prefix="zq-history-"))
+        self.rig = Rig(self.root / "0")
+        self.lives = 0
+        self.runner.run(self.rig.open())
+        self.deadlines = self.rig.store.deadlines
+
+    def teardown(self) -> None:
+        self.runner.run(self.rig.close())
+        self.runner.close()
+        shutil.rmtree(self.root)
+
+    @rule(data=st.data(), durable=st.booleans())
+    def produce(self, data: st.DataObject, durable: bool) -> None:
+        draw = self._draw(data)
+        self._tick(draw.enqueues(), draw.claims(), durable=durable)
+
+    @rule(data=st.data(), promote=st.booleans())
+    def settle(self, data: st.DataObject, promote: bool) -> None:
+        draw = self._draw(data)
+        self._tick(draw.settlements(), draw.claims(), promote=promote)
+
+    @rule(data=st.data(), purge=st.booleans())
+    def change(self, data: st.DataObject, purge: bool) -> None:
+        draw = self._draw(data)
+        self._tick(draw.changes(), draw.claims(), purge=purge)
+
+    @rule(data=st.data(), promote=st.booleans(), purge=st.booleans())
+    def mix(self, data: st.DataObject, promote: bool, purge: bool) -> None:
+        draw = self._draw(data)
+        self._tick(draw.everything(), draw.claims(), promote=promote, purge=purge)
+
+    @rule(ms=st.sampled_from(STEPS_MS))
+    def step_the_clock(self, ms: int) -> None:
+        self.rig.now += ms
+
+    @rule(data=st.data(), descending=st.booleans(), limit=st.integers(1, 5))
+    def look(self, data: st.DataObject, descending: bool, limit: int) -> None:
+        filter = self._draw(data).filter()
+        now, read = self.rig.now, self.rig.store.read
+        expected = self.queue.visible(now, filter)
+        assert self.runner.run(read(reads.count_jobs, filter, now)) == len(expected)
+        start = FOREVER if descending else -1
+        listed = self.runner.run(read(reads.list_jobs, filter, start, descending, limit, now))
+        assert listed == (expected[::-1] if descending else expected)[:limit]
+
+    @rule()
+    def upkeep(self) -> None:
+        self.runner.run(self.rig.store.checkpoint())
+        self.runner.run(self.rig.store.tidy())
+
+    @rule()
+    def close_and_reopen(self) -> None:
+        self.runner.run(self.rig.reopen())
+        self._begin_again()
+
+    @rule()
+    def die_and_recover(self) -> None:
+        """What a killed server leaves behind is the database and its WAL, as they are now."""
+        self.lives += 1
+        copy = self.root / str(self.lives)
+        copy.mkdir()
+        files = [self.rig.directory / name for name in ("zq.db", "zq.db-wal")]
+        # In a process of its own: closing these files in ours would drop SQLite's locks.
+        subprocess.run(["cp", *(file for file in files if file.exists()), copy], check=True)
+        self.runner.run(self.rig.close())
+        self.rig.directory = copy
+        self.runner.run(self.rig.open())
+        self._begin_again()
+
+    @invariant()
+    def store_and_naive_queue_agree(self) -> None:
+        seen = self.runner.run(self.rig.store.read(_look_at_everything, self.rig.now))
+        rows = self.queue.rows.values()
+        counts = self.queue.counts()
+        assert seen.jobs == self.queue.visible(self.rig.now)
+        assert seen.keys == sorted(self.queue.rows)
+        assert seen.payloads == {r.key: r.payload for r in rows if r.size > LARGE}
+        assert seen.errors == {r.key: r.errors for r in rows if r.errors}
+        assert seen.kept_counts == seen.full_counts == counts
+        assert seen.owners == self.queue.owners
+        hidden = Counter((r.queue, r.status) for r in rows if r.expired(self.rig.now))
+        assert +seen.visible_counts == counts - hidden
+        assert self.deadlines == self.queue.deadlines()
+
+    def _draw(self, data: st.DataObject) -> Draw:
+        return Draw(data, self.queue, self.rig.mint, self.rig.now)
+
+    def _tick(self, commands: list[Command], claims: list[Claim], **flags: bool) -> None:
+        tick = self.rig.tick(commands, claims, **flags)
+        result = self.runner.run(self.rig.store.tick(tick))
+        _compare(result, self.queue.tick(tick))
+        if result.deadlines is not None:
+            self.deadlines = result.deadlines
+
+    def _begin_again(self) -> None:
+        store = self.rig.store
+        assert store.returned == self.queue.restart()
+        assert store.last_key >= max(self.queue.rows, default=0)
+        self.deadlines = store.deadlines
+        assert self.runner.run(store.read(_check_file)) == "ok"
+
+
+class Everything(NamedTuple):
+    """All that a store holds."""
+
+    jobs: list[Job]
+    keys: list[int]
+    payloads: dict[int, str]
+    errors: dict[int, list[ErrorRecord]]
+    kept_counts: dict[tuple[str, Status], int]
+    full_counts: dict[tuple[str, Status], int]
+    visible_counts: Counter[tuple[str, Status]]
+    owners: dict[str, int]
+
+
+def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
+    def counts(sql: str) -> dict[tuple[str, Status], int]:
+        return {(queue, Status(status)): n for queue, status, n in connection.execute(sql)}
+
+    failed = [key for (key,) in connection.execute("SELECT DISTINCT job_id FROM errors")]
+    return Everything(
+        jobs=reads.list_jobs(connection, EVERYTHING, -1, False, FOREVER, now),
+        keys=[key for (key,) in connection.execute("SELECT id FROM jobs ORDER BY id")],
+        payloads=dict(connection.execute("SELECT job_id, body FROM payloads")),
+        errors={key: reads.list_errors(connection, key, 0, False, FOREVER) for key in failed},
+        kept_counts=counts("SELECT queue, status, n FROM queue_counts WHERE n <> 0"),
+        full_counts=counts("SELECT queue, status, count(*) FROM jobs GROUP BY queue, status"),
+        visible_counts=reads.visible_counts(connection, now),
+        owners=dict(connection.execute("SELECT unique_key, id FROM jobs WHERE owns_key = 1")),
+    )
+
+
+def _check_file(connection: sqlite3.Connection) -> str:
+    verdict: str = connection.execute("PRAGMA integrity_check").fetchone()[0]
+    return verdict
+
+
+def _compare(result: TickResult, expected: Outcome) -> None:
+    assert [_plain(r) for r in result.replies] == [_plain(r) for r in expected.replies]
+    assert sorted(result.ended) == sorted(expected.ended)
+    assert result.claimed == expected.claimed
+    assert result.woken >= expected.gained
+
+
+def _plain(reply: object) -> object:
+    """A reply in a form that can be compared: errors by kind and text, owners without payload."""
+    if isinstance(reply, ZqError):
+        return type(reply), reply.message
+    if isinstance(reply, Enqueued):
+        owners = reply.owners.items()
+        return {index: msgspec.structs.replace(job, payload=None) for index, job in owners}
+    return reply
+
+
+PROFILES = {
+    "quick": settings(max_examples=60, stateful_step_count=40),
+    "long": settings(max_examples=3_000, stateful_step_count=80),
+}
+
+TestHistory = History.TestCase
+TestHistory.settings = settings(
+    PROFILES[os.environ.get("ZQ_STATE_MACHINE", "quick")],
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
