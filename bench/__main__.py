@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -141,10 +142,15 @@ def main() -> int:
         words.insert(0, "compare")
     args = arguments().parse_args(words)
     progress = Progress()
+    # A bench that is told to stop must not leave its servers behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with lab(args.dir, args.commit_delay_ms, args.baseline_loop) as place:
             notes = facts(sys.argv[1:], place.sync_ms())
             table, data = args.function(args, place, progress)
+    except KeyboardInterrupt:
+        progress.clear()
+        return 130
     except (ServerError, ValueError) as error:
         progress.clear()
         print(f"bench: {error}", file=sys.stderr)

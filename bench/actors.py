@@ -140,5 +140,5 @@ def percentiles(values: list[float]) -> tuple[float, float]:
     """p50 and p99; NaN where there is nothing to rank."""
     if len(values) < 2:
         return (float("nan"), float("nan"))
-    cuts = statistics.quantiles(values, n=100)
+    cuts = statistics.quantiles(values, n=100, method="inclusive")
     return cuts[49], cuts[98]

@@ -62,6 +62,7 @@ def facts(command: Sequence[str], sync_ms: float) -> dict[str, str]:
         "machine": f"{os.cpu_count()} cores, {processor()}, Linux {platform.release()}",
         "software": f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, "
         f"aiohttp {version('aiohttp')}",
+        "load average before": f"{os.getloadavg()[0]:.2f}",
         "fdatasync p50": f"{sync_ms:.2f} ms",
     }
 

@@ -168,6 +168,7 @@ class Client:
             "GET",
             self.site.url + with_query("/jobs/take", given),
             headers={"accept": accept or self.wire.stream_type} | dict(headers or {}),
+            timeout=None,  # silence is no fault of a stream
         )
         stream = TakeStream(await self._http.send(request, stream=True))
         self._streams.append(stream)

@@ -145,6 +145,16 @@ async def test_the_queue_parameter_filters(client: Client) -> None:
         await client.until_count(0, status="in_flight")
 
 
+async def test_a_stream_may_name_thousands_of_queues(client: Client) -> None:
+    names = [f"queue-{number}" for number in range(3_000)]
+    stream = await client.take(prefetch=2, queue=",".join(names))
+    last = await client.enqueue(queue=names[-1], priority=2)
+    assert (await stream.job())["id"] == last["id"]
+    await client.enqueue(queue="other", priority=0)
+    first = await client.enqueue(queue=names[0], priority=1)
+    assert (await stream.job())["id"] == first["id"]
+
+
 async def test_a_filtered_stream_hears_only_its_queues(client: Client) -> None:
     stream = await client.take(prefetch=0, queue="a,b")
     await client.enqueue(queue="c")

@@ -47,7 +47,8 @@ async def test_the_incoming_scope_decides_what_conflicts(
 
 
 async def test_a_new_owner_takes_the_key_over_from_a_living_one(client: Client) -> None:
-    old = await client.make("in_flight", unique_key="k", unique_while="exists")
+    # Of a queue of its own, so that its stream does not take the new job.
+    old = await client.make("in_flight", queue="old", unique_key="k", unique_while="exists")
     status, new = await again(client, "queued")
     assert status == 201
     assert await again(client, "exists") == (200, new)
@@ -149,8 +150,9 @@ async def test_a_queued_key_comes_back_with_a_restart(client: Client) -> None:
 async def test_a_key_that_another_job_owns_by_then_does_not_come_back(
     client: Client, how: str
 ) -> None:
-    old = await client.enqueue(unique_key="k")
-    stream = await client.take()
+    # Of a queue of its own, so that its stream does not take the new job.
+    old = await client.enqueue(queue="old", unique_key="k")
+    stream = await client.take(queue="old")
     await stream.job()
     status, new = await again(client)
     assert status == 201

@@ -37,6 +37,7 @@ HOLDERS = [1, 2, 3]
 UNKNOWN = 7
 LATER_MS = [0, 1, 50, 1_000, 4_100, 60_000]
 
+mostly = st.sampled_from([True, True, True, False])
 queues = st.sampled_from(QUEUES)
 priorities = st.sampled_from([0, 5, 32768, 65535])
 millis = st.sampled_from([0, 1, 1_000, 60_000])
@@ -59,9 +60,9 @@ options = st.builds(
     st.none() | backoffs,
     st.none() | retentions.filter(lambda retention: retention != Retention()),
 ).filter(lambda chosen: chosen != Options())
-unique = st.one_of(
-    st.just((None, None)),
-    st.tuples(st.sampled_from(["k", "K", "", 'é" ,']), st.sampled_from(Scope)),
+NOT_UNIQUE: tuple[str | None, Scope | None] = (None, None)
+unique = st.sampled_from(
+    [NOT_UNIQUE] * 12 + [(key, scope) for key in ("k", "K", "", 'é" ,') for scope in Scope]
 )
 
 
@@ -113,24 +114,25 @@ class Draw:
         return self._some((self.enqueue,))
 
     def everything(self) -> list[Command]:
-        """A bit of all, in any order; sometimes the end of all jobs as well."""
+        """A bit of all; sometimes the end of all jobs as well."""
         commands = self.settlements() + self.changes() + self.enqueues()
         if self._draw(st.integers(0, 9)) == 9:
             commands.append(Clear())
-        return self._draw(st.permutations(commands))
+        return commands[::-1] if self._draw(st.booleans()) else commands
 
     def claims(self) -> list[Claim]:
-        names = st.none() | st.lists(st.sampled_from([*QUEUES, "none"]), unique=True).map(tuple)
+        some = st.lists(st.sampled_from([*QUEUES, "none"]), max_size=3, unique=True)
+        names = st.none() | some.map(tuple)
         credits = st.dictionaries(st.sampled_from(HOLDERS), st.integers(1, 4), min_size=1)
         return self._draw(
-            st.lists(st.builds(Claim, names, credits.map(lambda c: list(c.items()))), max_size=3)
+            st.lists(st.builds(Claim, names, credits.map(lambda c: list(c.items()))), max_size=2)
         )
 
     def filter(self) -> Filter:
         return self._draw(filters)
 
     def enqueue(self) -> Enqueue:
-        jobs = self._draw(st.lists(st.builds(self._job, unique), max_size=4))
+        jobs = self._draw(st.lists(st.builds(self._job, unique), min_size=1, max_size=3))
         keys = self._mint.take(len(jobs), self._now)
         # A command may have waited a little for its tick.
         arrived = self._now - self._draw(st.sampled_from([0, 0, 40]))
@@ -194,15 +196,16 @@ class Draw:
         return offsets.map(lambda offset: self._now + offset)
 
     def _key(self) -> int:
-        return self._draw(st.sampled_from([*self._queue.keys(), UNKNOWN]))
+        keys = self._queue.keys()
+        aimed = self._draw(mostly)
+        return self._draw(st.sampled_from(keys if keys and aimed else [UNKNOWN]))
 
     def _keys(self) -> list[int]:
         """Keys of jobs in flight, more often than not, or of any."""
         held = self._queue.keys(Status.IN_FLIGHT)
-        only_held = self._draw(st.booleans())
-        pool = held if held and only_held else [*self._queue.keys(), UNKNOWN]
-        keys: list[int] = self._draw(st.lists(st.sampled_from(pool), max_size=4, unique=True))
-        return keys
+        only_held = self._draw(mostly)
+        pool = st.sampled_from(held if held and only_held else [*self._queue.keys(), UNKNOWN])
+        return self._draw(st.lists(pool, min_size=1, max_size=4, unique=True))
 
     def _unsettled(self, keys: list[int]) -> list[int]:
         fresh = [key for key in keys if key not in self._settled]
@@ -210,5 +213,5 @@ class Draw:
         return fresh
 
     def _some(self, kinds: tuple[Callable[[], Command], ...]) -> list[Command]:
-        chosen = self._draw(st.lists(st.sampled_from(kinds), max_size=3))
+        chosen = self._draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=4))
         return [make() for make in chosen]

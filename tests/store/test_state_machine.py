@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from zq.model.commands import Claim, Command, Enqueued, TickResult
 from zq.model.errors import ZqError
@@ -30,7 +30,7 @@ from .naive import NaiveQueue, Outcome
 from .naive_row import LARGE
 from .rig import FOREVER, POLICY, Rig
 
-STEPS_MS = [-3_600_000, -1_000, -1, 1, 50, 1_000, 4_100, 60_000]
+steps_ms = st.sampled_from([0, 0, 0, 1, 50, 1_000, 4_100, 60_000, -1, -1_000, -3_600_000])
 
 
 class History(RuleBasedStateMachine):
@@ -51,33 +51,31 @@ class History(RuleBasedStateMachine):
         self.runner.close()
         shutil.rmtree(self.root)
 
-    @rule(data=st.data(), durable=st.booleans())
-    def produce(self, data: st.DataObject, durable: bool) -> None:
-        draw = self._draw(data)
+    @rule(data=st.data(), later=steps_ms, durable=st.booleans())
+    def produce(self, data: st.DataObject, later: int, durable: bool) -> None:
+        draw = self._draw(data, later)
         self._tick(draw.enqueues(), draw.claims(), durable=durable)
 
-    @rule(data=st.data(), promote=st.booleans())
-    def settle(self, data: st.DataObject, promote: bool) -> None:
-        draw = self._draw(data)
+    @precondition(lambda self: self.queue.keys(Status.IN_FLIGHT))
+    @rule(data=st.data(), later=steps_ms, promote=st.booleans())
+    def settle(self, data: st.DataObject, later: int, promote: bool) -> None:
+        draw = self._draw(data, later)
         self._tick(draw.settlements(), draw.claims(), promote=promote)
 
-    @rule(data=st.data(), purge=st.booleans())
-    def change(self, data: st.DataObject, purge: bool) -> None:
-        draw = self._draw(data)
+    @precondition(lambda self: self.queue.keys())
+    @rule(data=st.data(), later=steps_ms, purge=st.booleans())
+    def change(self, data: st.DataObject, later: int, purge: bool) -> None:
+        draw = self._draw(data, later)
         self._tick(draw.changes(), draw.claims(), purge=purge)
 
-    @rule(data=st.data(), promote=st.booleans(), purge=st.booleans())
-    def mix(self, data: st.DataObject, promote: bool, purge: bool) -> None:
-        draw = self._draw(data)
+    @rule(data=st.data(), later=steps_ms, promote=st.booleans(), purge=st.booleans())
+    def mix(self, data: st.DataObject, later: int, promote: bool, purge: bool) -> None:
+        draw = self._draw(data, later)
         self._tick(draw.everything(), draw.claims(), promote=promote, purge=purge)
-
-    @rule(ms=st.sampled_from(STEPS_MS))
-    def step_the_clock(self, ms: int) -> None:
-        self.rig.now += ms
 
     @rule(data=st.data(), descending=st.booleans(), limit=st.integers(1, 5))
     def look(self, data: st.DataObject, descending: bool, limit: int) -> None:
-        filter = self._draw(data).filter()
+        filter = self._draw(data, 0).filter()
         now, read = self.rig.now, self.rig.store.read
         expected = self.queue.visible(now, filter)
         assert self.runner.run(read(reads.count_jobs, filter, now)) == len(expected)
@@ -85,29 +83,22 @@ class History(RuleBasedStateMachine):
         listed = self.runner.run(read(reads.list_jobs, filter, start, descending, limit, now))
         assert listed == (expected[::-1] if descending else expected)[:limit]
 
-    @rule()
-    def upkeep(self) -> None:
-        self.runner.run(self.rig.store.checkpoint())
-        self.runner.run(self.rig.store.tidy())
-
-    @rule()
-    def close_and_reopen(self) -> None:
-        self.runner.run(self.rig.reopen())
-        self._begin_again()
-
-    @rule()
-    def die_and_recover(self) -> None:
-        """What a killed server leaves behind is the database and its WAL, as they are now."""
-        self.lives += 1
-        copy = self.root / str(self.lives)
-        copy.mkdir()
-        files = [self.rig.directory / name for name in ("zq.db", "zq.db-wal")]
-        # In a process of its own: closing these files in ours would drop SQLite's locks.
-        subprocess.run(["cp", *(file for file in files if file.exists()), copy], check=True)
-        self.runner.run(self.rig.close())
-        self.rig.directory = copy
-        self.runner.run(self.rig.open())
-        self._begin_again()
+    @precondition(lambda self: self.queue.keys())
+    @rule(how=st.sampled_from(["checkpoint", "close", "kill"]))
+    def interrupt(self, how: str) -> None:
+        if how == "checkpoint":
+            self.runner.run(self.rig.store.checkpoint())
+            self.runner.run(self.rig.store.tidy())
+            return
+        if how == "close":
+            self.runner.run(self.rig.reopen())
+        else:
+            self._kill()
+        store = self.rig.store
+        assert store.returned == self.queue.restart()
+        assert store.last_key >= max(self.queue.rows)
+        self.deadlines = store.deadlines
+        assert self.runner.run(store.read(_check_file)) == "ok"
 
     @invariant()
     def store_and_naive_queue_agree(self) -> None:
@@ -124,7 +115,8 @@ class History(RuleBasedStateMachine):
         assert +seen.visible_counts == counts - hidden
         assert self.deadlines == self.queue.deadlines()
 
-    def _draw(self, data: st.DataObject) -> Draw:
+    def _draw(self, data: st.DataObject, later: int) -> Draw:
+        self.rig.now += later
         return Draw(data, self.queue, self.rig.mint, self.rig.now)
 
     def _tick(self, commands: list[Command], claims: list[Claim], **flags: bool) -> None:
@@ -134,12 +126,17 @@ class History(RuleBasedStateMachine):
         if result.deadlines is not None:
             self.deadlines = result.deadlines
 
-    def _begin_again(self) -> None:
-        store = self.rig.store
-        assert store.returned == self.queue.restart()
-        assert store.last_key >= max(self.queue.rows, default=0)
-        self.deadlines = store.deadlines
-        assert self.runner.run(store.read(_check_file)) == "ok"
+    def _kill(self) -> None:
+        """Go on with what a killed server leaves: the database and its WAL, as they are now."""
+        self.lives += 1
+        copy = self.root / str(self.lives)
+        copy.mkdir()
+        files = [self.rig.directory / name for name in ("zq.db", "zq.db-wal")]
+        # By another process: closing these files in ours would drop SQLite's locks.
+        subprocess.run(["cp", *(file for file in files if file.exists()), copy], check=True)
+        self.runner.run(self.rig.close())
+        self.rig.directory = copy
+        self.runner.run(self.rig.open())
 
 
 class Everything(NamedTuple):

@@ -175,13 +175,16 @@ class Engine:
 
     async def succeed(self, ids: Sequence[str]) -> list[str]:
         """Acknowledge jobs; the ids that were not in flight, in the order given."""
-        keys = {id: self.ids.key(id) for id in ids}
-        known = [key for key in keys.values() if key is not None]
+        keys = list(map(self.ids.key, ids))
+        known = [key for key in keys if key is not None]
         missing: object = frozenset()
         if known:
             missing = await self._submit(Succeed(keys=known))
         assert isinstance(missing, frozenset)
-        return [id for id, key in keys.items() if key is None or key in missing]
+        if not missing and len(known) == len(ids):
+            return []
+        pairs = zip(ids, keys, strict=True)
+        return [id for id, key in pairs if key is None or key in missing]
 
     async def fail(self, id: str, failure: Failure) -> Job:
         """Report a failure; the job as it is now. Raises `NotInFlight`."""

@@ -128,10 +128,11 @@ class TickLoop:
     def _learn(self, requests: list[Request], plan: Plan, result: TickResult) -> None:
         if result.deadlines is not None:
             self._deadlines = result.deadlines
-        for holder, keys in self._streams.apply(result, plan):
-            self.inbox.submit(Return(holder=holder, keys=keys))
+        # Replies first: a worker that has its reply sends more while frames are still rendered.
         for request, reply in zip(requests, result.replies, strict=True):
             request.reply(reply)
+        for holder, keys in self._streams.apply(result, plan):
+            self.inbox.submit(Return(holder=holder, keys=keys))
 
     def _fail(self, requests: list[Request], error: sqlite3.Error) -> None:
         """Answer everyone who waits for a tick that has come to nothing."""

@@ -6,7 +6,7 @@ commit, from the tick's result.
 
 import asyncio
 import itertools
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from zq.model.commands import Claim, Command, Enqueue, Fail, Succeed, TickResult
@@ -76,18 +76,21 @@ class Stream:
         self._wake.clear()
 
     def next_jobs(self, most_bytes: int) -> list[Job]:
-        """Jobs to write next, at least one if any waits. Those settled meanwhile are left out."""
-        jobs: list[Job] = []
-        size = 0
+        """Jobs to write next; one at least, however large. Those settled meanwhile are left out."""
+        held = self.held
+        if self._outbox_bytes <= most_bytes:
+            jobs = [job for job in self._outbox if held.get(job.key) == job.deliveries]
+            self._outbox.clear()
+            self._outbox_bytes = 0
+            return jobs
+        jobs, size = [], 0
         while self._outbox and (not jobs or size < most_bytes):
             job = self._outbox.popleft()
             weight = job.payload_size + FRAME_BYTES
             self._outbox_bytes -= weight
-            if self.held.get(job.key) == job.deliveries:
+            if held.get(job.key) == job.deliveries:
                 jobs.append(job)
                 size += weight
-        if self._outbox:
-            self._wake.set()
         return jobs
 
 
@@ -250,9 +253,9 @@ class Streams:
 
     def _deliver(self, jobs: Sequence[Job]) -> Iterator[tuple[int, list[int]]]:
         """Hand jobs to their streams; yields (holder, keys) for streams that are gone."""
-        hands: dict[int | None, list[Job]] = {}
+        hands: defaultdict[int | None, list[Job]] = defaultdict(list)
         for job in jobs:
-            hands.setdefault(job.holder, []).append(job)
+            hands[job.holder].append(job)
         for holder, hand in hands.items():
             assert holder is not None, "a claimed job has a holder"
             stream = self._streams.get(holder, _NOBODY)

@@ -7,7 +7,6 @@ have it, then the key's low 20 bits, then 60 bits that are drawn once for a data
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from functools import lru_cache
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's base 32, as the ULID specification uses it; in ASCII order."""
@@ -17,7 +16,6 @@ EPOCH_MS = 1_577_836_800_000
 
 LENGTH = 26
 SUFFIX_LENGTH = 12
-_TIME_LENGTH = 10
 
 _PREFIX_LENGTH = LENGTH - SUFFIX_LENGTH
 _LOW_BITS = 20
@@ -27,6 +25,8 @@ _PAIRS = tuple(high + low for high in ALPHABET for low in ALPHABET)
 _PAIR_VALUES = {pair: value for value, pair in enumerate(_PAIRS)}
 _EPOCH_KEY = EPOCH_MS << _LOW_BITS
 _MAX_KEY = (1 << 63) - 1
+_MOST_TIMES = 4096
+_MOST_EXPECTED = 16_384
 
 
 class Mint:
@@ -51,25 +51,45 @@ class IdCodec:
 
     def __init__(self, suffix: str) -> None:
         self._suffix = suffix
+        self._times: dict[int, str] = {}
+        self._expected: dict[str, int] = {}
+        self._expected_before: dict[str, int] = {}
 
     def text(self, key: int) -> str:
         """The ULID of a key."""
-        return (
-            _time_text(key >> _LOW_BITS)
-            + _PAIRS[(key >> 10) & 1023]
-            + _PAIRS[key & 1023]
-            + self._suffix
-        )
+        time = self._times.get(key >> _LOW_BITS) or self._time_text(key >> _LOW_BITS)
+        return time + _PAIRS[(key >> 10) & 1023] + _PAIRS[key & 1023] + self._suffix
+
+    def text_to_return(self, key: int) -> str:
+        """The ULID of a key, remembered for a while: it is likely to come back soon."""
+        text = self.text(key)
+        self._expected[text] = key
+        if len(self._expected) > _MOST_EXPECTED:
+            self._expected, self._expected_before = {}, self._expected
+        return text
 
     def key(self, text: str) -> int | None:
         """The key of a ULID, or None where the text cannot be an id of this database."""
+        return self._expected.get(text) or self._expected_before.get(text) or self._parse(text)
+
+    def _time_text(self, ms_since_epoch: int) -> str:
+        if len(self._times) > _MOST_TIMES:
+            self._times.clear()
+        number = ms_since_epoch + EPOCH_MS
+        text = "".join(_PAIRS[(number >> shift) & 1023] for shift in (40, 30, 20, 10, 0))
+        self._times[ms_since_epoch] = text
+        return text
+
+    def _parse(self, text: str) -> int | None:
         if len(text) != LENGTH or not text.endswith(self._suffix):
             return None
-        time = _time_value(text[:_TIME_LENGTH])
-        high, low = _PAIR_VALUES.get(text[10:12]), _PAIR_VALUES.get(text[12:14])
-        if time is None or high is None or low is None:
-            return None
-        key = (time << _LOW_BITS | high << 10 | low) - _EPOCH_KEY
+        number = 0
+        for start in range(0, _PREFIX_LENGTH, 2):
+            pair = _PAIR_VALUES.get(text[start : start + 2])
+            if pair is None:
+                return None
+            number = number << 10 | pair
+        key = number - _EPOCH_KEY
         return key if 0 <= key <= _MAX_KEY else None
 
     def position(self, text: str) -> tuple[int, int]:
@@ -96,23 +116,6 @@ class IdCodec:
 def is_ulid(text: str) -> bool:
     """Whether the text has the form of an id, of this database or of another."""
     return len(text) == LENGTH and text[0] in "01234567" and all(char in _VALUES for char in text)
-
-
-@lru_cache(maxsize=4096)
-def _time_text(ms_since_epoch: int) -> str:
-    number = ms_since_epoch + EPOCH_MS
-    return "".join(_PAIRS[(number >> shift) & 1023] for shift in (40, 30, 20, 10, 0))
-
-
-@lru_cache(maxsize=4096)
-def _time_value(text: str) -> int | None:
-    number = 0
-    for start in range(0, _TIME_LENGTH, 2):
-        value = _PAIR_VALUES.get(text[start : start + 2])
-        if value is None:
-            return None
-        number = number << 10 | value
-    return number
 
 
 def _between(number: int) -> tuple[int, int]:

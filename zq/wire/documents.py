@@ -36,18 +36,29 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     folded: bool | None = None
 
 
+def taken_document(job: Job, ids: IdCodec) -> JobDocument:
+    """A job for the worker that takes it, with its payload."""
+    return _document(job, ids.text_to_return(job.key), Raw(job.payload or "null"))
+
+
 def job_document(job: Job, ids: IdCodec, *, with_payload: bool) -> JobDocument:
     """A stored job; `with_payload` needs `job.payload` to be filled in."""
+    shown = with_payload and job.payload is not None
+    return _document(job, ids.text(job.key), Raw(job.payload or "") if shown else UNSET)
+
+
+def _document(job: Job, id: str, payload: Raw | UnsetType) -> JobDocument:
+    head = (id, job.type, job.queue, job.priority, lifecycle.NAMES[job.status])
+    if job.attempts == 0 and job.options is None and job.unique_key is None:
+        # Most jobs: nothing of theirs can have failed, and they set nothing unusual.
+        times = (job.dequeued_at, None, job.completed_at, job.purge_at)
+        return JobDocument(*head, job.ready_at, 0, payload, None, None, None, *times)
     options = job.options or NO_OPTIONS
     return JobDocument(
-        ids.text(job.key),
-        job.type,
-        job.queue,
-        job.priority,
-        lifecycle.NAMES[job.status],
+        *head,
         job.ready_at,
         job.attempts,
-        Raw(job.payload) if with_payload and job.payload is not None else UNSET,
+        payload,
         options.retry_limit,
         options.backoff,
         options.retention,

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from aiohttp import web
@@ -13,7 +14,8 @@ from zq.engine.streams import MOST_UNSENT, Stream
 from zq.http.connection import watch_for_end
 from zq.http.native.query import names, parameters, whole_number
 from zq.http.negotiation import stream_framing
-from zq.wire.documents import job_document
+from zq.model.job import Job
+from zq.wire.documents import taken_document
 from zq.wire.framing import Framing
 
 log = logging.getLogger(__name__)
@@ -43,6 +45,9 @@ class TakeApi:
     def __init__(self, engine: Engine, options: TakeOptions) -> None:
         self._engine = engine
         self._options = options
+        # One stream renders at a time: between two the event loop looks at its sockets, so that
+        # acknowledgements reach the next tick while the frames of this one are still rendered.
+        self._turn = asyncio.Lock()
 
     def routes(self) -> list[web.RouteDef]:
         """Method, path and handler of each endpoint."""
@@ -68,11 +73,20 @@ class TakeApi:
         log.debug("stream opened", extra={"fields": fields})
         try:
             with watch_for_end(request):
-                await _Pump(self._engine, stream, framing, response, transport, self._options).run()
+                connection = _Connection(response, transport, framing)
+                await _Pump(self._engine, stream, connection, self._options, self._turn).run()
         finally:
             self._engine.close_stream(stream)
             log.debug("stream closed", extra={"fields": fields})
         return response
+
+
+class _Connection(NamedTuple):
+    """Where a stream goes, and how it is framed."""
+
+    response: web.StreamResponse
+    transport: asyncio.Transport
+    framing: Framing
 
 
 class _Pump:
@@ -82,17 +96,15 @@ class _Pump:
         self,
         engine: Engine,
         stream: Stream,
-        framing: Framing,
-        response: web.StreamResponse,
-        transport: asyncio.Transport,
+        connection: _Connection,
         options: TakeOptions,
+        turn: asyncio.Lock,
     ) -> None:
         self._engine = engine
         self._stream = stream
-        self._framing = framing
-        self._response = response
-        self._transport = transport
+        self._response, self._transport, self._framing = connection
         self._options = options
+        self._turn = turn
         self._quiet_since = engine.clock.monotonic()
 
     async def run(self) -> None:
@@ -105,10 +117,15 @@ class _Pump:
             timer.cancel()
             while jobs := self._stream.next_jobs(MOST_UNSENT):
                 jobs = await self._engine.large_payloads(jobs)
-                documents = [job_document(job, self._engine.ids, with_payload=True) for job in jobs]
-                await self._write(self._framing.frames(documents))
+                async with self._turn:
+                    frames = self._render(jobs)
+                await self._write(frames)
             if clock.monotonic() - self._quiet_since >= self._options.heartbeat:
                 await self._beat()
+
+    def _render(self, jobs: Sequence[Job]) -> bytes:
+        documents = [taken_document(job, self._engine.ids) for job in jobs]
+        return self._framing.frames(documents)
 
     async def _beat(self) -> None:
         """A heartbeat in silence; and a look whether anyone is still there to hear it."""

@@ -1,0 +1,292 @@
+"""Query plans: which index serves which query, and that no hot query grows with the backlog."""
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+
+from zq.model.commands import Claim, Fail, Succeed
+from zq.model.filters import EVERYTHING, Filter, Range
+from zq.model.job import Options, Retention
+from zq.model.lifecycle import Status
+from zq.model.settling import Failure
+from zq.model.unique import Scope
+from zq.store import reads
+from zq.store.queries import load
+
+from .rig import FOREVER, NOW, Ticker, new_job
+
+QUEUES = tuple(f"q{number:02}" for number in range(30))
+HOUR_MS = 3_600_000
+SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD = Status
+
+BY_ID = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"
+CLAIM_ANY = "SCAN jobs USING INDEX ready_by_priority"
+CLAIM_QUEUE = "SEARCH jobs USING INDEX ready_by_queue (queue=?)"
+FIRST_SCHEDULED = "SCAN jobs USING INDEX scheduled_by_time"
+
+# Query of tick.sql or upkeep.sql → how it finds its rows. A new query needs a line here.
+FINDS: dict[str, set[str]] = {
+    "read_held": {BY_ID},
+    "read_briefs": {BY_ID},
+    "read_jobs": {BY_ID},
+    "delete_jobs": {BY_ID},
+    "delete_payloads": {"SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?)"},
+    "delete_errors": {"SEARCH errors USING PRIMARY KEY (job_id=?)"},
+    "complete": {BY_ID},
+    "fail": {BY_ID},
+    "add_errors": set(),
+    "give_back": {BY_ID},
+    "restore_locks": {BY_ID},
+    "change": {BY_ID},
+    "read_owners": {"SEARCH jobs USING INDEX key_owner (unique_key=?)"},
+    "release_locks": {BY_ID},
+    "read_due": {"SEARCH jobs USING INDEX scheduled_by_time (ready_at<?)"},
+    "promote": {BY_ID},
+    "deadlines": {FIRST_SCHEDULED, "SEARCH jobs USING COVERING INDEX purgeable (purge_at>?)"},
+    "read_purgeable": {"SEARCH jobs USING COVERING INDEX purgeable (purge_at>? AND purge_at<?)"},
+    "claim_any": {CLAIM_ANY},
+    "claim_arm": {CLAIM_QUEUE},
+    "take": {BY_ID},
+    "count": {"SEARCH c USING PRIMARY KEY (queue=? AND status=?) LEFT-JOIN"},
+    "clear_jobs": set(),
+    "clear_payloads": set(),
+    "clear_errors": set(),
+    "clear_counts": set(),
+    "count_all": {"SCAN queue_counts"},
+    "raise_high_water": {"SEARCH meta USING PRIMARY KEY (name=?)"},
+    "read_left_in_flight": {"SEARCH jobs USING COVERING INDEX not_ready (status=?)"},
+    "give_back_all": {BY_ID},
+    "count_given_back": {
+        "SCAN f",
+        "SEARCH r USING PRIMARY KEY (queue=? AND status=?) LEFT-JOIN",
+    },
+    "count_none_in_flight": {"SCAN queue_counts"},
+    "forget_empty_queues": {"SCAN queue_counts"},
+    "read_meta": {"SCAN meta"},
+    "write_meta": set(),
+    "highest_key": {"SEARCH jobs"},
+}
+# These hold parts that are filled in when they run; what becomes of them is traced below.
+COMPOSED = {"claim_merged"}
+
+# Partial index → a query that it is there for.
+SERVES = {
+    "ready_by_priority": "claim_any",
+    "ready_by_queue": "claim_arm",
+    "scheduled_by_time": "read_due",
+    "purgeable": "read_purgeable",
+    "not_ready": "read_left_in_flight",
+    "key_owner": "read_owners",
+}
+
+
+def fill(ticker: Ticker, jobs: int) -> None:
+    """Jobs of every kind: a quarter scheduled, some in flight, completed, dead, some unique."""
+    kept = Options(retention=Retention(completed_ms=HOUR_MS))
+    ticker.run(
+        ticker.enqueue(
+            new_job(
+                queue=QUEUES[index % len(QUEUES)],
+                priority=index % 3,
+                ready_at=NOW + HOUR_MS + index if index % 4 == 0 else None,
+                options=kept if index % 2 else None,
+                unique_key=f"key {index}" if index % 5 == 0 else None,
+                unique_while=Scope.EXISTS if index % 5 == 0 else None,
+            )
+            for index in range(jobs)
+        )
+    )
+    taken = ticker.take(40)
+    ticker.run(Succeed(taken[:15]), *(Fail(k, Failure("m", kill=True)) for k in taken[15:30]))
+
+
+@pytest.fixture(scope="module")
+def ticker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ticker]:
+    ticker = Ticker(tmp_path_factory.mktemp("plans") / "zq.db")
+    fill(ticker, 3_000)
+    yield ticker
+    ticker.close()
+
+
+def named_queries() -> dict[str, str]:
+    return load("tick.sql") | load("upkeep.sql")
+
+
+def plan(connection: sqlite3.Connection, sql: str) -> list[str]:
+    """The lines of a query's plan that say how a table is visited or rows are sorted."""
+    parameters = dict.fromkeys(re.findall(r":([a-z_0-9]+)", sql))
+    lines = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]
+    kinds = ("SCAN ", "SEARCH ", "USE TEMP B-TREE")
+    ours = [line for line in lines if line.startswith(kinds) and "VIRTUAL TABLE" not in line]
+    return [line for line in ours if not line.startswith(("SCAN (", "SCAN CONSTANT ROW"))]
+
+
+def plans_of(ticker: Ticker, run: Callable[[], object]) -> list[list[str]]:
+    """The plans of the SELECTs over jobs that a function really runs."""
+    statements: list[str] = []
+    ticker.connection.set_trace_callback(statements.append)
+    try:
+        run()
+    finally:
+        ticker.connection.set_trace_callback(None)
+    selects = [sql for sql in statements if sql.startswith("SELECT") and "FROM jobs" in sql]
+    assert selects, "nothing was read"
+    return [plan(ticker.connection, sql) for sql in dict.fromkeys(selects)]
+
+
+@pytest.mark.parametrize("name", FINDS)
+def test_a_named_query_finds_its_rows_by_the_index_made_for_it(ticker: Ticker, name: str) -> None:
+    assert set(plan(ticker.connection, named_queries()[name])) == FINDS[name]
+
+
+def test_the_plan_of_every_query_is_known() -> None:
+    assert set(named_queries()) == FINDS.keys() | COMPOSED
+
+
+def test_no_named_query_sorts_or_visits_all_jobs() -> None:
+    lines = {line for lines in FINDS.values() for line in lines}
+    in_order_up_to_a_limit = {CLAIM_ANY, FIRST_SCHEDULED}
+    for line in lines - in_order_up_to_a_limit:
+        assert "TEMP B-TREE" not in line
+        assert not line.startswith("SCAN jobs")
+
+
+def test_every_partial_index_serves_a_query(ticker: Ticker) -> None:
+    sql = "SELECT name FROM sqlite_master WHERE type = 'index' AND sql LIKE '%WHERE%'"
+    assert {name for (name,) in ticker.connection.execute(sql)} == set(SERVES)
+    for index, query in SERVES.items():
+        lines = plan(ticker.connection, named_queries()[query])
+        assert any(f"INDEX {index}" in line for line in lines), (index, lines)
+
+
+@pytest.mark.parametrize("count", [1, 3, 30, 499])
+def test_a_claim_merges_the_heads_of_its_queues_without_sorting(ticker: Ticker, count: int) -> None:
+    queues = tuple(f"q{number:02}" for number in range(count))
+    claim = Claim(queues, [(1, 0)])
+    assert plans_of(ticker, lambda: ticker.run(claims=[claim])) == [[CLAIM_QUEUE] * count]
+
+
+def test_a_claim_of_more_queues_than_one_statement_merges_takes_several(ticker: Ticker) -> None:
+    queues = tuple(f"q{number:02}" for number in range(700))
+    lines = plans_of(ticker, lambda: ticker.run(claims=[Claim(queues, [(1, 0)])]))
+    assert [set(part) for part in lines] == [{CLAIM_QUEUE}, {CLAIM_QUEUE}]
+    assert sum(map(len, lines)) == 700
+
+
+# Filter → how a listing in id order finds its jobs; `<` stands for `>` when descending.
+LISTINGS = [
+    (EVERYTHING, "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>?)"),
+    (Filter(statuses=(READY,)), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>?)"),
+    (Filter(queues=("q01",)), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>?)"),
+    (Filter(types=("t",)), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>?)"),
+    (Filter(keys=(16, 32)), BY_ID),
+    (Filter(keys=(16, 32), statuses=(READY,)), BY_ID),
+    *(
+        (filter, "SEARCH jobs USING INDEX not_ready (status=? AND id>?)")
+        for status in (SCHEDULED, IN_FLIGHT, COMPLETED, DEAD)
+        for filter in (
+            Filter(statuses=(status,)),
+            Filter(statuses=(status,), queues=("q01", "q02"), types=("t",)),
+            Filter(statuses=(status,), priority=Range(1, 5), ready_at=Range(0, 9)),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("filter", "expected"), LISTINGS)
+@pytest.mark.parametrize("descending", [False, True])
+def test_a_listing_walks_in_id_order_without_sorting(
+    ticker: Ticker, filter: Filter, expected: str, descending: bool
+) -> None:
+    def read() -> None:
+        reads.list_jobs(ticker.connection, filter, 0, descending, 50, NOW)
+
+    assert plans_of(ticker, read) == [[expected.replace(">", "<") if descending else expected]]
+
+
+@pytest.mark.parametrize("status", [SCHEDULED, IN_FLIGHT, COMPLETED, DEAD])
+def test_a_sweep_by_status_finds_its_next_slice_by_the_index(
+    ticker: Ticker, status: Status
+) -> None:
+    filter = Filter(statuses=(status,))
+    (lines,) = plans_of(
+        ticker, lambda: reads.list_keys(ticker.connection, filter, 0, FOREVER, 1000)
+    )
+    assert lines == ["SEARCH jobs USING COVERING INDEX not_ready (status=? AND id>? AND id<?)"]
+
+
+def test_finished_jobs_are_listed_and_counted_by_the_index(ticker: Ticker) -> None:
+    filter = Filter(statuses=(COMPLETED, DEAD), priority=Range(0, 9))
+    (lines,) = plans_of(ticker, lambda: reads.count_jobs(ticker.connection, filter, NOW))
+    assert lines == ["SEARCH jobs USING INDEX not_ready (status=?)"]
+    (lines,) = plans_of(
+        ticker, lambda: reads.list_jobs(ticker.connection, filter, 0, False, 50, NOW)
+    )
+    assert "SEARCH jobs USING INDEX not_ready (status=? AND id>?)" in lines
+
+
+def test_ready_jobs_of_one_queue_are_found_by_their_queue(ticker: Ticker) -> None:
+    filter = Filter(statuses=(READY,), queues=("q01",))
+    (lines,) = plans_of(
+        ticker, lambda: reads.list_jobs(ticker.connection, filter, 0, False, 50, NOW)
+    )
+    assert CLAIM_QUEUE in lines
+
+
+def test_counting_by_queue_and_status_visits_no_job_but_the_expired(ticker: Ticker) -> None:
+    filter = Filter(statuses=(READY,), queues=("q01",))
+    (lines,) = plans_of(ticker, lambda: reads.count_jobs(ticker.connection, filter, NOW))
+    purgeable = "SEARCH jobs USING INDEX purgeable (purge_at>? AND purge_at<?)"
+    assert [line for line in lines if " jobs " in line] == [purgeable]
+
+
+def steps(connection: sqlite3.Connection, run: Callable[[], object]) -> int:
+    """Instructions of SQLite's virtual machine: its work, whatever the machine's mood."""
+    count = 0
+
+    def note() -> None:
+        nonlocal count
+        count += 1
+
+    connection.set_progress_handler(note, 1)
+    try:
+        run()
+    finally:
+        connection.set_progress_handler(None, 1)
+    return count
+
+
+HOT: dict[str, Callable[[Ticker], object]] = {
+    "claim from all queues": lambda t: t.run(claims=[Claim(None, [(1, 5)])]),
+    "claim from 3 queues": lambda t: t.run(claims=[Claim(QUEUES[:3], [(1, 5)])]),
+    "claim from 30 queues": lambda t: t.run(claims=[Claim(QUEUES, [(1, 5)])]),
+    "look for what is due": lambda t: t.run(promote=True, purge=True),
+    "enqueue a unique job": lambda t: t.store(1, unique_key="new", unique_while=Scope.QUEUED),
+    "count a queue": lambda t: reads.count_jobs(t.connection, Filter(queues=("q01",)), NOW),
+    "list a page": lambda t: reads.list_jobs(t.connection, EVERYTHING, 0, False, 5, NOW),
+    "list dead jobs": lambda t: reads.list_jobs(
+        t.connection, Filter(statuses=(DEAD,)), 0, False, 5, NOW
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def small_and_large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ticker, Ticker]]:
+    folder = tmp_path_factory.mktemp("steps")
+    small, large = Ticker(folder / "small.db"), Ticker(folder / "large.db")
+    fill(small, 600)
+    fill(large, 9_000)
+    yield small, large
+    small.close()
+    large.close()
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_the_work_of_a_hot_query_does_not_grow_with_the_backlog(
+    small_and_large: tuple[Ticker, Ticker], name: str
+) -> None:
+    few, many = (steps(t.connection, partial(HOT[name], t)) for t in small_and_large)
+    assert 0 < many < few * 1.2, (few, many)

@@ -1,0 +1,219 @@
+"""Reads: their deadline, what a cancelled one leaves behind, pages of large payloads, odd text."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from zq.model.commands import DeleteSlice, Enqueued, Fail
+from zq.model.errors import ReadTimeout
+from zq.model.filters import EVERYTHING, Filter
+from zq.model.settling import Failure
+from zq.model.unique import Scope
+from zq.store import reads
+from zq.store.store import READERS
+
+from .rig import FOREVER, NOW, Rig, new_job
+
+SOON_S = 0.05
+PATIENCE_S = 10
+
+
+class LongRead:
+    """A read without an end, as a very long listing would be: two statements, the first short.
+
+    `under_way` is set within the second one, or with `pause` before it, where it waits for `go_on`.
+    """
+
+    def __init__(self, *, pause: bool = False) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.under_way = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.go_on = threading.Event()
+        self._pause = pause
+        self._give_up = False
+
+    def __call__(self, connection: sqlite3.Connection) -> None:
+        connection.create_function("goes_on", 0, self._goes_on)
+        connection.execute("SELECT 1").fetchone()
+        if self._pause:
+            self._signal(self.under_way)
+            self.go_on.wait()
+        try:
+            connection.execute(
+                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+                " WHERE i % 1000 OR goes_on()) SELECT count(*) FROM n"
+            ).fetchone()
+        finally:
+            self._signal(self.ended)
+
+    def _goes_on(self) -> bool:
+        self._signal(self.under_way)
+        # Only so that a test that fails also ends.
+        return not self._give_up
+
+    def _signal(self, event: asyncio.Event) -> None:
+        self._loop.call_soon_threadsafe(event.set)
+
+    async def end(self) -> None:
+        """Wait until it has been stopped. Fails if nobody does."""
+        try:
+            await asyncio.wait_for(self.ended.wait(), PATIENCE_S)
+        finally:
+            self._give_up = True
+
+
+@pytest.fixture
+async def hasty(tmp_path: Path) -> AsyncIterator[Rig]:
+    """A store with little patience for readers."""
+    rig = Rig(tmp_path / "data", read_timeout=SOON_S)
+    await rig.open()
+    yield rig
+    await rig.close()
+
+
+async def check_every_reader(rig: Rig) -> None:
+    """Each reader answers, and none was lost: as many as there are answer at the same time."""
+    keys = await rig.keep(1)
+    meeting = threading.Barrier(READERS, timeout=PATIENCE_S)
+
+    def read(connection: sqlite3.Connection) -> list[int]:
+        meeting.wait()
+        return reads.list_keys(connection, EVERYTHING, 0, FOREVER, 10)
+
+    for found in await asyncio.gather(*(rig.store.read(read) for _ in range(READERS))):
+        assert found[-1:] == keys
+
+
+async def test_a_read_past_its_deadline_is_stopped_with_advice(hasty: Rig) -> None:
+    long = LongRead()
+    with pytest.raises(ReadTimeout, match="narrow the filter") as refusal:
+        await hasty.store.read(long)
+    assert f"{SOON_S:g} s" in refusal.value.message
+    await long.end()
+
+
+async def test_readers_work_after_their_deadlines(hasty: Rig) -> None:
+    for _ in range(READERS + 1):
+        with pytest.raises(ReadTimeout):
+            await hasty.store.read(LongRead())
+    await check_every_reader(hasty)
+
+
+async def test_a_deadline_that_falls_between_two_statements_still_holds(hasty: Rig) -> None:
+    long = LongRead(pause=True)
+    # The loop's timers run in the order of their times: the deadline's comes before this one.
+    asyncio.get_running_loop().call_later(4 * SOON_S, long.go_on.set)
+    task = asyncio.create_task(hasty.store.read(long))
+    await long.end()
+    with pytest.raises(ReadTimeout):
+        await task
+
+
+async def test_a_cancelled_read_stops_and_does_not_hurt_the_next(rig: Rig) -> None:
+    for _ in range(READERS + 1):
+        long = LongRead()
+        task = asyncio.create_task(rig.store.read(long))
+        await long.under_way.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await long.end()
+    await check_every_reader(rig)
+
+
+async def test_a_read_cancelled_between_two_statements_stops_as_well(rig: Rig) -> None:
+    long = LongRead(pause=True)
+    task = asyncio.create_task(rig.store.read(long))
+    await long.under_way.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    long.go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await long.end()
+    await check_every_reader(rig)
+
+
+async def test_a_read_that_is_cancelled_while_it_waits_for_a_reader_takes_none(rig: Rig) -> None:
+    busy = [LongRead(pause=True) for _ in range(READERS)]
+    tasks = [asyncio.create_task(rig.store.read(long)) for long in busy]
+    for long in busy:
+        await long.under_way.wait()
+    waiting = asyncio.create_task(rig.store.read(reads.last_key))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    for task, long in zip(tasks, busy, strict=True):
+        task.cancel()
+        long.go_on.set()
+        await long.end()
+    await asyncio.gather(*tasks, waiting, return_exceptions=True)
+    await check_every_reader(rig)
+
+
+async def test_an_error_of_the_query_is_raised_as_it_is_and_the_reader_goes_on(rig: Rig) -> None:
+    for _ in range(READERS + 1):
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            await rig.store.read(lambda connection: connection.execute("SELECT * FROM missing"))
+    await check_every_reader(rig)
+
+
+async def test_a_reader_cannot_write(rig: Rig) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        await rig.store.read(lambda connection: connection.execute("DELETE FROM jobs"))
+
+
+async def test_a_page_ends_before_its_payloads_grow_too_large(rig: Rig) -> None:
+    large = f'"{"x" * (reads.PAGE_BYTES // 3)}"'
+    keys = await rig.keep(4, payload=large)
+    page = await rig.store.read(reads.list_jobs, EVERYTHING, -1, False, 50, NOW)
+    assert [job.key for job in page] == keys[:2]
+    rest = await rig.store.read(reads.list_jobs, EVERYTHING, page[-1].key, False, 50, NOW)
+    assert [job.key for job in rest] == keys[2:]
+    assert all(job.payload == large for job in page + rest)
+
+
+async def test_a_payload_larger_than_a_page_comes_alone(rig: Rig) -> None:
+    keys = await rig.keep(2, payload=f'"{"x" * reads.PAGE_BYTES}"')
+    for after, expected in ((-1, keys[0]), (keys[0], keys[1])):
+        page = await rig.store.read(reads.list_jobs, EVERYTHING, after, False, 50, NOW)
+        assert [job.key for job in page] == [expected]
+
+
+# Text that SQLite's JSON functions could trip over.
+
+ODD_TEXTS = ["a\0b", "\0", "\x01\x1f\x7f", "\u2028\ufffe\uffff", "😀\\\"'\n", "ÿ" * 3, ":q0 %s ?"]
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS)
+async def test_a_failures_texts_are_kept_as_they_are(rig: Rig, text: str) -> None:
+    (key,) = await rig.keep(1)
+    await rig.take(1)
+    await rig.run(Fail(key, Failure(message=text, error_type=text, backtrace=text)))
+    (record,) = await rig.store.read(reads.list_errors, key, 0, False, 10)
+    assert (record.message, record.error_type, record.backtrace) == (text, text, text)
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS)
+async def test_a_unique_key_may_hold_any_text(rig: Rig, text: str) -> None:
+    unique = {"unique_key": text, "unique_while": Scope.EXISTS}
+    (owner,) = await rig.keep(1, **unique)
+    result = await rig.run(rig.enqueue([new_job(**unique)]))
+    (reply,) = result.replies
+    assert isinstance(reply, Enqueued)
+    assert [job.key for job in reply.owners.values()] == [owner]
+    cut = text.split("\0")[0]
+    if cut != text:
+        result = await rig.run(rig.enqueue([new_job(**unique | {"unique_key": cut})]))
+        assert result.replies == [Enqueued({})]
+
+
+async def test_a_filter_means_exactly_the_names_it_holds(rig: Rig) -> None:
+    keys = await rig.keep(1, queue="q", type="t")
+    for wrong in (Filter(queues=("q\0z",)), Filter(types=("t\0",)), Filter(queues=("Q",))):
+        assert await rig.store.read(reads.count_jobs, wrong, NOW) == 0
+        assert await rig.store.read(reads.list_jobs, wrong, -1, False, 9, NOW) == []
+        assert (await rig.run(DeleteSlice(keys, wrong))).replies == [0]
