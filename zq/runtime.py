@@ -17,7 +17,7 @@ from zq.config import Settings
 from zq.engine.engine import Engine, EngineOptions
 from zq.http.app import build_app
 from zq.http.bodies import Bodies
-from zq.http.listener import Listener, url
+from zq.http.listener import Listener, ListenError, url
 from zq.http.native.take import TakeOptions
 from zq.model.clock import Clock, SystemClock
 from zq.model.job import Backoff
@@ -90,6 +90,8 @@ class Server:
     async def drain(self) -> None:
         """Deliver nothing more, and take acknowledgements until nothing is held or time is up."""
         self.engine.stop_delivering()
+        if not self._settings.drain:
+            return
         held = asyncio.Event()
         timer = self._clock.call_later(self._settings.drain / 1000, held.set)
         self.engine.when_nothing_is_held(held.set)
@@ -122,22 +124,14 @@ def serve(settings: Settings) -> int:
 
 
 async def _serve(settings: Settings) -> int:
+    signals = _catch_signals()
     server = Server(settings)
-    try:
-        await server.start()
-    except DirectoryInUse as error:
-        log.error(str(error))
-        return EX_TEMPFAIL
-    except DatabaseTooNew as error:
-        log.error(str(error))
-        return EX_CONFIG
-    except (sqlite3.Error, OSError) as error:
-        log.error("the server cannot start", exc_info=error)
-        return EX_IOERR
+    code = await _start(server, settings)
+    if code:
+        return code
     # What is alive now stays alive; requests leave few cycles behind, so look for them seldom.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    signals = _catch_signals()
     host, _, port = server.url.removeprefix("http://").rpartition(":")
     fields = {"api": "primary", "addr": f"{host}:{port}", "scheme": "http"}
     log.info("listening", extra={"fields": fields})
@@ -163,6 +157,25 @@ async def _serve(settings: Settings) -> int:
     impatience.cancel()
     await stop
     log.info("Server stopped.")
+    return 0
+
+
+async def _start(server: Server, settings: Settings) -> int:
+    """Start, or say in one line why that is not possible; the exit code, 0 if it runs."""
+    try:
+        await server.start()
+    except DirectoryInUse as error:
+        log.error(str(error))
+        return EX_TEMPFAIL
+    except DatabaseTooNew as error:
+        log.error(str(error))
+        return EX_CONFIG
+    except ListenError as error:
+        log.error(str(error))
+        return EX_IOERR
+    except (sqlite3.Error, OSError) as error:
+        log.error(f"the data in {settings.root_dir} cannot be used (--root-dir): {error}")
+        return EX_IOERR
     return 0
 
 

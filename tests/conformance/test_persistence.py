@@ -38,6 +38,24 @@ async def test_a_restart_returns_jobs_in_flight(client: Client) -> None:
     assert (await stream.job())["id"] == taken["id"]
 
 
+async def test_a_crash_loses_nothing_acknowledged_and_returns_jobs_in_flight(
+    client: Client,
+) -> None:
+    states = ("scheduled", "ready", "in_flight", "completed", "dead")
+    made = {state: await client.make(state, queue=state) for state in states}
+    big = await client.enqueue(payload="x" * 100_000)
+    gone = await client.make("in_flight", queue="gone", retention={"completed_ms": 0})
+    await client.succeed(gone)
+    before = {job["id"]: job for job in await client.jobs()}
+    await client.site.crash()
+    returned = before[made["in_flight"]] | {"status": "ready"}
+    assert await client.jobs() == [*(before | {returned["id"]: returned}).values()]
+    assert big["id"] in before
+    assert await client.count(status="ready") == 3
+    assert await client.count(status="in_flight") == 0
+    assert len((await client.get(f"/jobs/{made['dead']}/errors")).doc["errors"]) == 1
+
+
 async def test_order_survives_a_restart(client: Client) -> None:
     low, high = await client.enqueue(priority=2), await client.enqueue(priority=1)
     await client.site.restart()

@@ -13,6 +13,9 @@ BIG = "x" * (12 * 2**20)
 """More than the kernel's buffers of both sides hold."""
 
 
+WAYS_TO_END = ["close", "half-close", "reset"]
+
+
 async def open_stream(site: Site, query: str, receive_buffer: int | None = None) -> RawConnection:
     connection = await RawConnection.open(site.port, receive_buffer)
     await connection.send(f"GET /jobs/take?{query} HTTP/1.1\r\nHost: q\r\n\r\n".encode())
@@ -29,11 +32,7 @@ async def stalled(client: Client) -> tuple[RawConnection, str]:
     return stream, job["id"]
 
 
-@pytest.mark.parametrize("how", ["close", "half-close", "reset"])
-async def test_jobs_return_at_once_whichever_way_a_stream_ends(client: Client, how: str) -> None:
-    issued = await client.enqueue_many(3)
-    stream = await open_stream(client.site, "prefetch=3")
-    await client.until_count(3, status="in_flight")
+async def end(stream: RawConnection, how: str) -> None:
     match how:
         case "close":
             await stream.close()
@@ -41,6 +40,14 @@ async def test_jobs_return_at_once_whichever_way_a_stream_ends(client: Client, h
             stream.half_close()
         case "reset":
             await stream.reset()
+
+
+@pytest.mark.parametrize("how", WAYS_TO_END)
+async def test_jobs_return_at_once_whichever_way_a_stream_ends(client: Client, how: str) -> None:
+    issued = await client.enqueue_many(3)
+    stream = await open_stream(client.site, "prefetch=3")
+    await client.until_count(3, status="in_flight")
+    await end(stream, how)
     await client.until_count(3, status="ready")
     other = await client.take(prefetch=0)
     jobs = await other.jobs(3)
@@ -90,6 +97,14 @@ async def test_a_stalled_reader_keeps_its_jobs_and_slows_nobody(client: Client) 
     assert (await client.job(big))["status"] == "in_flight"
     await stream.close()
     await client.until(big, status="ready")
+
+
+@pytest.mark.parametrize("how", WAYS_TO_END)
+async def test_a_stalled_reader_may_end_in_any_way_too(client: Client, how: str) -> None:
+    stream, big = await stalled(client)
+    await end(stream, how)
+    await client.until(big, status="ready")
+    await stream.close()
 
 
 async def test_a_stalled_reader_is_given_nothing_more(client: Client) -> None:

@@ -139,14 +139,15 @@ async def test_a_queued_key_comes_back_when_the_stream_ends(client: Client) -> N
     assert await again(client) == (200, job["id"])
 
 
-async def test_a_queued_key_comes_back_with_a_restart(client: Client) -> None:
+@pytest.mark.parametrize("crashed", [False, True])
+async def test_a_queued_key_comes_back_with_a_restart(client: Client, crashed: bool) -> None:
     job = await client.in_flight(unique_key="k")
-    await client.site.restart()
+    await (client.site.crash() if crashed else client.site.restart())
     assert (await client.job(job["id"]))["status"] == "ready"
     assert await again(client) == (200, job["id"])
 
 
-@pytest.mark.parametrize("how", ["failure", "disconnect", "restart"])
+@pytest.mark.parametrize("how", ["failure", "disconnect", "restart", "crash"])
 async def test_a_key_that_another_job_owns_by_then_does_not_come_back(
     client: Client, how: str
 ) -> None:
@@ -163,6 +164,8 @@ async def test_a_key_that_another_job_owns_by_then_does_not_come_back(
             await stream.close()
         case "restart":
             await client.site.restart()
+        case "crash":
+            await client.site.crash()
     state = "scheduled" if how == "failure" else "ready"
     if how != "failure":
         await client.until(old["id"], status=state)

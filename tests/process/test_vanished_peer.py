@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conformance.client import Client, ids
 from conformance.raw import RawConnection
-from conformance.streams import TakeStream
+from conformance.streams import PATIENCE_S, TakeStream
 
 from .network import Network
 from .server import running
@@ -137,7 +137,8 @@ async def test_who_reads_nothing_for_too_long_loses_its_jobs(
         await stalled.take(prefetch=count, queue="default")
         await client.until_count(count, status="in_flight")
         other = await client.take(prefetch=count)
-        assert sorted(ids(await other.jobs(count))) == sorted(jobs)
+        async with asyncio.timeout(PATIENCE_S):
+            assert sorted(ids(await other.jobs(count))) == sorted(jobs)
 
 
 async def test_who_reads_slowly_but_steadily_keeps_its_jobs(

@@ -149,8 +149,8 @@ async def test_a_read_that_is_cancelled_while_it_waits_for_a_reader_takes_none(r
     for task, long in zip(tasks, busy, strict=True):
         task.cancel()
         long.go_on.set()
-        await long.end()
     await asyncio.gather(*tasks, waiting, return_exceptions=True)
+    await asyncio.gather(*(long.end() for long in busy))
     await check_every_reader(rig)
 
 

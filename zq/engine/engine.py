@@ -157,8 +157,10 @@ class Engine:
 
     def written(self, stream: Stream) -> None:
         """Say that a stream's peer has been sent something, so that it may have credit again."""
-        self.streams.credit_changed(stream)
-        self._loop.wake()
+        if stream.choked:
+            stream.choked = False
+            self.streams.credit_changed(stream)
+            self._loop.wake()
 
     async def large_payloads(self, jobs: Sequence[Job]) -> list[Job]:
         """Fill in the payloads that lie beside; jobs that are gone meanwhile are left out."""

@@ -24,6 +24,9 @@ LEAST_ROWS = 500
 GOAL_S = 0.020
 """A tick that takes longer makes the next one smaller, so that acknowledgements pass between."""
 
+FULL_PAUSE_S = 0.1
+"""Pause after a tick that failed although it was tried again: as a rule, the disk is full."""
+
 LONGEST_NAP_S = 1.0
 """While something is due at a wall time, look at the clock at least this often: it may jump."""
 
@@ -105,6 +108,8 @@ class TickLoop:
             result = await self._store.tick(tick)
         except sqlite3.Error as error:
             self._fail(requests, error)
+            # What waits without a command, say a claim, would fail again at once.
+            await asyncio.sleep(FULL_PAUSE_S)
             return True
         self._adapt(self._clock.monotonic() - started)
         self._learn(requests, plan, result)

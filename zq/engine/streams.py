@@ -36,6 +36,8 @@ class Stream:
         self.window = window
         self.worker = worker
         self.ended = False
+        self.choked = False
+        """Was refused credit for its unsent bytes; whoever writes them has to say so."""
         self.held: dict[int, int] = {}
         """Deliveries by key: the jobs that count against the window."""
         self._outbox: deque[Job] = deque()
@@ -50,7 +52,10 @@ class Stream:
 
     def credit(self, freed: int) -> int:
         """How many jobs it can take once `freed` of those that it holds are settled."""
-        if self.ended or self.unsent > MOST_UNSENT:
+        if self.ended:
+            return 0
+        if self.unsent > MOST_UNSENT:
+            self.choked = True
             return 0
         return self.window - len(self.held) + freed
 

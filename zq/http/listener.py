@@ -1,6 +1,7 @@
 """Listens on one port and serves the application on every connection."""
 
 import asyncio
+import errno
 import logging
 import socket
 from typing import Any
@@ -13,6 +14,10 @@ from zq.http.connection import MAX_HEADER_FIELD, MAX_HEADERS, MAX_REQUEST_LINE, 
 BACKLOG = 1024
 
 _LOGGERS = {"all": AccessLogger, "sampled": SampledAccessLogger}
+
+
+class ListenError(Exception):
+    """The address cannot be listened on; the message says which and what to change."""
 
 
 class Listener:
@@ -28,9 +33,13 @@ class Listener:
         """Begin to accept connections; the address that it is, with the port that was chosen."""
         await self._runner.setup()
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            self._connection, host, port, backlog=BACKLOG, reuse_address=True
-        )
+        try:
+            self._server = await loop.create_server(
+                self._connection, host, port, backlog=BACKLOG, reuse_address=True
+            )
+        except OSError as error:
+            await self._runner.cleanup()
+            raise ListenError(_why(host, port, error)) from error
         address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
         return address
 
@@ -67,6 +76,12 @@ class Listener:
             auto_decompress=False,
             **options,
         )
+
+
+def _why(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"{host}:{port} is in use by another program: stop it, or choose another --port"
+    return f"cannot listen on {host}:{port} (--host, --port): {error.strerror or error}"
 
 
 def url(address: tuple[str, int]) -> str:

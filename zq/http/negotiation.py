@@ -37,7 +37,7 @@ class UnsupportedMediaType(ZqError):
 def answer_codec(request: web.BaseRequest) -> Codec:
     """The format of the answer. Raises `NotAcceptable`."""
     accept = request.headers.get("Accept")
-    if accept is None:
+    if accept is None or not accept.isascii():
         return JSON
     if MSGPACK.content_type in accept:
         return MSGPACK

@@ -1,6 +1,5 @@
 """The tick's phase of changes: patches and deletions, of one job or of a sweep's slice."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from zq.model.commands import Change, ChangeSlice, Clear, Delete, DeleteSlice
@@ -76,12 +75,12 @@ def _clear(work: Work) -> int:
     for job in work.briefs("read_briefs", held):
         if job.holder is not None:
             work.ended.append((job.holder, job.key))
+    work.write_counts()
     total = work.value(QUERIES["count_all"], {})
     assert isinstance(total, int)
     for table in ("clear_jobs", "clear_payloads", "clear_errors", "clear_counts"):
         work.run(table)
-    # A key without a change says that every deadline may have moved.
-    work.counts = Counter({("", Status.SCHEDULED): 0})
+    work.moved.update(Status)
     return total
 
 

@@ -2,9 +2,10 @@
 
 import logging
 import sqlite3
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import aiosqlite
 
@@ -13,6 +14,9 @@ logging.getLogger("aiosqlite").setLevel(logging.INFO)
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+PROGRESS_STEPS = 10_000
+"""Instructions of SQLite's machine between two looks at the clock: well under a millisecond."""
 
 # SQLite's primary result codes, the low byte of `sqlite_errorcode`
 # (https://www.sqlite.org/rescode.html).
@@ -57,24 +61,41 @@ class HopConnection(aiosqlite.Connection):
         return self._conn
 
 
+class Deadline:
+    """Ends a function's statements once its time is up, or earlier when nobody waits any more.
+
+    SQLite asks between instructions, so unlike an interrupt it cannot come between two statements
+    and be missed.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._at = time.monotonic() + seconds
+
+    def expire(self) -> None:
+        """Let the time be up now."""
+        self._at = float("-inf")
+
+    def bound(self, connection: sqlite3.Connection, function: Callable[[], T]) -> T:
+        """Run a function under the deadline, in the connection's thread."""
+        connection.set_progress_handler(lambda: time.monotonic() > self._at, PROGRESS_STEPS)
+        try:
+            return function()
+        finally:
+            connection.set_progress_handler(None, 0)
+
+
 async def open_writer(path: Path, cache_bytes: int) -> HopConnection:
     """The only connection that writes and checkpoints, of a new file or an old one.
 
     Two would race: SQLite before 3.51.3 can corrupt a WAL that one connection resets while another
     commits.
     """
-    connection = _connect(path)
-    await connection
-    await connection.hop(_set_up_writer, connection.raw, cache_bytes)
-    return connection
+    return await _open(path, {**WRITER_PRAGMAS, "cache_size": str(-(cache_bytes // 1024))})
 
 
 async def open_reader(path: Path) -> HopConnection:
     """A connection that cannot write."""
-    connection = _connect(path)
-    await connection
-    await connection.hop(_set_pragmas, connection.raw, READER_PRAGMAS)
-    return connection
+    return await _open(path, READER_PRAGMAS)
 
 
 def is_full(error: sqlite3.Error) -> bool:
@@ -101,21 +122,25 @@ def _primary_code(error: sqlite3.Error) -> int | None:
     return None if code is None else code & 0xFF
 
 
-def _connect(path: Path) -> HopConnection:
+async def _open(path: Path, pragmas: Mapping[str, str]) -> HopConnection:
     def connector() -> sqlite3.Connection:
         # Transactions are ours to begin; a tick's many texts stay prepared.
         return sqlite3.connect(path, isolation_level=None, cached_statements=512)
 
-    return HopConnection(connector, iter_chunk_size=64)
+    connection = HopConnection(connector, iter_chunk_size=64)
+    await connection
+    try:
+        await connection.hop(_set_pragmas, connection.raw, pragmas)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
 
 
-def _set_up_writer(connection: sqlite3.Connection, cache_bytes: int) -> None:
-    # Only a database without tables takes this; it lets deleted space be given back in slices.
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    _set_pragmas(connection, {**WRITER_PRAGMAS, "cache_size": str(-(cache_bytes // 1024))})
-
-
-def _set_pragmas(connection: sqlite3.Connection, pragmas: dict[str, Any]) -> None:
+def _set_pragmas(connection: sqlite3.Connection, pragmas: Mapping[str, str]) -> None:
+    if connection.execute("PRAGMA page_count").fetchone()[0] == 0:
+        # Only a new file takes it: deleted space can be given back in slices.
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     for name, value in pragmas.items():
         row = connection.execute(f"PRAGMA {name} = {value}").fetchone()
         if name == "journal_mode" and row[0] != "wal":

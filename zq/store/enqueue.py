@@ -8,7 +8,7 @@ from zq.model.commands import Enqueue, Enqueued
 from zq.model.job import INLINE_PAYLOAD, Job, NewJob
 from zq.model.lifecycle import Status
 from zq.model.unique import COVERS, Scope
-from zq.store.work import QUERIES, Work, as_json
+from zq.store.work import LARGEST_INSERT, QUERIES, Work, as_json
 
 PAYLOAD_ROW = 1024
 """Bytes of a large payload that count as one row changed, where checkpoints are planned by rows."""
@@ -69,7 +69,7 @@ class _KeyTable:
             for job in command.jobs
             if job.unique_key is not None
         }
-        found = work.jobs(QUERIES["read_owners"], keys=as_json(list(names))) if names else []
+        found = _owners(work, sorted(names))
         self._owners = {job.unique_key: job for job in found}
         self._former: list[int] = []
         self._stored = {job.key for job in found}
@@ -96,6 +96,16 @@ class _KeyTable:
     def _blocks(self, owner: Job, scope: Scope | None) -> bool:
         purged = owner.purge_at is not None and owner.purge_at <= self._work.now
         return scope is not None and owner.status in COVERS[scope] and not purged
+
+
+def _owners(work: Work, names: Sequence[str]) -> list[Job]:
+    found: list[Job] = []
+    for start in range(0, len(names), LARGEST_INSERT):
+        part = names[start : start + LARGEST_INSERT]
+        parameters = {f"n{index}": name for index, name in enumerate(part)}
+        sql = QUERIES["read_owners"].replace("NAMES", ", ".join(f":{name}" for name in parameters))
+        found += work.jobs(sql, **parameters)
+    return found
 
 
 def _stored(key: int, job: NewJob, status: Status, ready_at: int) -> Job:

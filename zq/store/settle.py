@@ -9,6 +9,8 @@ from zq.model.lifecycle import Status
 from zq.model.settling import Verdict, after_failure, after_success
 from zq.store.work import QUERIES, Brief, Work, as_json
 
+_ERROR_COLUMNS = "job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at"
+
 
 def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
     """Complete jobs: delete those that are not retained, mark the others."""
@@ -65,7 +67,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         replies.append(_failed(job, verdict, attempts, work.now))
     if verdicts:
         work.run("fail", verdicts=as_json(verdicts), now=work.now)
-        work.run("add_errors", errors=as_json(errors))
+        work.insert("errors", _ERROR_COLUMNS, errors)
     work.remove(unkept)
     if waiting:
         work.run("restore_locks", keys=as_json(waiting))

@@ -5,6 +5,7 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Concatenate, ParamSpec, TypeVar
@@ -13,7 +14,7 @@ from zq.model.commands import Tick, TickResult
 from zq.model.errors import ReadTimeout
 from zq.model.settling import Policy
 from zq.store import upkeep
-from zq.store.connection import HopConnection, is_interrupt, open_reader, open_writer
+from zq.store.connection import Deadline, HopConnection, is_interrupt, open_reader, open_writer
 from zq.store.lock import DirectoryLock
 from zq.store.migrate import migrate
 from zq.store.tick import TickRunner
@@ -72,11 +73,12 @@ class Store:
     ) -> T:
         """Run a function of `zq.store.reads` on a reader. Raises `ReadTimeout` at its deadline."""
         reader = await self._free.get()
-        deadline = asyncio.get_running_loop().call_later(self._read_timeout, reader.raw.interrupt)
+        deadline = Deadline(self._read_timeout)
+        query = partial(function, reader.raw, *args, **kwargs)
         try:
-            return await reader.hop(function, reader.raw, *args, **kwargs)
+            return await reader.hop(deadline.bound, reader.raw, query)
         except asyncio.CancelledError:
-            reader.raw.interrupt()
+            deadline.expire()
             raise
         except sqlite3.OperationalError as error:
             if not is_interrupt(error):
@@ -86,7 +88,6 @@ class Store:
                 " status or queue), ask for a smaller page, or raise --read-timeout"
             ) from None
         finally:
-            deadline.cancel()
             self._free.put_nowait(reader)
 
     @property

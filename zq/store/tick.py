@@ -60,19 +60,22 @@ class TickRunner:
         """Apply a tick and commit it.
 
         Where a statement or a decision raises, nothing of the transaction is kept; the commands run
-        again one by one, and only those that raise fail. An error of the disk is raised on: what it
-        has left on the disk is unknown.
+        again one by one, and only those that raise fail. Where the disk is full, only the enqueues
+        fail. Any other error of the disk is raised on: what it has left there is unknown; and so is
+        an error without a command, which would only come again.
         """
         try:
             return self._commit(tick, self._apply_together)
-        except sqlite3.Error as error:
-            if stops_the_server(error):
-                raise
-            log.warning("a tick failed, its commands run again one by one", exc_info=error)
         except Exception as error:
+            if not tick.commands or (isinstance(error, sqlite3.Error) and stops_the_server(error)):
+                raise
+            # The claims counted on settlements that may fail now; the next tick makes them.
+            again = msgspec.structs.replace(tick, claims=())
+            if isinstance(error, sqlite3.Error) and is_full(error):
+                log.warning("the disk is full: new jobs are refused")
+                return self._commit(again, self._apply_without_enqueues)
             log.error("a tick failed, its commands run again one by one", exc_info=error)
-        # The claims counted on settlements that may fail now; the next tick makes them.
-        return self._commit(msgspec.structs.replace(tick, claims=()), self._apply_singly)
+            return self._commit(again, self._apply_singly)
 
     def _commit(
         self, tick: Tick, apply: Callable[[Work, Sequence[Command]], list[object]]
@@ -115,6 +118,14 @@ class TickRunner:
                 replies.update(zip((i for i, _ in chosen), answers, strict=True))
         return [replies[i] for i in range(len(commands))]
 
+    def _apply_without_enqueues(self, work: Work, commands: Sequence[Command]) -> list[object]:
+        kept = [command for command in commands if not isinstance(command, Enqueue)]
+        replies = iter(self._apply_together(work, kept))
+        return [
+            StorageFull(STORAGE_FULL) if isinstance(command, Enqueue) else next(replies)
+            for command in commands
+        ]
+
     def _apply_singly(self, work: Work, commands: Sequence[Command]) -> list[object]:
         return [self._apply_one(work, command) for command in commands]
 
@@ -123,16 +134,15 @@ class TickRunner:
         self._connection.execute("SAVEPOINT one")
         try:
             (reply,) = self._apply_together(part, [command])
+            part.write_counts()
         except Exception as error:
-            if isinstance(error, sqlite3.Error) and stops_the_server(error):
-                raise
-            # A full disk may have rolled the transaction back by itself, and the savepoint with it.
+            # Some errors of the disk have rolled the whole transaction back already.
             if not self._connection.in_transaction:
                 raise
             self._connection.execute("ROLLBACK TO one")
             self._connection.execute("RELEASE one")
-            if isinstance(error, sqlite3.Error) and is_full(error):
-                return StorageFull(STORAGE_FULL)
+            if isinstance(error, sqlite3.Error) and stops_the_server(error):
+                raise
             log.error("a command failed", exc_info=error)
             return Internal()
         self._connection.execute("RELEASE one")
@@ -159,6 +169,5 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
 
 
 def _moves_deadlines(work: Work, tick: Tick) -> bool:
-    waiting = (Status.SCHEDULED, Status.COMPLETED, Status.DEAD)
-    touched = any(status in waiting for _, status in work.counts)
-    return touched or tick.promote or tick.purge
+    waiting = {Status.SCHEDULED, Status.COMPLETED, Status.DEAD}
+    return not waiting.isdisjoint(work.moved) or tick.promote or tick.purge

@@ -38,11 +38,6 @@ UPDATE jobs SET status = v.value ->> 1, holder = NULL, attempts = v.value ->> 2,
 FROM json_each(:verdicts) AS v
 WHERE jobs.id = v.value ->> 0 AND status = {in_flight}
 
--- name: add_errors
-INSERT INTO errors (job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6
-FROM json_each(:errors)
-
 -- name: give_back
 -- :holders maps a key to the holder whose stream has ended.
 UPDATE jobs SET status = {ready}, holder = NULL
@@ -63,8 +58,9 @@ FROM json_each(:changes) AS c
 WHERE jobs.id = c.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
 
 -- name: read_owners
+-- NAMES stands for one parameter a key: json_each would cut a key short at a NUL.
 SELECT json_group_array({job_row}) FROM jobs
-WHERE owns_key = 1 AND unique_key IN {keys}
+WHERE owns_key = 1 AND unique_key IN (NAMES)
 
 -- name: release_locks
 UPDATE jobs SET owns_key = 0 WHERE id IN {keys}

@@ -23,8 +23,10 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
         conditions.append(f"status <> {Status.READY.value}")
     for column, names in (("queue", filter.queues), ("type", filter.types)):
         if names:
-            conditions.append(f"{column} IN (SELECT value FROM json_each(:{column}s))")
-            parameters[f"{column}s"] = as_json(names)
+            # One parameter a name: json_each would cut a name short at a NUL.
+            values = {f"{column}_{index}": name for index, name in enumerate(names)}
+            conditions.append(f"{column} IN ({', '.join(f':{value}' for value in values)})")
+            parameters |= values
     if filter.keys is not None:
         conditions.append("id IN (SELECT value FROM json_each(:ids))")
         parameters["ids"] = as_json(filter.keys)

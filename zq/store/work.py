@@ -49,6 +49,7 @@ class Work:
         self.policy = policy
         self.random = random
         self.counts: Counter[tuple[str, Status]] = Counter()
+        self.moved: set[Status] = set()
         self.ended: list[tuple[int, int]] = []
         self.woken: set[str] = set()
         self.rows = 0
@@ -56,8 +57,8 @@ class Work:
         self._connection = connection
 
     def absorb(self, other: "Work") -> None:
-        """Take over the findings of a part of this transaction that was kept."""
-        self.counts.update(other.counts)
+        """Take over the findings of a part of this transaction that was kept and counted."""
+        self.moved |= other.moved
         self.ended += other.ended
         self.woken |= other.woken
         self.rows += other.rows
@@ -135,10 +136,12 @@ class Work:
         return Deadlines(ready_at=row[0], purge_at=row[1])
 
     def write_counts(self) -> None:
-        """Bring `queue_counts` up to date: once, at the end."""
+        """Bring `queue_counts` up to date, and note which states jobs have come to or left."""
         deltas = [(queue, status, n) for (queue, status), n in self.counts.items() if n]
         if deltas:
             self.run("count", deltas=as_json(deltas))
+        self.moved.update([status for _, status in self.counts])
+        self.counts.clear()
 
     def _text(self, sql: str, parameters: dict[str, object]) -> str:
         text = self.value(sql, parameters)

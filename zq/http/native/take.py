@@ -141,15 +141,13 @@ class _Pump:
             await self._response.write(self._framing.heartbeat)
 
     async def _write(self, frames: bytes) -> None:
-        was_full = self._stream.unsent > MOST_UNSENT
         stalled = self._engine.clock.call_later(self._options.stall_timeout, self._give_up)
         try:
             await self._response.write(frames)
         finally:
             stalled.cancel()
         self._quiet_since = self._engine.clock.monotonic()
-        if was_full:
-            self._engine.written(self._stream)
+        self._engine.written(self._stream)
 
     def _give_up(self) -> None:
         log.info(
