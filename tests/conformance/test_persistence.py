@@ -1,10 +1,10 @@
-"""What a directory remembers, and what a server refuses when it is full."""
+"""What a directory remembers, and who may use it."""
 
 import asyncio
 
 import pytest
 
-from .client import JSON, Client, ids, new_job
+from .client import JSON, Client, ids
 from .site import Site
 
 
@@ -116,49 +116,3 @@ async def test_buffered_mode_keeps_everything_over_a_restart_too(client: Client)
     issued = await client.enqueue_many(10)
     await client.site.restart()
     assert ids(await client.jobs()) == issued
-
-
-# Limits
-
-
-async def test_a_full_disk_refuses_enqueues_but_takes_acknowledgements(client: Client) -> None:
-    done, failed = await client.enqueue_many(2)
-    await client.site.restart(disk_reserve=2**52)
-    for target, doc in [("/jobs", new_job()), ("/jobs/bulk", {"jobs": [new_job()]})]:
-        reply = await client.post(target, doc)
-        assert (reply.status, reply.media_type) == (507, client.wire.media_type)
-        assert reply.error
-    stream = await client.take(prefetch=2)
-    assert ids(await stream.jobs(2)) == [done, failed]
-    await client.succeed(done)
-    await client.fail(failed, kill=True)
-    assert ids(await client.jobs()) == [failed]
-
-
-@pytest.mark.settings(max_inbox_jobs=100)
-async def test_a_full_inbox_refuses_enqueues_with_503_and_advice(client: Client) -> None:
-    bulk = {"jobs": [new_job()] * 90}
-    replies = await asyncio.gather(*(client.post("/jobs/bulk", bulk) for _ in range(30)))
-    refused = [reply for reply in replies if reply.status == 503]
-    stored = [reply for reply in replies if reply.status == 201]
-    assert len(refused) + len(stored) == 30
-    assert stored
-    assert refused
-    for reply in refused:
-        assert reply.error
-        assert int(reply.headers["retry-after"]) >= 1
-    assert await client.count() == 90 * len(stored)
-    assert (await client.post("/jobs/bulk", bulk)).status == 201
-
-
-@pytest.mark.settings(max_inbox_jobs=20)
-async def test_acknowledgements_pass_where_enqueues_are_refused(client: Client) -> None:
-    held = await client.enqueue_many(10, queue="held")
-    stream = await client.take(prefetch=0, queue="held")
-    await stream.jobs(len(held))
-    bulk = {"jobs": [new_job()] * 20}
-    enqueues = [client.post("/jobs/bulk", bulk) for _ in range(20)]
-    acknowledgements = [client.post("/jobs/success", {"ids": [job_id]}) for job_id in held]
-    replies = await asyncio.gather(*enqueues, *acknowledgements)
-    assert {reply.status for reply in replies[:20]} == {201, 503}
-    assert {reply.status for reply in replies[20:]} == {204}

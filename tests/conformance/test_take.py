@@ -10,6 +10,7 @@ import pytest
 from .client import HEARTBEAT_MS, JSON, Client, ids
 from .raw import RawConnection
 from .site import Site
+from .streams import TakeStream
 
 NDJSON = "application/x-ndjson"
 MSGPACK_STREAM = "application/vnd.zizq.msgpack-stream"
@@ -244,17 +245,17 @@ async def test_no_job_is_delivered_twice(client: Client) -> None:
     issued = await client.enqueue_many(500)
     delivered: list[str] = []
 
-    async def work(number: int) -> None:
-        while len(delivered) < len(issued):
-            job = await streams[number].job()
+    async def work(stream: TakeStream) -> None:
+        while True:
+            job = await stream.job()
             delivered.append(job["id"])
             await client.succeed(job["id"])
 
-    workers = [asyncio.create_task(work(number)) for number in range(5)]
-    await client.until_count(0)
-    for worker in workers:
-        worker.cancel()
-    await asyncio.wait(workers)
+    async with asyncio.TaskGroup() as group:
+        workers = [group.create_task(work(stream)) for stream in streams]
+        await client.until_count(0)
+        for worker in workers:
+            worker.cancel()
     assert sorted(delivered) == issued
 
 

@@ -178,3 +178,16 @@ async def running(
         yield await server.listening()
     finally:
         await server.kill()
+
+
+async def refused(
+    root: Path, *flags: str, env: Mapping[str, str] | None = None
+) -> tuple[int, ServerProcess]:
+    """The exit code of a server that is not to start, and what is left of it."""
+    server = await ServerProcess.spawn(root, *flags, env=env)
+    try:
+        code = await server.exited()
+    finally:
+        await server.kill()
+    assert "listening" not in server.messages
+    return code, server

@@ -6,26 +6,12 @@ import re
 import signal
 import socket
 import sqlite3
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .server import ServerProcess, running
-
-
-async def refused(
-    root: Path, *flags: str, env: Mapping[str, str] | None = None
-) -> tuple[int, ServerProcess]:
-    """The exit code of a server that cannot start, and what is left of it."""
-    server = await ServerProcess.spawn(root, *flags, env=env)
-    try:
-        code = await server.exited()
-    finally:
-        await server.kill()
-    assert "listening" not in server.messages
-    return code, server
+from .server import ServerProcess, refused, running
 
 
 def only_error(server: ServerProcess) -> str:

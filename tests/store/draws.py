@@ -49,8 +49,8 @@ payloads = st.sampled_from(
         "null",
         '{"a":[1,2.5,"\\u0000"]}',
         '"é\\"😀"',
-        f'"{"x" * 510}"',
-        f'"{"é" * 256}"',
+        f'"{"x" * 510}"',  # the largest that lies in the row
+        f'"{"é" * 256}"',  # few characters, but too many bytes
         f"[{'9,' * 3000}9]",
     ]
 )
@@ -62,7 +62,7 @@ options = st.builds(
 ).filter(lambda chosen: chosen != Options())
 NOT_UNIQUE: tuple[str | None, Scope | None] = (None, None)
 unique = st.sampled_from(
-    [NOT_UNIQUE] * 12 + [(key, scope) for key in ("k", "K", "", 'é" ,') for scope in Scope]
+    [NOT_UNIQUE] * 12 + [(key, scope) for key in ("k", "k\0", "", 'é" ,') for scope in Scope]
 )
 
 
@@ -157,7 +157,7 @@ class Draw:
     def _fail(self) -> Command:
         failure = st.builds(
             Failure,
-            message=st.sampled_from(["boom", "", 'd\u00e9j\u00e0 "vu"\n']),
+            message=st.sampled_from(["boom", "", 'déjà "vu"\n\0']),
             error_type=st.none() | st.just("E"),
             backtrace=st.none() | st.just("at\n  line 1"),
             retry_at=st.none() | st.none() | self._time(),

@@ -37,7 +37,6 @@ FINDS: dict[str, set[str]] = {
     "delete_errors": {"SEARCH errors USING PRIMARY KEY (job_id=?)"},
     "complete": {BY_ID},
     "fail": {BY_ID},
-    "add_errors": set(),
     "give_back": {BY_ID},
     "restore_locks": {BY_ID},
     "change": {BY_ID},
@@ -69,7 +68,7 @@ FINDS: dict[str, set[str]] = {
     "write_meta": set(),
     "highest_key": {"SEARCH jobs"},
 }
-# These hold parts that are filled in when they run; what becomes of them is traced below.
+# Its arms are filled in when it runs; what becomes of it is traced below.
 COMPOSED = {"claim_merged"}
 
 # Partial index → a query that it is there for.
@@ -112,7 +111,8 @@ def ticker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ticker]:
 
 
 def named_queries() -> dict[str, str]:
-    return load("tick.sql") | load("upkeep.sql")
+    found = load("tick.sql") | load("upkeep.sql")
+    return {name: sql.replace("NAMES", ":one, :other") for name, sql in found.items()}
 
 
 def plan(connection: sqlite3.Connection, sql: str) -> list[str]:
@@ -174,6 +174,14 @@ def test_a_claim_of_more_queues_than_one_statement_merges_takes_several(ticker: 
     lines = plans_of(ticker, lambda: ticker.run(claims=[Claim(queues, [(1, 0)])]))
     assert [set(part) for part in lines] == [{CLAIM_QUEUE}, {CLAIM_QUEUE}]
     assert sum(map(len, lines)) == 700
+
+
+@pytest.mark.parametrize("count", [1, 3, 700])
+def test_the_owners_of_unique_keys_are_found_by_their_keys(ticker: Ticker, count: int) -> None:
+    unique = {"unique_while": Scope.EXISTS}
+    enqueue = ticker.enqueue(new_job(unique_key=f"key {i * 5}", **unique) for i in range(count))
+    for lines in plans_of(ticker, lambda: ticker.run(enqueue)):
+        assert lines == ["SEARCH jobs USING INDEX key_owner (unique_key=?)"]
 
 
 # Filter → how a listing in id order finds its jobs; `<` stands for `>` when descending.

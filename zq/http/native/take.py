@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import socket
-import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +12,7 @@ from zq.engine.streams import MOST_UNSENT, Stream
 from zq.http.connection import watch_for_end
 from zq.http.native.query import names, parameters, whole_number
 from zq.http.negotiation import stream_framing
+from zq.http.peer import Peer, PeerWatch
 from zq.model.job import Job
 from zq.wire.documents import taken_document
 from zq.wire.framing import Framing
@@ -103,75 +102,56 @@ class _Pump:
         self._engine = engine
         self._stream = stream
         self._response, self._transport, self._framing = connection
-        self._options = options
+        self._heartbeat = options.heartbeat
         self._turn = turn
-        self._quiet_since = engine.clock.monotonic()
+        self._written_at = self._now()
+        self._peer = PeerWatch(
+            self._transport,
+            silence=options.heartbeat * SILENT_HEARTBEATS,
+            stall_timeout=options.stall_timeout,
+            now=self._now(),
+        )
+        self._timer = engine.clock.call_later(self._heartbeat, self._look)
 
     async def run(self) -> None:
-        """Until the stream is to end. Raises where its connection breaks or stalls for too long."""
-        clock = self._engine.clock
-        while not self._stream.ended:
-            remaining = self._quiet_since + self._options.heartbeat - clock.monotonic()
-            timer = clock.call_later(max(remaining, 0.0), self._stream.nudge)
-            await self._stream.wait()
-            timer.cancel()
-            while jobs := self._stream.next_jobs(MOST_UNSENT):
-                jobs = await self._engine.large_payloads(jobs)
-                async with self._turn:
-                    frames = self._render(jobs)
-                await self._write(frames)
-            if clock.monotonic() - self._quiet_since >= self._options.heartbeat:
-                await self._beat()
+        """Until the stream is to end. Raises where its connection breaks."""
+        try:
+            while not self._stream.ended:
+                await self._stream.wait()
+                while jobs := self._stream.next_jobs(MOST_UNSENT):
+                    jobs = await self._engine.large_payloads(jobs)
+                    async with self._turn:
+                        frames = self._render(jobs)
+                    await self._write(frames)
+                    self._engine.written(self._stream)
+                # A peer that does not read gets no heartbeats piled up.
+                if self._is_silent() and not self._transport.get_write_buffer_size():
+                    await self._write(self._framing.heartbeat)
+        finally:
+            self._timer.cancel()
 
     def _render(self, jobs: Sequence[Job]) -> bytes:
         documents = [taken_document(job, self._engine.ids) for job in jobs]
         return self._framing.frames(documents)
 
-    async def _beat(self) -> None:
-        """A heartbeat in silence; and a look whether anyone is still there to hear it."""
-        if _has_vanished(self._transport, self._options.heartbeat * SILENT_HEARTBEATS):
-            log.info(
-                "a stream's peer has vanished", extra={"fields": {"stream": self._stream.number}}
-            )
+    async def _write(self, data: bytes) -> None:
+        self._written_at = self._now()
+        await self._response.write(data)
+
+    def _look(self) -> None:
+        """Once a heartbeat, whatever is written: see whether anyone is there, and break silence."""
+        found = self._peer.look(self._now())
+        if found is not Peer.PRESENT:
+            fields = {"stream": self._stream.number, "peer": found.value}
+            log.info("a stream is cut off", extra={"fields": fields})
             self._transport.abort()
             return
-        self._quiet_since = self._engine.clock.monotonic()
-        # A peer that does not read gets no heartbeats piled up.
-        if not self._transport.get_write_buffer_size():
-            await self._response.write(self._framing.heartbeat)
+        self._timer = self._engine.clock.call_later(self._heartbeat, self._look)
+        if self._is_silent():
+            self._stream.nudge()
 
-    async def _write(self, frames: bytes) -> None:
-        stalled = self._engine.clock.call_later(self._options.stall_timeout, self._give_up)
-        try:
-            await self._response.write(frames)
-        finally:
-            stalled.cancel()
-        self._quiet_since = self._engine.clock.monotonic()
-        self._engine.written(self._stream)
+    def _is_silent(self) -> bool:
+        return self._now() - self._written_at >= self._heartbeat
 
-    def _give_up(self) -> None:
-        log.info(
-            "a stream has stalled for too long", extra={"fields": {"stream": self._stream.number}}
-        )
-        self._transport.abort()
-
-
-# The fields of Linux's struct tcp_info that tell a peer that is gone from one that does not read.
-_TCP_INFO = struct.Struct("@8B24I")
-_UNACKED, _LAST_ACK_RECEIVED = 8 + 4, 8 + 12
-
-
-def _has_vanished(transport: asyncio.Transport, seconds: float) -> bool:
-    """Whether sent data has gone unacknowledged for so long that nobody can be there.
-
-    A peer that merely does not read has acknowledged all that it was sent: its window is shut, and
-    nothing more is in flight. It may stall, up to the limit for that.
-    """
-    connection: socket.socket | None = transport.get_extra_info("socket")
-    if connection is None or connection.family not in (socket.AF_INET, socket.AF_INET6):
-        return False
-    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
-    if len(info) < _TCP_INFO.size:
-        return False
-    fields = _TCP_INFO.unpack(info)
-    return bool(fields[_UNACKED]) and fields[_LAST_ACK_RECEIVED] >= seconds * 1000
+    def _now(self) -> float:
+        return self._engine.clock.monotonic()

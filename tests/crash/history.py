@@ -1,0 +1,127 @@
+"""What the clients did and saw, in an append-only history.
+
+A job goes by the name that its producer put into the payload, so that it can be followed even if
+the answer with its id never came. Times are wall-clock milliseconds of one machine; a server's own
+are whole ones, rounded down. An operation has an effect at one moment between `start` and `end`.
+"""
+
+import dataclasses
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class Outcome(StrEnum):
+    OK = "ok"
+    REFUSED = "refused"  # answered, and nothing was done
+    UNKNOWN = "unknown"  # no answer: it may have been done or not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What every entry of the history has."""
+
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enqueue(Operation):
+    """A duplicate is refused: `owner` is the id of the job that has its unique key."""
+
+    job: str
+    outcome: Outcome
+    id: str = ""
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery(Operation):
+    """A frame of a take stream. `start` is the server's time of the claim, `end` when it came."""
+
+    job: str
+    id: str
+    stream: int
+    attempts: int
+    intact: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Success(Operation):
+    job: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure(Operation):
+    """`attempts` is what the answer said. A `final` one asks for the job's death."""
+
+    job: str
+    outcome: Outcome
+    attempts: int = 0
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamEnd(Operation):
+    """A worker hung up."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill(Operation):
+    """The server was killed: every stream ends. `end` is when the process was gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A job as a listing showed it."""
+
+    id: str
+    status: str
+    attempts: int
+    unique_key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing(Operation):
+    """All jobs by name, read after a start before any worker was let in, and their count."""
+
+    jobs: dict[str, Listed]
+    count: int
+
+
+JobEvent = Enqueue | Delivery | Success | Failure
+Event = JobEvent | StreamEnd | Kill | Listing
+
+
+def now() -> float:
+    """Milliseconds."""
+    return time.time_ns() / 1_000_000
+
+
+class History:
+    """Every client appends; nobody changes anything. Its order is that of the ends."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self._events = list(events)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events)
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def add(self, event: Event) -> None:
+        self._events.append(event)
+
+    def save(self, path: Path) -> None:
+        """One JSON document a line, for a person to read after a violation."""
+        with path.open("w") as lines:
+            for event in self._events:
+                document = {"op": type(event).__name__, **dataclasses.asdict(event)}
+                lines.write(json.dumps(document) + "\n")

@@ -1,0 +1,133 @@
+"""SIGKILL under mixed load, again and again on one directory: what was promised is kept.
+
+`CRASH_SEED` repeats a run's choices, `CRASH_CYCLES` sets the number of kills.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from collections import Counter
+from contextlib import AsyncExitStack
+from pathlib import Path
+from random import Random
+
+from conformance.client import MSGPACK, Client
+from conformance.streams import PATIENCE_S
+from process.server import ServerProcess, running
+
+from .checker import violations
+from .history import Enqueue, Failure, History, Kill, Listed, Listing, Outcome, Success, now
+from .load import PRODUCERS, WORKERS, Actor, Notebook, Producer, Worker, WorkerKind
+
+PAGE = 2000
+
+
+async def take_stock(client: Client, notebook: Notebook) -> None:
+    """Write down every job that there is, page by page."""
+    start = now()
+    jobs: dict[str, Listed] = {}
+    page = await client.jobs(limit=PAGE)
+    while page:
+        for job in page:
+            name = job["payload"]["name"]
+            assert name not in jobs, f"{name} is listed twice"
+            jobs[name] = Listed(
+                id=job["id"],
+                status=job["status"],
+                attempts=job["attempts"],
+                unique_key=job.get("unique_key", ""),
+            )
+        page = await client.jobs(limit=PAGE, **{"from": page[-1]["id"]})
+    notebook.add(Listing(start=start, end=now(), jobs=jobs, count=await client.count()))
+
+
+async def live_and_die(server: ServerProcess, notebook: Notebook, random: Random) -> None:
+    """Let all clients loose on a server, and kill it in the middle of their work."""
+    async with AsyncExitStack() as clients, asyncio.TaskGroup() as running_actors:
+        actors: list[Actor] = []
+        for wire in PRODUCERS:
+            client = await clients.enter_async_context(server.client(wire))
+            actors.append(Producer(client, notebook, Random(random.random())))
+        for kind in WORKERS:
+            client = await clients.enter_async_context(server.client(kind.wire))
+            actors.append(Worker(client, notebook, Random(random.random()), kind))
+        for actor in actors:
+            running_actors.create_task(actor.run())
+        async with asyncio.timeout(PATIENCE_S):
+            await notebook.grows_by(random.randint(200, 1_500))
+        await asyncio.sleep(random.uniform(0, 0.02))  # anywhere in a tick
+        start = now()
+        await server.kill()
+        notebook.add(Kill(start=start, end=now()))
+
+
+async def die_young(root: Path, random: Random) -> None:
+    """Kill a server while it starts and recovers."""
+    server = await ServerProcess.spawn(root)
+    await asyncio.sleep(random.uniform(0, 0.4))
+    await server.kill()
+
+
+async def finish(server: ServerProcess, notebook: Notebook) -> None:
+    """Work off all that is left: what is listed can also be delivered."""
+    everything = WorkerKind(MSGPACK, 500, "")
+    async with server.client(MSGPACK) as client, asyncio.timeout(3 * PATIENCE_S):
+        await Worker(client, notebook, Random(), everything).work_off()
+
+
+def check_file(root: Path, copy: Path) -> None:
+    """SQLite's own check of what the killed server left, its log included."""
+    shutil.copytree(root, copy, ignore=shutil.ignore_patterns("*-shm"))
+    database = sqlite3.connect(copy / "zq.db")
+    assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    database.close()
+    shutil.rmtree(copy)
+
+
+def assert_mixed(history: History, cycles: int) -> None:
+    """The run has tried what it is for."""
+    kinds = Counter(
+        (type(event), event.outcome)
+        for event in history
+        if isinstance(event, Enqueue | Success | Failure)
+    )
+    for kind in (Enqueue, Success, Failure):
+        assert kinds[kind, Outcome.OK] > cycles
+    assert kinds[Enqueue, Outcome.REFUSED] > 0, "no duplicates"
+    assert kinds[Success, Outcome.REFUSED] > 0, "no acknowledgement came too late"
+    assert kinds[Enqueue, Outcome.UNKNOWN] + kinds[Success, Outcome.UNKNOWN] > 0, "nothing was cut"
+    assert sum(isinstance(event, Kill) for event in history) == cycles
+
+
+async def test_nothing_acknowledged_is_lost_and_nothing_done_comes_back(tmp_path: Path) -> None:
+    seed = os.environ.get("CRASH_SEED") or str(time.time_ns())
+    cycles = int(os.environ.get("CRASH_CYCLES") or 20)
+    print(f"repeat with CRASH_SEED={seed} CRASH_CYCLES={cycles}")
+    random = Random(seed)
+    root = tmp_path / "data"
+    notebook = Notebook()
+    for _ in range(cycles):
+        async with running(root) as server:
+            async with server.client() as client:
+                await take_stock(client, notebook)
+            await live_and_die(server, notebook, random)
+        check_file(root, tmp_path / "copy")
+        if random.random() < 0.3:
+            await die_young(root, random)
+            check_file(root, tmp_path / "copy")
+    async with running(root) as server:
+        async with server.client() as client:
+            await take_stock(client, notebook)
+            await finish(server, notebook)
+            await take_stock(client, notebook)
+        server.signal(signal.SIGTERM)
+        assert await server.exited() == 0
+
+    breaches = violations(notebook.history)
+    if breaches:
+        notebook.history.save(tmp_path / "history.jsonl")
+        raise AssertionError(f"{len(breaches)} in {tmp_path / 'history.jsonl'}: {breaches[:10]}")
+    assert_mixed(notebook.history, cycles)

@@ -1,0 +1,128 @@
+"""At its limits the server says so, and goes on taking acknowledgements."""
+
+import asyncio
+from pathlib import Path
+
+from conformance.client import ids, new_job, to_json
+from conformance.raw import RawConnection, RawReply
+from conformance.streams import PATIENCE_S
+
+from .server import running
+
+PRODUCERS = 200
+
+
+def assert_try_again(status: int, retry_after: str, error: str, setting: str) -> None:
+    """An answer that makes every client come back later, and its owner know which limit it is."""
+    assert status == 503
+    assert int(retry_after) >= 1
+    assert setting in error
+
+
+def request(body: bytes) -> bytes:
+    """An enqueue as it stands on the wire."""
+    head = "POST /jobs HTTP/1.1\r\nHost: zq\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+async def test_200_producers_beyond_the_inbox_are_told_to_wait(tmp_path: Path) -> None:
+    new = request(to_json(new_job(queue="new")))
+    replies: list[RawReply] = []
+    refused, done = asyncio.Event(), asyncio.Event()
+
+    async def produce(port: int) -> None:
+        async with await RawConnection.open(port) as connection:
+            while not done.is_set():
+                await connection.send(new)
+                reply = await connection.reply()
+                replies.append(reply)
+                if reply.status != 201:
+                    refused.set()
+
+    async with running(tmp_path, "--max-inbox-jobs", "20") as server, server.client() as client:
+        await client.enqueue_many(30)
+        stream = await client.take(prefetch=30, queue="default")
+        held = ids(await stream.jobs(30))
+        producers = [asyncio.create_task(produce(server.port)) for _ in range(PRODUCERS)]
+        async with asyncio.timeout(PATIENCE_S):
+            await refused.wait()
+        for job in held[:5]:
+            assert (await client.send("POST", f"/jobs/{job}/success")).status == 204
+            await client.fail(held.pop(), kill=True)
+        await client.succeed(*held[5:])
+        done.set()
+        await asyncio.gather(*producers)
+
+        stored = [reply.doc["id"] for reply in replies if reply.status == 201]
+        for reply in replies:
+            if reply.status != 201:
+                retry_after = reply.headers["retry-after"]
+                assert_try_again(reply.status, retry_after, reply.doc["error"], "--max-inbox-jobs")
+        # What was refused is not stored, and nothing else has been lost.
+        assert await client.count(queue="new") == len(stored) == len(set(stored))
+
+
+async def test_200_slow_uploads_beyond_the_memory_for_bodies_are_told_to_wait(
+    tmp_path: Path,
+) -> None:
+    body = to_json(new_job(queue="new", payload="x" * 10_000))
+    upload_request = request(body)
+    most = 15
+    flags = ("--max-body", str(len(body)), "--max-inbox-bytes", str(most * len(body)))
+
+    async with running(tmp_path, *flags) as server, server.client() as client:
+        await client.enqueue_many(30)
+        stream = await client.take(prefetch=30, queue="default")
+        held = ids(await stream.jobs(30))
+
+        uploads = [await RawConnection.open(server.port) for _ in range(PRODUCERS)]
+        replies: dict[asyncio.Task[RawReply], RawConnection] = {}
+        for upload in uploads:
+            await upload.send(upload_request[:-10_000])
+            replies[asyncio.create_task(upload.reply())] = upload
+        async with asyncio.timeout(PATIENCE_S):
+            while sum(reply.done() for reply in replies) < PRODUCERS - most:
+                await client.count()
+        # Whoever announced a body first has the room; nobody else is let in.
+        refused = [reply.result() for reply in replies if reply.done()]
+        assert len(refused) == PRODUCERS - most
+        for reply in refused:
+            retry_after = reply.headers["retry-after"]
+            assert_try_again(reply.status, retry_after, reply.doc["error"], "--max-inbox-bytes")
+
+        assert (await client.send("POST", f"/jobs/{held[0]}/success")).status == 204
+        await client.fail(held[1], kill=True)
+        await client.succeed(*held[2:])
+
+        waiting = [reply for reply in replies if not reply.done()]
+        for task in waiting:
+            await replies[task].send(upload_request[-10_000:])
+        assert [(await task).status for task in waiting] == [201] * most
+        assert await client.count(queue="new") == most
+        await client.enqueue(queue="new")  # the memory is free again
+        for upload in uploads:
+            await upload.close()
+
+
+async def test_below_the_disk_reserve_only_new_jobs_are_refused(tmp_path: Path) -> None:
+    async with running(tmp_path) as server, server.client() as client:
+        jobs = await client.enqueue_many(4)
+        await server.kill()
+
+    more_than_any_disk = "1000000GiB"
+    async with (
+        running(tmp_path, "--disk-reserve", more_than_any_disk) as server,
+        server.client() as client,
+    ):
+        for target, body in (("/jobs", new_job()), ("/jobs/bulk", {"jobs": [new_job()] * 2})):
+            reply = await client.post(target, body)
+            assert reply.status == 507
+            assert "--disk-reserve" in reply.error
+        stream = await client.take(prefetch=4)
+        assert ids(await stream.jobs(4)) == jobs
+        assert (await client.send("POST", f"/jobs/{jobs[0]}/success")).status == 204
+        await client.succeed(jobs[1])
+        await client.fail(jobs[2])
+        await client.change(jobs[3], priority=1)
+        assert await client.count() == 2
+        assert (await client.delete("/jobs")).doc == {"deleted": 2}

@@ -1,0 +1,161 @@
+"""Migrations: a fresh file, an old one, one from the future, a script that fails half way."""
+
+import sqlite3
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from zq.model.ids import ALPHABET, SUFFIX_LENGTH
+from zq.store.lock import DirectoryLock
+from zq.store.migrate import DatabaseTooNew, migrate
+
+from .rig import Rig
+
+Shape = dict[str, str | None]
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None)
+
+
+def shape(connection: sqlite3.Connection) -> Shape:
+    """Everything that the schema consists of, by name."""
+    return dict(connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name"))
+
+
+def version(connection: sqlite3.Connection) -> int:
+    number: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return number
+
+
+def meta(connection: sqlite3.Connection) -> dict[str, object]:
+    return dict(connection.execute("SELECT name, value FROM meta"))
+
+
+def scripts() -> list[str]:
+    folder = files("zq.store").joinpath("migrations")
+    return sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
+
+
+def test_a_fresh_database_gets_every_table_and_an_identity(tmp_path: Path) -> None:
+    connection = connect(tmp_path / "zq.db")
+    migrate(connection)
+    assert {"jobs", "payloads", "errors", "queue_counts", "meta"} <= shape(connection).keys()
+    assert version(connection) == len(scripts())
+    known = meta(connection)
+    assert known.keys() == {"epoch", "id_suffix", "high_water"}
+    assert isinstance(known["epoch"], str)
+    assert len(bytes.fromhex(known["epoch"])) == 16
+    suffix = known["id_suffix"]
+    assert isinstance(suffix, str)
+    assert len(suffix) == SUFFIX_LENGTH
+    assert set(suffix) <= set(ALPHABET)
+    assert known["high_water"] == 0
+    assert not connection.in_transaction
+    connection.close()
+
+
+def test_every_table_is_strict(tmp_path: Path) -> None:
+    connection = connect(tmp_path / "zq.db")
+    migrate(connection)
+    tables = connection.execute("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'")
+    assert {name: strict for name, strict in tables if not name.startswith("sqlite_")} == {
+        "jobs": 1,
+        "payloads": 1,
+        "errors": 1,
+        "queue_counts": 1,
+        "meta": 1,
+    }
+    connection.close()
+
+
+def test_migrating_again_changes_nothing(tmp_path: Path) -> None:
+    connection = connect(tmp_path / "zq.db")
+    migrate(connection)
+    before, identity = shape(connection), meta(connection)
+    connection.close()
+    connection = connect(tmp_path / "zq.db")
+    changes = connection.total_changes
+    migrate(connection)
+    assert (shape(connection), meta(connection)) == (before, identity)
+    assert connection.total_changes == changes
+    connection.close()
+
+
+def test_two_databases_have_different_identities(tmp_path: Path) -> None:
+    identities = []
+    for name in ("one.db", "other.db"):
+        connection = connect(tmp_path / name)
+        migrate(connection)
+        identities.append(meta(connection))
+        connection.close()
+    assert identities[0]["epoch"] != identities[1]["epoch"]
+    assert identities[0]["id_suffix"] != identities[1]["id_suffix"]
+
+
+def test_a_database_of_a_newer_zq_is_refused_untouched(tmp_path: Path) -> None:
+    connection = connect(tmp_path / "zq.db")
+    migrate(connection)
+    newer = len(scripts()) + 1
+    connection.execute(f"PRAGMA user_version = {newer}")
+    connection.execute("CREATE TABLE of_the_future (x)")
+    before = shape(connection)
+    with pytest.raises(DatabaseTooNew, match=f"version {newer}, .* up to {len(scripts())}"):
+        migrate(connection)
+    assert (shape(connection), version(connection)) == (before, newer)
+    assert not connection.in_transaction
+    connection.close()
+
+
+def test_a_script_that_fails_half_way_leaves_nothing_behind(tmp_path: Path) -> None:
+    connection = connect(tmp_path / "zq.db")
+    # In the way of a table that comes after others in the script.
+    connection.execute("CREATE TABLE errors (in_the_way)")
+    before = shape(connection)
+    with pytest.raises(sqlite3.OperationalError, match="errors already exists"):
+        migrate(connection)
+    assert (shape(connection), version(connection)) == (before, 0)
+    assert not connection.in_transaction
+    connection.execute("DROP TABLE errors")
+    migrate(connection)
+    assert version(connection) == len(scripts())
+    connection.close()
+
+
+def test_the_scripts_are_numbered_without_gaps_and_end_in_whole_statements() -> None:
+    names = scripts()
+    assert [name.split("_")[0] for name in names] == [f"{n + 1:04}" for n in range(len(names))]
+    for name in names:
+        text = files("zq.store").joinpath("migrations", name).read_text(encoding="utf-8")
+        assert sqlite3.complete_statement(text), f"the end of {name} would not run"
+
+
+async def test_a_store_refuses_a_newer_database_and_lets_go_of_the_directory(rig: Rig) -> None:
+    await rig.close()
+    connection = connect(rig.directory / "zq.db")
+    known = version(connection)
+    connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    with pytest.raises(DatabaseTooNew):
+        await rig.open()
+    DirectoryLock(rig.directory).release()
+    connection = connect(rig.directory / "zq.db")
+    connection.execute(f"PRAGMA user_version = {known}")
+    connection.close()
+    await rig.open()
+
+
+async def test_a_store_keeps_its_identity_over_reopening(rig: Rig) -> None:
+    before = (rig.store.epoch, rig.store.id_suffix)
+    await rig.reopen()
+    assert (rig.store.epoch, rig.store.id_suffix) == before
+
+
+async def test_a_new_file_can_give_space_back_in_slices_and_has_a_wal(rig: Rig) -> None:
+    def pragma(connection: sqlite3.Connection, name: str) -> object:
+        return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+    incremental = 2
+    assert await rig.store.read(pragma, "auto_vacuum") == incremental
+    assert await rig.store.read(pragma, "journal_mode") == "wal"

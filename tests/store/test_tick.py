@@ -1,0 +1,328 @@
+"""What a tick costs and how it is bounded: statements, slices, syncs, jobs dealt out in turn."""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zq.model.commands import (
+    ChangeSlice,
+    Claim,
+    Clear,
+    Command,
+    Deadlines,
+    DeleteSlice,
+    Enqueued,
+    Fail,
+    Return,
+    Succeed,
+)
+from zq.model.filters import EVERYTHING
+from zq.model.job import INLINE_PAYLOAD, Job, Options, Retention
+from zq.model.lifecycle import Status
+from zq.model.patching import Patch
+from zq.model.settling import Failure
+from zq.model.unique import Scope
+from zq.store.claim import MOST_ARMS, SLICE, deal
+from zq.store.work import LARGEST_INSERT
+
+from .rig import Ticker, new_job
+
+KEPT = Options(retention=Retention(completed_ms=60_000))
+LARGE_PAYLOAD = f'"{"x" * INLINE_PAYLOAD}"'
+FEW, MANY = 20, 900
+BATCHED = re.compile("^INSERT INTO (jobs|payloads|errors) |unique_key IN ")
+"""Statements that carry their values as parameters, and so up to so many rows each."""
+
+
+def statements(ticker: Ticker, run: Callable[[], object]) -> list[str]:
+    """The statements that a function runs."""
+    seen: list[str] = []
+    ticker.connection.set_trace_callback(seen.append)
+    try:
+        run()
+    finally:
+        ticker.connection.set_trace_callback(None)
+    return seen
+
+
+def held(ticker: Ticker, count: int, **fields: object) -> list[int]:
+    """Jobs in flight, of several queues."""
+    jobs = [new_job(**{"queue": f"q{i % 7}"} | fields) for i in range(count)]
+    ticker.run(ticker.enqueue(jobs))
+    return ticker.take(count)
+
+
+class Case(NamedTuple):
+    """Prepares a number of jobs and answers the commands of the tick that is looked at."""
+
+    prepare: Callable[[Ticker, int], list[Command]]
+    claims: bool = False
+    due: bool = False
+
+
+def fail_all(ticker: Ticker, count: int, failure: Failure) -> list[Command]:
+    return [Fail(key, failure) for key in held(ticker, count, payload=LARGE_PAYLOAD)]
+
+
+def finish(ticker: Ticker, count: int) -> list[Command]:
+    """Leave finished jobs whose retention is over."""
+    ticker.run(Succeed(held(ticker, count, options=KEPT, payload=LARGE_PAYLOAD)))
+    ticker.now += 60_000
+    return []
+
+
+def schedule(ticker: Ticker, count: int) -> list[Command]:
+    ticker.store(count, ready_at=ticker.now + 10)
+    ticker.now += 10
+    return []
+
+
+def duplicate(ticker: Ticker, count: int) -> list[Command]:
+    jobs = [new_job(unique_key=f"k{i}", unique_while=Scope.EXISTS) for i in range(count)]
+    ticker.run(ticker.enqueue(jobs))
+    return [ticker.enqueue([job]) for job in jobs]
+
+
+def unique_returns(ticker: Ticker, count: int) -> list[Command]:
+    jobs = [new_job(unique_key=f"k{i}", unique_while=Scope.QUEUED) for i in range(count)]
+    ticker.run(ticker.enqueue(jobs))
+    return [Return(1, ticker.take(count))]
+
+
+def clear(ticker: Ticker, count: int) -> list[Command]:
+    ticker.store(count)
+    return [Clear()]
+
+
+def wait(ticker: Ticker, count: int) -> list[Command]:
+    ticker.store(count)
+    return []
+
+
+CASES = {
+    "succeed, one request": Case(lambda t, n: [Succeed(held(t, n))]),
+    "succeed, many requests": Case(lambda t, n: [Succeed([key]) for key in held(t, n)]),
+    "succeed and keep": Case(lambda t, n: [Succeed(held(t, n, options=KEPT))]),
+    "succeed with large payloads": Case(lambda t, n: [Succeed(held(t, n, payload=LARGE_PAYLOAD))]),
+    "fail and retry": Case(lambda t, n: fail_all(t, n, Failure("m"))),
+    "fail and die": Case(lambda t, n: fail_all(t, n, Failure("m", kill=True))),
+    "return": Case(lambda t, n: [Return(1, held(t, n))]),
+    "return unique jobs": Case(unique_returns),
+    "patch a slice": Case(
+        lambda t, n: [ChangeSlice(t.store(n), EVERYTHING, Patch(queue="other", priority=1))]
+    ),
+    "delete a slice": Case(
+        lambda t, n: [DeleteSlice(t.store(n, payload=LARGE_PAYLOAD), EVERYTHING)]
+    ),
+    "clear": Case(clear),
+    "duplicates": Case(duplicate),
+    "promote": Case(schedule, due=True),
+    "purge": Case(finish, due=True),
+    "claim": Case(wait, claims=True),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_statements_of_a_tick_do_not_depend_on_the_number_of_jobs(
+    ticker: Ticker, name: str
+) -> None:
+    case = CASES[name]
+    fixed, batched = Counter[int](), Counter[int]()
+    for count in (FEW, MANY):
+        commands = case.prepare(ticker, count)
+        claims = [Claim(None, [(1, count // 2), (2, count - count // 2)])] if case.claims else []
+        tick = ticker.tick(commands, claims, promote=case.due, purge=case.due)
+        for sql in statements(ticker, partial(ticker.runner.run, tick)):
+            (batched if BATCHED.search(sql) else fixed)[count] += 1
+        ticker.check_counts()
+        ticker.run(Clear())
+    assert fixed[FEW] == fixed[MANY] <= 12
+    assert batched[MANY] <= MANY // LARGEST_INSERT + 4
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"payload": LARGE_PAYLOAD},
+        {"options": KEPT},
+    ],
+)
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 127, 511, 512, 513, 1_500, 5_000])
+def test_new_jobs_go_in_by_a_few_statements_of_many_rows(
+    ticker: Ticker, count: int, fields: dict[str, object]
+) -> None:
+    enqueue = ticker.enqueue([new_job(queue=f"q{i % 3}", **fields) for i in range(count)])
+    seen = statements(ticker, partial(ticker.run, enqueue))
+    inserts = [sql for sql in seen if sql.startswith(("INSERT INTO jobs", "INSERT INTO payloads"))]
+    tables = 2 if "payload" in fields else 1
+    assert len(inserts) <= tables * (count // LARGEST_INSERT + 4)
+    assert len(seen) - len(inserts) <= 5
+    jobs = ticker.jobs()
+    assert list(jobs) == list(enqueue.keys)
+    assert [job.queue for job in jobs.values()] == [job.queue for job in enqueue.jobs]
+    assert [job.payload for job in jobs.values()] == [job.payload for job in enqueue.jobs]
+    ticker.check_counts()
+
+
+def test_ticks_of_all_sizes_keep_few_statements_prepared(ticker: Ticker) -> None:
+    texts = set()
+    for count in range(1, 1_200, 7):
+        enqueue = ticker.enqueue([new_job()] * count)
+        seen = statements(ticker, partial(ticker.run, enqueue))
+        texts |= {sql.count("(") for sql in seen if sql.startswith("INSERT INTO jobs")}
+    assert len(texts) < 80
+
+
+def test_a_mixed_tick_is_one_transaction(ticker: Ticker) -> None:
+    keys = held(ticker, 9)
+    commands: list[Command] = [
+        Succeed(keys[:3]),
+        Fail(keys[3], Failure("m")),
+        Return(1, keys[4:6]),
+        ticker.enqueue([new_job()]),
+    ]
+    tick = ticker.tick(commands, [Claim(None, [(1, 5)])], promote=True, purge=True)
+    seen = statements(ticker, partial(ticker.runner.run, tick))
+    ends = Counter(sql for sql in seen if sql.split()[0] in ("BEGIN", "COMMIT", "ROLLBACK"))
+    assert ends == {"BEGIN IMMEDIATE": 1, "COMMIT": 1}
+    assert seen[-1] == "COMMIT"
+
+
+def test_a_job_is_stored_and_handed_out_by_the_same_tick(ticker: Ticker) -> None:
+    enqueue = ticker.enqueue([new_job(), new_job(priority=1)])
+    result = ticker.run(enqueue, claims=[Claim(("q",), [(4, 2)])])
+    assert result.replies == [Enqueued({})]
+    assert [(job.key, job.holder) for job in result.claimed[0]] == [
+        (enqueue.keys[1], 4),
+        (enqueue.keys[0], 4),
+    ]
+
+
+def test_a_durable_tick_is_synced_and_another_is_not(ticker: Ticker) -> None:
+    normal, full = 1, 2
+    for durable in (True, False, False, True, True):
+        ticker.run(ticker.enqueue([new_job()]), durable=durable)
+        assert ticker.value("PRAGMA synchronous") == (full if durable else normal)
+
+
+def test_an_empty_tick_changes_nothing(ticker: Ticker) -> None:
+    ticker.store(3)
+    changes = ticker.connection.total_changes
+    result = ticker.run(promote=True, purge=True)
+    assert ticker.connection.total_changes == changes
+    assert (result.replies, result.ended, result.claimed, result.rows) == ([], [], [], 0)
+    assert result.deadlines == Deadlines()
+
+
+def test_promotion_and_purge_take_a_slice_a_tick_the_most_overdue_first(ticker: Ticker) -> None:
+    late = ticker.store(SLICE, ready_at=ticker.now + 20)
+    early = ticker.store(5, ready_at=ticker.now + 10)
+    ticker.now += 20
+    first = ticker.run(promote=True)
+    ready = {key for key, job in ticker.jobs().items() if job.status is Status.READY}
+    assert ready == {*early, *late[: SLICE - 5]}
+    assert first.deadlines is not None
+    assert first.deadlines.ready_at == ticker.now
+    second = ticker.run(promote=True)
+    assert second.deadlines == Deadlines()
+    ticker.check_counts()
+
+    taken = ticker.take(SLICE + 5)
+    ticker.run(*(Fail(key, Failure("m", kill=True)) for key in taken))
+    ticker.now += 60_000
+    ticker.run(purge=True)
+    assert len(ticker.jobs()) == 5
+    assert ticker.run(purge=True).deadlines == Deadlines()
+    assert ticker.jobs() == {}
+    assert ticker.value("SELECT count(*) FROM errors") == 0
+    ticker.check_counts()
+
+
+def test_a_claim_of_very_many_queues_keeps_the_order_over_all_of_them(ticker: Ticker) -> None:
+    queues = tuple(f"q{n:04}" for n in range(2 * MOST_ARMS + 3))
+    # Every second job of the order lies in another statement's part of the queues.
+    order = [queues[(i * MOST_ARMS) % len(queues)] for i in range(40)]
+    jobs = [new_job(queue=queue, priority=i % 4) for i, queue in enumerate(order)]
+    enqueue = ticker.enqueue(jobs)
+    ticker.run(enqueue)
+    pairs = zip(jobs, enqueue.keys, strict=True)
+    expected = [key for _, key in sorted((job.priority, key) for job, key in pairs)]
+    assert ticker.take(25, queues=queues) == expected[:25]
+    assert ticker.take(25, queues=queues) == expected[25:]
+
+
+def test_claims_of_one_tick_never_share_a_job(ticker: Ticker) -> None:
+    keys = ticker.store(5)
+    claims = [Claim(None, [(1, 3)]), Claim(("q",), [(2, 3)]), Claim(None, [(3, 3)])]
+    result = ticker.run(claims=claims)
+    assert [[job.key for job in jobs] for jobs in result.claimed] == [keys[:3], keys[3:], []]
+
+
+def test_the_high_water_mark_is_not_written_by_every_tick(ticker: Ticker) -> None:
+    def marks() -> int:
+        seen = statements(ticker, lambda: ticker.store(10))
+        return sum("high_water" in sql for sql in seen)
+
+    assert marks() == 1
+    assert [marks() for _ in range(20)] == [0] * 20
+    ticker.now += 60_000
+    assert marks() == 1
+    assert ticker.value("SELECT value FROM meta WHERE name = 'high_water'") > max(ticker.jobs())
+
+
+def waiting_job(key: int) -> Job:
+    return Job(
+        key=key,
+        queue="q",
+        type="t",
+        priority=0,
+        status=Status.READY,
+        ready_at=0,
+        payload_size=2,
+        payload="{}",
+    )
+
+
+@given(
+    st.integers(0, 40),
+    st.lists(st.integers(1, 12), max_size=6).map(lambda credits: list(enumerate(credits, 1))),
+)
+def test_jobs_are_dealt_in_turn_up_to_each_credit(
+    count: int, credits: list[tuple[int, int]]
+) -> None:
+    count = min(count, sum(credit for _, credit in credits))
+    jobs = [waiting_job(key) for key in range(count)]
+    deal(jobs, credits)
+    left = dict(credits)
+    expected: list[int] = []
+    while len(expected) < count:
+        for holder in left:
+            if left[holder] and len(expected) < count:
+                left[holder] -= 1
+                expected.append(holder)
+    assert [job.holder for job in jobs] == expected
+
+
+def test_a_job_is_what_was_sent(ticker: Ticker) -> None:
+    sent = new_job(
+        queue="ü/'\"",
+        type="t:q0",
+        payload='{"a": [1.0, 1e3, "\\u0000", "é"]}',
+        priority=65_535,
+        ready_at=0,
+        options=KEPT,
+        unique_key="k",
+        unique_while=Scope.ACTIVE,
+    )
+    enqueue = ticker.enqueue([sent])
+    ticker.run(enqueue)
+    stored = ticker.jobs()[enqueue.keys[0]]
+    for field in sent.__struct_fields__:
+        assert getattr(stored, field) == getattr(sent, field), field
