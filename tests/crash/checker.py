@@ -47,7 +47,7 @@ class Life:
     @property
     def settlements(self) -> list[Success | Failure]:
         """Those that may have had an effect."""
-        both = [*self.successes, *self.failures]
+        both: list[Success | Failure] = [*self.successes, *self.failures]
         return [settlement for settlement in both if settlement.outcome is not Outcome.REFUSED]
 
     @property
@@ -140,7 +140,7 @@ def one_holder_at_a_time(world: World) -> Iterator[str]:
 
 
 def nothing_is_invented(world: World) -> Iterator[str]:
-    """What is delivered or listed has been enqueued before, and not refused; once, and as it was."""
+    """What is delivered or listed was enqueued before, once, like that, and was not refused."""
     ids: dict[str, set[str]] = defaultdict(set)
     seen: dict[str, float] = {}
 

@@ -103,7 +103,7 @@ class Actor(ABC):
         self.notebook = notebook
         self.random = random
         self.alone = False
-        """Whether the server has gone away: a request has not been answered."""
+        """Whether the server has gone away."""
 
     @abstractmethod
     async def run(self) -> None:
@@ -203,7 +203,8 @@ class Worker(Actor):
         stream = await self.client.take(prefetch=self._kind.prefetch)
         number = self.notebook.new_stream()
         while left := await self.client.count(status="scheduled,ready,in_flight"):
-            for job in await stream.jobs(left):
+            for _ in range(left):
+                job = await stream.job()
                 self._note(job, number)
                 await self._succeed(job["id"])
 

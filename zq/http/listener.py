@@ -4,7 +4,8 @@ import asyncio
 import errno
 import logging
 import socket
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 from aiohttp import web
 
@@ -12,6 +13,7 @@ from zq.http.access import AccessLogger, SampledAccessLogger
 from zq.http.connection import MAX_HEADER_FIELD, MAX_HEADERS, MAX_REQUEST_LINE, Connection
 
 BACKLOG = 1024
+FLUSH_S = 0.2
 
 _LOGGERS = {"all": AccessLogger, "sampled": SampledAccessLogger}
 
@@ -53,8 +55,14 @@ class Listener:
         self.refuse()
         server = self._runner.server
         if server is not None:
+            transports = [
+                cast(asyncio.Transport, connection.transport)
+                for connection in server.connections
+                if connection.transport is not None
+            ]
             server.pre_shutdown()
             await server.shutdown(patience)
+            await _flush(transports)
         await self._runner.cleanup()
 
     def _connection(self) -> Connection:
@@ -76,6 +84,15 @@ class Listener:
             auto_decompress=False,
             **options,
         )
+
+
+async def _flush(transports: Iterable[asyncio.Transport]) -> None:
+    """Give last words a moment to go out, then cut off whoever does not read them."""
+    stuck = [transport for transport in transports if transport.get_write_buffer_size()]
+    if stuck:
+        await asyncio.sleep(FLUSH_S)
+    for transport in stuck:
+        transport.abort()
 
 
 def _why(host: str, port: int, error: OSError) -> str:

@@ -139,16 +139,18 @@ class _Pump:
         await self._response.write(data)
 
     def _look(self) -> None:
-        """Once a heartbeat, whatever is written: see whether anyone is there, and break silence."""
+        """At least once a heartbeat: see whether anyone is there, and break too long a silence."""
         found = self._peer.look(self._now())
         if found is not Peer.PRESENT:
             fields = {"stream": self._stream.number, "peer": found.value}
             log.info("a stream is cut off", extra={"fields": fields})
             self._transport.abort()
             return
-        self._timer = self._engine.clock.call_later(self._heartbeat, self._look)
-        if self._is_silent():
+        silence = self._now() - self._written_at
+        if silence >= self._heartbeat:
             self._stream.nudge()
+            silence = 0.0
+        self._timer = self._engine.clock.call_later(self._heartbeat - silence, self._look)
 
     def _is_silent(self) -> bool:
         return self._now() - self._written_at >= self._heartbeat
