@@ -24,7 +24,7 @@ from zq.model.job import Backoff
 from zq.model.settling import Policy
 from zq.store.lock import DirectoryInUse
 from zq.store.migrate import DatabaseTooNew
-from zq.store.store import Store, open_store
+from zq.store.store import FILE_NAME, Store, open_store
 
 log = logging.getLogger("zq.serve")
 
@@ -173,8 +173,12 @@ async def _start(server: Server, settings: Settings) -> int:
     except ListenError as error:
         log.error(str(error))
         return EX_IOERR
-    except (sqlite3.Error, OSError) as error:
-        log.error(f"the data in {settings.root_dir} cannot be used (--root-dir): {error}")
+    except sqlite3.Error as error:
+        file = Path(settings.root_dir) / FILE_NAME
+        log.error(f"the database {file} cannot be used: {error}")
+        return EX_IOERR
+    except OSError as error:
+        log.error(f"the directory {settings.root_dir} cannot be used (--root-dir): {error}")
         return EX_IOERR
     return 0
 

@@ -8,6 +8,7 @@ import pytest
 from .client import Client, Reply, ids, new_job
 from .raw import RawConnection
 from .site import Site
+from .streams import PATIENCE_S
 
 KIB = 1024
 
@@ -88,7 +89,7 @@ async def test_a_body_that_is_cut_off_gives_its_memory_back(client: Client) -> N
     connection = await announced(client.site, 90 * KIB)
     await connection.send(b"x" * 10 * KIB)
     await connection.reset()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while (await client.post("/jobs", new_job(payload="x" * 90 * KIB))).status != 201:
             pass
     assert await client.count() == 1

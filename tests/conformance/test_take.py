@@ -242,7 +242,7 @@ async def test_the_heartbeat_interval_is_a_setting(client: Client) -> None:
 
 async def test_no_job_is_delivered_twice(client: Client) -> None:
     streams = [await client.take(prefetch=20) for _ in range(5)]
-    issued = await client.enqueue_many(500)
+    issued = await client.enqueue_many(200)
     delivered: list[str] = []
 
     async def work(stream: TakeStream) -> None:

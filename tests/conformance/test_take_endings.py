@@ -7,7 +7,7 @@ import pytest
 from .client import HEARTBEAT_MS, JSON, Client, ids, new_job
 from .raw import RawConnection
 from .site import Site
-from .streams import Frame, Job, cut_ndjson
+from .streams import PATIENCE_S, Frame, Job, cut_ndjson
 
 BIG = "x" * (12 * 2**20)
 """More than the kernel's buffers of both sides hold."""
@@ -68,7 +68,7 @@ async def test_a_killed_workers_jobs_go_to_a_waiting_one(client: Client) -> None
 async def test_a_stream_that_ends_before_it_read_anything_gives_all_back(client: Client) -> None:
     await client.enqueue_many(1_000, payload="x" * 10_000)
     stream = await open_stream(client.site, "prefetch=1000", receive_buffer=65_536)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while await client.count(status="in_flight") == 0:
             pass
     await stream.reset()
@@ -199,7 +199,7 @@ async def test_a_draining_server_takes_acknowledgements_and_delivers_nothing(
     stopping = asyncio.create_task(client.site.stop())
     await client.succeed(first)
     # Nothing is held any more: the server need not wait for the rest of the drain.
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await stopping
     await stream.ended()
     await client.site.start()
@@ -212,7 +212,7 @@ async def test_a_draining_server_takes_acknowledgements_and_delivers_nothing(
 async def test_the_drain_ends_when_its_time_is_up(client: Client) -> None:
     job = await client.in_flight()
     stopping = asyncio.create_task(client.site.stop())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not stopping.done():
             client.site.clock.advance(500)
             await asyncio.sleep(0)
@@ -224,7 +224,7 @@ async def test_waiting_streams_do_not_hold_up_a_stop(site: Site) -> None:
     async with Client(site, JSON) as client:
         streams = [await client.take() for _ in range(20)]
         await client.post("/jobs", new_job(queue="other", ready_at=site.now + 1_000))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await site.stop()
         for stream in streams:
             await stream.ended()
@@ -232,7 +232,7 @@ async def test_waiting_streams_do_not_hold_up_a_stop(site: Site) -> None:
 
 async def test_a_stalled_stream_does_not_hold_up_a_stop(client: Client) -> None:
     stream, big = await stalled(client)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await client.site.stop()
     await client.site.start()
     assert (await client.job(big))["status"] == "ready"

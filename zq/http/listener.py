@@ -5,7 +5,7 @@ import errno
 import logging
 import socket
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 from aiohttp import web
 
@@ -56,7 +56,7 @@ class Listener:
         server = self._runner.server
         if server is not None:
             transports = [
-                cast(asyncio.Transport, connection.transport)
+                connection.transport
                 for connection in server.connections
                 if connection.transport is not None
             ]

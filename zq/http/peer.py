@@ -4,10 +4,22 @@ import asyncio
 import socket
 import struct
 from enum import Enum
+from typing import NamedTuple
 
-# Fields of Linux's struct tcp_info: segments sent and not acknowledged, milliseconds since the last
-# acknowledgement, bytes acknowledged in all, bytes queued and not sent.
-_TCP_INFO = struct.Struct("=24xI28xI60xQ16xI")
+# Fields of Linux's struct tcp_info: microseconds after which data is sent again, segments sent and
+# not acknowledged, milliseconds since the last acknowledgement, bytes acknowledged, bytes not sent.
+_TCP_INFO = struct.Struct("=8xI12xI28xI60xQ16xI")
+
+_MARGIN_MS = 250
+"""For an answer to what was sent again: more than Linux's shortest time-out."""
+
+
+class _Account(NamedTuple):
+    resend_ms: int
+    under_way: int
+    silent_ms: int
+    acknowledged: int
+    queued: int
 
 
 class Peer(Enum):
@@ -23,8 +35,9 @@ class Peer(Enum):
 class PeerWatch:
     """Looks at one connection from time to time. Times in seconds.
 
-    A peer that does not read has acknowledged all that it was sent; its window is shut and nothing
-    is under way. That, and not silence, tells it from one that is gone.
+    Silence alone does not tell a peer that is gone from one that does not read: the latter may
+    have dropped what found no room. But it answers whenever that is sent again, at intervals that
+    double, so its silence never outlasts the current interval.
     """
 
     def __init__(
@@ -40,22 +53,23 @@ class PeerWatch:
     def look(self, now: float) -> Peer:
         """Judge the peer at the time `now`, by a monotonic clock."""
         buffered = self._transport.get_write_buffer_size()
-        under_way, silent_ms, acknowledged, queued = self._account(buffered)
-        if under_way and silent_ms >= self._silence_ms:
+        account = self._account(buffered)
+        patience_ms = max(self._silence_ms, account.resend_ms + _MARGIN_MS)
+        if account.under_way and account.silent_ms >= patience_ms:
             return Peer.VANISHED
-        if acknowledged != self._progress or not buffered + queued:
-            self._progress, self._progress_at = acknowledged, now
+        if account.acknowledged != self._progress or not buffered + account.queued:
+            self._progress, self._progress_at = account.acknowledged, now
         elif now - self._progress_at >= self._stall_timeout:
             return Peer.STALLED
         return Peer.PRESENT
 
-    def _account(self, buffered: int) -> tuple[int, int, int, int]:
+    def _account(self, buffered: int) -> _Account:
         if self._socket is None:
             # Not TCP: all there is to see is whether the buffer shrinks.
-            return 0, 0, -buffered, 0
+            return _Account(0, 0, 0, -buffered, 0)
         info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
-        under_way, silent_ms, acknowledged, queued = _TCP_INFO.unpack(info)
-        return under_way, silent_ms, acknowledged, queued
+        resend_us, *rest = _TCP_INFO.unpack(info)
+        return _Account(resend_us // 1000, *rest)
 
 
 def _tcp_socket(transport: asyncio.Transport) -> socket.socket | None:

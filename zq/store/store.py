@@ -22,6 +22,7 @@ from zq.store.tick import TickRunner
 P = ParamSpec("P")
 T = TypeVar("T")
 
+FILE_NAME = "zq.db"
 READERS = 2
 
 CHECKPOINT_PAGES = 1024
@@ -120,7 +121,7 @@ class Store:
     def wal_bytes(self) -> int:
         """The size of the write-ahead log's file."""
         with contextlib.suppress(FileNotFoundError):
-            return _wal(self.directory).stat().st_size
+            return (self.directory / f"{FILE_NAME}-wal").stat().st_size
         return 0
 
     async def close(self) -> None:
@@ -148,7 +149,7 @@ async def open_store(
     lock = DirectoryLock(directory)
     opened: list[HopConnection] = []
     try:
-        path = directory / "zq.db"
+        path = directory / FILE_NAME
         writer = await open_writer(path, cache_bytes)
         opened.append(writer)
         await writer.hop(migrate, writer.raw)
@@ -161,7 +162,3 @@ async def open_store(
         raise
     runner = TickRunner(writer.raw, policy, random, recovered.last_key)
     return Store(directory, lock, writer, opened[1:], recovered, runner, read_timeout)
-
-
-def _wal(directory: Path) -> Path:
-    return directory / "zq.db-wal"

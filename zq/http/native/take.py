@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 
 MOST_PREFETCH = 2**31 - 1
 
-SILENT_HEARTBEATS = 2
-"""A peer that owes an acknowledgement of data for this many heartbeats has vanished."""
+SILENT_HEARTBEATS = 1.5
+"""A peer that owes TCP's acknowledgement for this many heartbeats is looked at with suspicion."""
 
 HEADERS = {
     "Cache-Control": "no-cache, no-store",
