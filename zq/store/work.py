@@ -121,7 +121,8 @@ class Work:
             self.run("delete_payloads", keys=as_json(beside))
         if failed := [job.key for job in briefs if job.attempts]:
             self.run("delete_errors", keys=as_json(failed))
-        self.counts.subtract([(job.queue, job.status) for job in briefs])
+        for (queue, status), n in Counter([(job.queue, job.status) for job in briefs]).items():
+            self.counts[queue, status] -= n
         self.ended += [(job.holder, job.key) for job in briefs if job.holder is not None]
 
     def move(self, queues: Sequence[str], old: Status, new: Status) -> None:

@@ -1,0 +1,286 @@
+"""The checker finds each kind of breach, and calls nothing a breach that may be right."""
+
+from typing import NamedTuple
+
+import pytest
+
+from .checker import (
+    RULES,
+    Rule,
+    attempts_never_fall,
+    counts_are_kept,
+    nothing_acknowledged_is_lost,
+    nothing_done_comes_back,
+    nothing_is_held_after_a_start,
+    nothing_is_invented,
+    one_holder_at_a_time,
+    one_owner_of_a_key,
+    violations,
+)
+from .history import (
+    Delivery,
+    Enqueue,
+    Event,
+    Failure,
+    History,
+    Kill,
+    Listed,
+    Listing,
+    Outcome,
+    StreamEnd,
+    Success,
+)
+
+OK, REFUSED, UNKNOWN = Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN
+
+# Each operation takes from its time to half a millisecond later, unless a test says otherwise.
+
+
+def enqueue(at: float, job: str = "j", outcome: Outcome = OK, **fields: str) -> Enqueue:
+    fields = {"id": f"id-{job}"} | fields if outcome is OK else fields
+    return Enqueue(start=at, end=at + 0.5, job=job, outcome=outcome, **fields)
+
+
+def deliver(
+    at: float,
+    job: str = "j",
+    *,
+    stream: int = 1,
+    attempts: int = 0,
+    id: str = "",
+    seen: float = 0,
+    intact: bool = True,
+) -> Delivery:
+    return Delivery(
+        start=at,
+        end=seen or at + 0.5,
+        job=job,
+        id=id or f"id-{job}",
+        stream=stream,
+        attempts=attempts,
+        intact=intact,
+    )
+
+
+def succeed(at: float, job: str = "j", outcome: Outcome = OK) -> Success:
+    return Success(start=at, end=at + 0.5, job=job, outcome=outcome)
+
+
+def fail(
+    at: float, job: str = "j", outcome: Outcome = OK, *, attempts: int = 1, final: bool = False
+) -> Failure:
+    return Failure(start=at, end=at + 0.5, job=job, outcome=outcome, attempts=attempts, final=final)
+
+
+def kill(at: float) -> Kill:
+    return Kill(start=at, end=at + 0.5)
+
+
+def hang_up(at: float, stream: int = 1) -> StreamEnd:
+    return StreamEnd(start=at, end=at + 0.5, stream=stream)
+
+
+def listed(job: str = "j", status: str = "ready", attempts: int = 0, key: str = "") -> Listed:
+    return Listed(id=f"id-{job}", status=status, attempts=attempts, unique_key=key)
+
+
+def listing(at: float, *, count: int | None = None, **jobs: Listed) -> Listing:
+    count = len(jobs) if count is None else count
+    return Listing(start=at, end=at + 0.5, jobs=jobs, count=count)
+
+
+class Planted(NamedTuple):
+    """A history with one breach, the rule that is to find it, and its words."""
+
+    rule: Rule
+    words: str
+    events: tuple[Event, ...]
+
+
+PLANTED = (
+    Planted(
+        nothing_acknowledged_is_lost,
+        "lost: j was stored and is not listed at 3",
+        (enqueue(1), kill(2), listing(3)),
+    ),
+    Planted(
+        nothing_acknowledged_is_lost,  # a delivery alone is no reason to be gone
+        "lost: j was stored and is not listed at 4",
+        (enqueue(1), deliver(2), kill(3), listing(4)),
+    ),
+    Planted(
+        nothing_acknowledged_is_lost,  # nor is a success that was refused
+        "lost: j was stored and is not listed at 5",
+        (enqueue(1), deliver(2), succeed(3, outcome=REFUSED), kill(4), listing(5)),
+    ),
+    Planted(
+        nothing_acknowledged_is_lost,  # nor a death: the dead are kept
+        "lost: j was stored and is not listed at 5",
+        (enqueue(1), deliver(2), fail(3, final=True), kill(4), listing(5)),
+    ),
+    Planted(
+        nothing_done_comes_back,
+        "came back: j was done and then delivered",
+        (enqueue(1), deliver(2), succeed(3), kill(4), deliver(5, stream=2)),
+    ),
+    Planted(
+        nothing_done_comes_back,
+        "came back: j was done and then settled once more",
+        (enqueue(1), deliver(2), succeed(3), kill(4), succeed(5)),
+    ),
+    Planted(
+        nothing_done_comes_back,
+        "came back: j was done and then listed as ready",
+        (enqueue(1), deliver(2), succeed(3), kill(4), listing(5, j=listed())),
+    ),
+    Planted(
+        nothing_done_comes_back,
+        "came back: j was done and then listed as scheduled",
+        (
+            *(enqueue(1), deliver(2), fail(3, final=True), kill(4)),
+            listing(5, j=listed(status="scheduled", attempts=1)),
+        ),
+    ),
+    Planted(
+        one_holder_at_a_time,
+        "two holders: j on stream 1 at 2 and on stream 2 at 4",
+        (enqueue(1), deliver(2, stream=1), deliver(4, stream=2)),
+    ),
+    Planted(
+        one_holder_at_a_time,  # the same stream counts too
+        "two holders: j on stream 1 at 2 and on stream 1 at 2",
+        (enqueue(1), deliver(2), deliver(2)),
+    ),
+    Planted(
+        one_holder_at_a_time,  # what ended before, after, or elsewhere
+        "two holders: j on stream 1 at 3 and on stream 2 at 4",
+        (
+            *(enqueue(1), kill(2), hang_up(2.5, stream=3)),
+            *(deliver(3, stream=1), hang_up(3.5, stream=2), deliver(4, stream=2)),
+            *(succeed(5.1, outcome=UNKNOWN), hang_up(5.2, stream=1), kill(5.3)),
+        ),
+    ),
+    Planted(
+        nothing_is_invented,
+        "damaged: j was delivered with another payload",
+        (enqueue(1), deliver(2, intact=False)),
+    ),
+    Planted(nothing_is_invented, "invented: j was never enqueued", (deliver(2),)),
+    Planted(nothing_is_invented, "invented: j was never enqueued", (listing(2, j=listed()),)),
+    Planted(nothing_is_invented, "invented: j was never enqueued", (deliver(2), enqueue(3))),
+    Planted(
+        nothing_is_invented,
+        "invented: j was never enqueued",
+        (enqueue(1, outcome=REFUSED), deliver(2)),
+    ),
+    Planted(
+        nothing_is_invented,
+        "invented: j is stored more than once: ['another', 'id-j']",
+        (enqueue(1), listing(2, j=listed()), deliver(3, id="another")),
+    ),
+    Planted(
+        attempts_never_fall,
+        "attempts fell: j had 1 and then 0",
+        (enqueue(1), deliver(2), fail(3, attempts=1), deliver(5, attempts=0)),
+    ),
+    Planted(
+        attempts_never_fall,
+        "attempts fell: j had 1 and then 0",
+        (enqueue(1), deliver(2), fail(3, attempts=1), kill(4), listing(5, j=listed())),
+    ),
+    Planted(
+        attempts_never_fall,
+        "attempts spent: j has 1 and 0 failures were reported",
+        (enqueue(1), deliver(2), kill(3), listing(4, j=listed(attempts=1))),
+    ),
+    Planted(
+        nothing_is_held_after_a_start,
+        "held by nobody: j is in flight at 4",
+        (enqueue(1), deliver(2), kill(3), listing(4, j=listed(status="in_flight"))),
+    ),
+    Planted(
+        one_owner_of_a_key,
+        "two owners: ['i', 'j'] have the unique key k",
+        (
+            *(enqueue(1, "i"), enqueue(2, "j")),
+            listing(3, i=listed("i", key="k"), j=listed(status="scheduled", key="k")),
+        ),
+    ),
+    Planted(
+        one_owner_of_a_key,
+        "dead owner: j was refused for i, which was done",
+        (
+            *(enqueue(1, "i"), deliver(2, "i"), succeed(3, "i")),
+            enqueue(4, "j", REFUSED, owner="id-i"),
+        ),
+    ),
+    Planted(
+        counts_are_kept,
+        "miscounted: 1 jobs are listed, 2 are counted",
+        (enqueue(1), listing(2, j=listed(), count=2)),
+    ),
+)
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.rule.__name__)
+def test_a_breach_is_found_and_called_by_its_name(planted: Planted) -> None:
+    assert violations(History(planted.events)) == [planted.words]
+
+
+def test_each_rule_has_found_a_planted_breach() -> None:
+    assert {planted.rule for planted in PLANTED} == set(RULES)
+
+
+UNDECIDED: dict[str, tuple[Event, ...]] = {
+    "an enqueue without an answer is stored": (
+        enqueue(1, outcome=UNKNOWN),
+        kill(2),
+        listing(3, j=listed()),
+        deliver(4),
+    ),
+    "an enqueue without an answer is not stored": (
+        enqueue(1, outcome=UNKNOWN),
+        kill(2),
+        listing(3),
+    ),
+    "a job is stored while the listing is read": (enqueue(1), listing(1.2)),
+    "a success without an answer counts": (
+        enqueue(1),
+        deliver(2),
+        succeed(3, outcome=UNKNOWN),
+        kill(3.2),
+        listing(4),
+    ),
+    "a success without an answer is lost": (
+        *(enqueue(1), deliver(2), succeed(3, outcome=UNKNOWN), kill(3.2)),
+        *(listing(4, j=listed()), deliver(5, stream=2), succeed(6)),
+    ),
+    "a claim from before the success is read after it": (
+        *(enqueue(1), deliver(2), hang_up(3)),
+        *(deliver(4, stream=2, seen=9), succeed(6)),
+    ),
+    "a claim in the millisecond of the release": (
+        *(enqueue(1), deliver(2), hang_up(3.7), deliver(3, stream=2, seen=5)),
+    ),
+    "a failure brings a job back, with one attempt more": (
+        *(enqueue(1), deliver(2), fail(3, attempts=1), deliver(5, attempts=1)),
+        *(fail(6, outcome=UNKNOWN), kill(6.2), listing(8, j=listed(attempts=2))),
+    ),
+    "a failure without an answer is lost": (
+        *(enqueue(1), deliver(2), fail(3, outcome=UNKNOWN, attempts=0), kill(3.2)),
+        *(listing(4, j=listed()), deliver(5, stream=2)),
+    ),
+    "a kept job is listed when it is done": (
+        *(enqueue(1), deliver(2), succeed(3), kill(4)),
+        listing(5, j=listed(status="completed")),
+    ),
+    "a key goes on to the next job": (
+        *(enqueue(1, "i"), enqueue(2, "j", REFUSED, owner="id-i"), deliver(3, "i")),
+        *(succeed(4, "i"), enqueue(5, "k"), listing(6, k=listed("k", key="key"))),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNDECIDED)
+def test_what_may_be_right_is_no_breach(case: str) -> None:
+    assert violations(History(UNDECIDED[case])) == []
