@@ -16,7 +16,7 @@ async def delays(client: Client, count: int, **fields: Any) -> list[int]:
     for _ in range(count):
         failed = await client.fail(job["id"])
         measured.append(failed["ready_at"] - client.site.now)
-        client.site.clock.advance(measured[-1])
+        client.site.clock.jump(measured[-1])
         await client.until(job["id"], status="in_flight")
     return measured
 
@@ -62,7 +62,7 @@ async def test_jitter_grows_with_the_attempts_and_stays_in_its_bound(client: Cli
         assert len(set(found)) > 10
         # The upper part of the range is used: 1 chance in 2**30 of a false alarm, and a fixed seed.
         assert max(found) > 1_000 + 500 * attempt
-        client.site.clock.advance(3_000)
+        client.site.clock.jump(3_000)
 
 
 async def test_the_default_backoff_jitters_up_to_30_seconds_an_attempt(client: Client) -> None:
@@ -109,9 +109,9 @@ async def test_a_job_may_ask_for_no_retention(client: Client) -> None:
 async def test_dead_jobs_are_kept_for_seven_days(client: Client) -> None:
     job = await client.in_flight()
     await client.fail(job["id"], kill=True)
-    client.site.clock.advance(7 * 24 * HOUR_MS - 1)
+    client.site.clock.jump(7 * 24 * HOUR_MS - 1)
     assert (await client.job(job["id"]))["status"] == "dead"
-    client.site.clock.advance(1)
+    client.site.clock.jump(1)
     assert not await client.exists(job["id"])
 
 
@@ -123,9 +123,9 @@ async def test_expired_jobs_are_hidden_at_once_though_not_yet_purged(
     await client.tire_the_reaper()
     expired = await client.make(status)
     kept = await client.make(status, queue="other", retention={"completed_ms": 2 * HOUR_MS})
-    client.site.clock.advance(59_999)
+    client.site.clock.jump(59_999)
     assert ids(await client.jobs()) == [expired, kept]
-    client.site.clock.advance(1)
+    client.site.clock.jump(1)
     assert not await client.exists(expired)
     assert ids(await client.jobs()) == [kept]
     assert ids(await client.jobs(id=f"{expired},{kept}")) == [kept]
@@ -141,7 +141,7 @@ async def test_purged_jobs_are_gone_for_good(client: Client) -> None:
     for status in ("completed", "dead"):
         await client.make(status)
     kept = await client.make("ready")
-    client.site.clock.advance(61_000)
+    client.site.clock.jump(61_000)
     await client.until_count(1)
     await client.site.restart()
     assert ids(await client.jobs()) == [kept]
@@ -155,7 +155,7 @@ async def test_a_purge_of_thousands_leaves_none_behind(client: Client) -> None:
     await stream.jobs(2_500)
     await client.succeed(*job_ids)
     assert await client.count(status="completed") == 2_500
-    client.site.clock.advance(10_000)
+    client.site.clock.jump(10_000)
     await client.until_count(0)
     assert (await client.get("/queues")).doc == {"queues": []}
 
@@ -164,5 +164,5 @@ async def test_unfinished_jobs_are_never_purged(client: Client) -> None:
     for status in ("ready", "in_flight"):
         await client.make(status, queue=status)
     await client.enqueue(ready_at=client.site.now + 10 * 365 * 24 * HOUR_MS)
-    client.site.clock.advance(365 * 24 * HOUR_MS)
+    client.site.clock.jump(365 * 24 * HOUR_MS)
     assert await client.count() == 3

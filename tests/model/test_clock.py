@@ -79,6 +79,21 @@ def test_a_timer_set_by_a_timer_fires_within_the_same_advance_if_due() -> None:
     assert clock.now_ms() == 500
 
 
+def test_after_a_jump_each_timer_fires_once_and_late() -> None:
+    clock = ManualClock(0)
+    rang: list[int] = []
+
+    def again() -> None:
+        rang.append(clock.now_ms())
+        clock.call_later(0.2, again)
+
+    clock.call_later(0.2, again)
+    clock.jump(3_600_000)
+    assert rang == [3_600_000]
+    clock.advance(200)
+    assert rang == [3_600_000, 3_600_200]
+
+
 def test_a_late_timer_fires_now_and_time_does_not_run_backwards() -> None:
     clock = ManualClock(0)
     rang: list[tuple[int, float]] = []

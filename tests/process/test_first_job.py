@@ -1,56 +1,70 @@
-"""A first job with nothing but a shell and curl, as a newcomer does it."""
+"""The first job of README.md, with nothing but a shell and curl, as a newcomer does it."""
 
 import json
+import os
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 from .server import ServerProcess, running
 
-PATIENCE_S = "20"
+README = Path(__file__).parents[2] / "README.md"
+SERVER, ID = "http://127.0.0.1:7890", "01JD0000000000000000000000"
+"""What stands in README.md for this server and for the id of this job."""
+
+
+def commands() -> list[str]:
+    """The commands between the marks, in their order: paragraphs that are indented."""
+    text = README.read_text(encoding="utf-8")
+    found = re.search(r"<!-- first job -->(.*)<!-- /first job -->", text, re.S)
+    assert found
+    paragraphs = [paragraph.strip("\n") for paragraph in found[1].split("\n\n")]
+    return [dedent(text) for text in paragraphs if text.startswith("    ")]
+
+
+ENQUEUE, TAKE, SUCCEED, FAIL, COUNT = commands()
 
 
 class Shell:
-    """curl commands against one server."""
+    """Runs commands of README.md against one server."""
 
     def __init__(self, server: ServerProcess) -> None:
         self._url = f"http://127.0.0.1:{server.port}"
+        self._environment = os.environ | {"NO_PROXY": "*"}
 
-    def _command(self, path: str, *options: str) -> list[str]:
-        return [
-            "curl",
-            "-sS",
-            "--noproxy",
-            "*",
-            "--max-time",
-            PATIENCE_S,
-            *options,
-            self._url + path,
-        ]
-
-    def curl(self, path: str, *options: str) -> Any:
-        """The document that a request is answered with; None if it has no body."""
-        answer = subprocess.run(
-            self._command(path, "--fail-with-body", *options), capture_output=True, text=True
+    def run(self, command: str, id: str = ID) -> str:
+        """What the command prints."""
+        done = subprocess.run(
+            ["sh", "-c", self._filled_in(command, id)],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=20,
         )
-        assert (answer.returncode, answer.stderr) == (0, ""), answer.stdout
-        return json.loads(answer.stdout) if answer.stdout else None
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
 
-    def post(self, path: str, document: object) -> Any:
-        body = json.dumps(document)
-        return self.curl(path, "-H", "Content-Type: application/json", "-d", body)
+    def document(self, command: str, id: str = ID) -> Any:
+        return json.loads(self.run(command, id))
 
     @contextmanager
-    def take(self, query: str) -> Iterator[subprocess.Popen[str]]:
-        """A worker: `curl -N` that prints jobs as they come, until it is killed."""
-        command = self._command(f"/jobs/take?{query}", "-N")
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
+    def worker(self) -> Iterator[subprocess.Popen[str]]:
+        """`TAKE` for as long as the context lasts."""
+        command = f"exec {self._filled_in(TAKE, ID)}"
+        with subprocess.Popen(
+            ["sh", "-c", command], env=self._environment, stdout=subprocess.PIPE, text=True
+        ) as worker:
             try:
                 yield worker
             finally:
                 worker.kill()
+
+    def _filled_in(self, command: str, id: str) -> str:
+        return command.replace(SERVER, self._url).replace(ID, id)
 
 
 def next_job(worker: subprocess.Popen[str]) -> Any:
@@ -59,50 +73,51 @@ def next_job(worker: subprocess.Popen[str]) -> Any:
     return next(json.loads(line) for line in worker.stdout if line != "\n")
 
 
-async def test_a_first_job_from_curl_to_curl(tmp_path: Path) -> None:
-    mail = {"queue": "mail", "type": "welcome", "payload": {"to": "ada@example.org"}}
+async def test_the_first_job_of_the_readme(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         shell = Shell(server)
 
-        stored = shell.post("/jobs", mail)
+        stored = shell.document(ENQUEUE)
         assert (stored["status"], stored["queue"]) == ("ready", "mail")
-        more = shell.post("/jobs/bulk", {"jobs": [mail, mail]})["jobs"]
+        with shell.worker() as worker:
+            taken = next_job(worker)
+            assert taken["id"] == stored["id"]
+            assert taken["payload"] == {"to": "ann@example.org"}
+            assert shell.run(SUCCEED, stored["id"]).startswith("HTTP/1.1 204")
+            assert shell.document(COUNT) == {"count": 0}
 
-        with shell.take("queue=mail&prefetch=3") as worker:
-            taken = [next_job(worker) for _ in range(3)]
-            assert [job["id"] for job in taken] == [job["id"] for job in [stored, *more]]
-            assert taken[0]["payload"] == mail["payload"]
-            assert shell.curl("/jobs/count?status=in_flight") == {"count": 3}
-            assert shell.post("/jobs/success", {"ids": [job["id"] for job in taken]}) is None
-            assert shell.curl("/jobs/count") == {"count": 0}
+            # Waiting as it is, the worker gets the next one without asking.
+            again = shell.document(ENQUEUE)
+            assert next_job(worker)["id"] == again["id"]
+            failed = shell.document(FAIL, again["id"])
+            assert (failed["status"], failed["attempts"]) == ("scheduled", 1)
+        assert shell.document(COUNT) == {"count": 1}
 
 
-async def test_a_killed_curls_jobs_go_to_the_next(tmp_path: Path) -> None:
-    mail = {"queue": "mail", "type": "welcome", "payload": None}
+async def test_a_killed_workers_jobs_go_to_another(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         shell = Shell(server)
-        jobs = [shell.post("/jobs", mail)["id"] for _ in range(2)]
+        jobs = [shell.document(ENQUEUE)["id"] for _ in range(2)]
 
-        with shell.take("prefetch=2") as doomed:
+        with shell.worker() as doomed:
             assert [next_job(doomed)["id"] for _ in jobs] == jobs
-            with shell.take("prefetch=2") as other:
+            with shell.worker() as other:
                 doomed.kill()
                 taken = [next_job(other) for _ in jobs]
         assert [(job["id"], job["attempts"]) for job in taken] == [(id, 0) for id in jobs]
 
 
-async def test_jobs_and_what_is_left_of_them_survive_kill_9(tmp_path: Path) -> None:
-    mail = {"queue": "mail", "type": "welcome", "payload": None}
+async def test_what_is_left_to_do_survives_kill_9(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         shell = Shell(server)
-        first, second = (shell.post("/jobs", mail)["id"] for _ in range(2))
-        with shell.take("prefetch=2") as worker:
-            assert [next_job(worker)["id"] for _ in range(2)] == [first, second]
-            shell.curl(f"/jobs/{first}/success", "-X", "POST")
+        jobs = [shell.document(ENQUEUE)["id"] for _ in range(2)]
+        with shell.worker() as worker:
+            assert [next_job(worker)["id"] for _ in jobs] == jobs
+            shell.run(SUCCEED, jobs[0])
             await server.kill()
 
     async with running(tmp_path) as server:
         shell = Shell(server)
-        assert shell.curl("/jobs/count") == {"count": 1}
-        with shell.take("prefetch=2") as worker:
-            assert next_job(worker)["id"] == second
+        assert shell.document(COUNT) == {"count": 1}
+        with shell.worker() as worker:
+            assert next_job(worker)["id"] == jobs[1]

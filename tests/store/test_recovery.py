@@ -206,7 +206,6 @@ async def test_a_restart_runs_ahead_of_the_clock_by_no_more_than_a_few_seconds(r
 
 async def test_checkpoints_and_tidying_lose_nothing(rig: Rig) -> None:
     keys = await rig.keep(2_000, payload=LARGE_PAYLOAD)
-    assert rig.store.wal_bytes() > 0
     assert rig.store.wants_checkpoint
     await rig.store.checkpoint()
     assert not rig.store.wants_checkpoint

@@ -23,7 +23,7 @@ from zq.model.commands import (
     Succeed,
 )
 from zq.model.errors import ErrorRecordNotFound, JobNotFound, NotInFlight, StorageFull, Unavailable
-from zq.model.filters import Filter
+from zq.model.filters import EVERYTHING, Filter
 from zq.model.ids import IdCodec, Mint
 from zq.model.job import ErrorRecord, Job, NewJob
 from zq.model.patching import Patch
@@ -211,7 +211,7 @@ class Engine:
 
     async def delete_all(self, filter: Filter) -> int:
         """Delete the jobs that match; how many went."""
-        if filter == Filter():
+        if filter == EVERYTHING:
             return await self.clear()
         return await self._sweeps.delete(filter)
 

@@ -134,14 +134,6 @@ class Streams:
         self._holders: dict[int, Stream] = {}
         self._when_empty: Callable[[], object] | None = None
 
-    @property
-    def in_flight(self) -> int:
-        """Jobs that streams hold, those of streams just closed included until they are back."""
-        return len(self._holders)
-
-    def __len__(self) -> int:
-        return len(self._streams)
-
     def all(self) -> list[Stream]:
         """The open streams, in the order of opening."""
         return list(self._streams.values())
@@ -198,11 +190,6 @@ class Streams:
             for group in (*groups, everything) if everything is not None else groups:
                 group.dry = False
                 self._consider(group)
-
-    @property
-    def can_claim(self) -> bool:
-        """Whether a claim might find something."""
-        return bool(self._hungry) and len(self._holders) < self._limit
 
     def plan(self, commands: Sequence[Command]) -> Plan:
         """The claims of a tick that applies these commands first.

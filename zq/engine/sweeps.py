@@ -13,7 +13,7 @@ import msgspec
 from zq.engine.jq_filter import JqFilter
 from zq.model.commands import ChangeSlice, Command, DeleteSlice
 from zq.model.filters import Filter
-from zq.model.lifecycle import TERMINAL, Status
+from zq.model.lifecycle import Move, sources
 from zq.model.patching import Patch
 from zq.store import reads
 from zq.store.store import Store
@@ -34,7 +34,7 @@ class Sweeps:
 
     async def patch(self, filter: Filter, patch: Patch) -> int:
         """Patch what matches and is unfinished; how many were changed."""
-        statuses = filter.statuses or tuple(set(Status) - TERMINAL)
+        statuses = filter.statuses or tuple(sources(Move.PATCH))
         unfinished = msgspec.structs.replace(filter, statuses=statuses)
 
         def slice_of(keys: list[int], plain: Filter) -> Command:

@@ -44,8 +44,8 @@ class SystemClock:
 class ManualClock:
     """A clock that stands still until it is told to move. For tests.
 
-    `advance` moves both kinds of time and fires the timers that fall due, in their order;
-    `step` moves the wall clock alone, as an administrator or NTP would.
+    `advance` moves both kinds of time and fires the timers that fall due, each at its own time;
+    `jump` skips what lies between; `step` moves the wall clock alone, as an administrator would.
     """
 
     def __init__(self, now_ms: int = 1_750_000_000_000) -> None:
@@ -78,6 +78,12 @@ class ManualClock:
             timer.fire()
         self._monotonic_ms = target
         self._wall_ms = wall_target
+
+    def jump(self, ms: int) -> None:
+        """Let `ms` milliseconds pass at once, as a suspended machine sees it: timers are late."""
+        self._monotonic_ms += ms
+        self._wall_ms += ms
+        self.advance(0)
 
     def step(self, ms: int) -> None:
         """Set the wall clock forward or back; monotonic time and timers do not notice."""

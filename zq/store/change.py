@@ -6,7 +6,7 @@ from zq.model.commands import Change, ChangeSlice, Clear, Delete, DeleteSlice
 from zq.model.errors import JobNotFound, ZqError
 from zq.model.filters import Filter
 from zq.model.job import Job
-from zq.model.lifecycle import TERMINAL, Status
+from zq.model.lifecycle import Move, Status, sources
 from zq.model.patching import Patch, patched, refuse_terminal
 from zq.store.queries import load
 from zq.store.where import where
@@ -51,7 +51,8 @@ def _change_slice(work: Work, command: ChangeSlice) -> int:
     """Patch the unfinished jobs among the keys that still match the sweep's filter."""
     keys = _still_matching(work, command.keys, command.filter)
     jobs = work.jobs(QUERIES["read_jobs"], keys=as_json(keys))
-    return len(_apply(work, [job for job in jobs if job.status not in TERMINAL], command.patch))
+    patchable = sources(Move.PATCH)
+    return len(_apply(work, [job for job in jobs if job.status in patchable], command.patch))
 
 
 def _delete(work: Work, command: Delete) -> object:

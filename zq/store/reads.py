@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.model.filters import Filter
+from zq.model.filters import EVERYTHING, Filter
 from zq.model.job import ErrorRecord, Job
 from zq.model.lifecycle import Status
 from zq.store.queries import load
@@ -26,7 +26,7 @@ _keys = msgspec.json.Decoder(list[int])
 
 def get_job(connection: sqlite3.Connection, key: int, now: int) -> Job | None:
     """One job with its payload, if readers may still see it."""
-    conditions, parameters = where(Filter(), hide_purged_at=now)
+    conditions, parameters = where(EVERYTHING, hide_purged_at=now)
     sql = QUERIES["get"].replace("CONDITIONS", conditions)
     jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
     return _with_payloads(connection, jobs)[0] if jobs else None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from zq.model.commands import Fail, Return, Succeed
 from zq.model.errors import NotInFlight
 from zq.model.job import Job
-from zq.model.lifecycle import Status
+from zq.model.lifecycle import Move, Status, sources
 from zq.model.settling import Verdict, after_failure, after_success
 from zq.store.work import QUERIES, Brief, Work, as_json
 
@@ -48,7 +48,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
     replies: list[object] = []
     for command in commands:
         job = jobs.get(command.key)
-        if job is None or job.status is not Status.IN_FLIGHT:
+        if job is None or job.status not in sources(Move.FAIL):
             replies.append(NotInFlight())
             continue
         failure, attempts = command.failure, job.attempts + 1

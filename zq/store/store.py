@@ -118,12 +118,6 @@ class Store:
         disk = os.statvfs(self.directory)
         return disk.f_bavail * disk.f_frsize
 
-    def wal_bytes(self) -> int:
-        """The size of the write-ahead log's file."""
-        with contextlib.suppress(FileNotFoundError):
-            return (self.directory / f"{FILE_NAME}-wal").stat().st_size
-        return 0
-
     async def close(self) -> None:
         """Checkpoint, close the connections, release the directory."""
         with contextlib.suppress(sqlite3.Error):

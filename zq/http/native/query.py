@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from zq.model.errors import InvalidFilter, InvalidRequest, Unprocessable
+from zq.model.errors import InvalidFilter, InvalidRequest, NotBuilt, Unprocessable
 from zq.model.filters import Filter, Range
 from zq.model.ids import IdCodec, is_ulid
 from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32
@@ -40,6 +40,8 @@ def parameters(request: web.BaseRequest, allowed: Collection[str]) -> dict[str, 
     """
     found: dict[str, str] = {}
     for name, value in request.rel_url.query.items():
+        if name in UNBUILT:
+            raise NotBuilt("budgets are not supported by this version of zq: leave them out")
         if name not in allowed:
             raise _invalid(f"unknown parameter `{name}`, expected one of: {', '.join(allowed)}")
         if name in found:
