@@ -1,6 +1,7 @@
 """Two network namespaces with a cable between them that can be pulled: peers that vanish for real.
 
-Needs root and `ip` (iproute2).
+Needs root and `ip` (iproute2). The namespaces have no names: they end with their descriptors, even
+if this process is killed.
 """
 
 import asyncio
@@ -21,48 +22,53 @@ CLONE_NEWNET = 0x40000000
 # Set aside for documentation, so that it can clash with nothing.
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 
+_libc = ctypes.CDLL(None, use_errno=True)
+
 
 def ip(*arguments: str) -> None:
+    """Run `ip` in the namespace of this thread."""
     subprocess.run(["ip", *arguments], check=True)
 
 
-def enter(namespace: Path) -> None:
+def enter(namespace: int) -> None:
     """Move this thread: what it opens or starts from now on belongs to the namespace."""
-    descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if ctypes.CDLL(None, use_errno=True).setns(descriptor, CLONE_NEWNET):
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), str(namespace))
-    finally:
-        os.close(descriptor)
+    _check(_libc.setns(namespace, CLONE_NEWNET))
+
+
+def enter_new_namespace() -> None:
+    _check(_libc.unshare(CLONE_NEWNET))
+
+
+def current_namespace() -> int:
+    """A descriptor of this thread's namespace."""
+    return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _check(result: int) -> None:
+    if result:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 class Network:
     """The calling thread lives in the near namespace while this context lasts."""
 
-    def __init__(self) -> None:
-        self._near = f"zq-near-{os.getpid()}"
-        self._far = f"zq-far-{os.getpid()}"
-
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as undo:
-            for name in (self._near, self._far):
-                ip("netns", "add", name)
-                undo.callback(ip, "netns", "delete", name)
-                ip("-n", name, "link", "set", "lo", "up")
-            end = ("type", "veth", "peer", "name", "far", "netns", self._far)
-            ip("-n", self._near, "link", "add", "near", *end)
-            for name, link, address in (
-                (self._near, "near", HERE),
-                (self._far, "far", THERE),
-            ):
-                ip("-n", name, "address", "add", f"{address}/30", "dev", link)
-                ip("-n", name, "link", "set", link, "up")
-            # A descriptor, because the thread's own entry changes with the move.
-            home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+            home = current_namespace()
             undo.callback(os.close, home)
-            enter(self._path(self._near))
-            undo.callback(enter, Path(f"/proc/self/fd/{home}"))
+            undo.callback(enter, home)
+            enter_new_namespace()
+            self._far = current_namespace()
+            undo.callback(os.close, self._far)
+            enter_new_namespace()
+            self._near = current_namespace()
+            undo.callback(os.close, self._near)
+            end = f"/proc/{os.getpid()}/fd/{self._far}"
+            ip(*f"link add near type veth peer name far netns {end}".split())
+            self._set_up("near", HERE)
+            with self._far_away():
+                self._set_up("far", THERE)
             self._undo = undo.pop_all()
         return self
 
@@ -85,15 +91,18 @@ class Network:
 
     def cut(self) -> None:
         """Pull the cable: from now on nothing passes, and nobody is told."""
-        ip("-n", self._far, "link", "set", "far", "down")
+        with self._far_away():
+            ip(*"link set far down".split())
 
-    def _path(self, namespace: str) -> Path:
-        return Path("/run/netns") / namespace
+    def _set_up(self, link: str, address: str) -> None:
+        ip(*"link set lo up".split())
+        ip(*f"address add {address}/30 dev {link}".split())
+        ip(*f"link set {link} up".split())
 
     @contextlib.contextmanager
     def _far_away(self) -> Iterator[None]:
-        enter(self._path(self._far))
+        enter(self._far)
         try:
             yield
         finally:
-            enter(self._path(self._near))
+            enter(self._near)
