@@ -92,10 +92,10 @@ class Network:
     def cut(self) -> None:
         """Pull the cable: from now on nothing passes, and nobody is told."""
         with self._far_away():
-            ip(*"link set far down".split())
+            ip(*["link", "set", "far", "down"])
 
     def _set_up(self, link: str, address: str) -> None:
-        ip(*"link set lo up".split())
+        ip(*["link", "set", "lo", "up"])
         ip(*f"address add {address}/30 dev {link}".split())
         ip(*f"link set {link} up".split())
 
