@@ -24,14 +24,6 @@ from .load import PRODUCERS, WORKERS, Actor, Notebook, Producer, Worker, WorkerK
 
 PAGE = 2000
 
-SETTINGS = (
-    (),
-    # Without an fsync only a power cut may lose something, a killed process nothing.
-    ("--default-commit-mode", "buffered"),
-    ("--global-in-flight-limit", "50"),
-)
-"""What a server may be started with; each life draws one."""
-
 
 async def take_stock(client: Client, notebook: Notebook) -> None:
     """Write down every job that there is, page by page."""
@@ -125,7 +117,7 @@ async def live_through(root: Path, notebook: Notebook, random: Random, cycles: i
     """Some lives of a server on one directory, the last of which ends well."""
     copy = root.with_name("copy")
     for _ in range(cycles):
-        async with running(root, *random.choice(SETTINGS)) as server:
+        async with running(root) as server:
             async with server.client() as client:
                 await take_stock(client, notebook)
             await live_and_die(server, notebook, random)

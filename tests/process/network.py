@@ -25,9 +25,9 @@ HERE, THERE = "192.0.2.1", "192.0.2.2"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def ip(command: str) -> None:
-    """Run an `ip` command in the namespace of this thread."""
-    subprocess.run(["ip", *command.split()], check=True)
+def ip(*arguments: str) -> None:
+    """Run `ip` in the namespace of this thread."""
+    subprocess.run(["ip", *arguments], check=True)
 
 
 def enter(namespace: int) -> None:
@@ -65,7 +65,7 @@ class Network:
             self._near = current_namespace()
             undo.callback(os.close, self._near)
             end = f"/proc/{os.getpid()}/fd/{self._far}"
-            ip(f"link add near type veth peer name far netns {end}")
+            ip(*f"link add near type veth peer name far netns {end}".split())
             self._set_up("near", HERE)
             with self._far_away():
                 self._set_up("far", THERE)
@@ -96,8 +96,8 @@ class Network:
 
     def _set_up(self, link: str, address: str) -> None:
         ip(*["link", "set", "lo", "up"])
-        ip(f"address add {address}/30 dev {link}")
-        ip(f"link set {link} up")
+        ip(*f"address add {address}/30 dev {link}".split())
+        ip(*f"link set {link} up".split())
 
     @contextlib.contextmanager
     def _far_away(self) -> Iterator[None]:
