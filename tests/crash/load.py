@@ -32,6 +32,10 @@ MOST_UNFINISHED = 800
 """Above this producers pause, so that listings stay short."""
 
 
+MOST_PUT_ASIDE = 25
+"""Jobs that a worker holds without acting on them, waiting for more."""
+
+
 @dataclass(frozen=True)
 class WorkerKind:
     """How a worker takes."""
@@ -183,6 +187,7 @@ class Worker(Actor):
     ) -> None:
         super().__init__(client, notebook, random)
         self._kind = kind
+        self._most_put_aside = min(kind.prefetch, MOST_PUT_ASIDE)
         self._names: dict[str, str] = {}
         self._basket: list[str] = []
         """Ids to be acknowledged together."""
@@ -218,7 +223,7 @@ class Worker(Actor):
                 return
             self._note(job, number)
             await self._treat(job["id"])
-            if self._kept >= self._kind.prefetch or self.random.random() < 0.01:
+            if self._kept >= self._most_put_aside or self.random.random() < 0.01:
                 break
         start = now()
         await stream.close()
@@ -248,14 +253,14 @@ class Worker(Actor):
                 await self._succeed(id)
             case "collect":
                 self._basket.append(id)
-                if self._kept + len(self._basket) >= min(self._kind.prefetch, 25):
-                    await self._empty_basket()
             case "fail":
                 await self._fail(id, retry_at=int(now()) + self.random.randint(0, 200))
             case "kill":
                 await self._fail(id, kill=True)
             case _:
                 self._kept += 1
+        if self._kept + len(self._basket) >= self._most_put_aside:
+            await self._empty_basket()
 
     async def _succeed(self, id: str) -> None:
         start = now()

@@ -20,7 +20,15 @@ from process.server import ServerProcess, running
 
 from .checker import violations
 from .history import Enqueue, Failure, History, Kill, Listed, Listing, Outcome, Success, now
-from .load import PRODUCERS, WORKERS, Actor, Notebook, Producer, Worker, WorkerKind
+from .load import (
+    PRODUCERS,
+    WORKERS,
+    Actor,
+    Notebook,
+    Producer,
+    Worker,
+    WorkerKind,
+)
 
 PAGE = 2000
 
