@@ -106,7 +106,7 @@ class Server:
         if drain and not failed:
             await self.drain()
         self.engine.end_streams()
-        await self._listener.stop(0 if failed else CLOSE_TIMEOUT_S)
+        await self._listener.stop(CLOSE_TIMEOUT_S)
         await self.engine.stop()
         if failed:
             await self._store.abandon()

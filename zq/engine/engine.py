@@ -8,6 +8,7 @@ from zq.engine.inbox import result_of
 from zq.engine.jq_filter import JqFilter
 from zq.engine.listing import Listing, Page
 from zq.engine.loop import TickLoop
+from zq.engine.space import Space, cost_of
 from zq.engine.streams import Stream, Streams
 from zq.engine.sweeps import Sweeps
 from zq.model.clock import Clock
@@ -22,7 +23,7 @@ from zq.model.commands import (
     Return,
     Succeed,
 )
-from zq.model.errors import ErrorRecordNotFound, JobNotFound, NotInFlight, StorageFull, Unavailable
+from zq.model.errors import ErrorRecordNotFound, JobNotFound, NotInFlight, Unavailable
 from zq.model.filters import EVERYTHING, Filter
 from zq.model.ids import IdCodec, Mint
 from zq.model.job import ErrorRecord, Job, NewJob
@@ -32,8 +33,6 @@ from zq.store import reads
 from zq.store.store import Store
 
 T = TypeVar("T")
-
-SPACE_CHECK_S = 1.0
 
 
 class EngineOptions(NamedTuple):
@@ -80,8 +79,7 @@ class Engine:
         self._listing = Listing(store, clock, self._filter, options.read_timeout)
         self._sweeps = Sweeps(store, self._filter, self._submit)
         self._task: asyncio.Task[None] | None = None
-        self._space_checked = float("-inf")
-        self._space_left = True
+        self._space = Space(clock, options.disk_reserve, store.free_bytes, self._owed_bytes)
 
     @property
     def failure(self) -> asyncio.Future[BaseException]:
@@ -131,10 +129,10 @@ class Engine:
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> Accepted:
         """Store jobs, all or none, in order."""
-        self._require_space()
+        size = sum(job.payload_size for job in jobs)
+        self._space.admit(len(jobs), size)
         now = self._clock.now_ms()
         keys = self._mint.take(len(jobs), now)
-        size = sum(job.payload_size for job in jobs)
         reply = await self._submit(Enqueue(keys=keys, jobs=jobs, now=now, size=size))
         assert isinstance(reply, Enqueued)
         return Accepted(keys, now, reply.owners)
@@ -278,17 +276,9 @@ class Engine:
             raise JobNotFound
         return key
 
-    def _require_space(self) -> None:
-        now = self._clock.monotonic()
-        if now - self._space_checked >= SPACE_CHECK_S:
-            self._space_checked = now
-            self._space_left = self._store.free_bytes() >= self._options.disk_reserve
-        if not self._space_left:
-            raise StorageFull(
-                f"less than {self._options.disk_reserve} bytes are free where the data lies: new"
-                " jobs are refused, acknowledgements still pass. Free some space, or lower"
-                " --disk-reserve"
-            )
+    def _owed_bytes(self) -> int:
+        inbox = self._loop.inbox
+        return cost_of(inbox.waiting_jobs, inbox.waiting_bytes) + self._store.uncopied_bytes
 
 
 def _job(reply: object) -> Job:

@@ -127,7 +127,12 @@ class TickLoop:
         if not self._untidy or self._clock.monotonic() - self._ticked < IDLE_S:
             return False
         await self._store.checkpoint()
-        self._untidy = await self._store.tidy()
+        try:
+            self._untidy = await self._store.tidy()
+        except sqlite3.Error as error:
+            if not is_full(error):
+                raise
+            self._ticked = self._clock.monotonic()  # try again after a rest
         return True
 
     def _learn(self, requests: list[Request], plan: Plan, result: TickResult) -> None:

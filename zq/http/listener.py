@@ -51,7 +51,7 @@ class Listener:
             self._server.close()
 
     async def stop(self, patience: float) -> None:
-        """Let requests under way finish for up to `patience` seconds, then close."""
+        """Let requests under way finish for up to `patience` seconds, not 0, then close."""
         self.refuse()
         server = self._runner.server
         if server is not None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import sqlite3
 from collections.abc import Callable
@@ -14,16 +15,29 @@ from zq.model.commands import Tick, TickResult
 from zq.model.errors import ReadTimeout
 from zq.model.settling import Policy
 from zq.store import upkeep
-from zq.store.connection import Deadline, HopConnection, is_interrupt, open_reader, open_writer
+from zq.store.connection import (
+    Deadline,
+    HopConnection,
+    is_full,
+    is_interrupt,
+    open_reader,
+    open_writer,
+)
 from zq.store.lock import DirectoryLock
 from zq.store.migrate import migrate
 from zq.store.tick import TickRunner
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 FILE_NAME = "zq.db"
+WAL_NAME = f"{FILE_NAME}-wal"
 READERS = 2
+
+PAGE_BYTES = 4096
+"""SQLite's default."""
 
 CHECKPOINT_PAGES = 1024
 """Pages of WAL after which it is copied into the database: 4 MiB. Measured: as fast as larger ones,
@@ -57,6 +71,8 @@ class Store:
             self._free.put_nowait(reader)
         self._runner = runner
         self._read_timeout = read_timeout
+        self.uncopied_bytes = 0
+        """What the last checkpoint had to leave in the WAL: the database may grow by as much."""
         self._rows = 0
         self._rows_a_checkpoint = 4 * CHECKPOINT_PAGES
 
@@ -97,8 +113,18 @@ class Store:
         return self._rows >= self._rows_a_checkpoint
 
     async def checkpoint(self) -> None:
-        """Copy what the WAL holds into the database, as far as no reader is in the way."""
-        pages = await self._writer.hop(upkeep.checkpoint, self._writer.raw)
+        """Copy what the WAL holds into the database, as far as no reader is in the way.
+
+        Where the disk is full the WAL stays as it is: a later checkpoint finds more space.
+        """
+        try:
+            pages, copied = await self._writer.hop(upkeep.checkpoint, self._writer.raw)
+        except sqlite3.OperationalError as error:
+            if not is_full(error):
+                raise
+            log.warning("the disk is full: the write-ahead log cannot be copied yet")
+            pages, copied = (self.directory / WAL_NAME).stat().st_size // PAGE_BYTES, 0
+        self.uncopied_bytes = (pages - copied) * PAGE_BYTES
         if self._rows and pages:
             # How many pages a row costs depends on queues and the size of ticks: learn it.
             planned = self._rows * CHECKPOINT_PAGES // pages

@@ -54,10 +54,13 @@ def recover(connection: sqlite3.Connection) -> Recovered:
     return Recovered(deadlines, meta["epoch"], meta["id_suffix"], last_key, len(held))
 
 
-def checkpoint(connection: sqlite3.Connection) -> int:
-    """Copy the WAL into the database without waiting for readers. Answers the WAL's pages."""
-    _busy, pages, _copied = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    return int(pages)
+def checkpoint(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Copy the WAL into the database without waiting for readers.
+
+    Answers how many pages the WAL has and how many of them are copied.
+    """
+    _busy, pages, copied = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return int(pages), int(copied)
 
 
 def tidy(connection: sqlite3.Connection) -> bool:
