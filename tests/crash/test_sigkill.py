@@ -11,16 +11,31 @@ import sqlite3
 import time
 from collections import Counter
 from contextlib import AsyncExitStack
+from itertools import chain
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from conformance.client import MSGPACK, Client
 from conformance.streams import PATIENCE_S
 from process.server import ServerProcess, running
 
 from .checker import violations
-from .history import Enqueue, Failure, History, Kill, Listed, Listing, Outcome, Success, now
+from .history import (
+    Enqueue,
+    Failure,
+    History,
+    Inspection,
+    Kill,
+    Listed,
+    Listing,
+    Outcome,
+    Start,
+    Success,
+    now,
+)
 from .load import (
+    MOST_PUT_ASIDE,
     PRODUCERS,
     WORKERS,
     Actor,
@@ -29,8 +44,35 @@ from .load import (
     Worker,
     WorkerKind,
 )
+from .mortal import Mortal
 
 PAGE = 2000
+
+IN_FLIGHT_LIMIT = "--global-in-flight-limit"
+
+DELIVERIES = """
+    SELECT coalesce(payload, body) ->> 'name', deliveries
+    FROM jobs LEFT JOIN payloads ON job_id = id
+"""
+
+
+class Victims(NamedTuple):
+    """How many workers are killed in a life, and whether together with the server or before it."""
+
+    workers: int
+    together: bool
+
+
+VICTIMS = (Victims(0, True), Victims(2, True), Victims(2, False))
+
+SETTINGS: tuple[dict[str, str], ...] = (
+    {},
+    # Without an fsync only a power cut may lose something, a killed process nothing.
+    {"--default-commit-mode": "buffered"},
+    # Less than all windows together, more than all workers together put aside.
+    {IN_FLIGHT_LIMIT: str((len(WORKERS) + 2) * (MOST_PUT_ASIDE + 5))},
+)
+"""What a server may be started with; each life draws one."""
 
 
 async def take_stock(client: Client, notebook: Notebook) -> None:
@@ -53,7 +95,8 @@ async def take_stock(client: Client, notebook: Notebook) -> None:
 
 
 async def live_and_die(server: ServerProcess, notebook: Notebook, random: Random) -> None:
-    """Let all clients loose on a server, and kill it in the middle of their work."""
+    """Let all clients loose on a server; kill workers, the server, or both amid their work."""
+    victims = random.choice(VICTIMS)
     async with AsyncExitStack() as clients, asyncio.TaskGroup() as running_actors:
         actors: list[Actor] = []
         for wire in PRODUCERS:
@@ -62,16 +105,27 @@ async def live_and_die(server: ServerProcess, notebook: Notebook, random: Random
         for kind in WORKERS:
             client = await clients.enter_async_context(server.client(kind.wire))
             actors.append(Worker(client, notebook, Random(random.random()), kind))
+        mortals = [
+            await Mortal.spawn(server.port, number, random.random(), notebook)
+            for number in random.sample(range(len(WORKERS)), victims.workers)
+        ]
         for actor in actors:
             running_actors.create_task(actor.run())
-        async with asyncio.timeout(3 * PATIENCE_S):
-            await notebook.grows_by(random.randint(100, 1_200))
-        await asyncio.sleep(random.uniform(0, 0.02))  # anywhere in a tick
+        await some_time(notebook, random)
+        if not victims.together:
+            await asyncio.gather(*(mortal.kill() for mortal in mortals))
+            await some_time(notebook, random)
         start = now()
-        await server.kill()
+        await asyncio.gather(server.kill(), *(mortal.kill() for mortal in mortals))
         notebook.add(Kill(start=start, end=now()))
         for actor in actors:
             actor.alone = True
+
+
+async def some_time(notebook: Notebook, random: Random) -> None:
+    async with asyncio.timeout(3 * PATIENCE_S):
+        await notebook.grows_by(random.randint(100, 1_000))
+    await asyncio.sleep(random.uniform(0, 0.02))  # anywhere in a tick
 
 
 async def die_young(root: Path, random: Random) -> None:
@@ -83,17 +137,20 @@ async def die_young(root: Path, random: Random) -> None:
 
 async def finish(server: ServerProcess, notebook: Notebook) -> None:
     """Work off all that is left: what is listed can also be delivered."""
-    everything = WorkerKind(MSGPACK, 500, "")
+    everything = WorkerKind(MSGPACK, 500, ())
     async with server.client(MSGPACK) as client, asyncio.timeout(3 * PATIENCE_S):
         await Worker(client, notebook, Random(), everything).work_off()
 
 
-def check_file(root: Path, copy: Path) -> None:
-    """SQLite's own check of what the killed server left, its log included."""
+def inspect_file(root: Path, copy: Path, notebook: Notebook) -> None:
+    """SQLite's own check of what the killed server left, its log included; and who had what."""
+    start = now()
     shutil.copytree(root, copy, ignore=shutil.ignore_patterns("*-shm"))
     database = sqlite3.connect(copy / "zq.db")
     assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    deliveries = dict(database.execute(DELIVERIES))
     database.close()
+    notebook.add(Inspection(start=start, end=now(), deliveries=deliveries))
     shutil.rmtree(copy)
 
 
@@ -125,14 +182,18 @@ async def live_through(root: Path, notebook: Notebook, random: Random, cycles: i
     """Some lives of a server on one directory, the last of which ends well."""
     copy = root.with_name("copy")
     for _ in range(cycles):
-        async with running(root) as server:
+        settings = random.choice(SETTINGS)
+        start = now()
+        async with running(root, *chain.from_iterable(settings.items())) as server:
+            limit = int(settings.get(IN_FLIGHT_LIMIT, 0))
+            notebook.add(Start(start=start, end=now(), in_flight_limit=limit))
             async with server.client() as client:
                 await take_stock(client, notebook)
             await live_and_die(server, notebook, random)
-        check_file(root, copy)
+        inspect_file(root, copy, notebook)
         if random.random() < 0.3:
             await die_young(root, random)
-            check_file(root, copy)
+            inspect_file(root, copy, notebook)
     async with running(root) as server:
         async with server.client() as client:
             await take_stock(client, notebook)
@@ -144,7 +205,7 @@ async def live_through(root: Path, notebook: Notebook, random: Random, cycles: i
 
 async def test_nothing_acknowledged_is_lost_and_nothing_done_comes_back(tmp_path: Path) -> None:
     seed = os.environ.get("CRASH_SEED") or str(time.time_ns())
-    cycles = int(os.environ.get("CRASH_CYCLES") or 20)
+    cycles = int(os.environ.get("CRASH_CYCLES") or 30)
     print(f"repeat with CRASH_SEED={seed} CRASH_CYCLES={cycles}")
     notebook = Notebook()
     try:
