@@ -73,7 +73,7 @@ class Life:
     def released(self, delivery: Delivery) -> float:
         """The earliest time at which this delivery may have been settled, by whomever.
 
-        A late settlement of an earlier delivery counts too: without a token it ends the current one.
+        A late one of an earlier delivery counts too: without a token it ends the current one.
         """
         ends = (max(s.start, delivery.start) for s in self.settlements if s.end >= delivery.start)
         return min(ends, default=NEVER)

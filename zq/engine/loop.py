@@ -30,6 +30,10 @@ FULL_PAUSE_S = 0.1
 LONGEST_NAP_S = 1.0
 """While something is due at a wall time, look at the clock at least this often: it may jump."""
 
+SYNC_S = 1.0
+"""Longest time that ticks go on without one that waits for the disk: with the rest until free space
+is looked at, what buffered mode can lose is two seconds."""
+
 IDLE_S = 1.0
 """Idle time after which free space is given back, a slice at a time."""
 
@@ -63,7 +67,7 @@ class TickLoop:
         self._awake = asyncio.Event()
         self._stopping = False
         self._untidy = True
-        self._ticked = clock.monotonic()
+        self._ticked = self._synced = clock.monotonic()
 
     def wake(self) -> None:
         """Something has changed that a tick may want to know."""
@@ -101,7 +105,7 @@ class TickLoop:
             claims=plan.claims,
             promote=promote,
             purge=purge,
-            durable=any(self._is_durable(command) for command in batch),
+            durable=self._sync_due() or any(self._is_durable(command) for command in batch),
         )
         started = self._clock.monotonic()
         try:
@@ -111,6 +115,8 @@ class TickLoop:
             # What waits without a command, say a claim, would fail again at once.
             await asyncio.sleep(FULL_PAUSE_S)
             return True
+        if tick.durable:
+            self._synced = started
         self._adapt(self._clock.monotonic() - started)
         self._learn(requests, plan, result)
         if purge:
@@ -163,6 +169,9 @@ class TickLoop:
 
     def _is_durable(self, command: Command) -> bool:
         return self._durable_enqueues if isinstance(command, Enqueue) else self._durable
+
+    def _sync_due(self) -> bool:
+        return self._clock.monotonic() - self._synced >= SYNC_S
 
     def _promotion_due(self, now: int) -> bool:
         ready_at = self._deadlines.ready_at

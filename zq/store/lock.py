@@ -1,5 +1,6 @@
 """One owner of a data directory: a lock that the kernel releases, however the owner ends."""
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -13,7 +14,7 @@ class DirectoryLock:
     """Holds the lock from creation to `release`. Makes the directory where it is missing."""
 
     def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
+        _make(directory)
         self._file = os.open(directory / "zq.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -30,3 +31,22 @@ class DirectoryLock:
     def release(self) -> None:
         """Let another server have the directory."""
         os.close(self._file)
+
+
+def _make(directory: Path) -> None:
+    """Make a directory so that its name survives a power cut, as what is synced in it will."""
+    if not directory.exists():
+        _make(directory.absolute().parent)
+    directory.mkdir(exist_ok=True)
+    # An earlier start may have been cut off before this, so it is done for a directory that exists
+    # too; one whose parent we may not read was made by somebody else.
+    with contextlib.suppress(PermissionError):
+        _sync(directory.absolute().parent)
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
