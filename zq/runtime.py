@@ -155,7 +155,11 @@ async def _serve(settings: Settings) -> int:
         log.warning("leaving at once")
         os._exit(1)
     impatience.cancel()
-    await stop
+    try:
+        await stop
+    except sqlite3.Error as error:
+        log.error(f"the disk failed at the last moment, what was acknowledged is safe: {error}")
+        return EX_IOERR
     log.info("Server stopped.")
     return 0
 

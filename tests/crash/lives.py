@@ -116,12 +116,16 @@ async def finish(server: ServerProcess, notebook: Notebook) -> None:
 
 
 def check_file(root: Path) -> dict[str, int]:
-    """SQLite's own check of what a dead server left, its log included; deliveries by job."""
+    """SQLite's own check of what a dead server left, its log included; deliveries by job.
+
+    A server that died at its first start may have left no tables yet.
+    """
     copy = root.with_name("copy")
     shutil.copytree(root, copy, ignore=shutil.ignore_patterns("*-shm"))
     database = sqlite3.connect(copy / "zq.db")
     assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    deliveries = dict(database.execute(DELIVERIES))
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    deliveries = dict(database.execute(DELIVERIES)) if version else {}
     database.close()
     shutil.rmtree(copy)
     return deliveries

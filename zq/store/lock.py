@@ -15,6 +15,7 @@ class DirectoryLock:
 
     def __init__(self, directory: Path) -> None:
         _make(directory)
+        self._directory = directory
         self._file = os.open(directory / "zq.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -27,6 +28,13 @@ class DirectoryLock:
             ) from None
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+
+    def sync_names(self) -> None:
+        """Let the files in the directory survive a power cut by name. Raises `OSError`.
+
+        SQLite syncs the directory too where it makes a file, but does not say when that fails.
+        """
+        _sync(self._directory)
 
     def release(self) -> None:
         """Let another server have the directory."""

@@ -145,10 +145,15 @@ class Store:
         return disk.f_bavail * disk.f_frsize
 
     async def close(self) -> None:
-        """Checkpoint, close the connections, release the directory."""
-        with contextlib.suppress(sqlite3.Error):
+        """Checkpoint, close the connections, release the directory.
+
+        Raises `sqlite3.Error` where the disk fails; all is closed then, and what was committed is
+        in the WAL.
+        """
+        try:
             await self.checkpoint()
-        await self.abandon()
+        finally:
+            await self.abandon()
 
     async def abandon(self) -> None:
         """Close without writing anything more: what is left to do after the disk has failed."""
@@ -163,8 +168,8 @@ async def open_store(
 ) -> Store:
     """Lock, open, migrate and recover a data directory, which is created where it is missing.
 
-    `read_timeout` in seconds. Raises `DirectoryInUse`, `DatabaseTooNew`, or `sqlite3.Error` where
-    the file is damaged or not writable.
+    `read_timeout` in seconds. Raises `DirectoryInUse`, `DatabaseTooNew`, `sqlite3.Error` where the
+    file is damaged or not writable, or `OSError` where the directory is not.
     """
     lock = DirectoryLock(directory)
     opened: list[HopConnection] = []
@@ -175,6 +180,7 @@ async def open_store(
         await writer.hop(migrate, writer.raw)
         recovered = await writer.hop(upkeep.recover, writer.raw)
         opened += [await open_reader(path) for _ in range(READERS)]
+        await asyncio.to_thread(lock.sync_names)
     except BaseException:
         for connection in opened:
             await connection.close()
