@@ -23,6 +23,7 @@ from zq.store.connection import (
     open_reader,
     open_writer,
 )
+from zq.store.damage import refuse_damage, refuse_damaged_log, report_torn_tail
 from zq.store.lock import DirectoryLock
 from zq.store.migrate import migrate
 from zq.store.tick import TickRunner
@@ -175,16 +176,24 @@ async def open_store(
     opened: list[HopConnection] = []
     try:
         path = directory / FILE_NAME
+        wal = directory / WAL_NAME
+        await asyncio.to_thread(refuse_damaged_log, wal)
         writer = await open_writer(path, cache_bytes)
         opened.append(writer)
+        # Nothing may be written before this: it would go over what is to be reported.
+        pages, _ = await writer.hop(upkeep.checkpoint, writer.raw)
+        await asyncio.to_thread(report_torn_tail, wal, pages)
         await writer.hop(migrate, writer.raw)
+        await writer.hop(refuse_damage, writer.raw)
         recovered = await writer.hop(upkeep.recover, writer.raw)
         opened += [await open_reader(path) for _ in range(READERS)]
         await asyncio.to_thread(lock.sync_names)
-    except BaseException:
+    except BaseException as error:
         for connection in opened:
             await connection.close()
         lock.release()
+        if isinstance(error, UnicodeDecodeError):  # of a message of SQLite's that quotes the file
+            raise sqlite3.DatabaseError("it is damaged: text in it is no UTF-8") from error
         raise
     runner = TickRunner(writer.raw, policy, random, recovered.last_key)
     return Store(directory, lock, writer, opened[1:], recovered, runner, read_timeout)
