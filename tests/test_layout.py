@@ -23,7 +23,7 @@ LAYERS: dict[str, set[str]] = {
     "logs": set(),
     "notify": set(),
     "runtime": {"model", "store", "wire", "engine", "http", "config", "logs", "notify"},
-    "cli": {"config", "logs", "runtime"},
+    "cli": {"store", "config", "logs", "runtime"},
     "client": {"model", "wire"},
     "spark": {"client"},
 }

@@ -3,6 +3,7 @@
 import click
 
 from zq import __version__
+from zq.cli.check import check
 from zq.cli.serve import serve
 
 
@@ -37,7 +38,8 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
     """
     before_command = {"root_dir": root_dir, "license_key": license_key}
     given = {name: text for name, text in before_command.items() if text is not None}
-    ctx.default_map = {"serve": given}
+    ctx.default_map = {"serve": given, "check": given}
 
 
 main.add_command(serve)
+main.add_command(check)
