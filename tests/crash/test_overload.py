@@ -1,0 +1,40 @@
+"""Overload, small enough for every run: refusals instead of growth, and acknowledgements pass."""
+
+from pathlib import Path
+
+from process.server import running
+
+from . import overload
+from .overload import JOBS_EACH, STALLED
+
+ROOM_MB = 100
+"""Memory that a server may take for what is asked of it here."""
+
+
+async def test_producers_beyond_the_inbox_are_refused(tmp_path: Path) -> None:
+    async with (
+        running(tmp_path, "--max-inbox-jobs", "500") as server,
+        server.client() as client,
+    ):
+        report = await overload.producers(server, client, 50, requests=10)
+
+        assert report.counts["503"] > 0
+        assert report.counts["201"] + report.counts["503"] == 50 * 10
+        assert report.counts["stored"] == report.counts["201"] * 100
+        assert report.peak_rss < report.calm_rss + ROOM_MB
+
+
+async def test_workers_that_stop_reading_keep_only_their_window(tmp_path: Path) -> None:
+    async with running(tmp_path) as server, server.client() as client:
+        report = await overload.workers(server, client, 50)
+
+        assert report.counts["done"] >= 50 * JOBS_EACH - 50 // STALLED * 5
+        assert report.peak_rss < report.calm_rss + ROOM_MB
+
+
+async def test_connections_that_say_nothing_disturb_nobody(tmp_path: Path) -> None:
+    async with running(tmp_path) as server, server.client() as client:
+        report = await overload.silent(server, client, 300)
+
+        assert report.counts["opened"] == 300
+        assert report.peak_rss < report.calm_rss + ROOM_MB
