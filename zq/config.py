@@ -226,21 +226,21 @@ class Settings:
         ),
     ] = None
     allow_host: Annotated[
-        tuple[str, ...],
+        tuple[str, ...] | None,
         Rule(
             HOSTS,
             "Further names or addresses by which clients reach the server.",
             unset="its own address and loopback names",
         ),
-    ] = ()
+    ] = None
     allow_origin: Annotated[
-        tuple[str, ...],
+        tuple[str, ...] | None,
         Rule(
             ORIGINS,
             "Origins of further web sites whose pages may send requests.",
             unset="its own pages only",
         ),
-    ] = ()
+    ] = None
     insecure: Annotated[
         bool,
         Rule(SWITCH, "Listen on other than loopback addresses although there are no keys."),

@@ -245,7 +245,7 @@ async def _refuse_exposure(settings: Settings) -> None:
 def _guard(settings: Settings) -> Guard:
     # Some systems take 0.0.0.0 for this machine: a page must not come in by that name.
     own = () if is_wildcard(settings.host) else (settings.host,)
-    browsers = Browsers((*own, *settings.allow_host), settings.allow_origin)
+    browsers = Browsers((*own, *(settings.allow_host or ())), settings.allow_origin or ())
     return Guard(browsers, None if settings.keys is None else keyfile.read(settings.keys))
 
 

@@ -103,13 +103,18 @@ def digest_of(secret: bytes) -> bytes:
     return hashlib.sha256(secret).digest()
 
 
-def make_key(name: str, digest: bytes | None, scopes: str, prefixes: Iterable[str]) -> Key:
-    """A checked key; `scopes` is a comma list. Raises `InvalidKey`."""
+def check_key_name(name: str) -> None:
+    """Raise `InvalidKey` for a name that cannot stand in a key file."""
     if not _NAME.fullmatch(name):
         raise InvalidKey(
             f"{name!r} cannot be a key's name: use up to 64 of the letters a-z and A-Z, digits and"
             " . _ @ -"
         )
+
+
+def make_key(name: str, digest: bytes | None, scopes: str, prefixes: Iterable[str]) -> Key:
+    """A checked key; `scopes` is a comma list. Raises `InvalidKey`."""
+    check_key_name(name)
     return Key(name, digest, _scopes(scopes), reach_of(map(_prefix, prefixes)))
 
 
