@@ -21,11 +21,9 @@ REQUESTS = (
 
 async def ask(site: Site, request: str, *headers: str) -> RawReply:
     """One request; of its body, if it announces one, no byte is ever sent."""
-    lines = [
-        f"{request} HTTP/1.1",
-        *(line.replace(OWN, f"localhost:{site.port}") for line in headers),
-    ]
-    if request == REQUESTS["a post with a body"]:
+    own = f"localhost:{site.port}"
+    lines = [f"{request} HTTP/1.1", *(line.replace(OWN, own) for line in headers)]
+    if request == WITH_BODY:
         lines.append("Content-Length: 1000000")
     return await exchange(site.port, "\r\n".join([*lines, "", ""]).encode())
 
