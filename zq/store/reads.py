@@ -114,10 +114,10 @@ def list_errors(
 
 def _with_payloads(connection: sqlite3.Connection, jobs: list[Job]) -> list[Job]:
     kept = _first_bytes(jobs)
-    beside = [job.key for job in kept if job.beside]
+    beside = [job.key for job in kept if job.payload is None]
     bodies = payloads(connection, beside) if beside else {}
     for job in kept:
-        if job.beside:
+        if job.payload is None:
             job.payload = bodies.get(job.key)
     # A job that went between the two queries is as good as one that went before the first.
     return [job for job in kept if job.payload is not None]
