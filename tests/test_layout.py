@@ -22,8 +22,9 @@ LAYERS: dict[str, set[str]] = {
     "config": set(),
     "logs": set(),
     "notify": set(),
-    "runtime": {"model", "store", "wire", "engine", "http", "config", "logs", "notify"},
-    "cli": {"store", "config", "logs", "runtime"},
+    "keyfile": {"model"},
+    "runtime": {"model", "store", "wire", "engine", "http", "config", "keyfile", "logs", "notify"},
+    "cli": {"model", "store", "config", "keyfile", "logs", "runtime"},
     "client": {"model", "wire"},
     "spark": {"client"},
 }

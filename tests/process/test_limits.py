@@ -21,7 +21,7 @@ def assert_try_again(status: int, retry_after: str, error: str, setting: str) ->
 
 def request(body: bytes) -> bytes:
     """An enqueue as it stands on the wire."""
-    head = "POST /jobs HTTP/1.1\r\nHost: zq\r\nContent-Type: application/json\r\n"
+    head = "POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 

@@ -1,10 +1,12 @@
 """Errors as answers: the one table from the error tree to statuses, and the one shape of a body."""
 
 import logging
+from collections.abc import Callable
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
+from aiohttp.typedefs import Handler, Middleware
 
+from zq.http.credentials import CHALLENGE
 from zq.http.negotiation import NotAcceptable, UnsupportedMediaType, answer_codec
 from zq.model import errors
 from zq.model.errors import ZqError
@@ -14,9 +16,11 @@ log = logging.getLogger(__name__)
 
 STATUSES: dict[type[ZqError], int] = {
     errors.InvalidRequest: 400,
+    errors.Unauthorized: 401,
     errors.Forbidden: 403,
     errors.NotFound: 404,
     NotAcceptable: 406,
+    errors.Conflict: 409,
     errors.TooLarge: 413,
     UnsupportedMediaType: 415,
     errors.NotBuilt: 422,
@@ -44,6 +48,8 @@ def problem(error: ZqError, codec: Codec) -> web.Response:
         body["supported"] = error.supported
     if isinstance(error, errors.Unavailable):
         headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, errors.Unauthorized):
+        headers["WWW-Authenticate"] = CHALLENGE
     return answer(body, codec, status_of(error), headers)
 
 
@@ -65,29 +71,34 @@ def error_codec(request: web.BaseRequest) -> Codec:
         return JSON
 
 
-@web.middleware
-async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn every error into an answer of ours, aiohttp's own included."""
-    try:
-        return await handler(request)
-    except ZqError as error:
-        return problem(error, error_codec(request))
-    except web.HTTPMethodNotAllowed as refusal:
-        return web.Response(
-            status=405, headers={"Allow": ", ".join(sorted(refusal.allowed_methods))}
-        )
-    except web.HTTPRequestEntityTooLarge:
-        return problem(
-            errors.TooLarge("the body is over the limit --max-body"), error_codec(request)
-        )
-    except web.HTTPException as refusal:
+def front_door(admit: Callable[[web.Request], None]) -> Middleware:
+    """Lets in what `admit` does not refuse; turns every error, aiohttp's too, into one of ours."""
+
+    @web.middleware
+    async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            codec = answer_codec(request)
-        except NotAcceptable as error:
-            return problem(error, JSON)
-        return answer({"error": refusal.reason.lower()}, codec, refusal.status)
-    except ConnectionError:
-        raise
-    except Exception:
-        log.exception("a handler failed", extra={"fields": {"path": request.path}})
-        return problem(errors.Internal(), error_codec(request))
+            admit(request)
+            return await handler(request)
+        except ZqError as error:
+            return problem(error, error_codec(request))
+        except web.HTTPMethodNotAllowed as refusal:
+            return web.Response(
+                status=405, headers={"Allow": ", ".join(sorted(refusal.allowed_methods))}
+            )
+        except web.HTTPRequestEntityTooLarge:
+            return problem(
+                errors.TooLarge("the body is over the limit --max-body"), error_codec(request)
+            )
+        except web.HTTPException as refusal:
+            try:
+                codec = answer_codec(request)
+            except NotAcceptable as error:
+                return problem(error, JSON)
+            return answer({"error": refusal.reason.lower()}, codec, refusal.status)
+        except ConnectionError:
+            raise
+        except Exception:
+            log.exception("a handler failed", extra={"fields": {"path": request.path}})
+            return problem(errors.Internal(), error_codec(request))
+
+    return answer_errors
