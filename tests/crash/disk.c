@@ -5,6 +5,7 @@
  * DISK_FAIL="call number errno"   The number-th call of that kind (write, sync, truncate, open) fails.
  *                                 A failing write leaves half of its bytes.
  * DISK_FAIL_ON                    The file whose existence lets the counting begin, if it is set.
+ * DISK_SYNC_MS                    How long each sync takes longer than it would.
  * DISK_REPORT                     A file that is told of the failure when it has happened.
  * DISK_SHADOW                     A directory that holds what a power cut would leave at worst:
  *                                 files/ what was synced of each file, names/ an empty file for each
@@ -86,6 +87,11 @@ static bool fails(const char *kind, const char *name) {
     REAL(close)(report);
     errno = error;
     return true;
+}
+
+static void dawdle(const char *name) {
+    if (name && setting("DISK_SYNC_MS"))
+        usleep(1000 * atol(setting("DISK_SYNC_MS")));
 }
 
 /* Paths in the shadow. */
@@ -193,6 +199,7 @@ static void synced(int fd, const char *name) {
     int call(int fd) {                                                                             \
         char path[PATH_MAX];                                                                       \
         const char *name = name_of(fd, path);                                                      \
+        dawdle(name);                                                                              \
         if (fails("sync", name))                                                                   \
             return -1;                                                                             \
         int result = REAL(call)(fd);                                                               \

@@ -69,14 +69,21 @@ class Disk:
         """Exists once the fault has happened."""
         return self.folder / "report"
 
-    def environment(self, fault: Fault | None = None, *, triggered: bool = False) -> dict[str, str]:
-        """The variables of a server on this disk. `triggered`: calls count from the trigger on."""
+    def environment(
+        self, fault: Fault | None = None, *, triggered: bool = False, sync_ms: int = 0
+    ) -> dict[str, str]:
+        """The variables of a server on this disk.
+
+        `triggered`: calls count from the trigger on. `sync_ms`: how much longer each sync takes.
+        """
         variables = {
             "LD_PRELOAD": str(self.library),
             "DISK_DIR": str(self.root),
             "DISK_SHADOW": str(self.shadow),
             "DISK_REPORT": str(self.report),
         }
+        if sync_ms:
+            variables["DISK_SYNC_MS"] = str(sync_ms)
         if fault is not None:
             variables["DISK_FAIL"] = f"{fault.call} {fault.number} {fault.errno}"
         if triggered:

@@ -99,7 +99,7 @@ async def producers(server: ServerProcess, client: Client, number: int, requests
     """So many producers post bulks of 100 jobs without a pause, and count what becomes of them."""
     counts: Counter[str] = Counter()
     body = json.dumps({"jobs": [new_job(payload="x" * 100)] * 100}).encode()
-    head = "POST /jobs/bulk HTTP/1.1\r\nHost: zq\r\nContent-Type: application/json\r\n"
+    head = "POST /jobs/bulk HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
     async def produce() -> None:

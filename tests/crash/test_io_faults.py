@@ -64,7 +64,7 @@ async def test_a_request_that_never_ends_does_not_keep_a_server_whose_disk_has_f
     environment = disk.environment(Fault(Call.SYNC, 1, errno.EIO), triggered=True)
     async with running(disk.root, env=environment) as server, server.client() as client:
         half = await RawConnection.open(server.port)
-        head = b"POST /jobs HTTP/1.1\r\nHost: zq\r\nContent-Type: application/json\r\n"
+        head = b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         await half.send(head + b"Content-Length: 100\r\n\r\n{")
         await client.enqueue()  # the half request has been read by now
         disk.trigger.touch()

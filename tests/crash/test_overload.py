@@ -5,15 +5,17 @@ from pathlib import Path
 from process.server import running
 
 from . import overload
+from .disk import Disk
 from .overload import JOBS_EACH, STALLED
 
 ROOM_MB = 100
 """Memory that a server may take for what is asked of it here."""
 
 
-async def test_producers_beyond_the_inbox_are_refused(tmp_path: Path) -> None:
+async def test_producers_beyond_the_inbox_are_refused(disk: Disk) -> None:
+    environment = disk.environment(sync_ms=20)  # while it lasts all of them are at the door
     async with (
-        running(tmp_path, "--max-inbox-jobs", "500") as server,
+        running(disk.root, "--max-inbox-jobs", "500", env=environment) as server,
         server.client() as client,
     ):
         report = await overload.producers(server, client, 50, requests=10)
