@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
@@ -21,11 +23,15 @@ from bench.soak_load import soak
 
 sys.path.insert(0, str(REPOSITORY / "tests"))
 
+from conformance.client import Client
+from crash import overload
 from crash.disk import compile_library, new_disk
 from crash.lives import judge
 from crash.load import Notebook
+from crash.overload import Report
 from crash.power import Loss, cut_again_and_again, lose_a_tail
 from crash.sigkill import kill_again_and_again
+from process.server import ServerProcess, running
 
 BATCH = 30
 """Crashes on one directory; the next ones get a new one, so that listings stay short."""
@@ -33,12 +39,26 @@ BATCH = 30
 PAUSES = (0.0, 0.001, 0.02, 0.2)
 """Seconds between two enqueues, for the loss of buffered mode."""
 
+FUZZ_TESTS = ("tests/crash/test_fuzz.py", "tests/crash/test_fuzz_connections.py")
+FUZZ_EXAMPLES = 2_000
+
+Overload = Callable[[ServerProcess, Client, Path], Awaitable[Report]]
+
+OVERLOADS: tuple[tuple[Sequence[str], Overload], ...] = (
+    (("--max-inbox-jobs", "1000"), lambda s, c, _: overload.producers(s, c, 200, requests=50)),
+    ((), lambda s, c, _: overload.workers(s, c, 1_000)),
+    ((), lambda s, c, _: overload.silent(s, c, 5_000)),
+    ((), lambda s, c, file: overload.pinned(s, c, file, mib=300)),
+)
+
 EXAMPLES = """
 examples:
   python -m bench.soak kill --cycles 1000          SIGKILL of server, workers and both
   python -m bench.soak cut --cycles 300            power cuts, fsync mode: nothing may be lost
   python -m bench.soak loss --cycles 40            power cuts, buffered mode: how much is lost
   python -m bench.soak load --minutes 120          steady load: does anything grow?
+  python -m bench.soak overload                    producers, workers, connections, a long reader
+  python -m bench.soak fuzz --minutes 10           codecs and connections
   python -m bench.soak kill --cycles 30 --seed 7   the same choices again
 """
 
@@ -107,6 +127,50 @@ def loss(args: argparse.Namespace, folder: Path, progress: Progress) -> Result:
     }
 
 
+def overloads(args: argparse.Namespace, folder: Path, progress: Progress) -> Result:
+    """Each overload at its full size, on a server of its own."""
+    found: list[Report] = []
+    for place, (flags, run) in enumerate(OVERLOADS):
+        progress.show(f"overload {place + 1} of {len(OVERLOADS)}")
+        found.append(asyncio.run(_overload(folder / str(place), flags, run)))
+    lines = [
+        [
+            each.scenario,
+            number(each.calm_p99, 1),
+            number(each.loaded_p99, 1),
+            number(each.calm_rss),
+            number(each.peak_rss),
+            ", ".join(f"{count:,} {what}" for what, count in each.counts.items()),
+        ]
+        for each in found
+    ]
+    header = ["overload", "p99 calm, ms", "p99 then, ms", "RSS calm, MiB", "RSS peak", "counts"]
+    return Table(header, lines), [asdict(each) for each in found]
+
+
+async def _overload(root: Path, flags: Sequence[str], run: Overload) -> Report:
+    async with running(root, *flags) as server, server.client() as client:
+        return await run(server, client, root / "zq.db")
+
+
+def fuzz(args: argparse.Namespace, folder: Path, progress: Progress) -> Result:
+    """Run the fuzz tests, with other examples every time, until the time is up."""
+    deadline = time.monotonic() + args.minutes * 60
+    rounds = 0
+    while time.monotonic() < deadline:
+        progress.show(f"{rounds} rounds of {FUZZ_EXAMPLES} examples a test")
+        subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *FUZZ_TESTS],
+            cwd=REPOSITORY,
+            env=os.environ | {"CRASH_FUZZ": str(FUZZ_EXAMPLES)},
+            stdout=sys.stderr,
+            check=True,
+        )
+        rounds += 1
+    facts = {"minutes": f"{args.minutes:g}", "rounds": str(rounds), "examples": str(FUZZ_EXAMPLES)}
+    return Table(list(facts), [list(facts.values())]), facts
+
+
 def load(args: argparse.Namespace, folder: Path, progress: Progress) -> Result:
     """Run a steady load and fit a line to what the server uses."""
     with lab(folder, 0.0, best_loop()) as place:
@@ -143,6 +207,9 @@ def arguments() -> argparse.ArgumentParser:
             add("--cycles", type=int, default=cycles, help=f"how many crashes [{cycles}]")
         return added
 
+    command("overload", overloads, 0, "more than a server was made for")
+    fuzzing = command("fuzz", fuzz, 0, "garbage for the codecs and the connections").add_argument
+    fuzzing("--minutes", type=float, default=10.0, help="how long [10]")
     command("kill", crashes, 1000, "SIGKILL of server, workers, both").set_defaults(crash=kill)
     command("cut", crashes, 300, "power cuts in fsync mode").set_defaults(crash=cut)
     command("loss", loss, 40, "power cuts in buffered mode: how much is lost")
