@@ -145,7 +145,7 @@ def overloads(args: argparse.Namespace, folder: Path, progress: Progress) -> Res
         for each in found
     ]
     header = ["overload", "p99 calm, ms", "p99 then, ms", "RSS calm, MiB", "RSS peak", "counts"]
-    return Table(header, lines), [asdict(each) for each in found]
+    return Table(header, lines), [vars(each) for each in found]
 
 
 async def _overload(root: Path, flags: Sequence[str], run: Overload) -> Report:
