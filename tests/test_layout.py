@@ -22,7 +22,11 @@ LAYERS: dict[str, set[str]] = {
     "config": set(),
     "logs": set(),
     "notify": set(),
-    "runtime": {"model", "store", "wire", "engine", "http", "config", "logs", "notify"},
+    "activation": set(),
+    "runtime": {
+        *("model", "store", "wire", "engine", "http"),
+        *("config", "logs", "notify", "activation"),
+    },
     "cli": {"config", "logs", "runtime"},
     "client": {"model", "wire"},
     "spark": {"client"},

@@ -1,6 +1,7 @@
 """The engine: every verb that a door may call. Ids go in and out as text; jobs as the model's."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -8,6 +9,8 @@ from zq.engine.inbox import result_of
 from zq.engine.jq_filter import JqFilter
 from zq.engine.listing import Listing, Page
 from zq.engine.loop import TickLoop
+from zq.engine.room import Room
+from zq.engine.stats import Stats
 from zq.engine.streams import Stream, Streams
 from zq.engine.sweeps import Sweeps
 from zq.model.clock import Clock
@@ -22,18 +25,23 @@ from zq.model.commands import (
     Return,
     Succeed,
 )
-from zq.model.errors import ErrorRecordNotFound, JobNotFound, NotInFlight, StorageFull, Unavailable
+from zq.model.errors import (
+    ErrorRecordNotFound,
+    JobNotFound,
+    NotInFlight,
+    Unavailable,
+    ZqError,
+)
 from zq.model.filters import EVERYTHING, Filter
 from zq.model.ids import IdCodec, Mint
 from zq.model.job import ErrorRecord, Job, NewJob
+from zq.model.lifecycle import Status
 from zq.model.patching import Patch
 from zq.model.settling import Failure
 from zq.store import reads
 from zq.store.store import Store
 
 T = TypeVar("T")
-
-SPACE_CHECK_S = 1.0
 
 
 class EngineOptions(NamedTuple):
@@ -55,6 +63,14 @@ class Accepted(NamedTuple):
     keys: Sequence[int]
     now: int
     owners: dict[int, Job]
+
+
+class Storage(NamedTuple):
+    """What the data takes on the disk, and what is left, in bytes."""
+
+    wal_bytes: int
+    database_bytes: int
+    free_bytes: int
 
 
 class Engine:
@@ -80,8 +96,7 @@ class Engine:
         self._listing = Listing(store, clock, self._filter, options.read_timeout)
         self._sweeps = Sweeps(store, self._filter, self._submit)
         self._task: asyncio.Task[None] | None = None
-        self._space_checked = float("-inf")
-        self._space_left = True
+        self._room = Room(store, clock, disk_reserve=options.disk_reserve)
 
     @property
     def failure(self) -> asyncio.Future[BaseException]:
@@ -97,6 +112,25 @@ class Engine:
     def durable(self) -> tuple[bool, bool]:
         """Whether (acknowledgements and changes, enqueues) are synced before they are answered."""
         return self._options.durable, self._options.durable_enqueues
+
+    @property
+    def stats(self) -> Stats:
+        """What it has done since it started."""
+        return self._loop.stats
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """How many (new jobs, other changes) wait for the next ticks."""
+        return self._loop.inbox.waiting
+
+    def storage(self) -> Storage:
+        """How large the files are, and how much larger they may get."""
+        store = self._store
+        return Storage(store.wal_bytes(), store.database_bytes(), store.free_bytes())
+
+    def refusal(self) -> ZqError | None:
+        """What new jobs are told at present, or None: they are taken."""
+        return self._room.refusal()
 
     def start(self) -> None:
         """Begin to tick."""
@@ -131,7 +165,9 @@ class Engine:
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> Accepted:
         """Store jobs, all or none, in order."""
-        self._require_space()
+        refusal = self._room.refusal()
+        if refusal is not None:
+            raise refusal
         now = self._clock.now_ms()
         keys = self._mint.take(len(jobs), now)
         size = sum(job.payload_size for job in jobs)
@@ -250,6 +286,14 @@ class Engine:
         counts = await self._store.read(reads.visible_counts, self._clock.now_ms())
         return sorted({queue for (queue, _), n in counts.items() if n}, key=str.encode)
 
+    async def counts(self) -> Counter[tuple[str, Status]]:
+        """How many jobs each queue has in each status."""
+        return await self._store.read(reads.visible_counts, self._clock.now_ms())
+
+    async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
+        """When the longest waiting ready job of each queue became ready."""
+        return await self._store.read(reads.oldest_ready, queues)
+
     async def list_errors(
         self, id: str, after: int | None, descending: bool, limit: int
     ) -> list[ErrorRecord]:
@@ -277,18 +321,6 @@ class Engine:
         if key is None:
             raise JobNotFound
         return key
-
-    def _require_space(self) -> None:
-        now = self._clock.monotonic()
-        if now - self._space_checked >= SPACE_CHECK_S:
-            self._space_checked = now
-            self._space_left = self._store.free_bytes() >= self._options.disk_reserve
-        if not self._space_left:
-            raise StorageFull(
-                f"less than {self._options.disk_reserve} bytes are free where the data lies: new"
-                " jobs are refused, acknowledgements still pass. Free some space, or lower"
-                " --disk-reserve"
-            )
 
 
 def _job(reply: object) -> Job:

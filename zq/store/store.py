@@ -42,6 +42,7 @@ class Store:
         recovered: upkeep.Recovered,
         runner: TickRunner,
         read_timeout: float,
+        max_wal: int,
     ) -> None:
         self.directory = directory
         self.id_suffix = recovered.id_suffix
@@ -59,6 +60,9 @@ class Store:
         self._read_timeout = read_timeout
         self._rows = 0
         self._rows_a_checkpoint = 4 * CHECKPOINT_PAGES
+        self._max_wal = max_wal
+        self.wal_is_over = False
+        """Whether the WAL's file was over its limit still after the last checkpoint."""
 
     async def tick(self, tick: Tick) -> TickResult:
         """Run one tick in the writer's thread: one hop there and back."""
@@ -98,7 +102,10 @@ class Store:
 
     async def checkpoint(self) -> None:
         """Copy what the WAL holds into the database, as far as no reader is in the way."""
-        pages = await self._writer.hop(upkeep.checkpoint, self._writer.raw)
+        pages, whole = await self._writer.hop(upkeep.checkpoint, self._writer.raw)
+        if whole and self.wal_bytes() > self._max_wal:
+            await self._writer.hop(upkeep.shrink_wal, self._writer.raw)
+        self.wal_is_over = self.wal_bytes() > self._max_wal
         if self._rows and pages:
             # How many pages a row costs depends on queues and the size of ticks: learn it.
             planned = self._rows * CHECKPOINT_PAGES // pages
@@ -112,6 +119,14 @@ class Store:
     async def ping(self) -> None:
         """A finished round trip through the writer's thread: the watchdog's sign of life."""
         await self._writer.hop(self._writer.raw.total_changes.__int__)
+
+    def wal_bytes(self) -> int:
+        """Size of the write-ahead log's file."""
+        return _size(self.directory / f"{FILE_NAME}-wal")
+
+    def database_bytes(self) -> int:
+        """Size of the database's file, without the log."""
+        return _size(self.directory / FILE_NAME)
 
     def free_bytes(self) -> int:
         """Space left on the file system of the data, as an unprivileged writer may use it."""
@@ -133,12 +148,18 @@ class Store:
 
 
 async def open_store(
-    directory: Path, *, policy: Policy, random: Random, cache_bytes: int, read_timeout: float
+    directory: Path,
+    *,
+    policy: Policy,
+    random: Random,
+    cache_bytes: int,
+    read_timeout: float,
+    max_wal: int,
 ) -> Store:
     """Lock, open, migrate and recover a data directory, which is created where it is missing.
 
-    `read_timeout` in seconds. Raises `DirectoryInUse`, `DatabaseTooNew`, or `sqlite3.Error` where
-    the file is damaged or not writable.
+    `read_timeout` in seconds, `max_wal` in bytes. Raises `DirectoryInUse`, `DatabaseTooNew`, or
+    `sqlite3.Error` where the file is damaged or not writable.
     """
     lock = DirectoryLock(directory)
     opened: list[HopConnection] = []
@@ -155,4 +176,12 @@ async def open_store(
         lock.release()
         raise
     runner = TickRunner(writer.raw, policy, random, recovered.last_key)
-    return Store(directory, lock, writer, opened[1:], recovered, runner, read_timeout)
+    return Store(directory, lock, writer, opened[1:], recovered, runner, read_timeout, max_wal)
+
+
+def _size(path: Path) -> int:
+    try:
+        # Never by opening it: closing a database's file would drop SQLite's locks on it.
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

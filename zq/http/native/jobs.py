@@ -18,7 +18,7 @@ from zq.http.native.query import (
     refuse_terminal_statuses,
 )
 from zq.http.problems import answer
-from zq.wire.bodies import decode_job, decode_jobs, decode_patch
+from zq.wire.bodies import Limits, decode_job, decode_jobs, decode_patch
 from zq.wire.codecs import Codec
 from zq.wire.documents import enqueued_documents, job_document
 
@@ -26,9 +26,10 @@ from zq.wire.documents import enqueued_documents, job_document
 class JobsApi:
     """`/jobs` and `/queues`, without streams and settlements."""
 
-    def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
+    def __init__(self, engine: Engine, bodies: Bodies, limits: Limits, job_path: str) -> None:
         self._engine = engine
         self._bodies = bodies
+        self._limits = limits
         self._job_path = job_path
 
     def routes(self) -> list[web.RouteDef]:
@@ -52,7 +53,7 @@ class JobsApi:
         self, _request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Store one job: 201, or 200 for a duplicate."""
-        job = decode_job(body, sent)
+        job = decode_job(body, sent, self._limits)
         stored = await self._engine.enqueue([job])
         (document,) = enqueued_documents(
             [job], stored.keys, stored.now, stored.owners, self._engine.ids
@@ -63,7 +64,7 @@ class JobsApi:
         self, _request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Store many jobs or none: 200 only where every one is a duplicate."""
-        jobs = decode_jobs(body, sent)
+        jobs = decode_jobs(body, sent, self._limits)
         if not jobs:
             return answer({"jobs": []}, accepted, 201)
         stored = await self._engine.enqueue(jobs)

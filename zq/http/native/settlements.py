@@ -12,7 +12,7 @@ from zq.http.native.query import PAGING, canonical, paging, parameters, whole_nu
 from zq.http.problems import answer
 from zq.model.errors import ErrorRecordNotFound, NotInFlight
 from zq.model.job import MAX_UINT32
-from zq.wire.bodies import decode_failure, decode_ids
+from zq.wire.bodies import Limits, decode_failure, decode_ids
 from zq.wire.codecs import Codec
 from zq.wire.documents import error_document, job_document
 
@@ -20,9 +20,10 @@ from zq.wire.documents import error_document, job_document
 class SettlementsApi:
     """`success`, `failure` and `errors`."""
 
-    def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
+    def __init__(self, engine: Engine, bodies: Bodies, limits: Limits, job_path: str) -> None:
         self._engine = engine
         self._bodies = bodies
+        self._limits = limits
         self._job_path = job_path
 
     def routes(self) -> list[web.RouteDef]:
@@ -46,7 +47,7 @@ class SettlementsApi:
         self, _request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Acknowledge many: 422 names those that were not in flight, the others are done."""
-        missing = await self._engine.succeed(decode_ids(body, sent))
+        missing = await self._engine.succeed(decode_ids(body, sent, self._limits))
         if missing:
             return answer({"not_found": missing}, accepted, 422)
         return web.Response(status=204)
