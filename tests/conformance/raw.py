@@ -33,9 +33,15 @@ class RawConnection:
         self._writer = writer
 
     @classmethod
-    async def open(cls, port: int, receive_buffer: int | None = None) -> Self:
-        """`receive_buffer` (bytes) fixes the kernel's buffer, so that an idle reader fills it."""
+    async def open(
+        cls, port: int, receive_buffer: int | None = None, source: str = "127.0.0.1"
+    ) -> Self:
+        """`receive_buffer` (bytes) fixes the kernel's buffer, so that an idle reader fills it.
+
+        `source` is the address to come from: any in 127.0.0.0/8.
+        """
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock.bind((source, 0))
         sock.setblocking(False)
         if receive_buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)

@@ -132,7 +132,8 @@ def plans_of(ticker: Ticker, run: Callable[[], object]) -> list[list[str]]:
         run()
     finally:
         ticker.connection.set_trace_callback(None)
-    selects = [sql for sql in statements if sql.startswith("SELECT") and "FROM jobs" in sql]
+    reading = ("SELECT", "WITH")
+    selects = [sql for sql in statements if sql.startswith(reading) and "FROM jobs" in sql]
     assert selects, "nothing was read"
     return [plan(ticker.connection, sql) for sql in dict.fromkeys(selects)]
 
@@ -249,6 +250,15 @@ def test_counting_by_queue_and_status_visits_no_job_but_the_expired(ticker: Tick
     (lines,) = plans_of(ticker, lambda: reads.count_jobs(ticker.connection, filter, NOW))
     purgeable = "SEARCH jobs USING INDEX purgeable (purge_at>? AND purge_at<?)"
     assert [line for line in lines if " jobs " in line] == [purgeable]
+
+
+def test_the_oldest_ready_jobs_are_found_by_the_index(ticker: Ticker) -> None:
+    (lines,) = plans_of(ticker, lambda: reads.oldest_ready(ticker.connection, QUEUES[:3]))
+    assert {line for line in lines if " jobs " in line} == {
+        CLAIM_QUEUE,
+        "SEARCH jobs USING INDEX ready_by_queue (queue=? AND priority>?)",
+        "SEARCH jobs USING INDEX ready_by_queue (queue=? AND priority=?)",
+    }
 
 
 def steps(connection: sqlite3.Connection, run: Callable[[], object]) -> int:

@@ -66,7 +66,7 @@ class Connection(web.RequestHandler):
         super().data_received(data)
         if self._request_count != before:
             self._header_arrived()
-        elif self._waiter is not None:
+        elif self._header_timer is not None or self._waiter is not None:
             self._header_begun = True
             if self._header_timer is None:
                 self._expect_header()

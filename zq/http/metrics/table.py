@@ -161,7 +161,7 @@ METRICS = (
         lambda s: _one(s.sources.gate.open),
     ),
     Metric(
-        "zq_connections_total",
+        "zq_connections_accepted_total",
         "counter",
         "Connections accepted.",
         lambda s: _one(s.sources.gate.accepted),
