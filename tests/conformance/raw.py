@@ -45,7 +45,11 @@ class RawConnection:
         sock.setblocking(False)
         if receive_buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
+        try:
+            await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
+        except OSError:
+            sock.close()
+            raise
         # asyncio stops reading once a small buffer of its own is full: an unread stream stalls.
         return cls(*await asyncio.open_connection(sock=sock, limit=4096))
 

@@ -202,7 +202,8 @@ async def test_the_format_is_the_one_asked_for(
     assert reply.media_type.startswith(content_type)
     text = reply.body.decode()
     if "openmetrics" in content_type:
-        families = {family.name: family for family in text_string_to_metric_families(text)}
+        parsed = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+        families = {family.name: family for family in parsed}
         assert text.endswith("# EOF\n")
         assert families["zq_jobs"].samples[0].labels["queue"] == 'a"b\nc'
     else:
