@@ -103,7 +103,8 @@ async def behind(
                 yield client
         finally:
             # With its workers, and without waiting for the streams that it still serves.
-            os.killpg(proxy.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(proxy.pid, signal.SIGKILL)
             await proxy.wait()
 
 
