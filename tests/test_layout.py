@@ -23,11 +23,12 @@ LAYERS: dict[str, set[str]] = {
     "logs": set(),
     "notify": set(),
     "activation": set(),
+    "keyfile": {"model"},
     "runtime": {
         *("model", "store", "wire", "engine", "http"),
-        *("config", "logs", "notify", "activation"),
+        *("activation", "config", "keyfile", "logs", "notify"),
     },
-    "cli": {"config", "logs", "runtime"},
+    "cli": {"model", "config", "keyfile", "logs", "runtime"},
     "client": {"model", "wire"},
     "spark": {"client"},
 }

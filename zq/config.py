@@ -26,6 +26,11 @@ _LARGEST = 2**53 - 1
 _DURATIONS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 _SIZES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
 
+_YES = ("yes", "true", "on", "1")
+_NO = ("no", "false", "off", "0")
+_HOST = re.compile(r"[^\s,/:\[\]]+|[0-9a-fA-F:.]+")
+_ORIGIN = re.compile(r"https?://[^\s,/?#]+")
+
 
 class ConfigError(ValueError):
     """A setting that cannot be used. The text names the flag or variable, and the remedy."""
@@ -53,6 +58,20 @@ def _whole_number(text: str) -> int:
     return int(text)
 
 
+def _yes_or_no(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in _YES + _NO:
+        raise ValueError(text)
+    return word in _YES
+
+
+def _list(text: str, item: re.Pattern[str]) -> tuple[str, ...]:
+    items = tuple(part.strip() for part in text.split(","))
+    if not all(map(item.fullmatch, items)):
+        raise ValueError(text)
+    return items
+
+
 def _non_empty(text: str) -> str:
     if not text.strip():
         raise ValueError(text)
@@ -77,6 +96,21 @@ PATH = Kind(
     lambda path: str(path) if path.is_absolute() else f"./{path}",
 )
 INT = Kind("number", "write a whole number", _whole_number)
+SWITCH = Kind(
+    "switch",
+    "write yes or no",
+    _yes_or_no,
+    lambda value: "yes" if value else "no",
+)
+FILE = Kind("file", "write the path of a file", lambda text: Path(_non_empty(text)))
+HOSTS = Kind(
+    "list", "write names or addresses without ports, with commas", lambda text: _list(text, _HOST)
+)
+ORIGINS = Kind(
+    "list",
+    "write origins such as https://tools.example.org, with commas",
+    lambda text: _list(text.lower(), _ORIGIN),
+)
 FLOAT = Kind("number", "write a number such as 4 or 4.0", float)
 CHOICE = Kind("choice", "", lambda text: text.strip().lower())
 DURATION = Kind(
@@ -183,6 +217,34 @@ class Settings:
     ] = Path("zq-root")
     host: Annotated[str, Rule(TEXT, "Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Rule(INT, "Port to listen on; 0 takes any free one.", high=65_535)] = 7890
+    keys: Annotated[
+        Path | None,
+        Rule(
+            FILE,
+            "File of access keys (see Keys); with it, every request needs one.",
+            unset="none: whoever reaches the port may do everything",
+        ),
+    ] = None
+    allow_host: Annotated[
+        tuple[str, ...] | None,
+        Rule(
+            HOSTS,
+            "Further names or addresses by which clients reach the server.",
+            unset="its own address and loopback names",
+        ),
+    ] = None
+    allow_origin: Annotated[
+        tuple[str, ...] | None,
+        Rule(
+            ORIGINS,
+            "Origins of further web sites whose pages may send requests.",
+            unset="its own pages only",
+        ),
+    ] = None
+    insecure: Annotated[
+        bool,
+        Rule(SWITCH, "Listen on other than loopback addresses although there are no keys."),
+    ] = False
     log_level: Annotated[
         LogLevel, Rule(CHOICE, "Least severe log lines to write.", choices=get_args(LogLevel))
     ] = "info"

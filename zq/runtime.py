@@ -15,19 +15,23 @@ from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any
 
-from zq import activation, notify
-from zq.config import Settings
+from zq import activation, keyfile, notify
+from zq.config import ConfigError, Settings
 from zq.engine.engine import Engine, EngineOptions
 from zq.engine.lag import LagMeter
+from zq.http.addresses import is_loopback, is_wildcard
 from zq.http.app import build_app
 from zq.http.bodies import Bodies
+from zq.http.browsers import Browsers
 from zq.http.gate import Gate
+from zq.http.guard import Guard
 from zq.http.listener import Listener, ListenError, url
 from zq.http.metrics.api import MetricsApi
 from zq.http.metrics.scrape import Sources
 from zq.http.native.take import TakeOptions
 from zq.model.clock import Clock, SystemClock
 from zq.model.job import Backoff
+from zq.model.keys import InvalidKey
 from zq.model.settling import Policy
 from zq.store.lock import DirectoryInUse
 from zq.store.migrate import DatabaseTooNew
@@ -65,6 +69,7 @@ class Server:
         self._clock = clock or SystemClock()
         self._rng = rng or SystemRandom()
         self._store: Store | None = None
+        self._guard: Guard | None = None
         self._listener: Listener | None = None
         self._address = ("", 0)
         self.engine: Engine
@@ -82,6 +87,8 @@ class Server:
     async def start(self) -> None:
         """Recover the data, then accept requests. Leaves nothing open where it fails."""
         settings = self._settings
+        await _refuse_exposure(settings, self._passed)
+        self._guard = _guard(settings)
         self._store = await open_store(
             Path(settings.root_dir),
             policy=_policy(settings),
@@ -99,6 +106,7 @@ class Server:
         self._lag = LagMeter()
         app = build_app(
             self.engine,
+            self._guard,
             bodies,
             Limits(settings.max_body, settings.max_payload, settings.max_bulk_items),
             _take_options(settings),
@@ -121,6 +129,18 @@ class Server:
         if self._store.returned:
             fields = {"jobs": self._store.returned}
             log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
+
+    def reload(self) -> None:
+        """Read the key file again. What is wrong in it is logged, and the old keys stay."""
+        path = self._settings.keys
+        if path is None or self._guard is None:
+            return
+        try:
+            self._guard.change_keys(keyfile.read(path))
+        except InvalidKey as error:
+            log.error(f"{error}; the keys stay as they were")
+        else:
+            log.info("keys read again")
 
     async def drain(self) -> None:
         """Deliver nothing more, and take acknowledgements until nothing is held or time is up."""
@@ -168,6 +188,7 @@ async def _serve(settings: Settings) -> int:
         return EX_CONFIG
     _allow_connections(settings.max_connections)
     server = Server(settings, passed=passed)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
     code = await _start(server, settings)
     if code:
         return code
@@ -225,7 +246,7 @@ async def _start(server: Server, settings: Settings) -> int:
     except DirectoryInUse as error:
         log.error(str(error))
         return EX_TEMPFAIL
-    except DatabaseTooNew as error:
+    except (ConfigError, InvalidKey, DatabaseTooNew) as error:
         log.error(str(error))
         return EX_CONFIG
     except ListenError as error:
@@ -260,6 +281,36 @@ async def _feed_watchdog(engine: Engine) -> None:
         await engine.ping()
         notify.watchdog()
         await asyncio.sleep(interval)
+
+
+async def _refuse_exposure(settings: Settings, passed: socket.socket | None) -> None:
+    """Raise ConfigError where whoever reaches this machine could use the queue."""
+    if settings.keys is not None or settings.insecure:
+        return
+    if passed is not None:
+        addresses = [passed.getsockname()]
+        source = f"ListenStream={addresses[0][0]}"
+    else:
+        loop = asyncio.get_running_loop()
+        source = f"--host {settings.host}"
+        try:
+            found = await loop.getaddrinfo(settings.host, settings.port, flags=socket.AI_PASSIVE)
+        except OSError:
+            return  # The listener says what is wrong with it.
+        addresses = [address for *_, address in found]
+    if not all(is_loopback(str(address[0])) for address in addresses):
+        raise ConfigError(
+            f"{source}: whoever reaches this machine could do everything. Give --keys"
+            " FILE (see `zq keys`), stay on 127.0.0.1, or permit it with --insecure where the"
+            " network keeps strangers out"
+        )
+
+
+def _guard(settings: Settings) -> Guard:
+    # Some systems take 0.0.0.0 for this machine: a page must not come in by that name.
+    own = () if is_wildcard(settings.host) else (settings.host,)
+    browsers = Browsers((*own, *(settings.allow_host or ())), settings.allow_origin or ())
+    return Guard(browsers, None if settings.keys is None else keyfile.read(settings.keys))
 
 
 def _policy(settings: Settings) -> Policy:

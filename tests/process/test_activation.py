@@ -26,7 +26,7 @@ def free_port() -> int:
 
 def new_job() -> bytes:
     body = to_json({"queue": "q", "type": "t", "payload": None})
-    head = "POST /jobs HTTP/1.1\r\nHost: zq\r\nContent-Type: application/json\r\n"
+    head = "POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
@@ -73,6 +73,14 @@ async def test_the_request_that_starts_the_server_is_answered(tmp_path: Path) ->
             assert await client.count() == 2
         server.signal(signal.SIGTERM)
         assert await server.exited() == 0
+
+
+async def test_a_socket_open_to_the_network_takes_keys(tmp_path: Path) -> None:
+    port = free_port()
+    async with activated(tmp_path / "data", ["-l", f"0.0.0.0:{port}"]) as server:
+        async with await connected(partial(RawConnection.open, port)):
+            assert await server.exited() == os.EX_CONFIG
+        assert server.messages[-1].startswith("ListenStream=0.0.0.0: whoever reaches")
 
 
 async def open_unix(path: Path) -> RawConnection:

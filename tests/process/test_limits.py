@@ -23,7 +23,7 @@ def assert_try_again(status: int, retry_after: str, error: str, setting: str) ->
 
 def request(body: bytes) -> bytes:
     """An enqueue as it stands on the wire."""
-    head = "POST /jobs HTTP/1.1\r\nHost: zq\r\nContent-Type: application/json\r\n"
+    head = "POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
@@ -188,7 +188,7 @@ async def test_connections_beyond_the_limit_are_answered_and_closed(tmp_path: Pa
     async with running(tmp_path, *flags) as server:
         connections = [await RawConnection.open(server.port) for _ in range(80)]
         for connection in connections:
-            await connection.send(b"GET /health HTTP/1.1\r\nHost: zq\r\n\r\n")
+            await connection.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         replies = [await connection.reply() for connection in connections]
         assert [reply.status for reply in replies] == [200] * 20 + [503] * 60
         for reply in replies[20:]:

@@ -1,8 +1,11 @@
-"""The engine: every verb that a door may call. Ids go in and out as text; jobs as the model's."""
+"""The engine: every verb that a door may call. Ids go in and out as text; jobs as the model's.
+
+A verb that touches jobs is told how far its caller's reach goes; what lies beyond does not exist.
+"""
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from zq.engine.inbox import result_of
@@ -36,7 +39,8 @@ from zq.model.filters import EVERYTHING, Filter
 from zq.model.ids import IdCodec, Mint
 from zq.model.job import ErrorRecord, Job, NewJob
 from zq.model.lifecycle import Status
-from zq.model.patching import Patch
+from zq.model.patching import UNSET, Patch
+from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settling import Failure
 from zq.store import reads
 from zq.store.store import Store
@@ -163,25 +167,38 @@ class Engine:
 
     # Jobs in
 
-    async def enqueue(self, jobs: Sequence[NewJob]) -> Accepted:
-        """Store jobs, all or none, in order."""
+    async def enqueue(self, jobs: Sequence[NewJob], reach: Reach) -> Accepted:
+        """Store jobs, all or none, in order. Raises `QueueOutOfReach` or `KeyConflict`."""
+        if reach is not EVERYWHERE:
+            reach.require([job.queue for job in jobs])
         refusal = self._room.refusal()
         if refusal is not None:
             raise refusal
         now = self._clock.now_ms()
         keys = self._mint.take(len(jobs), now)
         size = sum(job.payload_size for job in jobs)
-        reply = await self._submit(Enqueue(keys=keys, jobs=jobs, now=now, size=size))
+        command = Enqueue(keys=keys, jobs=jobs, now=now, size=size, reach=reach)
+        reply = await self._submit(command)
         assert isinstance(reply, Enqueued)
         return Accepted(keys, now, reply.owners)
 
     # Jobs out
 
     def open_stream(
-        self, queues: Iterable[str], window: int, worker: str, unsent: Callable[[], int]
+        self,
+        queues: Sequence[str],
+        reach: Reach,
+        window: int,
+        worker: str,
+        unsent: Callable[[], int],
     ) -> Stream:
-        """Open a take stream; close it with `close_stream`, whatever happens."""
-        stream = self.streams.open(queues, window, worker, unsent)
+        """Open a take stream; close it with `close_stream`, whatever happens.
+
+        It takes from the queues named, or where none is, from all within reach. Raises
+        `QueueOutOfReach`.
+        """
+        reach.require(queues)
+        stream = self.streams.open(queues, reach, window, worker, unsent)
         self._loop.wake()
         return stream
 
@@ -200,49 +217,58 @@ class Engine:
 
     async def large_payloads(self, jobs: Sequence[Job]) -> list[Job]:
         """Fill in the payloads that lie beside; jobs that are gone meanwhile are left out."""
-        beside = [job.key for job in jobs if job.beside]
+        beside = [job.key for job in jobs if job.payload is None]
         if not beside:
             return list(jobs)
         bodies = await self._store.read(reads.payloads, beside)
         for job in jobs:
-            if job.beside:
+            if job.payload is None:
                 job.payload = bodies.get(job.key)
         return [job for job in jobs if job.payload is not None]
 
     # Settlements
 
-    async def succeed(self, ids: Sequence[str]) -> list[str]:
+    async def succeed(self, ids: Sequence[str], reach: Reach) -> list[str]:
         """Acknowledge jobs; the ids that were not in flight, in the order given."""
         keys = list(map(self.ids.key, ids))
         known = [key for key in keys if key is not None]
         missing: object = frozenset()
         if known:
-            missing = await self._submit(Succeed(keys=known))
+            missing = await self._submit(Succeed(keys=known, reach=reach))
         assert isinstance(missing, frozenset)
         if not missing and len(known) == len(ids):
             return []
         pairs = zip(ids, keys, strict=True)
         return [id for id, key in pairs if key is None or key in missing]
 
-    async def fail(self, id: str, failure: Failure) -> Job:
+    async def fail(self, id: str, failure: Failure, reach: Reach) -> Job:
         """Report a failure; the job as it is now. Raises `NotInFlight`."""
         key = self.ids.key(id)
         if key is None:
             raise NotInFlight
-        return _job(await self._submit(Fail(key=key, failure=failure)))
+        return _job(await self._submit(Fail(key=key, failure=failure, reach=reach)))
 
     # Changes
 
-    async def patch(self, id: str, patch: Patch) -> Job:
-        """Change one job. Raises `JobNotFound`, or `Unprocessable` where it is finished."""
-        return _job(await self._submit(Change(key=self._known(id), text_id=id, patch=patch)))
+    async def patch(self, id: str, patch: Patch, reach: Reach) -> Job:
+        """Change one job.
 
-    async def delete(self, id: str) -> None:
+        Raises `JobNotFound`, `Unprocessable` where it is finished, or `QueueOutOfReach`.
+        """
+        reach.require(_target(patch))
+        command = Change(key=self._known(id), text_id=id, patch=patch, reach=reach)
+        return _job(await self._submit(command))
+
+    async def delete(self, id: str, reach: Reach) -> None:
         """Delete one job in whatever state. Raises `JobNotFound`."""
-        await self._submit(Delete(key=self._known(id)))
+        await self._submit(Delete(key=self._known(id), reach=reach))
 
     async def patch_all(self, filter: Filter, patch: Patch) -> int:
-        """Change the unfinished jobs that match, slice by slice; how many were changed."""
+        """Change the unfinished jobs that match, slice by slice; how many were changed.
+
+        Raises `QueueOutOfReach`.
+        """
+        filter.reach.require(_target(patch))
         return await self._sweeps.patch(filter, patch)
 
     async def delete_all(self, filter: Filter) -> int:
@@ -259,9 +285,9 @@ class Engine:
 
     # Reading
 
-    async def get(self, id: str) -> Job:
+    async def get(self, id: str, reach: Reach) -> Job:
         """A job with its payload. Raises `JobNotFound`."""
-        job = await self._store.read(reads.get_job, self._known(id), self._clock.now_ms())
+        job = await self._store.read(reads.get_job, self._known(id), reach, self._clock.now_ms())
         if job is None:
             raise JobNotFound
         return job
@@ -281,10 +307,11 @@ class Engine:
         """How many jobs match."""
         return await self._listing.count(filter)
 
-    async def queues(self) -> list[str]:
+    async def queues(self, reach: Reach) -> list[str]:
         """The queues that have jobs in any status, in byte order."""
         counts = await self._store.read(reads.visible_counts, self._clock.now_ms())
-        return sorted({queue for (queue, _), n in counts.items() if n}, key=str.encode)
+        found = {queue for (queue, _), n in counts.items() if n and reach.covers(queue)}
+        return sorted(found, key=str.encode)
 
     async def counts(self) -> Counter[tuple[str, Status]]:
         """How many jobs each queue has in each status."""
@@ -295,16 +322,16 @@ class Engine:
         return await self._store.read(reads.oldest_ready, queues)
 
     async def list_errors(
-        self, id: str, after: int | None, descending: bool, limit: int
+        self, id: str, reach: Reach, after: int | None, descending: bool, limit: int
     ) -> list[ErrorRecord]:
         """A job's failures beyond the attempt `after`. Raises `JobNotFound`."""
-        job = await self.get(id)
+        job = await self.get(id, reach)
         start = after if after is not None else (2**63 - 1 if descending else 0)
         return await self._store.read(reads.list_errors, job.key, start, descending, limit)
 
-    async def error(self, id: str, attempt: int) -> ErrorRecord:
+    async def error(self, id: str, reach: Reach, attempt: int) -> ErrorRecord:
         """One failure. Raises `JobNotFound` or `ErrorRecordNotFound`."""
-        records = await self.list_errors(id, attempt - 1, descending=False, limit=1)
+        records = await self.list_errors(id, reach, attempt - 1, descending=False, limit=1)
         if not records or records[0].attempt != attempt:
             raise ErrorRecordNotFound
         return records[0]
@@ -321,6 +348,11 @@ class Engine:
         if key is None:
             raise JobNotFound
         return key
+
+
+def _target(patch: Patch) -> tuple[str, ...]:
+    """The queue that a patch moves jobs to, if it does."""
+    return () if patch.queue is UNSET else (patch.queue,)
 
 
 def _job(reply: object) -> Job:

@@ -2,10 +2,12 @@
 
 import logging
 from collections import Counter
+from collections.abc import Callable
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from zq.http.credentials import CHALLENGE
 from zq.http.negotiation import NotAcceptable, UnsupportedMediaType, answer_codec
 from zq.model import errors
 from zq.model.errors import ZqError
@@ -15,10 +17,12 @@ log = logging.getLogger(__name__)
 
 STATUSES: dict[type[ZqError], int] = {
     errors.InvalidRequest: 400,
+    errors.Unauthorized: 401,
     errors.Forbidden: 403,
     errors.NotFound: 404,
     NotAcceptable: 406,
     errors.RequestTimeout: 408,
+    errors.Conflict: 409,
     errors.TooLarge: 413,
     UnsupportedMediaType: 415,
     errors.NotBuilt: 422,
@@ -46,6 +50,8 @@ def problem(error: ZqError, codec: Codec) -> web.Response:
         body["supported"] = error.supported
     if isinstance(error, errors.Unavailable):
         headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, errors.Unauthorized):
+        headers["WWW-Authenticate"] = CHALLENGE
     response = answer(body, codec, status_of(error), headers)
     if isinstance(error, errors.RequestTimeout):
         # What is left of the request may come or not: nothing can follow it.
@@ -82,12 +88,16 @@ def error_codec(request: web.BaseRequest) -> Codec:
         return JSON
 
 
-def front_door(refused: Counter[str]) -> Middleware:
-    """Turns every error into an answer of ours, aiohttp's own included; `refused` counts them."""
+def front_door(admit: Callable[[web.Request], None], refused: Counter[str]) -> Middleware:
+    """Lets in what `admit` does not refuse; turns every error, aiohttp's too, into one of ours.
+
+    `refused` counts them by their codes.
+    """
 
     @web.middleware
     async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
+            admit(request)
             return await handler(request)
         except ZqError as error:
             refused[error.code] += 1

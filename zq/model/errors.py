@@ -8,7 +8,14 @@ ZqError
 │   ├── JobNotFound
 │   ├── NotInFlight         an acknowledgement of a job that nobody holds
 │   └── ErrorRecordNotFound
-├── Forbidden
+├── Unauthorized            no key, or none that is known
+├── Forbidden               known or not, this caller may not do this
+│   ├── ScopeMissing
+│   ├── QueueOutOfReach
+│   ├── ForeignHost         a name that is not this server's: see `zq.http.browsers`
+│   └── ForeignPage         a page of another site, in somebody's browser
+├── Conflict
+│   └── KeyConflict         a unique key belongs to a job that the caller may not see
 ├── Unprocessable           well formed, but the job's state or the field's meaning refuses it
 ├── RequestTimeout          the request has not arrived in time
 │   ├── HeaderTimeout
@@ -27,6 +34,8 @@ ZqError
 ├── StorageFull             no space left for new jobs; acknowledgements still pass
 └── Internal                a fault of zq itself; the log has the traceback
 """
+
+from collections.abc import Iterable
 
 
 class ZqError(Exception):
@@ -76,8 +85,45 @@ class ErrorRecordNotFound(NotFound):
         super().__init__("error record not found")
 
 
+class Unauthorized(ZqError):
+    code = "unauthorized"
+
+
 class Forbidden(ZqError):
     code = "forbidden"
+
+
+class ScopeMissing(Forbidden):
+    code = "scope_missing"
+
+
+class QueueOutOfReach(Forbidden):
+    code = "queue_out_of_reach"
+
+    def __init__(self, queue: str, prefixes: Iterable[str]) -> None:
+        shown = ", ".join(map(repr, prefixes))
+        super().__init__(
+            f"the queue {queue!r} is not open to this key: it is for queues that begin with {shown}"
+        )
+
+
+class ForeignHost(Forbidden):
+    code = "foreign_host"
+
+
+class ForeignPage(Forbidden):
+    code = "foreign_page"
+
+
+class Conflict(ZqError):
+    code = "conflict"
+
+
+class KeyConflict(Conflict):
+    code = "key_conflict"
+
+    def __init__(self) -> None:
+        super().__init__("a job that this key may not see has the same unique_key")
 
 
 class Unprocessable(ZqError):

@@ -6,6 +6,7 @@ from zq.model.commands import Fail, Return, Succeed
 from zq.model.errors import NotInFlight
 from zq.model.job import Job
 from zq.model.lifecycle import Move, Status, sources
+from zq.model.reach import EVERYWHERE
 from zq.model.settling import Verdict, after_failure, after_success
 from zq.store.work import QUERIES, Brief, Work, as_json
 
@@ -16,6 +17,8 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
     """Complete jobs: delete those that are not retained, mark the others."""
     keys = [key for command in commands for key in command.keys]
     held = work.briefs("read_held", keys)
+    if any(command.reach is not EVERYWHERE for command in commands):
+        held = _within_reach(held, commands)
     usual = after_success(None, work.now, work.policy)
     gone: list[Brief] = []
     kept: list[Brief] = []
@@ -50,7 +53,11 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
     replies: list[object] = []
     for command in commands:
         job = jobs.get(command.key)
-        if job is None or job.status not in sources(Move.FAIL):
+        if (
+            job is None
+            or job.status not in sources(Move.FAIL)
+            or not command.reach.covers(job.queue)
+        ):
             replies.append(NotInFlight())
             work.tally.not_in_flight += 1
             continue
@@ -95,6 +102,12 @@ def give_back(work: Work, commands: Sequence[Return]) -> list[object]:
     if locks := [job.key for job in held if job.unique_while is not None]:
         work.run("restore_locks", keys=as_json(locks))
     return [None for _ in commands]
+
+
+def _within_reach(held: Sequence[Brief], commands: Sequence[Succeed]) -> list[Brief]:
+    """The jobs that those who acknowledge them may see. A tick has one settlement a job."""
+    reaches = {key: command.reach for command in commands for key in command.keys}
+    return [job for job in held if reaches[job.key].covers(job.queue)]
 
 
 def _end(work: Work, jobs: Sequence[Brief | Job]) -> None:

@@ -96,6 +96,17 @@ SELECT json_group_array({job_row}) FROM (
     ARMS
     ORDER BY priority, id LIMIT :limit)
 
+-- name: ready_queues
+-- Queues with ready jobs whose names match :pattern and so begin with :prefix: one seek a queue.
+WITH RECURSIVE found (queue) AS (
+    SELECT (SELECT queue FROM jobs
+        WHERE status = {ready} AND queue >= :prefix ORDER BY queue LIMIT 1)
+    UNION ALL
+    SELECT (SELECT queue FROM jobs
+        WHERE status = {ready} AND queue > found.queue ORDER BY queue LIMIT 1)
+    FROM found WHERE found.queue GLOB :pattern)
+SELECT json_group_array(queue) FROM found WHERE queue GLOB :pattern
+
 -- name: take
 -- :holders maps a key to its new holder. A "queued" lock ends here.
 UPDATE jobs SET status = {in_flight}, holder = h.value, deliveries = deliveries + 1,

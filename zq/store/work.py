@@ -97,6 +97,10 @@ class Work:
         """The keys that a query finds, as one JSON value."""
         return _keys.decode(self._text(sql, parameters))
 
+    def names(self, sql: str, **parameters: object) -> list[str]:
+        """The names that a query finds, as one JSON value."""
+        return msgspec.json.decode(self._text(sql, parameters), type=list[str])
+
     def pairs(self, sql: str, **parameters: object) -> list[tuple[int, str]]:
         """The (key, queue) pairs that a query finds, as one JSON value."""
         return msgspec.json.decode(self._text(sql, parameters), type=list[tuple[int, str]])

@@ -16,8 +16,10 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from zq.engine.stats import Histogram
+from zq.http.endpoints import Route
 from zq.http.metrics.scrape import Scrape, Scraper, Sources
 from zq.http.metrics.table import METRICS, Metric
+from zq.model.keys import KeyScope
 
 
 class MetricsApi:
@@ -28,9 +30,9 @@ class MetricsApi:
         self._scraper = Scraper(sources)
         self._process = ProcessCollector(registry=None)
 
-    def routes(self) -> list[web.RouteDef]:
-        """Method, path and handler of each endpoint."""
-        return [web.get("/metrics", self.metrics)]
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [Route("GET", "/metrics", self.metrics, KeyScope.READ, whole=True)]
 
     async def metrics(self, request: web.Request) -> web.Response:
         """All metrics, and those of the process."""
