@@ -9,7 +9,8 @@ from .raw import RawConnection
 from .site import Site
 from .streams import PATIENCE_S, Frame, Job, cut_ndjson
 
-BIG = "x" * (12 * 2**20)
+BIG = "x" * (8 * 2**20 - 2)
+"""As large as a payload may be, with its quotes: more than the kernel keeps for a reader."""
 """More than the kernel's buffers of both sides hold."""
 
 
