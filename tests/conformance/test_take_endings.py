@@ -10,8 +10,7 @@ from .site import Site
 from .streams import PATIENCE_S, Frame, Job, cut_ndjson
 
 BIG = "x" * (8 * 2**20 - 2)
-"""As large as a payload may be, with its quotes: more than the kernel keeps for a reader."""
-"""More than the kernel's buffers of both sides hold."""
+"""As large as a payload may be: more than the kernel's buffers of both sides hold."""
 
 
 WAYS_TO_END = ["close", "half-close", "reset"]
