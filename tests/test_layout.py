@@ -22,8 +22,12 @@ LAYERS: dict[str, set[str]] = {
     "config": set(),
     "logs": set(),
     "notify": set(),
+    "activation": set(),
     "keyfile": {"model"},
-    "runtime": {"model", "store", "wire", "engine", "http", "config", "keyfile", "logs", "notify"},
+    "runtime": {
+        *("model", "store", "wire", "engine", "http"),
+        *("activation", "config", "keyfile", "logs", "notify"),
+    },
     "cli": {"model", "store", "config", "keyfile", "logs", "runtime"},
     "client": {"model", "wire"},
     "spark": {"client"},

@@ -312,6 +312,28 @@ class Settings:
     max_body: Annotated[int, Rule(SIZE, "Largest request body; a larger one gets 413.", low=1)] = (
         64 * 2**20
     )
+    max_payload: Annotated[
+        int, Rule(SIZE, "Largest payload of a job, as JSON; a larger one gets 413.", low=1)
+    ] = 8 * 2**20
+    max_bulk_items: Annotated[
+        int, Rule(INT, "Most jobs, or ids, in one bulk request; more get 413.", low=1)
+    ] = 10_000
+    max_connections: Annotated[
+        int, Rule(INT, "Most open connections; further ones get 503 and are closed.", low=1)
+    ] = 16_384
+    max_connections_per_peer: Annotated[
+        int, Rule(INT, "The same per address (IPv6: per /64 network); 0 is no limit.")
+    ] = 4_096
+    max_streams_per_peer: Annotated[
+        int, Rule(INT, "Most take streams per address; further ones get 503; 0 is no limit.")
+    ] = 4_096
+    header_timeout: Annotated[
+        int, Rule(DURATION, "How long a new connection, or a begun header, may take.", low=1)
+    ] = 10_000
+    body_timeout: Annotated[
+        int,
+        Rule(DURATION, "How long a body may take, and a second more for each KiB of it.", low=1),
+    ] = 30_000
     max_inbox_jobs: Annotated[
         int, Rule(INT, "Jobs that may wait to be stored before enqueues get 503.", low=1)
     ] = 100_000
@@ -326,6 +348,14 @@ class Settings:
     disk_reserve: Annotated[
         int, Rule(SIZE, "Free disk space kept for acknowledgements: below it enqueues get 507.")
     ] = 64 * 2**20
+    max_wal: Annotated[
+        int,
+        Rule(
+            SIZE,
+            "Size of the write-ahead log beyond which enqueues get 503, where a reader pins it.",
+            low=8 * 2**20,
+        ),
+    ] = 2**30
     read_timeout: Annotated[
         int, Rule(DURATION, "Longest time a listing or count may take.", low=1)
     ] = 5_000

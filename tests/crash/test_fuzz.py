@@ -8,6 +8,7 @@ import math
 import os
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgpack
@@ -66,14 +67,16 @@ objects = st.recursive(
 
 JOB = {"queue": "q", "type": "t", "payload": {"n": [1, 2.5, None, "ä"]}, "unique_key": "k"}
 
-DECODERS: tuple[Callable[[bytes, Codec], object], ...] = (
-    bodies.decode_job,
-    bodies.decode_jobs,
-    bodies.decode_ids,
-    bodies.decode_failure,
-    bodies.decode_patch,
-)
-every_decoder = pytest.mark.parametrize("decode", DECODERS, ids=lambda each: each.__name__)
+LIMITS = bodies.Limits(body=1_000, payload=100, items=2)
+
+DECODERS: dict[str, Callable[[bytes, Codec], object]] = {
+    "job": partial(bodies.decode_job, limits=LIMITS),
+    "jobs": partial(bodies.decode_jobs, limits=LIMITS),
+    "ids": partial(bodies.decode_ids, limits=LIMITS),
+    "failure": bodies.decode_failure,
+    "patch": bodies.decode_patch,
+}
+every_decoder = pytest.mark.parametrize("decode", DECODERS.values(), ids=DECODERS)
 both_codecs = pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=lambda each: each.name)
 
 

@@ -26,7 +26,7 @@ def clean_environment() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("ZQ_", "ZIZQ_", "NOTIFY_", "WATCHDOG_"))
+        if not name.startswith(("ZQ_", "ZIZQ_", "NOTIFY_", "WATCHDOG_", "LISTEN_"))
     }
 
 

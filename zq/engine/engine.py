@@ -4,6 +4,7 @@ A verb that touches jobs is told how far its caller's reach goes; what lies beyo
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -11,7 +12,8 @@ from zq.engine.inbox import result_of
 from zq.engine.jq_filter import JqFilter
 from zq.engine.listing import Listing, Page
 from zq.engine.loop import TickLoop
-from zq.engine.space import Space, cost_of
+from zq.engine.room import Room
+from zq.engine.stats import Stats
 from zq.engine.streams import Stream, Streams
 from zq.engine.sweeps import Sweeps
 from zq.model.clock import Clock
@@ -26,10 +28,17 @@ from zq.model.commands import (
     Return,
     Succeed,
 )
-from zq.model.errors import ErrorRecordNotFound, JobNotFound, NotInFlight, Unavailable
+from zq.model.errors import (
+    ErrorRecordNotFound,
+    JobNotFound,
+    NotInFlight,
+    Unavailable,
+    ZqError,
+)
 from zq.model.filters import EVERYTHING, Filter
 from zq.model.ids import IdCodec, Mint
 from zq.model.job import ErrorRecord, Job, NewJob
+from zq.model.lifecycle import Status
 from zq.model.patching import UNSET, Patch
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settling import Failure
@@ -60,6 +69,14 @@ class Accepted(NamedTuple):
     owners: dict[int, Job]
 
 
+class Storage(NamedTuple):
+    """What the data takes on the disk, and what is left, in bytes."""
+
+    wal_bytes: int
+    database_bytes: int
+    free_bytes: int
+
+
 class Engine:
     """One queue over one store. Start it in the event loop that it is to live in."""
 
@@ -83,7 +100,7 @@ class Engine:
         self._listing = Listing(store, clock, self._filter, options.read_timeout)
         self._sweeps = Sweeps(store, self._filter, self._submit)
         self._task: asyncio.Task[None] | None = None
-        self._space = Space(clock, options.disk_reserve, store.free_bytes, self._owed_bytes)
+        self._room = Room(store, clock, self._loop.inbox, disk_reserve=options.disk_reserve)
 
     @property
     def failure(self) -> asyncio.Future[BaseException]:
@@ -99,6 +116,25 @@ class Engine:
     def durable(self) -> tuple[bool, bool]:
         """Whether (acknowledgements and changes, enqueues) are synced before they are answered."""
         return self._options.durable, self._options.durable_enqueues
+
+    @property
+    def stats(self) -> Stats:
+        """What it has done since it started."""
+        return self._loop.stats
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """How many (new jobs, other changes) wait for the next ticks."""
+        return self._loop.inbox.waiting
+
+    def storage(self) -> Storage:
+        """How large the files are, and how much larger they may get."""
+        store = self._store
+        return Storage(store.wal_bytes(), store.database_bytes(), store.free_bytes())
+
+    def refusal(self) -> ZqError | None:
+        """What new jobs are told at present, or None: they are taken."""
+        return self._room.refusal()
 
     def start(self) -> None:
         """Begin to tick."""
@@ -136,7 +172,7 @@ class Engine:
         if reach is not EVERYWHERE:
             reach.require([job.queue for job in jobs])
         size = sum(job.payload_size for job in jobs)
-        self._space.admit(len(jobs), size)
+        self._room.admit(len(jobs), size)
         now = self._clock.now_ms()
         keys = self._mint.take(len(jobs), now)
         command = Enqueue(keys=keys, jobs=jobs, now=now, size=size, reach=reach)
@@ -275,6 +311,14 @@ class Engine:
         found = {queue for (queue, _), n in counts.items() if n and reach.covers(queue)}
         return sorted(found, key=str.encode)
 
+    async def counts(self) -> Counter[tuple[str, Status]]:
+        """How many jobs each queue has in each status."""
+        return await self._store.read(reads.visible_counts, self._clock.now_ms())
+
+    async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
+        """When the longest waiting ready job of each queue became ready."""
+        return await self._store.read(reads.oldest_ready, queues)
+
     async def list_errors(
         self, id: str, reach: Reach, after: int | None, descending: bool, limit: int
     ) -> list[ErrorRecord]:
@@ -302,10 +346,6 @@ class Engine:
         if key is None:
             raise JobNotFound
         return key
-
-    def _owed_bytes(self) -> int:
-        inbox = self._loop.inbox
-        return cost_of(inbox.waiting_jobs, inbox.waiting_bytes) + self._store.uncopied_bytes
 
 
 def _target(patch: Patch) -> tuple[str, ...]:

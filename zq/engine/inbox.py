@@ -54,6 +54,11 @@ class Inbox:
     def __bool__(self) -> bool:
         return bool(self._settlements or self._returns or self._changes or self._enqueues)
 
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """How many (new jobs, rows of everything else) wait."""
+        return self.waiting_jobs, self._waiting_rest
+
     def submit(self, command: Command) -> asyncio.Future[object]:
         """Queue a command. Raises `InboxFull`; a return is never refused."""
         rows = _rows(command)

@@ -6,9 +6,11 @@ themselves.
 
 import asyncio
 import logging
+import math
 import sqlite3
 
 from zq.engine.inbox import Inbox, Request, commands
+from zq.engine.stats import Stats
 from zq.engine.streams import Plan, Streams
 from zq.model.clock import Clock, Timer
 from zq.model.commands import Command, Deadlines, Enqueue, Return, Tick, TickResult
@@ -37,6 +39,9 @@ is looked at, what buffered mode can lose is two seconds."""
 IDLE_S = 1.0
 """Idle time after which free space is given back, a slice at a time."""
 
+WAL_RETRY_S = 1.0
+"""Time between two looks whether the reader is gone that keeps the WAL over its limit."""
+
 
 class TickLoop:
     """Runs ticks until it is stopped or the disk fails; `failure` then says how."""
@@ -53,6 +58,7 @@ class TickLoop:
         durable_enqueues: bool,
     ) -> None:
         self.inbox = Inbox(max_inbox_jobs, self.wake)
+        self.stats = Stats()
         self.delivering = True
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._store = store
@@ -67,7 +73,7 @@ class TickLoop:
         self._awake = asyncio.Event()
         self._stopping = False
         self._untidy = True
-        self._ticked = self._synced = clock.monotonic()
+        self._ticked = self._synced = self._checkpointed = clock.monotonic()
 
     def wake(self) -> None:
         """Something has changed that a tick may want to know."""
@@ -117,22 +123,47 @@ class TickLoop:
             return True
         if tick.durable:
             self._synced = started
-        self._adapt(self._clock.monotonic() - started)
+        seconds = self._clock.monotonic() - started
+        self._adapt(seconds)
+        self.stats.learn(result, seconds, tick.durable)
         self._learn(requests, plan, result)
         if purge:
             self._note_purge(now)
         self._untidy, self._ticked = True, self._clock.monotonic()
-        if self._store.wants_checkpoint:
+        if self._store.wants_checkpoint or self._wal_retry() <= 0:
             # One turn of the event loop first: replies go out before the disk is busy again.
             await asyncio.sleep(0)
-            await self._store.checkpoint()
+            await self._checkpoint()
         return True
+
+    async def _checkpoint(self) -> None:
+        was_over = self._store.wal_is_over
+        await self._store.checkpoint()
+        self._checkpointed = self._clock.monotonic()
+        if self._store.wal_is_over is not was_over:
+            fields = {"wal_bytes": self._store.wal_bytes()}
+            if was_over:
+                log.info("the write-ahead log is small again", extra={"fields": fields})
+            else:
+                log.warning(
+                    "the write-ahead log is over --max-wal: new jobs are refused",
+                    extra={"fields": fields},
+                )
+
+    def _wal_retry(self) -> float:
+        """Seconds until a WAL over its limit is to be looked at again; infinite where none is."""
+        if not self._store.wal_is_over:
+            return math.inf
+        return self._checkpointed + WAL_RETRY_S - self._clock.monotonic()
 
     async def _tidy(self) -> bool:
         """Use an idle moment: copy the WAL, give free space back. False before its time."""
+        if self._wal_retry() <= 0:
+            await self._checkpoint()
+            return True
         if not self._untidy or self._clock.monotonic() - self._ticked < IDLE_S:
             return False
-        await self._store.checkpoint()
+        await self._checkpoint()
         try:
             self._untidy = await self._store.tidy()
         except sqlite3.Error as error:
@@ -216,6 +247,8 @@ class TickLoop:
         if self._deadlines.purge_at is not None:
             rest = self._reaped + self._reaper_interval - self._clock.monotonic()
             delays.append(max((self._deadlines.purge_at - now) / 1000, rest))
+        if self._store.wal_is_over:
+            delays.append(self._wal_retry())
         if not delays:
             return None
         return min(max(min(delays), 0.0), LONGEST_NAP_S)

@@ -11,6 +11,8 @@ from aiohttp import web
 
 from zq.http.access import AccessLogger, SampledAccessLogger
 from zq.http.connection import MAX_HEADER_FIELD, MAX_HEADERS, MAX_REQUEST_LINE, Connection
+from zq.http.gate import Gate
+from zq.model.clock import Clock
 
 BACKLOG = 1024
 FLUSH_S = 0.2
@@ -25,20 +27,41 @@ class ListenError(Exception):
 class Listener:
     """One listening socket. `stop` ends it in good order."""
 
-    def __init__(self, app: web.Application, access_log: str) -> None:
+    def __init__(
+        self,
+        app: web.Application,
+        access_log: str,
+        *,
+        gate: Gate,
+        clock: Clock,
+        header_timeout: float,
+    ) -> None:
         # A handler ends with its connection: a command that it has submitted does not.
         self._runner = web.AppRunner(app, handler_cancellation=True)
         self._access_log = access_log
+        self._gate = gate
+        self._clock = clock
+        self._header_timeout = header_timeout
         self._server: asyncio.Server | None = None
 
-    async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Begin to accept connections; the address that it is, with the port that was chosen."""
+    async def start(
+        self, host: str, port: int, passed: socket.socket | None = None
+    ) -> tuple[str, int]:
+        """Begin to accept connections; the address that it is, with the port that was chosen.
+
+        A socket that was passed listens already: then `host` and `port` mean nothing.
+        """
         await self._runner.setup()
         loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(
-                self._connection, host, port, backlog=BACKLOG, reuse_address=True
-            )
+            if passed is not None:
+                self._server = await loop.create_server(
+                    self._connection, sock=passed, backlog=BACKLOG
+                )
+            else:
+                self._server = await loop.create_server(
+                    self._connection, host, port, backlog=BACKLOG, reuse_address=True
+                )
         except OSError as error:
             await self._runner.cleanup()
             raise ListenError(_why(host, port, error)) from error
@@ -53,6 +76,7 @@ class Listener:
     async def stop(self, patience: float) -> None:
         """Let requests under way finish for up to `patience` seconds, not 0, then close."""
         self.refuse()
+        self._gate.close()
         server = self._runner.server
         if server is not None:
             transports = [
@@ -76,6 +100,9 @@ class Listener:
             }
         return Connection(
             manager,
+            self._gate,
+            self._clock,
+            self._header_timeout,
             loop=asyncio.get_running_loop(),
             max_line_size=MAX_REQUEST_LINE,
             max_field_size=MAX_HEADER_FIELD,

@@ -39,6 +39,7 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
                 owner = keys.claim(_stored(key, job, status, ready_at))
                 if owner is not None:
                     owners[index] = owner
+                    work.tally.duplicates += 1
                     continue
             payload: str | None = job.payload
             if job.payload_size > INLINE_PAYLOAD:
@@ -56,6 +57,7 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
         if command.keys:
             work.highest_key = max(work.highest_key, command.keys[-1])
     work.counts.update(stored)
+    work.tally.stored += len(stored)
     work.woken.update({queue for queue, status in set(stored) if status is Status.READY})
     keys.release_former_owners()
     work.insert("jobs", _PLAIN, plain)

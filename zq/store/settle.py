@@ -37,6 +37,8 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
         _end(work, kept)
     work.remove(gone)
     found = {job.key for job in held}
+    work.tally.completed += len(held)
+    work.tally.not_in_flight += len(keys) - len(held)
     return [frozenset(command.keys) - found for command in commands]
 
 
@@ -57,6 +59,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
             or not command.reach.covers(job.queue)
         ):
             replies.append(NotInFlight())
+            work.tally.not_in_flight += 1
             continue
         failure, attempts = command.failure, job.attempts + 1
         verdict = after_failure(attempts, job.options, failure, work.now, work.policy, work.random)
@@ -72,6 +75,10 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         if verdict.status is Status.SCHEDULED and job.unique_key is not None:
             waiting.append(job.key)
         replies.append(_failed(job, verdict, attempts, work.now))
+        if verdict.status is Status.DEAD:
+            work.tally.died += 1
+        else:
+            work.tally.retried += 1
     if verdicts:
         work.run("fail", verdicts=as_json(verdicts), now=work.now)
         work.insert("errors", _ERROR_COLUMNS, errors)
@@ -87,6 +94,7 @@ def give_back(work: Work, commands: Sequence[Return]) -> list[object]:
     held = [job for job in work.briefs("read_held", holders) if job.holder == holders[job.key]]
     if held:
         work.run("give_back", holders=as_json({job.key: job.holder for job in held}))
+        work.tally.returned += len(held)
     queues = [job.queue for job in held]
     work.move(queues, Status.IN_FLIGHT, Status.READY)
     work.woken.update(queues)

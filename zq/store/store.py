@@ -57,6 +57,7 @@ class Store:
         recovered: upkeep.Recovered,
         runner: TickRunner,
         read_timeout: float,
+        max_wal: int,
     ) -> None:
         self.directory = directory
         self.id_suffix = recovered.id_suffix
@@ -76,6 +77,9 @@ class Store:
         """What the last checkpoint had to leave in the WAL: the database may grow by as much."""
         self._rows = 0
         self._rows_a_checkpoint = 4 * CHECKPOINT_PAGES
+        self._max_wal = max_wal
+        self.wal_is_over = False
+        """Whether the WAL's file was over its limit still after the last checkpoint."""
 
     async def tick(self, tick: Tick) -> TickResult:
         """Run one tick in the writer's thread: one hop there and back."""
@@ -124,7 +128,10 @@ class Store:
             if not is_full(error):
                 raise
             log.warning("the disk is full: the write-ahead log cannot be copied yet")
-            pages, copied = (self.directory / WAL_NAME).stat().st_size // PAGE_BYTES, 0
+            pages, copied = self.wal_bytes() // PAGE_BYTES, 0
+        if pages == copied and self.wal_bytes() > self._max_wal:
+            await self._writer.hop(upkeep.shrink_wal, self._writer.raw)
+        self.wal_is_over = self.wal_bytes() > self._max_wal
         self.uncopied_bytes = (pages - copied) * PAGE_BYTES
         if self._rows and pages:
             # How many pages a row costs depends on queues and the size of ticks: learn it.
@@ -139,6 +146,14 @@ class Store:
     async def ping(self) -> None:
         """A finished round trip through the writer's thread: the watchdog's sign of life."""
         await self._writer.hop(self._writer.raw.total_changes.__int__)
+
+    def wal_bytes(self) -> int:
+        """Size of the write-ahead log's file."""
+        return _size(self.directory / WAL_NAME)
+
+    def database_bytes(self) -> int:
+        """Size of the database's file, without the log."""
+        return _size(self.directory / FILE_NAME)
 
     def free_bytes(self) -> int:
         """Space left on the file system of the data, as an unprivileged writer may use it."""
@@ -165,12 +180,19 @@ class Store:
 
 
 async def open_store(
-    directory: Path, *, policy: Policy, random: Random, cache_bytes: int, read_timeout: float
+    directory: Path,
+    *,
+    policy: Policy,
+    random: Random,
+    cache_bytes: int,
+    read_timeout: float,
+    max_wal: int,
 ) -> Store:
     """Lock, open, migrate and recover a data directory, which is created where it is missing.
 
-    `read_timeout` in seconds. Raises `DirectoryInUse`, `DatabaseTooNew`, `sqlite3.Error` where the
-    file is damaged or not writable, or `OSError` where the directory is not.
+    `read_timeout` in seconds, `max_wal` in bytes. Raises `DirectoryInUse`, `DatabaseTooNew`,
+    `sqlite3.Error` where the file is damaged or not writable, or `OSError` where the directory is
+    not.
     """
     lock = DirectoryLock(directory)
     opened: list[HopConnection] = []
@@ -196,4 +218,12 @@ async def open_store(
             raise sqlite3.DatabaseError("it is damaged: text in it is no UTF-8") from error
         raise
     runner = TickRunner(writer.raw, policy, random, recovered.last_key)
-    return Store(directory, lock, writer, opened[1:], recovered, runner, read_timeout)
+    return Store(directory, lock, writer, opened[1:], recovered, runner, read_timeout, max_wal)
+
+
+def _size(path: Path) -> int:
+    try:
+        # Never by opening it: closing a database's file would drop SQLite's locks on it.
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

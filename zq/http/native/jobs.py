@@ -21,7 +21,7 @@ from zq.http.native.query import (
 from zq.http.problems import answer
 from zq.model.filters import Filter
 from zq.model.keys import KeyScope
-from zq.wire.bodies import decode_job, decode_jobs, decode_patch
+from zq.wire.bodies import Limits, decode_job, decode_jobs, decode_patch
 from zq.wire.codecs import Codec
 from zq.wire.documents import enqueued_documents, job_document
 
@@ -31,9 +31,10 @@ ENQUEUE, READ, MANAGE = KeyScope.ENQUEUE, KeyScope.READ, KeyScope.MANAGE
 class JobsApi:
     """`/jobs` and `/queues`, without streams and settlements."""
 
-    def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
+    def __init__(self, engine: Engine, bodies: Bodies, limits: Limits, job_path: str) -> None:
         self._engine = engine
         self._bodies = bodies
+        self._limits = limits
         self._job_path = job_path
 
     def routes(self) -> list[Route]:
@@ -57,7 +58,7 @@ class JobsApi:
         self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Store one job: 201, or 200 for a duplicate."""
-        job = decode_job(body, sent)
+        job = decode_job(body, sent, self._limits)
         stored = await self._engine.enqueue([job], reach_of(request))
         (document,) = enqueued_documents(
             [job], stored.keys, stored.now, stored.owners, self._engine.ids
@@ -68,7 +69,7 @@ class JobsApi:
         self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Store many jobs or none: 200 only where every one is a duplicate."""
-        jobs = decode_jobs(body, sent)
+        jobs = decode_jobs(body, sent, self._limits)
         if not jobs:
             return answer({"jobs": []}, accepted, 201)
         stored = await self._engine.enqueue(jobs, reach_of(request))

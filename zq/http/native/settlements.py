@@ -14,7 +14,7 @@ from zq.http.problems import answer
 from zq.model.errors import ErrorRecordNotFound, NotInFlight
 from zq.model.job import MAX_UINT32
 from zq.model.keys import KeyScope
-from zq.wire.bodies import decode_failure, decode_ids
+from zq.wire.bodies import Limits, decode_failure, decode_ids
 from zq.wire.codecs import Codec
 from zq.wire.documents import error_document, job_document
 
@@ -24,9 +24,10 @@ TAKE, READ = KeyScope.TAKE, KeyScope.READ
 class SettlementsApi:
     """`success`, `failure` and `errors`."""
 
-    def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
+    def __init__(self, engine: Engine, bodies: Bodies, limits: Limits, job_path: str) -> None:
         self._engine = engine
         self._bodies = bodies
+        self._limits = limits
         self._job_path = job_path
 
     def routes(self) -> list[Route]:
@@ -50,7 +51,8 @@ class SettlementsApi:
         self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Acknowledge many: 422 names those that were not in flight, the others are done."""
-        missing = await self._engine.succeed(decode_ids(body, sent), reach_of(request))
+        ids = decode_ids(body, sent, self._limits)
+        missing = await self._engine.succeed(ids, reach_of(request))
         if missing:
             return answer({"not_found": missing}, accepted, 422)
         return web.Response(status=204)

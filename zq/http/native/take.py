@@ -11,10 +11,12 @@ from zq.engine.engine import Engine
 from zq.engine.streams import MOST_UNSENT, Stream
 from zq.http.connection import watch_for_end
 from zq.http.endpoints import Route
+from zq.http.gate import PeerCounts, peer_of
 from zq.http.guard import Guard, reach_of
 from zq.http.native.query import names, parameters, whole_number
 from zq.http.negotiation import stream_framing
 from zq.http.peer import Peer, PeerWatch
+from zq.model.errors import TooManyStreams
 from zq.model.job import Job
 from zq.model.keys import KeyScope
 from zq.wire.documents import taken_documents
@@ -39,6 +41,8 @@ class TakeOptions(NamedTuple):
 
     heartbeat: float
     stall_timeout: float
+    max_per_peer: int
+    """Streams that one address may have; 0 is no limit."""
 
 
 class TakeApi:
@@ -48,6 +52,7 @@ class TakeApi:
         self._engine = engine
         self._guard = guard
         self._options = options
+        self._peers = PeerCounts(options.max_per_peer)
         # One stream renders at a time: between two the event loop looks at its sockets, so that
         # acknowledgements reach the next tick while the frames of this one are still rendered.
         self._turn = asyncio.Lock()
@@ -57,6 +62,15 @@ class TakeApi:
         return [Route("GET", "/jobs/take", self.take, KeyScope.TAKE)]
 
     async def take(self, request: web.Request) -> web.StreamResponse:
+        """One stream more for its peer, if it may have it."""
+        refusal = TooManyStreams(
+            "this address has as many take streams as --max-streams-per-peer permits: close some,"
+            " or raise it"
+        )
+        with self._peers.one_more(peer_of(request.transport), refusal):
+            return await self._take(request)
+
+    async def _take(self, request: web.Request) -> web.StreamResponse:
         """Send jobs until the client goes away or the server stops, then give back what is held."""
         framing = stream_framing(request)
         values = parameters(request, ("prefetch", "queue"))
