@@ -48,7 +48,7 @@ OVERLOADS: tuple[tuple[Sequence[str], Overload], ...] = (
     (("--max-inbox-jobs", "1000"), lambda s, c, _: overload.producers(s, c, 200, requests=50)),
     ((), lambda s, c, _: overload.workers(s, c, 1_000)),
     ((), lambda s, c, _: overload.silent(s, c, 5_000)),
-    ((), lambda s, c, file: overload.pinned(s, c, file, mib=300)),
+    (("--max-wal", "128MiB"), lambda s, c, file: overload.pinned(s, c, file, mib=300)),
 )
 
 EXAMPLES = """

@@ -1,7 +1,8 @@
 """More than a server was made for, and whether those who behave notice.
 
-In each scenario a bystander acknowledges jobs one by one, before and during the overload: every one
-of its acknowledgements must get through. The same code runs small in CI and large in the long run.
+In each scenario a bystander acknowledges jobs one by one, before and during the overload, which a
+process of its own makes: every one of its acknowledgements must get through. The same code runs
+small in CI and large in the long run.
 """
 
 import asyncio
@@ -10,18 +11,32 @@ import sqlite3
 import statistics
 import time
 from collections import Counter
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import AsyncExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
-from conformance.client import Client, new_job
+from conformance.client import JSON, Client, new_job
 from conformance.raw import RawConnection
-from process.server import ServerProcess
+from conformance.streams import PATIENCE_S
+from process.server import RemoteSite, ServerProcess
 from process.worker import Worker
 
+P = ParamSpec("P")
+Counts = Counter[str]
+
 SAMPLES = 300
-"""Acknowledgements of the bystander before the overload, and at least so many during it."""
+"""Acknowledgements of the bystander before the overload."""
+
+JOBS = 50_000
+"""That the bystander finds: more than it can acknowledge."""
+
+WINDOW = 5
+SILENCE_S = 2.0
 
 STALLED = 10
 """One worker in so many stops reading."""
@@ -38,7 +53,7 @@ class Report:
     loaded_p99: float
     calm_rss: float
     peak_rss: float
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counts
 
 
 class Bystander:
@@ -49,7 +64,7 @@ class Bystander:
         self._stream: Any = None
 
     async def prepare(self) -> None:
-        for _ in range(20):
+        for _ in range(JOBS // 1_000):
             await self._client.enqueue_many(1_000, queue="bystander", payload="x")
         self._stream = await self._client.take(prefetch=20, queue="bystander")
 
@@ -63,12 +78,11 @@ class Bystander:
     async def samples(self, count: int) -> list[float]:
         return [await self.acknowledge() for _ in range(count)]
 
-    async def during(self, overload: asyncio.Task[None]) -> list[float]:
-        """Acknowledge for as long as the overload lasts, and often enough to rank."""
+    async def during(self, overload: asyncio.Future[Counts]) -> list[float]:
+        """Acknowledge for as long as the overload lasts."""
         found: list[float] = []
-        while not overload.done() or len(found) < SAMPLES:
+        while not overload.done():
             found.append(await self.acknowledge())
-        await overload
         return found
 
 
@@ -83,102 +97,126 @@ def rss_mb(server: ServerProcess, *, peak: bool = False) -> float:
 
 
 async def judged(
-    scenario: str, server: ServerProcess, client: Client, overload: Any, counts: Counter[str]
+    scenario: str,
+    server: ServerProcess,
+    client: Client,
+    overload: Callable[P, Coroutine[Any, Any, Counts]],
+    *args: P.args,
+    **kwargs: P.kwargs,
 ) -> Report:
-    """Run an overload (a coroutine) beside a bystander."""
+    """Run an overload beside a bystander."""
     bystander = Bystander(client)
     await bystander.prepare()
     calm = await bystander.samples(SAMPLES)
     calm_rss = rss_mb(server)
-    loaded = await bystander.during(asyncio.create_task(overload))
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        task = partial(_run, overload, *args, **kwargs)
+        running = asyncio.get_running_loop().run_in_executor(pool, task)
+        loaded = await bystander.during(running)
+        counts = await running
     counts["acknowledged by the bystander"] += len(loaded)
     return Report(scenario, p99(calm), p99(loaded), calm_rss, rss_mb(server, peak=True), counts)
 
 
+def _run(
+    overload: Callable[P, Coroutine[Any, Any, Counts]], *args: P.args, **kwargs: P.kwargs
+) -> Counts:
+    return asyncio.run(overload(*args, **kwargs))
+
+
 async def producers(server: ServerProcess, client: Client, number: int, requests: int) -> Report:
     """So many producers post bulks of 100 jobs without a pause, and count what becomes of them."""
-    counts: Counter[str] = Counter()
+    name = f"{number} producers"
+    report = await judged(name, server, client, _produce, server.port, number, requests)
+    report.counts["stored"] = await client.count(queue="default")
+    return report
+
+
+async def _produce(port: int, number: int, requests: int) -> Counts:
+    counts: Counts = Counter()
     body = json.dumps({"jobs": [new_job(payload="x" * 100)] * 100}).encode()
     head = "POST /jobs/bulk HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
     async def produce() -> None:
-        async with await RawConnection.open(server.port) as connection:
+        async with await RawConnection.open(port) as connection:
             for _ in range(requests):
                 await connection.send(request)
-                reply = await connection.reply()
-                counts[str(reply.status)] += 1
+                counts[str((await connection.reply()).status)] += 1
 
-    async def overload() -> None:
-        await asyncio.gather(*(produce() for _ in range(number)))
-
-    report = await judged(f"{number} producers", server, client, overload(), counts)
-    counts["stored"] = await client.count(queue="default")
-    return report
+    await asyncio.gather(*(produce() for _ in range(number)))
+    return counts
 
 
 async def workers(server: ServerProcess, client: Client, number: int) -> Report:
     """So many workers, one in `STALLED` of which reads nothing, share large jobs."""
-    counts: Counter[str] = Counter()
-    jobs = number * JOBS_EACH
+    return await judged(f"{number} workers", server, client, _work, server.port, number)
 
-    async def work(queue: asyncio.Queue[str]) -> None:
-        async with await RawConnection.open(server.port) as connection:
+
+async def _work(port: int, number: int) -> Counts:
+    counts: Counts = Counter()
+    stalled, jobs = number // STALLED, number * JOBS_EACH
+    delivered: asyncio.Queue[str] = asyncio.Queue()
+
+    async def work() -> None:
+        async with await RawConnection.open(port) as connection:
             worker = Worker(connection)
-            await worker.take(prefetch=5, queue="shared")
+            await worker.take(prefetch=WINDOW, queue="shared")
             while True:
                 frame = await worker.frame()
                 if frame is not None:
-                    queue.put_nowait(frame["id"])
+                    delivered.put_nowait(frame["id"])
 
-    async def overload() -> None:
-        delivered: asyncio.Queue[str] = asyncio.Queue()
-        async with AsyncExitStack() as idle, server.client() as other:
-            for _ in range(number // STALLED):
-                connection = await idle.enter_async_context(
-                    await RawConnection.open(server.port, receive_buffer=4096)
-                )
-                await Worker(connection).take(prefetch=5, queue="shared")
-            readers = [
-                asyncio.create_task(work(delivered)) for _ in range(number - number // STALLED)
-            ]
-            for _ in range(0, jobs, 50):
-                await other.enqueue_many(50, queue="shared", payload="x" * 20_000)
-            while counts["done"] < jobs - number // STALLED * 5:
-                await other.succeed(await delivered.get())
-                counts["done"] += 1
-            for reader in readers:
-                reader.cancel()
-            await asyncio.wait(readers)
-
-    return await judged(f"{number} workers", server, client, overload(), counts)
+    async with AsyncExitStack() as idle, Client(RemoteSite(port), JSON) as client:
+        for _ in range(stalled):
+            connection = await idle.enter_async_context(
+                await RawConnection.open(port, receive_buffer=4096)
+            )
+            await Worker(connection).take(prefetch=WINDOW, queue="shared")
+        readers = [asyncio.create_task(work()) for _ in range(number - stalled)]
+        for _ in range(0, jobs, 50):
+            await client.enqueue_many(50, queue="shared", payload="x" * 20_000)
+        while counts["done"] < jobs - stalled * WINDOW:
+            await client.succeed(await delivered.get())
+            counts["done"] += 1
+        for reader in readers:
+            reader.cancel()
+        await asyncio.wait(readers)
+    return counts
 
 
 async def silent(server: ServerProcess, client: Client, number: int) -> Report:
     """So many connections are opened, and nothing is ever said on them."""
-    counts: Counter[str] = Counter()
+    return await judged(f"{number} silent connections", server, client, _open, server.port, number)
 
-    async def overload() -> None:
-        async with AsyncExitStack() as open_ones:
-            for _ in range(number):
-                await open_ones.enter_async_context(await RawConnection.open(server.port))
-                counts["opened"] += 1
 
-    return await judged(f"{number} silent connections", server, client, overload(), counts)
+async def _open(port: int, number: int) -> Counts:
+    async with AsyncExitStack() as connections:
+        for _ in range(number):
+            await connections.enter_async_context(await RawConnection.open(port))
+        await asyncio.sleep(SILENCE_S)
+    return Counter(opened=number)
 
 
 async def pinned(server: ServerProcess, client: Client, file: Path, mib: int) -> Report:
     """Another process reads in one long transaction while so many MiB are to be stored."""
-    counts: Counter[str] = Counter()
+    name = f"a reader that pins {mib} MiB"
+    return await judged(name, server, client, _pin, server.port, file, mib)
 
-    async def overload() -> None:
+
+async def _pin(port: int, file: Path, mib: int) -> Counts:
+    counts: Counts = Counter()
+    jobs = {"jobs": [new_job(queue="pinned", payload="x" * 100_000)] * 10}
+    async with Client(RemoteSite(port), JSON) as client:
         with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM jobs").fetchone()
             for _ in range(mib):
-                jobs = {"jobs": [new_job(queue="pinned", payload="x" * 100_000)] * 10}
                 counts[str((await client.post("/jobs/bulk", jobs)).status)] += 1
             wal = file.with_name(f"{file.name}-wal").stat().st_size
-            counts["WAL, MiB"] = wal // 2**20
-
-    return await judged(f"a reader that pins {mib} MiB", server, client, overload(), counts)
+        counts["MiB of WAL"] = wal // 2**20
+        async with asyncio.timeout(PATIENCE_S):
+            while (await client.post("/jobs/bulk", jobs)).status != 201:
+                pass
+    counts["stored afterwards"] += 10
+    return counts

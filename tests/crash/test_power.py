@@ -5,7 +5,7 @@ from random import Random
 
 from process.server import running
 
-from .disk import Disk
+from .disk import Disk, new_disk
 from .lives import cycles, judge, seed
 from .load import Notebook
 from .power import cut_again_and_again, lose_a_tail
@@ -30,9 +30,16 @@ async def test_the_first_acknowledgement_ever_survives_a_power_cut(disk: Disk) -
         assert [job["id"] for job in await client.jobs()] == [id]
 
 
-async def test_buffered_mode_loses_a_tail_and_nothing_else(disk: Disk) -> None:
-    loss = await lose_a_tail(disk, Random(seed()), seconds=2.5)
+async def test_buffered_mode_loses_a_tail_and_nothing_else(
+    disk_library: Path, tmp_path: Path
+) -> None:
+    random = Random(seed())
+    losses = []
+    for number in range(2):  # a cut may come right after a sync, but hardly twice
+        disk = new_disk(disk_library, tmp_path / str(number))
+        # So few jobs cause no checkpoint, and leave no idle moment for one.
+        losses.append(await lose_a_tail(disk, random, seconds=2.5, pause=0.02))
 
-    assert loss.jobs > 0, "the laboratory cannot lose anything: it proves nothing"
-    assert loss.kept > 0, "nothing was synced in all that time"
-    assert loss.is_tail
+    assert sum(loss.jobs for loss in losses) > 0, "the laboratory cannot lose anything"
+    assert all(loss.kept > 0 for loss in losses), "nothing was synced in all that time"
+    assert all(loss.is_tail for loss in losses)
