@@ -1,7 +1,10 @@
 """Overload, small enough for every run: refusals instead of growth, and acknowledgements pass."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+from conformance.client import new_job
 from process.server import running
 
 from . import overload
@@ -53,3 +56,23 @@ async def test_a_reader_that_pins_the_log_makes_enqueues_wait_and_nothing_else(
         assert report.counts["MiB of WAL"] < 40
         assert report.counts["stored afterwards"] == 10
         assert report.peak_rss < report.calm_rss + ROOM_MB
+
+
+@pytest.mark.parametrize(
+    "flags", [("--disk-reserve", "1000000GiB"), ()], ids=["no room", "not held"]
+)
+async def test_requests_that_are_refused_leave_nothing_in_memory(
+    flags: Sequence[str], tmp_path: Path
+) -> None:
+    async with running(tmp_path, *flags) as server, server.client() as client:
+        before = overload.rss_mb(server)
+        for _ in range(200):
+            if flags:
+                reply = await client.post("/jobs", new_job(payload="x" * 2**20))
+                assert reply.status == 507
+            else:
+                report = {"message": "x" * 2**20}
+                reply = await client.post(f"/jobs/{'0' * 26}/failure", report)
+                assert reply.status == 404
+
+        assert overload.rss_mb(server) < before + ROOM_MB
