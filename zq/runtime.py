@@ -19,6 +19,7 @@ from zq.http.app import build_app
 from zq.http.bodies import Bodies
 from zq.http.listener import Listener, ListenError, url
 from zq.http.native.take import TakeOptions
+from zq.http.tls import CertificateError, CertificateFiles, Certificates
 from zq.model.clock import Clock, SystemClock
 from zq.model.job import Backoff
 from zq.model.settling import Policy
@@ -48,13 +49,19 @@ class Server:
         self._rng = rng or SystemRandom()
         self._store: Store | None = None
         self._listener: Listener | None = None
+        self._certificates: Certificates | None = None
         self._address = ("", 0)
         self.engine: Engine
 
     @property
     def url(self) -> str:
         """Where it listens."""
-        return url(self._address)
+        return url(self._address, self.scheme)
+
+    @property
+    def scheme(self) -> str:
+        """`https` with TLS, else `http`."""
+        return "http" if self._settings.tls_cert is None else "https"
 
     @property
     def port(self) -> int:
@@ -64,6 +71,7 @@ class Server:
     async def start(self) -> None:
         """Recover the data, then accept requests. Leaves nothing open where it fails."""
         settings = self._settings
+        self._certificates = _certificates(settings)
         self._store = await open_store(
             Path(settings.root_dir),
             policy=_policy(settings),
@@ -76,7 +84,8 @@ class Server:
         bodies = Bodies(settings.max_body, settings.max_inbox_bytes)
         take = TakeOptions(settings.heartbeat_interval / 1000, settings.stall_timeout / 1000)
         app = build_app(self.engine, bodies, settings.max_body, take)
-        self._listener = Listener(app, settings.access_log)
+        tls = None if self._certificates is None else self._certificates.context
+        self._listener = Listener(app, settings.access_log, tls)
         try:
             self._address = await self._listener.start(settings.host, settings.port)
         except BaseException:
@@ -86,6 +95,18 @@ class Server:
         if self._store.returned:
             fields = {"jobs": self._store.returned}
             log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
+
+    def reload(self) -> None:
+        """Read the certificates again, for new connections; bad ones change nothing."""
+        if self._certificates is None:
+            log.info("nothing to reload: there is no TLS")
+            return
+        try:
+            self._certificates.reload()
+        except CertificateError as error:
+            log.error(f"the certificates stay as they are: {error}")
+        else:
+            log.info("certificates reloaded")
 
     async def drain(self) -> None:
         """Deliver nothing more, and take acknowledgements until nothing is held or time is up."""
@@ -132,8 +153,9 @@ async def _serve(settings: Settings) -> int:
     # What is alive now stays alive; requests leave few cycles behind, so look for them seldom.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    host, _, port = server.url.removeprefix("http://").rpartition(":")
-    fields = {"api": "primary", "addr": f"{host}:{port}", "scheme": "http"}
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
+    address = server.url.removeprefix(f"{server.scheme}://")
+    fields = {"api": "primary", "addr": address, "scheme": server.scheme}
     log.info("listening", extra={"fields": fields})
     notify.ready()
     watchdog = asyncio.create_task(_feed_watchdog(server.engine))
@@ -167,7 +189,7 @@ async def _start(server: Server, settings: Settings) -> int:
     except DirectoryInUse as error:
         log.error(str(error))
         return EX_TEMPFAIL
-    except DatabaseTooNew as error:
+    except (DatabaseTooNew, CertificateError) as error:
         log.error(str(error))
         return EX_CONFIG
     except ListenError as error:
@@ -215,6 +237,13 @@ def _policy(settings: Settings) -> Policy:
         completed_ms=settings.default_completed_job_retention,
         dead_ms=settings.default_dead_job_retention,
     )
+
+
+def _certificates(settings: Settings) -> Certificates | None:
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    files = CertificateFiles(settings.tls_cert, settings.tls_key, settings.tls_client_ca)
+    return Certificates(files)
 
 
 def _engine_options(settings: Settings) -> EngineOptions:

@@ -1,13 +1,11 @@
 """One HTTP/1.1 connection: aiohttp's protocol, our answers to bad HTTP, an eye on its end."""
 
-import contextlib
 import logging
-from collections.abc import Iterator
-from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
 
+from zq.http.channel import Channel, Peer
 from zq.http.problems import answer
 from zq.wire.codecs import JSON
 
@@ -20,9 +18,26 @@ MAX_HEADERS = 100
 
 
 class Connection(web.RequestHandler):
-    """Serves one connection; `streaming` while a response goes on for as long as it lives."""
+    """Serves one connection, and is the channel of the one response that it sends at a time."""
 
     streaming = False
+
+    def channel(self, request: web.BaseRequest) -> Channel:
+        """This connection: its requests are answered one after the other."""
+        return self
+
+    def unsent(self) -> int:
+        return 0 if self.transport is None else self.transport.get_write_buffer_size()
+
+    def withheld(self) -> int:
+        return 0
+
+    def moved(self) -> int:
+        return 0
+
+    def cut_off(self, found: Peer) -> None:
+        if self.transport is not None:
+            self.transport.abort()
 
     def eof_received(self) -> None:
         """The peer has finished sending. A stream ends with that, unsent bytes or not."""
@@ -42,17 +57,6 @@ class Connection(web.RequestHandler):
         response = answer({"error": text}, JSON, status, {"Connection": "close"})
         response.force_close()
         return response
-
-
-@contextlib.contextmanager
-def watch_for_end(request: web.BaseRequest) -> Iterator[None]:
-    """While a stream is written, let its peer's half-close end it like a full one."""
-    protocol: Any = request.protocol
-    protocol.streaming = True
-    try:
-        yield
-    finally:
-        protocol.streaming = False
 
 
 def _describe(status: int, exc: BaseException | None) -> tuple[int, str]:
