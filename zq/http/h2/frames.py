@@ -9,6 +9,8 @@ from h2.connection import (
 )
 from h2.settings import SettingCodes, Settings
 
+from zq.http.h2.hpack import RepeatingEncoder
+
 MAX_STREAMS = 200
 """Requests under way on one connection: what Zizq allows."""
 
@@ -49,6 +51,7 @@ class Frames(H2Connection):
             )
         )
         self.state_machine = _States()
+        self.encoder = RepeatingEncoder()
         self.decoder.max_header_list_size = MAX_HEADER_LIST
         self.local_settings = Settings(
             client=False,
