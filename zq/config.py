@@ -217,6 +217,17 @@ class Settings:
     ] = Path("zq-root")
     host: Annotated[str, Rule(TEXT, "Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Rule(INT, "Port to listen on; 0 takes any free one.", high=65_535)] = 7890
+    tls_cert: Annotated[
+        Path | None,
+        Rule(FILE, "Certificate chain (PEM), for TLS. Read again on SIGHUP.", unset="no TLS"),
+    ] = None
+    tls_key: Annotated[Path | None, Rule(FILE, "The certificate's key (PEM).", unset="no TLS")] = (
+        None
+    )
+    tls_client_ca: Annotated[
+        Path | None,
+        Rule(FILE, "CA (PEM) whose certificate every client must show.", unset="no such demand"),
+    ] = None
     keys: Annotated[
         Path | None,
         Rule(
@@ -372,12 +383,22 @@ class Settings:
     def __post_init__(self) -> None:
         for setting in SETTINGS:
             setting.check(getattr(self, setting.name), setting.flag)
+        self._check_tls()
         if self.max_inbox_bytes < self.max_body:
             # Such a body would get 503, "try again", for ever.
             raise ConfigError(
                 f"--max-inbox-bytes: {SIZE.show(self.max_inbox_bytes)} cannot hold a body of "
                 f"--max-body ({SIZE.show(self.max_body)}): raise the one or lower the other"
             )
+
+    def _check_tls(self) -> None:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            given, missing = ("--tls-cert", "--tls-key")
+            if self.tls_cert is None:
+                given, missing = missing, given
+            raise ConfigError(f"{given} needs {missing}: give both, or neither for no TLS")
+        if self.tls_client_ca is not None and self.tls_cert is None:
+            raise ConfigError("--tls-client-ca needs TLS: give --tls-cert and --tls-key too")
 
     @classmethod
     def load(cls, flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Self:
