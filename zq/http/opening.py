@@ -12,7 +12,6 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """What every HTTP/2 connection begins with (RFC 9113, 3.4)."""
 
 
-
 Serve = Callable[[Callable[[], object]], asyncio.Protocol]
 """Makes the protocol that serves a connection, given what to call once that is lost."""
 
