@@ -166,11 +166,19 @@ class Listener:
 
 async def _flush(transports: Iterable[asyncio.Transport]) -> None:
     """Give last words a moment to go out, then cut off whoever does not read them."""
-    stuck = [transport for transport in transports if transport.get_write_buffer_size()]
+    stuck = [transport for transport in transports if _unsent(transport)]
     if stuck:
         await asyncio.sleep(FLUSH_S)
     for transport in stuck:
         transport.abort()
+
+
+def _unsent(transport: asyncio.Transport) -> int:
+    try:
+        return transport.get_write_buffer_size()
+    except AttributeError:
+        # asyncio's TLS transport, once it is closed: it has let go of what it would ask.
+        return 0
 
 
 def _why(host: str, port: int, error: OSError) -> str:
