@@ -87,7 +87,7 @@ class Exchange:
 
     def cancel(self) -> None:
         """Reset the stream, as a client that wants no more of it does."""
-        self._connection.reset(self.number)
+        self._connection.cancel(self.number)
 
 
 class Http2Connection(asyncio.Protocol):
@@ -156,7 +156,7 @@ class Http2Connection(asyncio.Protocol):
             self._frames.acknowledge_received_data(weight, number)
             self._flush()
 
-    def reset(self, number: int) -> None:
+    def cancel(self, number: int) -> None:
         if self._exchanges.pop(number, None) is not None and not self.lost.is_set():
             self._frames.reset_stream(number, ErrorCodes.CANCEL)
             self._flush()
@@ -171,7 +171,7 @@ class Http2Connection(asyncio.Protocol):
         """Leave everything to come in the kernel's buffers."""
         self._transport.pause_reading()
 
-    def break_off(self) -> None:
+    async def reset(self) -> None:
         """Break the connection off with an RST, as a crashed peer's kernel would."""
         sock = self._transport.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
