@@ -215,3 +215,17 @@ async def test_a_connection_that_says_nothing_ends(tmp_path: Path) -> None:
             assert (await connection.reply()).status == 408
         for connection in (silent, half, bodiless):
             await connection.close()
+
+
+async def test_the_limit_on_descriptors_follows_that_on_connections(tmp_path: Path) -> None:
+    def soft_limit(pid: int) -> int:
+        lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("Max open files")).split()[3])
+
+    few = ("prlimit", "--nofile=100:2000")
+    async with running(tmp_path / "1", "--max-connections", "1500", before=few) as server:
+        assert 1500 < soft_limit(server.pid) <= 2000
+        assert server.messages == ["listening"]
+    async with running(tmp_path / "2", "--max-connections", "2000", before=few) as server:
+        assert soft_limit(server.pid) == 2000
+        assert server.messages[0].startswith("this process may have 2000 descriptors, too few for")
