@@ -28,7 +28,7 @@ LAYERS: dict[str, set[str]] = {
         *("model", "store", "wire", "engine", "http"),
         *("activation", "config", "keyfile", "logs", "notify"),
     },
-    "cli": {"model", "config", "keyfile", "logs", "runtime"},
+    "cli": {"model", "store", "config", "keyfile", "logs", "runtime"},
     "client": {"model", "wire"},
     "spark": {"client"},
 }

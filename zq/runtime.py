@@ -180,7 +180,7 @@ class Server:
         if drain and not failed:
             await self.drain()
         self.engine.end_streams()
-        await self._listener.stop(0 if failed else CLOSE_TIMEOUT_S)
+        await self._listener.stop(CLOSE_TIMEOUT_S)
         self._lag.stop()
         await self.engine.stop()
         if failed:
@@ -239,7 +239,11 @@ async def _serve(settings: Settings) -> int:
         log.warning("leaving at once")
         os._exit(1)
     impatience.cancel()
-    await stop
+    try:
+        await stop
+    except sqlite3.Error as error:
+        log.error(f"the disk failed at the last moment, what was acknowledged is safe: {error}")
+        return EX_IOERR
     log.info("Server stopped.")
     return 0
 

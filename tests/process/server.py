@@ -101,6 +101,12 @@ class ServerProcess:
         await self.logged("listening")
         return self
 
+    async def starts(self) -> bool:
+        """Whether it comes to accept requests. False once it has ended instead."""
+        async with asyncio.timeout(PATIENCE_S), self._news:
+            await self._news.wait_for(lambda: "listening" in self.messages or self._reader.done())
+        return "listening" in self.messages
+
     # What it is
 
     @property

@@ -100,7 +100,7 @@ class Engine:
         self._listing = Listing(store, clock, self._filter, options.read_timeout)
         self._sweeps = Sweeps(store, self._filter, self._submit)
         self._task: asyncio.Task[None] | None = None
-        self._room = Room(store, clock, disk_reserve=options.disk_reserve)
+        self._room = Room(store, clock, self._loop.inbox, disk_reserve=options.disk_reserve)
 
     @property
     def failure(self) -> asyncio.Future[BaseException]:
@@ -171,12 +171,10 @@ class Engine:
         """Store jobs, all or none, in order. Raises `QueueOutOfReach` or `KeyConflict`."""
         if reach is not EVERYWHERE:
             reach.require([job.queue for job in jobs])
-        refusal = self._room.refusal()
-        if refusal is not None:
-            raise refusal
+        size = sum(job.payload_size for job in jobs)
+        self._room.admit(len(jobs), size)
         now = self._clock.now_ms()
         keys = self._mint.take(len(jobs), now)
-        size = sum(job.payload_size for job in jobs)
         command = Enqueue(keys=keys, jobs=jobs, now=now, size=size, reach=reach)
         reply = await self._submit(command)
         assert isinstance(reply, Enqueued)

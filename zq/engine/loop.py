@@ -32,6 +32,10 @@ FULL_PAUSE_S = 0.1
 LONGEST_NAP_S = 1.0
 """While something is due at a wall time, look at the clock at least this often: it may jump."""
 
+SYNC_S = 1.0
+"""Longest time that ticks go on without one that waits for the disk: with the rest until free space
+is looked at, what buffered mode can lose is two seconds."""
+
 IDLE_S = 1.0
 """Idle time after which free space is given back, a slice at a time."""
 
@@ -69,7 +73,7 @@ class TickLoop:
         self._awake = asyncio.Event()
         self._stopping = False
         self._untidy = True
-        self._ticked = self._checkpointed = clock.monotonic()
+        self._ticked = self._synced = self._checkpointed = clock.monotonic()
 
     def wake(self) -> None:
         """Something has changed that a tick may want to know."""
@@ -107,7 +111,7 @@ class TickLoop:
             claims=plan.claims,
             promote=promote,
             purge=purge,
-            durable=any(self._is_durable(command) for command in batch),
+            durable=self._sync_due() or any(self._is_durable(command) for command in batch),
         )
         started = self._clock.monotonic()
         try:
@@ -117,6 +121,8 @@ class TickLoop:
             # What waits without a command, say a claim, would fail again at once.
             await asyncio.sleep(FULL_PAUSE_S)
             return True
+        if tick.durable:
+            self._synced = started
         seconds = self._clock.monotonic() - started
         self._adapt(seconds)
         self.stats.learn(result, seconds, tick.durable)
@@ -158,7 +164,12 @@ class TickLoop:
         if not self._untidy or self._clock.monotonic() - self._ticked < IDLE_S:
             return False
         await self._checkpoint()
-        self._untidy = await self._store.tidy()
+        try:
+            self._untidy = await self._store.tidy()
+        except sqlite3.Error as error:
+            if not is_full(error):
+                raise
+            self._ticked = self._clock.monotonic()  # try again after a rest
         return True
 
     def _learn(self, requests: list[Request], plan: Plan, result: TickResult) -> None:
@@ -189,6 +200,9 @@ class TickLoop:
 
     def _is_durable(self, command: Command) -> bool:
         return self._durable_enqueues if isinstance(command, Enqueue) else self._durable
+
+    def _sync_due(self) -> bool:
+        return self._clock.monotonic() - self._synced >= SYNC_S
 
     def _promotion_due(self, now: int) -> bool:
         ready_at = self._deadlines.ready_at

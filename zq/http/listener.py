@@ -88,7 +88,7 @@ class Listener:
             self._server.close()
 
     async def stop(self, patience: float) -> None:
-        """Let requests under way finish for up to `patience` seconds, then close."""
+        """Let requests under way finish for up to `patience` seconds, not 0, then close."""
         self.refuse()
         self._gate.close()
         for opening in list(self._opening):

@@ -54,13 +54,13 @@ def recover(connection: sqlite3.Connection) -> Recovered:
     return Recovered(deadlines, meta["epoch"], meta["id_suffix"], last_key, len(held))
 
 
-def checkpoint(connection: sqlite3.Connection) -> tuple[int, bool]:
+def checkpoint(connection: sqlite3.Connection) -> tuple[int, int]:
     """Copy the WAL into the database without waiting for readers.
 
-    Answers how many pages the WAL holds, and whether no reader has kept any from being copied.
+    Answers how many pages the WAL holds, and how many of them are copied.
     """
     _busy, pages, copied = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    return pages, pages == copied
+    return pages, copied
 
 
 def shrink_wal(connection: sqlite3.Connection) -> None:
