@@ -38,6 +38,7 @@ class Exchange:
         self.number = number
         self.error_code: int | None = None
         """Of the server's RST_STREAM."""
+        self.received_bytes = 0
         self._connection = connection
         self._head: asyncio.Future[Headers] = asyncio.get_running_loop().create_future()
         self._data: asyncio.Queue[tuple[bytes, int] | None | Broken] = asyncio.Queue()
@@ -50,6 +51,8 @@ class Exchange:
         if isinstance(item, Broken) and not self._head.done():
             self._head.set_exception(item)
             self._head.exception()  # a test need not wait for the head
+        if isinstance(item, tuple):
+            self.received_bytes += len(item[0])
         self._data.put_nowait(item)
 
     async def head(self) -> tuple[int, dict[str, str]]:

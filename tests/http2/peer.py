@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
@@ -57,6 +58,8 @@ class Peer:
         self.fields: dict[str, str] = {}
         """Of the last HEADERS that came."""
         self.writer = writer
+        self.windows: Counter[int] = Counter()
+        """Bytes that the server has given leave to send, by stream; 0 is the connection."""
         self._decoder = Decoder()
         self._reader = reader
 
@@ -116,6 +119,8 @@ class Peer:
         if isinstance(frame, HeadersFrame):
             fields = self._decoder.decode(frame.data)
             self.fields = {str(name): str(value) for name, value in fields}
+        if isinstance(frame, WindowUpdateFrame):
+            self.windows[frame.stream_id] += frame.window_increment
         return frame
 
     async def until(self, kind: type[Frame], stream: int | None = None) -> Frame:

@@ -1,6 +1,7 @@
 """One HTTP/2 connection: its events become requests, and handlers end with their streams."""
 
 import asyncio
+import contextlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable
@@ -10,7 +11,7 @@ from aiohttp import EMPTY_PAYLOAD, web
 from aiohttp.abc import AbstractAccessLogger
 from h2 import events
 from h2.errors import ErrorCodes
-from h2.exceptions import ProtocolError
+from h2.exceptions import ProtocolError, StreamClosedError
 
 from zq.http.channel import Channel
 from zq.http.gate import Gate
@@ -25,8 +26,6 @@ from zq.model.clock import Clock, Timer
 from zq.wire.codecs import JSON
 
 log = logging.getLogger(__name__)
-
-_FLOOD = "continuation frames"  # h2 has no error of its own for too many of them
 
 Handler = Callable[[Any], Awaitable[web.StreamResponse]]
 
@@ -104,8 +103,6 @@ class Http2Connection(asyncio.Protocol):
         try:
             received = self._frames.receive_data(data)
         except ProtocolError as error:
-            if _FLOOD in str(error):
-                self._frames.close_connection(ErrorCodes.ENHANCE_YOUR_CALM)
             log.debug("bad HTTP/2", extra={"fields": {"error": str(error)}})
             self._close()
             return
@@ -213,14 +210,14 @@ class Http2Connection(asyncio.Protocol):
             body = Body(self, number, self._acknowledge)
         factory: Any = self._server.request_factory
         request = factory(head, EMPTY_PAYLOAD if body is None else body, self, stream, None)
-        if body is not None and head.headers.get("Expect", "").lower() == "100-continue":
-            self._frames.send_headers(number, [(b":status", b"100")])
-        task = self._loop.create_task(self._serve(request, handler))
+        task = self._loop.create_task(self._serve(stream, request, handler))
         self._running[number] = _Running(stream, body, task)
         task.add_done_callback(lambda task: self._served(number, task))
 
-    async def _serve(self, request: web.Request, handler: Handler) -> None:
+    async def _serve(self, stream: Http2Stream, request: web.Request, handler: Handler) -> None:
         started = self._loop.time()
+        if request.headers.get("Expect", "").lower() == "100-continue":
+            stream.ask_for_body()
         response = await handler(request)
         try:
             await response.prepare(request)
@@ -251,7 +248,9 @@ class Http2Connection(asyncio.Protocol):
         self._running[stream.number].cancel()
 
     def _reset(self, number: int, code: ErrorCodes) -> None:
-        self._frames.reset_stream(number, code)
+        # The peer may have reset it too, in a frame that was read along with the one in hand.
+        with contextlib.suppress(StreamClosedError):
+            self._frames.reset_stream(number, code)
         self._outlet.soon()
         self._count(Nuisance.OUR_RESETS)
 

@@ -7,7 +7,10 @@ from h2.connection import (
     H2Connection,
     H2ConnectionStateMachine,
 )
+from h2.exceptions import DenialOfServiceError
+from h2.frame_buffer import CONTINUATION_BACKLOG, FrameBuffer
 from h2.settings import SettingCodes, Settings
+from hyperframe.frame import Frame
 
 from zq.http.h2.hpack import RepeatingEncoder
 
@@ -37,6 +40,15 @@ class _States(H2ConnectionStateMachine):
     }
 
 
+class _FrameBuffer(FrameBuffer):
+    """h2 bounds the frames of one block of headers, but does not call too many a flood."""
+
+    def _update_header_buffer(self, f: Frame | None) -> Frame | None:
+        if len(self._headers_buffer) >= CONTINUATION_BACKLOG:
+            raise DenialOfServiceError("too many CONTINUATION frames")
+        return super()._update_header_buffer(f)
+
+
 class Frames(H2Connection):
     """Bytes to events, and calls to bytes.
 
@@ -54,6 +66,7 @@ class Frames(H2Connection):
             )
         )
         self.state_machine = _States()
+        self.incoming_buffer = _FrameBuffer(server=True)
         self.encoder = RepeatingEncoder()
         self.decoder.max_header_list_size = MAX_HEADER_LIST
         self.local_settings = Settings(

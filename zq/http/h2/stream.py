@@ -58,6 +58,10 @@ class Http2Stream(AbstractStreamWriter):
         self.bodiless = self.bodiless or status in _BODILESS
         self._head = [(b":status", status.encode()), *_fields(headers)]
 
+    def ask_for_body(self) -> None:
+        """Answer a client that waits to hear that its body is wanted."""
+        self._outlet.send_head(self.number, [(b":status", b"100")], end=False)
+
     def send_headers(self) -> None:
         """Send the head if it is still here."""
         if self._head is not None:
