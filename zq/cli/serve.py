@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from zq import logs
-from zq.config import SETTINGS, SWITCH, ConfigError, Setting, Settings, variable_given
+from zq.config import SETTINGS, ConfigError, Setting, Settings, variable_given
+from zq.kinds import SWITCH
 
 EX_CONFIG = 78  # sysexits.h; systemd does not restart a service that ends so
 
