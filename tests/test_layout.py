@@ -19,7 +19,8 @@ LAYERS: dict[str, set[str]] = {
     "wire": {"model"},
     "engine": {"model", "store", "wire"},
     "http": {"model", "store", "wire", "engine"},
-    "config": set(),
+    "kinds": set(),
+    "config": {"kinds"},
     "logs": set(),
     "notify": set(),
     "activation": set(),
@@ -28,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
         *("model", "store", "wire", "engine", "http"),
         *("activation", "config", "keyfile", "logs", "notify"),
     },
-    "cli": {"model", "store", "config", "keyfile", "logs", "runtime"},
+    "cli": {"model", "store", "kinds", "config", "keyfile", "logs", "runtime"},
     "client": {"model", "wire"},
     "spark": {"client"},
 }

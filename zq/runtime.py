@@ -29,6 +29,7 @@ from zq.http.listener import Listener, ListenError, url
 from zq.http.metrics.api import MetricsApi
 from zq.http.metrics.scrape import Sources
 from zq.http.native.take import TakeOptions
+from zq.http.tls import CertificateError, CertificateFiles, Certificates
 from zq.model.clock import Clock, SystemClock
 from zq.model.job import Backoff
 from zq.model.keys import InvalidKey
@@ -71,13 +72,19 @@ class Server:
         self._store: Store | None = None
         self._guard: Guard | None = None
         self._listener: Listener | None = None
+        self._certificates: Certificates | None = None
         self._address = ("", 0)
         self.engine: Engine
 
     @property
     def url(self) -> str:
         """Where it listens."""
-        return url(self._address)
+        return url(self._address, self.scheme)
+
+    @property
+    def scheme(self) -> str:
+        """`https` with TLS, else `http`."""
+        return "http" if self._settings.tls_cert is None else "https"
 
     @property
     def port(self) -> int:
@@ -89,6 +96,7 @@ class Server:
         settings = self._settings
         await _refuse_exposure(settings, self._passed)
         self._guard = _guard(settings)
+        self._certificates = _certificates(settings)
         self._store = await open_store(
             Path(settings.root_dir),
             policy=_policy(settings),
@@ -118,6 +126,7 @@ class Server:
             gate=gate,
             clock=self._clock,
             header_timeout=settings.header_timeout / 1000,
+            tls=None if self._certificates is None else self._certificates.context,
         )
         try:
             self._address = await self._listener.start(settings.host, settings.port, self._passed)
@@ -131,16 +140,26 @@ class Server:
             log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
 
     def reload(self) -> None:
-        """Read the key file again. What is wrong in it is logged, and the old keys stay."""
-        path = self._settings.keys
-        if path is None or self._guard is None:
-            return
-        try:
-            self._guard.change_keys(keyfile.read(path))
-        except InvalidKey as error:
-            log.error(f"{error}; the keys stay as they were")
-        else:
-            log.info("keys read again")
+        """Read the keys and the certificates again, the latter for new connections.
+
+        What is wrong with either is logged, and it stays as it is.
+        """
+        if self._settings.keys is None and self._certificates is None:
+            log.info("nothing to reload: there are no keys and no certificates")
+        if self._settings.keys is not None and self._guard is not None:
+            try:
+                self._guard.change_keys(keyfile.read(self._settings.keys))
+            except InvalidKey as error:
+                log.error(f"the keys stay as they are: {error}")
+            else:
+                log.info("keys reloaded")
+        if self._certificates is not None:
+            try:
+                self._certificates.reload()
+            except CertificateError as error:
+                log.error(f"the certificates stay as they are: {error}")
+            else:
+                log.info("certificates reloaded")
 
     async def drain(self) -> None:
         """Deliver nothing more, and take acknowledgements until nothing is held or time is up."""
@@ -195,8 +214,8 @@ async def _serve(settings: Settings) -> int:
     # What is alive now stays alive; requests leave few cycles behind, so look for them seldom.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    host, _, port = server.url.removeprefix("http://").rpartition(":")
-    fields = {"api": "primary", "addr": f"{host}:{port}", "scheme": "http"}
+    address = server.url.removeprefix(f"{server.scheme}://")
+    fields = {"api": "primary", "addr": address, "scheme": server.scheme}
     if passed is not None:
         fields["socket"] = "passed"
     log.info("listening", extra={"fields": fields})
@@ -250,7 +269,7 @@ async def _start(server: Server, settings: Settings) -> int:
     except DirectoryInUse as error:
         log.error(str(error))
         return EX_TEMPFAIL
-    except (ConfigError, InvalidKey, DatabaseTooNew) as error:
+    except (ConfigError, InvalidKey, DatabaseTooNew, CertificateError) as error:
         log.error(str(error))
         return EX_CONFIG
     except ListenError as error:
@@ -289,7 +308,7 @@ async def _feed_watchdog(engine: Engine) -> None:
 
 async def _refuse_exposure(settings: Settings, passed: socket.socket | None) -> None:
     """Raise ConfigError where whoever reaches this machine could use the queue."""
-    if settings.keys is not None or settings.insecure:
+    if settings.keys is not None or settings.tls_client_ca is not None or settings.insecure:
         return
     if passed is not None:
         addresses = [passed.getsockname()]
@@ -304,9 +323,9 @@ async def _refuse_exposure(settings: Settings, passed: socket.socket | None) -> 
         addresses = [address for *_, address in found]
     if not all(is_loopback(str(address[0])) for address in addresses):
         raise ConfigError(
-            f"{source}: whoever reaches this machine could do everything. Give --keys"
-            " FILE (see `zq keys`), stay on 127.0.0.1, or permit it with --insecure where the"
-            " network keeps strangers out"
+            f"{source}: whoever reaches this machine could do everything. Give --keys FILE (see"
+            " `zq keys`) or --tls-client-ca, stay on 127.0.0.1, or permit it with --insecure where"
+            " the network keeps strangers out"
         )
 
 
@@ -345,6 +364,13 @@ def _take_options(settings: Settings) -> TakeOptions:
         settings.stall_timeout / 1000,
         settings.max_streams_per_peer,
     )
+
+
+def _certificates(settings: Settings) -> Certificates | None:
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    files = CertificateFiles(settings.tls_cert, settings.tls_key, settings.tls_client_ca)
+    return Certificates(files)
 
 
 def _engine_options(settings: Settings) -> EngineOptions:

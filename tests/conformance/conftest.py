@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from .client import JSON, MSGPACK, Client, Wire
+from .client import JSON, JSON_HTTP2, MSGPACK, MSGPACK_HTTP2, Client, Wire
 from .metrics import Scraper
 from .raw import RawConnection
 from .site import Site
 
 
-@pytest.fixture(params=[JSON, MSGPACK], ids=str)
+@pytest.fixture(params=[JSON, MSGPACK, JSON_HTTP2, MSGPACK_HTTP2], ids=str)
 def wire(request: pytest.FixtureRequest) -> Wire:
     """A body format over an HTTP version: every combination that clients use."""
     chosen: Wire = request.param

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from zq.http.gate import peer_of
+
 from .client import JSON, Client, Wire, new_job
 from .metrics import Scraper
 from .raw import RawConnection, RawReply
@@ -249,3 +251,18 @@ async def test_a_body_that_never_ends_is_no_job(client: Client, scrape: Scraper)
         client.site.clock.advance(2 * BODY_TIMEOUT_MS)
         assert (await connection.reply()).status == 408
     assert await client.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "peer"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+    ],
+)
+def test_a_peer_is_an_address_or_the_network_that_one_host_may_fill(
+    address: str, peer: str
+) -> None:
+    assert peer_of(asyncio.BaseTransport(extra={"peername": (address, 1)})) == peer

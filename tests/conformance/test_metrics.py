@@ -191,6 +191,12 @@ async def test_a_busy_event_loop_is_seen(scrape: Scraper) -> None:
         ("application/json", "text/plain; version=0.0.4; charset=utf-8"),
         ("text/plain; version=soon", "text/plain; version=0.0.4; charset=utf-8"),
         ("application/openmetrics-text; version=1.0.0", "application/openmetrics-text"),
+        # What a Prometheus server sends.
+        (
+            "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
+            "text/plain;version=0.0.4;q=0.3,*/*;q=0.1",
+            "application/openmetrics-text",
+        ),
     ],
 )
 async def test_the_format_is_the_one_asked_for(

@@ -120,7 +120,7 @@ async def test_keys_are_added_and_revoked_by_a_signal_to_a_running_server(tmp_pa
         revoked = CliRunner().invoke(main, ["keys", "revoke", "first", "--keys", str(path)])
         assert revoked.exit_code == 0
         server.signal(signal.SIGHUP)
-        await server.logged("keys read again")
+        await server.logged("keys reloaded")
 
         site = server.client().site
         async with Client(site, JSON, first) as old, Client(site, JSON, second) as new:

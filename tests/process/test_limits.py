@@ -137,12 +137,12 @@ async def test_a_reader_that_pins_the_log_stops_enqueues_and_not_acknowledgement
     wal = tmp_path / "zq.db-wal"
     large = new_job(queue="large", payload="x" * MIB)
     async with (
-        running(tmp_path, "--max-wal", str(limit)) as server,
+        running(tmp_path, "--max-wal", str(limit), "--heartbeat-interval", "1s") as server,
         server.client() as client,
     ):
         await client.enqueue_many(3)
         stream = await client.take(prefetch=3, queue="default")
-        done, tried, _ = ids(await stream.jobs(3))
+        done, *others = ids(await stream.jobs(3))
         reader = sqlite3.connect(tmp_path / "zq.db", isolation_level=None)
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM jobs").fetchone()
@@ -160,9 +160,13 @@ async def test_a_reader_that_pins_the_log_stops_enqueues_and_not_acknowledgement
         assert '\nzq_refusals_total{reason="wal_full"} 1.0\n' in page
 
         assert (await client.send("POST", f"/jobs/{done}/success")).status == 204
-        await client.fail(tried)
+        await client.succeed(*others)
         assert (await client.post("/jobs", new_job())).status == 503
 
+        # Until nothing at all is left to do: then only the limit itself can have it looked at.
+        for _ in range(3):
+            while await stream.frame() is not None:
+                pass
         reader.close()
         async with asyncio.timeout(PATIENCE_S):
             while (reply := await client.post("/jobs", large)).status == 503:
@@ -215,3 +219,17 @@ async def test_a_connection_that_says_nothing_ends(tmp_path: Path) -> None:
             assert (await connection.reply()).status == 408
         for connection in (silent, half, bodiless):
             await connection.close()
+
+
+async def test_the_limit_on_descriptors_follows_that_on_connections(tmp_path: Path) -> None:
+    def soft_limit(pid: int) -> int:
+        lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("Max open files")).split()[3])
+
+    few = ("prlimit", "--nofile=100:2000")
+    async with running(tmp_path / "1", "--max-connections", "1500", before=few) as server:
+        assert 1500 < soft_limit(server.pid) <= 2000
+        assert server.messages == ["listening"]
+    async with running(tmp_path / "2", "--max-connections", "2000", before=few) as server:
+        assert soft_limit(server.pid) == 2000
+        assert server.messages[0].startswith("this process may have 2000 descriptors, too few for")

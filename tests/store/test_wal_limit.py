@@ -35,6 +35,14 @@ async def grow(rig: Rig) -> None:
         await rig.keep(20, payload=PAYLOAD)
 
 
+async def traced(rig: Rig) -> list[str]:
+    """What the writer's connection runs from now on."""
+    statements: list[str] = []
+    writer = rig.store._writer
+    await writer.set_trace_callback(statements.append)
+    return statements
+
+
 async def test_without_a_reader_in_the_way_a_checkpoint_empties_it(rig: Rig) -> None:
     await grow(rig)
     await rig.store.checkpoint()
@@ -62,8 +70,14 @@ async def test_a_reader_of_what_is_newest_is_not_waited_for(rig: Rig) -> None:
     reader.execute("BEGIN")
     jobs = reader.execute("SELECT count(*) FROM jobs").fetchone()
     # All can be copied, but the file cannot be emptied under the reader: and nobody waits for it.
+    statements = await traced(rig)
     await rig.store.checkpoint()
     assert rig.store.wal_is_over
+    assert statements[-3:] == [
+        "PRAGMA busy_timeout = 0",
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+        "PRAGMA busy_timeout = 5000",
+    ]
     assert reader.execute("SELECT count(*) FROM jobs").fetchone() == jobs
     reader.close()
     await rig.store.checkpoint()

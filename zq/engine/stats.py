@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from zq.model.commands import Tally, TickResult
 
-SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+_BELOW_ONE = [digit * 10.0**power for power in (-4, -3, -2, -1) for digit in (1, 2, 5)]
+SECONDS = (*_BELOW_ONE, 1.0, 2.0, 5.0)
 ROWS = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 
 

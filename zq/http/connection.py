@@ -1,18 +1,17 @@
 """One HTTP/1.1 connection: aiohttp's protocol, our answers to bad HTTP, an eye on its end."""
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Iterator
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
 
-from zq.http.gate import Gate, peer_of
+from zq.http.channel import Channel, Peer
+from zq.http.gate import Gate
 from zq.http.problems import answer, last_words
 from zq.model.clock import Clock, Timer
-from zq.model.errors import HeaderTimeout
 from zq.wire.codecs import JSON
 
 log = logging.getLogger(__name__)
@@ -24,39 +23,58 @@ MAX_HEADERS = 100
 
 
 class Connection(web.RequestHandler):
-    """Serves one connection; `streaming` while a response goes on for as long as it lives.
+    """Serves one connection, and is the channel of the one response that it sends at a time.
 
     A header has `header_timeout` seconds, from the connection's beginning or from the header's. A
     connection that is kept alive may rest between two requests for as long as aiohttp has it, which
-    is an hour.
+    is an hour. `on_lost` is called once it is gone.
     """
 
     streaming = False
 
     def __init__(
-        self, manager: web.Server, gate: Gate, clock: Clock, header_timeout: float, **options: Any
+        self,
+        manager: web.Server,
+        gate: Gate,
+        clock: Clock,
+        header_timeout: float,
+        on_lost: Callable[[], object],
+        **options: Any,
     ) -> None:
         super().__init__(manager, **options)
         self._gate = gate
         self._clock = clock
         self._header_timeout = header_timeout
+        self._on_lost = on_lost
         self._header_timer: Timer | None = None
         self._header_begun = False
-        self._peer = ""
+
+    def channel(self, request: web.BaseRequest) -> Channel:
+        """This connection: its requests are answered one after the other."""
+        return self
+
+    def unsent(self) -> int:
+        return 0 if self.transport is None else self.transport.get_write_buffer_size()
+
+    def withheld(self) -> int:
+        return 0
+
+    def moved(self) -> int:
+        return 0
+
+    def cut_off(self, found: Peer) -> None:
+        if self.transport is not None:
+            self.transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Serve the connection, or turn it away if there are too many."""
-        self._peer = peer_of(transport)
-        if not self._gate.enter(self._peer):
-            self._gate.turn_away(cast(asyncio.Transport, transport), self._peer)
-            return
+        """Serve the connection."""
         super().connection_made(transport)
         self._expect_header()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Make room for another one."""
         self._header_arrived()
-        self._gate.leave(self._peer)
+        self._on_lost()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -81,8 +99,7 @@ class Connection(web.RequestHandler):
             self._header_timer = None
 
     def _give_up(self) -> None:
-        error = HeaderTimeout("the header took too long to arrive (--header-timeout)")
-        self._gate.refused[error.code] += 1
+        error = self._gate.too_slow()
         # Who has said nothing at all expects no answer.
         if self._header_begun and self.transport is not None:
             self.transport.write(last_words(error))
@@ -106,17 +123,6 @@ class Connection(web.RequestHandler):
         response = answer({"error": text}, JSON, status, {"Connection": "close"})
         response.force_close()
         return response
-
-
-@contextlib.contextmanager
-def watch_for_end(request: web.BaseRequest) -> Iterator[None]:
-    """While a stream is written, let its peer's half-close end it like a full one."""
-    protocol: Any = request.protocol
-    protocol.streaming = True
-    try:
-        yield
-    finally:
-        protocol.streaming = False
 
 
 def _describe(status: int, exc: BaseException | None) -> tuple[int, str]:

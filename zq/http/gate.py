@@ -10,7 +10,7 @@ from typing import cast
 
 from zq.http.problems import last_words
 from zq.model.clock import Clock, Timer
-from zq.model.errors import TooManyConnections, ZqError
+from zq.model.errors import HeaderTimeout, TooManyConnections, ZqError
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +105,12 @@ class Gate:
         farewell = _Farewell(self._clock, error, self._turned_away.discard)
         transport.set_protocol(farewell)
         farewell.connection_made(transport)
+
+    def too_slow(self) -> HeaderTimeout:
+        """A header has not arrived in time: counts that, and says so."""
+        error = HeaderTimeout("the header took too long to arrive (--header-timeout)")
+        self.refused[error.code] += 1
+        return error
 
     def close(self) -> None:
         """Wait no longer for those who were turned away."""
