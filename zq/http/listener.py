@@ -4,7 +4,7 @@ import asyncio
 import errno
 import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
@@ -82,8 +82,20 @@ class Listener:
                 server.shutdown(patience),
                 *(connection.shutdown(patience) for connection in self._http2),
             )
-            await _flush(transports)
+            await self._flush(transports)
         await self._runner.cleanup()
+
+    async def _flush(self, transports: Sequence[asyncio.Transport]) -> None:
+        """Give last words a moment to go out, then cut off whoever does not read them."""
+        if self._tls is not None:
+            # What is left of these ends after TLS_SHUTDOWN_S by itself.
+            await asyncio.sleep(FLUSH_S if transports else 0)
+            return
+        stuck = [transport for transport in transports if transport.get_write_buffer_size()]
+        if stuck:
+            await asyncio.sleep(FLUSH_S)
+        for transport in stuck:
+            transport.abort()
 
     def _accept(self) -> Opening:
         return Opening(self._http1_connection, self._http2_connection, self._opening)
@@ -117,15 +129,6 @@ class Listener:
         manager = self._runner.server
         assert manager is not None
         return manager
-
-
-async def _flush(transports: Iterable[asyncio.Transport]) -> None:
-    """Give last words a moment to go out, then cut off whoever does not read them."""
-    stuck = [transport for transport in transports if transport.get_write_buffer_size()]
-    if stuck:
-        await asyncio.sleep(FLUSH_S)
-    for transport in stuck:
-        transport.abort()
 
 
 def _why(host: str, port: int, error: OSError) -> str:
