@@ -4,7 +4,7 @@ import asyncio
 import errno
 import socket
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -109,8 +109,20 @@ class Listener:
                 server.shutdown(patience),
                 *(connection.shutdown(patience) for connection in self._http2),
             )
-            await _flush(transports)
+            await self._flush(transports)
         await self._runner.cleanup()
+
+    async def _flush(self, transports: Sequence[asyncio.Transport]) -> None:
+        """Give last words a moment to go out, then cut off whoever does not read them."""
+        if self._tls is not None:
+            # What is left of these ends after TLS_SHUTDOWN_S by itself.
+            await asyncio.sleep(FLUSH_S if transports else 0)
+            return
+        stuck = [transport for transport in transports if transport.get_write_buffer_size()]
+        if stuck:
+            await asyncio.sleep(FLUSH_S)
+        for transport in stuck:
+            transport.abort()
 
     def _accept(self) -> Opening:
         return Opening(
@@ -162,23 +174,6 @@ class Listener:
         manager = self._runner.server
         assert manager is not None
         return manager
-
-
-async def _flush(transports: Iterable[asyncio.Transport]) -> None:
-    """Give last words a moment to go out, then cut off whoever does not read them."""
-    stuck = [transport for transport in transports if _unsent(transport)]
-    if stuck:
-        await asyncio.sleep(FLUSH_S)
-    for transport in stuck:
-        transport.abort()
-
-
-def _unsent(transport: asyncio.Transport) -> int:
-    try:
-        return transport.get_write_buffer_size()
-    except AttributeError:
-        # asyncio's TLS transport, once it is closed: it has let go of what it would ask.
-        return 0
 
 
 def _why(host: str, port: int, error: OSError) -> str:
