@@ -5,6 +5,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from aiohttp import EMPTY_PAYLOAD, web
@@ -26,6 +27,9 @@ from zq.model.clock import Clock, Timer
 from zq.wire.codecs import JSON
 
 log = logging.getLogger(__name__)
+
+LINGER_S = 10.0
+"""How long the rest of a body is taken in that nobody reads: what aiohttp allows in HTTP/1.1."""
 
 Handler = Callable[[Any], Awaitable[web.StreamResponse]]
 
@@ -60,6 +64,8 @@ class Http2Connection(asyncio.Protocol):
         self._patience = Patience(self._loop.time())
         self._running: dict[int, _Running] = {}
         """By stream: handlers that run. A stream that was reset is here until its handler ends."""
+        self._lingering: dict[int, Timer] = {}
+        """By stream: answered, while the body still comes."""
         self._leaving = False
         self._closed = False
         self._outlet: Outlet
@@ -134,6 +140,8 @@ class Http2Connection(asyncio.Protocol):
             running.cancel()
         self._outlet.resume()
         self._forget_head()
+        for number in list(self._lingering):
+            self._stop_lingering(number)
         self._on_lost()
 
     # The end of a connection
@@ -193,7 +201,7 @@ class Http2Connection(asyncio.Protocol):
 
     def _request_received(self, event: events.RequestReceived) -> None:
         number = event.stream_id
-        if self._leaving or len(self._running) >= MAX_STREAMS:
+        if self._leaving or len(self._running) + len(self._lingering) >= MAX_STREAMS:
             self._reset(number, ErrorCodes.REFUSED_STREAM)
             return
         assert self.transport is not None
@@ -240,8 +248,21 @@ class Http2Connection(asyncio.Protocol):
         if not stream.ended:
             self._reset(number, ErrorCodes.INTERNAL_ERROR)
         elif body is not None and not body.is_eof():
-            # The answer is complete: the rest of the body is of no use to anyone.
-            self._reset(number, ErrorCodes.NO_ERROR)
+            self._linger(number)
+
+    def _linger(self, number: int) -> None:
+        """Drop the rest of a body as it comes, though the answer is complete.
+
+        Old clients (curl 7.88) take a reset at this point for a failure, and lose the answer.
+        """
+        reset = partial(self._stop_lingering, number, reset=True)
+        self._lingering[number] = self._clock.call_later(LINGER_S, reset)
+
+    def _stop_lingering(self, number: int, *, reset: bool = False) -> None:
+        if timer := self._lingering.pop(number, None):
+            timer.cancel()
+            if reset:
+                self._reset(number, ErrorCodes.NO_ERROR)
 
     def _cut_off(self, stream: Http2Stream) -> None:
         self._reset(stream.number, ErrorCodes.CANCEL)
@@ -281,11 +302,13 @@ class Http2Connection(asyncio.Protocol):
                 running.cancel()
 
     def _stream_ended(self, event: events.StreamEnded) -> None:
+        self._stop_lingering(event.stream_id)
         running = self._running.get(event.stream_id)
         if running is not None and running.body is not None and not running.stream.gone:
             running.body.feed_eof()
 
     def _stream_reset(self, event: events.StreamReset) -> None:
+        self._stop_lingering(event.stream_id)
         if running := self._running.get(event.stream_id):
             running.cancel()
         self._count(Nuisance.PEER_RESETS if event.remote_reset else Nuisance.OUR_RESETS)
