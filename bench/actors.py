@@ -78,7 +78,7 @@ class Producer:
     def grant(self, jobs: int) -> None:
         self._allowance += jobs
         while self._resting and self._allowance >= self._jobs_each:
-            self.use(self._resting.pop())
+            self.use(self._resting.pop(0))  # in turn: a server closes one that never says a word
 
 
 class Worker:

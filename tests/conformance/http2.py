@@ -119,7 +119,11 @@ class Http2Connection(asyncio.Protocol):
         if receive_buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         loop = asyncio.get_running_loop()
-        await loop.sock_connect(sock, ("127.0.0.1", port))
+        try:
+            await loop.sock_connect(sock, ("127.0.0.1", port))
+        except ConnectionError:
+            sock.close()
+            raise
         _, connection = await loop.create_connection(lambda: cls(window), sock=sock)
         return connection
 
@@ -130,7 +134,12 @@ class Http2Connection(asyncio.Protocol):
         if self.lost.is_set():
             raise Broken("the connection is lost")
         number = self._frames.get_next_available_stream_id()
-        head = [(":method", method), (":scheme", "http"), (":authority", "q"), (":path", target)]
+        head = [
+            (":method", method),
+            (":scheme", "http"),
+            (":authority", "localhost"),
+            (":path", target),
+        ]
         self._frames.send_headers(number, head + list(headers), end_stream=end)
         exchange = self._exchanges[number] = Exchange(self, number)
         self._flush()

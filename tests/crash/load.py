@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import httpx
-from conformance.client import JSON, MSGPACK, Client, Reply, Wire
+from conformance.client import JSON, JSON_HTTP2, MSGPACK, MSGPACK_HTTP2, Client, Reply, Wire
 from conformance.streams import Job, TakeStream
 
 from .history import (
@@ -53,13 +53,13 @@ class WorkerKind:
 
 NEVER = float("inf")
 
-PRODUCERS = (JSON, MSGPACK, JSON, MSGPACK)
+PRODUCERS = (JSON, MSGPACK, JSON_HTTP2, MSGPACK_HTTP2)
 WORKERS = (
     WorkerKind(JSON, 1, ("a",)),
-    WorkerKind(MSGPACK, 8, ()),
+    WorkerKind(MSGPACK_HTTP2, 8, ()),
     WorkerKind(JSON, 60, ("b", "c")),
     WorkerKind(MSGPACK, 200, ()),
-    WorkerKind(JSON, 20, ("a", "b"), "text/event-stream"),
+    WorkerKind(JSON_HTTP2, 20, ("a", "b"), "text/event-stream"),
 )
 
 

@@ -10,6 +10,8 @@ from random import Random
 import pytest
 from conformance.client import new_job
 from conformance.raw import RawConnection
+from h2.config import H2Configuration
+from h2.connection import H2Connection
 from process.server import ServerProcess, running
 
 from .lives import seed
@@ -27,6 +29,24 @@ HTTP1 = (
     b"GET /jobs/take?prefetch=3&queue=a,b HTTP/1.1\r\nHost: localhost\r\n\r\n",
     b"GET /jobs?status=ready&limit=3 HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2,
 )
+
+HTTP2_HEADERS = [
+    *((":method", "POST"), (":scheme", "http"), (":authority", "localhost"), (":path", "/jobs")),
+    ("content-type", "application/json"),
+]
+
+
+def http2() -> bytes:
+    """A connection's whole side of a conversation: a job, a stream of jobs, a window, a ping."""
+    connection = H2Connection(H2Configuration(header_encoding="utf-8"))
+    connection.initiate_connection()
+    connection.send_headers(1, HTTP2_HEADERS)
+    connection.send_data(1, BODY, end_stream=True)
+    take = [(":method", "GET"), *HTTP2_HEADERS[1:3], (":path", "/jobs/take?prefetch=3&queue=a")]
+    connection.send_headers(3, take, end_stream=True)
+    connection.increment_flow_control_window(1_000, 3)
+    connection.ping(b"12345678")
+    return connection.data_to_send()
 
 
 def examples(usual: int) -> int:
@@ -69,7 +89,7 @@ async def bombard(server: ServerProcess, random: Random, sound: Sequence[bytes])
         await asyncio.gather(*(provoke(server, each) for each in data))
 
 
-@pytest.mark.parametrize("sound", [HTTP1], ids=["HTTP/1.1"])
+@pytest.mark.parametrize("sound", [HTTP1, (http2(),)], ids=["HTTP/1.1", "HTTP/2"])
 async def test_garbage_harms_nobody_but_its_sender(sound: Sequence[bytes], tmp_path: Path) -> None:
     async with running(tmp_path) as server, server.client() as client:
         held = await client.in_flight(queue="held")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from conformance.client import new_job
 from process.server import running
 
 from . import overload
@@ -10,6 +11,9 @@ from .overload import JOBS_EACH, STALLED, WINDOW
 
 ROOM_MB = 100
 """Memory that a server may take for what is asked of it here."""
+
+REFUSALS, LARGE = 200, "x" * 2**20
+"""Twice as much as there is room for, if what is refused stayed."""
 
 
 async def test_producers_beyond_the_inbox_are_refused(disk: Disk) -> None:
@@ -53,3 +57,25 @@ async def test_a_reader_that_pins_the_log_makes_enqueues_wait_and_nothing_else(
         assert report.counts["MiB of WAL"] < 40
         assert report.counts["stored afterwards"] == 10
         assert report.peak_rss < report.calm_rss + ROOM_MB
+
+
+async def test_enqueues_without_room_leave_nothing_in_memory(tmp_path: Path) -> None:
+    flags = ("--disk-reserve", "1000000GiB")
+    async with running(tmp_path, *flags) as server, server.client() as client:
+        before = overload.rss_mb(server)
+        for _ in range(REFUSALS):
+            reply = await client.post("/jobs", new_job(payload=LARGE))
+            assert reply.status == 507
+
+        assert overload.rss_mb(server) < before + ROOM_MB
+
+
+async def test_reports_on_jobs_that_nobody_holds_leave_nothing_in_memory(tmp_path: Path) -> None:
+    async with running(tmp_path) as server, server.client() as client:
+        id = (await client.enqueue())["id"]
+        before = overload.rss_mb(server)
+        for _ in range(REFUSALS):
+            reply = await client.post(f"/jobs/{id}/failure", {"message": LARGE})
+            assert reply.status == 404
+
+        assert overload.rss_mb(server) < before + ROOM_MB

@@ -147,7 +147,12 @@ class Inbox:
 def result_of(reply: object) -> object:
     """A command's result; raises where the result is an error."""
     if isinstance(reply, ZqError):
-        raise reply
+        try:
+            raise reply
+        finally:
+            # The error knows this frame by its traceback. If the frame knew the error, the two, and
+            # the whole request above them, would stay in memory until the next garbage collection.
+            del reply
     return reply
 
 

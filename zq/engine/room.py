@@ -31,28 +31,32 @@ class Room:
         self._left = 0
 
     def admit(self, jobs: int, payload_bytes: int) -> None:
-        """Count jobs that are to be stored. Raises what `refusal` tells where there is no room."""
+        """Count jobs that are to be stored. Raises `StorageFull` or `WalFull`: there is no room."""
         cost = _cost(jobs, payload_bytes)
-        refusal = self.refusal(cost)
-        if refusal is not None:
-            raise refusal
+        self._check(cost)
         self._left -= cost
 
-    def refusal(self, cost: int = 0) -> ZqError | None:
-        """What new jobs of so many bytes are to be told, or None: there is room."""
+    def refusal(self) -> ZqError | None:
+        """What a new job is to be told, or None: there is room."""
+        try:
+            self._check(0)
+        except ZqError as error:
+            return error
+        return None
+
+    def _check(self, cost: int) -> None:
         if not self._has_space(cost):
-            return StorageFull(
+            raise StorageFull(
                 f"less than {self._disk_reserve} bytes would be free where the data lies: new jobs"
                 " are refused, acknowledgements still pass. Free some space, or lower"
                 " --disk-reserve"
             )
         if self._store.wal_is_over:
-            return WalFull(
+            raise WalFull(
                 "the write-ahead log is over --max-wal, for another program that reads the database"
                 " keeps it from being emptied: new jobs are refused until it ends,"
                 " acknowledgements still pass"
             )
-        return None
 
     def _has_space(self, cost: int) -> bool:
         now = self._clock.monotonic()
