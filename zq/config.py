@@ -5,14 +5,28 @@ Flags, variables, `--help` and the table in README.md are derived from it (`pyth
 prints that table).
 
 The value of a setting is the flag's, else that of `ZQ_…`, else that of `ZIZQ_…`, else the default.
-A variable that is empty counts as unset. Durations are held in milliseconds, sizes in bytes.
+A variable that is empty counts as unset.
 """
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_type_hints
+
+from zq.kinds import (
+    CHOICE,
+    DURATION,
+    FILE,
+    FLOAT,
+    HOSTS,
+    INT,
+    ORIGINS,
+    PATH,
+    SIZE,
+    SWITCH,
+    TEXT,
+    Kind,
+)
 
 LogLevel = Literal["trace", "debug", "info", "warn", "error"]
 LogFormat = Literal["pretty", "compact", "json"]
@@ -23,75 +37,9 @@ _U32 = 2**32 - 1
 # Milliseconds and bytes stay exact as floats, and a time far ahead still fits SQLite's integers.
 _LARGEST = 2**53 - 1
 
-_DURATIONS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
-_SIZES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
-
 
 class ConfigError(ValueError):
     """A setting that cannot be used. The text names the flag or variable, and the remedy."""
-
-
-def _quantity(text: str, units: Mapping[str, int]) -> int:
-    """`64MiB` → 67108864. A bare number counts single units. ValueError for anything else."""
-    match = re.fullmatch(r"([0-9]{1,16})\s*([A-Za-z]*)", text.strip())
-    factors = {"": 1} | {unit.lower(): factor for unit, factor in units.items()}
-    if match is None or match[2].lower() not in factors:
-        raise ValueError(text)
-    return int(match[1]) * factors[match[2].lower()]
-
-
-def _in_largest_unit(value: int, units: Mapping[str, int]) -> str:
-    if value == 0:
-        return "0"
-    unit = next(unit for unit, factor in units.items() if value % factor == 0)
-    return f"{value // units[unit]}{unit}"
-
-
-def _whole_number(text: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
-        raise ValueError(text)
-    return int(text)
-
-
-def _non_empty(text: str) -> str:
-    if not text.strip():
-        raise ValueError(text)
-    return text
-
-
-@dataclass(frozen=True)
-class Kind:
-    """How values of one sort are read and written."""
-
-    noun: str
-    remedy: str
-    parse: Callable[[str], Any]  # raises ValueError
-    show: Callable[[Any], str] = str
-
-
-TEXT = Kind("text", "write at least one character", _non_empty)
-PATH = Kind(
-    "path",
-    "write the path of a directory",
-    lambda text: Path(_non_empty(text)),
-    lambda path: str(path) if path.is_absolute() else f"./{path}",
-)
-FILE = Kind("path", "write the path of a file", lambda text: Path(_non_empty(text)))
-INT = Kind("number", "write a whole number", _whole_number)
-FLOAT = Kind("number", "write a number such as 4 or 4.0", float)
-CHOICE = Kind("choice", "", lambda text: text.strip().lower())
-DURATION = Kind(
-    "duration",
-    "write a number of milliseconds or 500ms, 3s, 10m, 1h, 7d",
-    lambda text: _quantity(text, _DURATIONS),
-    lambda value: _in_largest_unit(value, _DURATIONS),
-)
-SIZE = Kind(
-    "size",
-    "write a number of bytes or 512KiB, 64MiB, 256MB, 1GiB",
-    lambda text: _quantity(text, _SIZES),
-    lambda value: _in_largest_unit(value, _SIZES),
-)
 
 
 @dataclass(frozen=True)
@@ -195,6 +143,34 @@ class Settings:
         Path | None,
         Rule(FILE, "CA (PEM) whose certificate every client must show.", unset="no such demand"),
     ] = None
+    keys: Annotated[
+        Path | None,
+        Rule(
+            FILE,
+            "File of access keys (see Keys); with it, every request needs one.",
+            unset="none: whoever reaches the port may do everything",
+        ),
+    ] = None
+    allow_host: Annotated[
+        tuple[str, ...] | None,
+        Rule(
+            HOSTS,
+            "Further names or addresses by which clients reach the server.",
+            unset="its own address and loopback names",
+        ),
+    ] = None
+    allow_origin: Annotated[
+        tuple[str, ...] | None,
+        Rule(
+            ORIGINS,
+            "Origins of further web sites whose pages may send requests.",
+            unset="its own pages only",
+        ),
+    ] = None
+    insecure: Annotated[
+        bool,
+        Rule(SWITCH, "Listen on other than loopback addresses although there are no keys."),
+    ] = False
     log_level: Annotated[
         LogLevel, Rule(CHOICE, "Least severe log lines to write.", choices=get_args(LogLevel))
     ] = "info"
@@ -262,6 +238,28 @@ class Settings:
     max_body: Annotated[int, Rule(SIZE, "Largest request body; a larger one gets 413.", low=1)] = (
         64 * 2**20
     )
+    max_payload: Annotated[
+        int, Rule(SIZE, "Largest payload of a job, as JSON; a larger one gets 413.", low=1)
+    ] = 8 * 2**20
+    max_bulk_items: Annotated[
+        int, Rule(INT, "Most jobs, or ids, in one bulk request; more get 413.", low=1)
+    ] = 10_000
+    max_connections: Annotated[
+        int, Rule(INT, "Most open connections; further ones get 503 and are closed.", low=1)
+    ] = 16_384
+    max_connections_per_peer: Annotated[
+        int, Rule(INT, "The same per address (IPv6: per /64 network); 0 is no limit.")
+    ] = 4_096
+    max_streams_per_peer: Annotated[
+        int, Rule(INT, "Most take streams per address; further ones get 503; 0 is no limit.")
+    ] = 4_096
+    header_timeout: Annotated[
+        int, Rule(DURATION, "How long a new connection, or a begun header, may take.", low=1)
+    ] = 10_000
+    body_timeout: Annotated[
+        int,
+        Rule(DURATION, "How long a body may take, and a second more for each KiB of it.", low=1),
+    ] = 30_000
     max_inbox_jobs: Annotated[
         int, Rule(INT, "Jobs that may wait to be stored before enqueues get 503.", low=1)
     ] = 100_000
@@ -276,6 +274,14 @@ class Settings:
     disk_reserve: Annotated[
         int, Rule(SIZE, "Free disk space kept for acknowledgements: below it enqueues get 507.")
     ] = 64 * 2**20
+    max_wal: Annotated[
+        int,
+        Rule(
+            SIZE,
+            "Size of the write-ahead log beyond which enqueues get 503, where a reader pins it.",
+            low=8 * 2**20,
+        ),
+    ] = 2**30
     read_timeout: Annotated[
         int, Rule(DURATION, "Longest time a listing or count may take.", low=1)
     ] = 5_000

@@ -40,6 +40,8 @@ class Site:
         """Another server for the same directory, not started yet."""
         # No drain unless a test asks for it: under a clock that stands still it would not end.
         settings: dict[str, Any] = {"root_dir": self.root, "port": 0, "drain": 0}
+        # Requests that tests write by hand call the server q.
+        settings["allow_host"] = ("q",)
         settings |= self._settings | changes
         return Server(Settings(**settings), clock=self.clock, rng=random.Random(1))
 

@@ -11,8 +11,8 @@ from .raw import RawConnection
 from .site import Site
 from .streams import PATIENCE_S, Frame, Job, cut_ndjson
 
-BIG = "x" * (12 * 2**20)
-"""More than the kernel's buffers of both sides hold."""
+BIG = "x" * (8 * 2**20 - 2)
+"""As large as a payload may be: more than the kernel's buffers of both sides hold."""
 
 
 WAYS_TO_END = ["close", "half-close", "reset", "reset-stream"]

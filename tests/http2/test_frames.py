@@ -19,6 +19,8 @@ from hyperframe.frame import (
     WindowUpdateFrame,
 )
 
+from zq.http.h2.frames import STREAM_WINDOW
+
 from .peer import GET, POST, Answer, Peer, changed
 
 OPEN = ("END_HEADERS",)
@@ -189,14 +191,33 @@ async def test_a_finished_request_gives_its_whole_window_back(peer: Peer) -> Non
 
 
 @pytest.mark.settings(max_body=1000)
-async def test_a_body_over_the_limit_gets_its_413_and_is_not_waited_for(peer: Peer) -> None:
+async def test_a_body_over_the_limit_gets_its_413_and_is_not_waited_for(
+    site: Site, peer: Peer
+) -> None:
     peer.send(peer.headers(1, [*POST, ("content-length", "100000")], OPEN))
     answer = await peer.answer(1)
-    assert (answer.status, answer.ended) == (413, True)
-    reset = await peer.until(RstStreamFrame, 1)
-    assert reset.error_code == ErrorCodes.NO_ERROR  # type: ignore[attr-defined]
+    assert (answer.status, answer.ended, answer.reset) == (413, True, None)
     peer.send(DataFrame(1, b"on its way already"))
     assert (await peer.get(3)).status == 200
+    site.clock.advance(10_000)
+    reset = await peer.until(RstStreamFrame, 1)
+    assert reset.error_code == ErrorCodes.NO_ERROR  # type: ignore[attr-defined]
+
+
+@pytest.mark.settings(max_body=1000)
+async def test_a_body_that_nobody_wants_may_come_to_its_end(site: Site, peer: Peer) -> None:
+    block = b"x" * 16_000
+    peer.send(peer.headers(1, [*POST, ("content-length", str(50 * len(block)))], OPEN))
+    assert (await peer.answer(1)).status == 413
+    for number in range(1, 50):
+        peer.send(DataFrame(1, block))
+        while number * len(block) - peer.windows[1] > STREAM_WINDOW - len(block):
+            await peer.frame()
+    peer.send(DataFrame(1, block, flags=["END_STREAM"]))
+    assert (await peer.get(3)).status == 200
+    site.clock.advance(10_000)
+    answer = await peer.get(5)
+    assert (answer.status, answer.reset) == (200, None)
 
 
 async def test_a_stopping_server_says_goaway_and_finishes_what_runs(site: Site) -> None:

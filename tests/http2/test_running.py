@@ -1,6 +1,7 @@
 """Handlers and their streams: what counts as running, and back-pressure in both directions."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -9,8 +10,10 @@ from conformance.http2 import Http2Connection
 from h2.errors import ErrorCodes
 from hyperframe.frame import DataFrame, RstStreamFrame, WindowUpdateFrame
 
+from zq.http.gate import Gate
 from zq.http.h2.frames import CONNECTION_WINDOW, MAX_STREAMS, STREAM_WINDOW
 from zq.http.listener import Listener
+from zq.model.clock import SystemClock
 
 from .peer import GET, POST, Peer, changed
 
@@ -25,7 +28,9 @@ async def serving(handler: Handler) -> AsyncIterator[int]:
     """The port of a listener whose one handler answers everything."""
     app = web.Application(client_max_size=0)
     app.router.add_route("*", "/{path:.*}", handler)
-    listener = Listener(app, "off")
+    clock = SystemClock()
+    gate = Gate(clock, Counter(), max_connections=10, max_per_peer=0)
+    listener = Listener(app, "off", gate=gate, clock=clock, header_timeout=60)
     _, port = await listener.start("127.0.0.1", 0)
     yield port
     await listener.stop(0.1)

@@ -155,7 +155,7 @@ async def test_a_port_in_use_is_named(taken_port: int, tmp_path: Path) -> None:
 
 async def test_an_address_that_is_not_ours_is_named(tmp_path: Path) -> None:
     # 192.0.2.0/24 is for documentation: no machine has an address of it.
-    code, server = await refused(tmp_path, "--host", "192.0.2.1")
+    code, server = await refused(tmp_path, "--host", "192.0.2.1", "--insecure")
 
     assert code == os.EX_IOERR
     message = only_error(server)

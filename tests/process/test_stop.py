@@ -144,7 +144,7 @@ async def test_a_worker_that_reads_nothing_does_not_hold_the_stop_up(tmp_path: P
     async with running(tmp_path, "--drain", "0") as server, server.client() as client:
         await client.enqueue_many(40, payload="x" * 500_000)
         async with await RawConnection.open(server.port, receive_buffer=4096) as worker:
-            await worker.send(b"GET /jobs/take?prefetch=40 HTTP/1.1\r\nHost: zq\r\n\r\n")
+            await worker.send(b"GET /jobs/take?prefetch=40 HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await worker.head()
             while not await client.count(status="in_flight"):
                 pass
@@ -161,7 +161,7 @@ async def test_a_worker_that_reads_nothing_does_not_hold_the_stop_up(tmp_path: P
     [
         b"",
         b"POST /jobs HTTP/1.1\r\nHo",
-        b"POST /jobs HTTP/1.1\r\nHost: zq\r\nContent-Length: 1000\r\n\r\n{",
+        b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{",
     ],
     ids=["nothing sent", "half a head", "half a body"],
 )

@@ -14,7 +14,7 @@ class Worker:
     async def take(self, *, prefetch: int, queue: str) -> None:
         """Ask for jobs and wait for the head of the answer."""
         target = f"/jobs/take?prefetch={prefetch}&queue={queue}"
-        await self._connection.send(f"GET {target} HTTP/1.1\r\nHost: zq\r\n\r\n".encode())
+        await self._connection.send(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         assert (await self._connection.head())[0] == 200
 
     async def frame(self) -> Frame:

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from conformance.streams import PATIENCE_S
 from http2.peer import GET, Peer, changed
 from hyperframe.frame import DataFrame, HeadersFrame
 
+from zq.http.gate import Gate
 from zq.http.listener import Listener
 from zq.http.tls import CertificateError, CertificateFiles, Certificates, client_name
+from zq.model.clock import SystemClock
 
 from .authority import Authority
 
@@ -134,7 +137,15 @@ async def test_a_request_knows_the_name_in_its_clients_certificate(
     app = web.Application()
     app.router.add_get("/health", note)
     files = CertificateFiles(*authority.issue("server"), authority.file)
-    listener = Listener(app, "off", Certificates(files).context)
+    clock = SystemClock()
+    listener = Listener(
+        app,
+        "off",
+        gate=Gate(clock, Counter(), max_connections=10, max_per_peer=0),
+        clock=clock,
+        header_timeout=60,
+        tls=Certificates(files).context,
+    )
     _, port = await listener.start("127.0.0.1", 0)
     tls = authority.client(alpn, certificate=authority.issue("worker-7"))
     if alpn == "h2":

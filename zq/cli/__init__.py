@@ -3,16 +3,21 @@
 import click
 
 from zq import __version__
+from zq.cli.check import check
+from zq.cli.keys import keys
 from zq.cli.serve import serve
+from zq.cli.tls import tls
 
 
 class _Commands(click.Group):
     """Runs `serve` where no command is named: `zq --port 0` is `zq serve --port 0`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own = args[:1] in (["--help"], ["--version"])
-        named = any(arg in self.commands for arg in args)
-        if not args or (args[0].startswith("-") and not own and not named):
+        rest = args
+        while rest and rest[0].partition("=")[0] in ("--root-dir", "-k", "--license-key"):
+            rest = rest[1 if "=" in rest[0] else 2 :]
+        own = rest[:1] in (["--help"], ["--version"])
+        if not rest or (rest[0].startswith("-") and not own):
             args = ["serve", *args]
         return super().parse_args(ctx, args)
 
@@ -24,6 +29,8 @@ Examples:
   zq                                   serve ./zq-root on 127.0.0.1:7890
   zq serve --root-dir /var/lib/zq      keep the data elsewhere
   zq serve --help                      all settings, each with its variable
+  zq keys add shop --scopes enqueue    make an access key
+  zq tls init --client worker-1        make certificates
 """,
 )
 @click.version_option(__version__, prog_name="zq", message="%(prog)s %(version)s")
@@ -37,7 +44,10 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
     """
     before_command = {"root_dir": root_dir, "license_key": license_key}
     given = {name: text for name, text in before_command.items() if text is not None}
-    ctx.default_map = {"serve": given}
+    ctx.default_map = {"serve": given, "check": given}
+    if root_dir is not None:
+        ctx.default_map["tls"] = {name: {"root_dir": root_dir} for name in tls.commands}
 
 
-main.add_command(serve)
+for command in (serve, check, keys, tls):
+    main.add_command(command)

@@ -9,6 +9,7 @@ import click
 
 from zq import logs
 from zq.config import SETTINGS, ConfigError, Setting, Settings, variable_given
+from zq.kinds import SWITCH
 
 EX_CONFIG = 78  # sysexits.h; systemd does not restart a service that ends so
 
@@ -45,11 +46,12 @@ def _name(flag: str) -> str:
 
 def _option(setting: Setting) -> click.Option:
     rule = setting.rule
-    return click.Option(
-        [setting.flag, *([rule.short] if rule.short else [])],
-        metavar="|".join(rule.choices) or rule.kind.noun.upper(),
-        help=f"{rule.help} [{setting.variable}; default: {setting.default_text}]",
-    )
+    names = [setting.flag, *([rule.short] if rule.short else [])]
+    help = f"{rule.help} [{setting.variable}; default: {setting.default_text}]"
+    if rule.kind is SWITCH:
+        return click.Option(names, help=help, is_flag=True, flag_value="yes", default=None)
+    metavar = "|".join(rule.choices) or rule.kind.noun.upper()
+    return click.Option(names, help=help, metavar=metavar)
 
 
 def _options() -> Iterator[click.Parameter]:

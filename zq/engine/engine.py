@@ -1,13 +1,19 @@
-"""The engine: every verb that a door may call. Ids go in and out as text; jobs as the model's."""
+"""The engine: every verb that a door may call. Ids go in and out as text; jobs as the model's.
+
+A verb that touches jobs is told how far its caller's reach goes; what lies beyond does not exist.
+"""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from zq.engine.inbox import result_of
 from zq.engine.jq_filter import JqFilter
 from zq.engine.listing import Listing, Page
 from zq.engine.loop import TickLoop
+from zq.engine.room import Room
+from zq.engine.stats import Stats
 from zq.engine.streams import Stream, Streams
 from zq.engine.sweeps import Sweeps
 from zq.model.clock import Clock
@@ -22,18 +28,24 @@ from zq.model.commands import (
     Return,
     Succeed,
 )
-from zq.model.errors import ErrorRecordNotFound, JobNotFound, NotInFlight, StorageFull, Unavailable
+from zq.model.errors import (
+    ErrorRecordNotFound,
+    JobNotFound,
+    NotInFlight,
+    Unavailable,
+    ZqError,
+)
 from zq.model.filters import EVERYTHING, Filter
 from zq.model.ids import IdCodec, Mint
 from zq.model.job import ErrorRecord, Job, NewJob
-from zq.model.patching import Patch
+from zq.model.lifecycle import Status
+from zq.model.patching import UNSET, Patch
+from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settling import Failure
 from zq.store import reads
 from zq.store.store import Store
 
 T = TypeVar("T")
-
-SPACE_CHECK_S = 1.0
 
 
 class EngineOptions(NamedTuple):
@@ -55,6 +67,14 @@ class Accepted(NamedTuple):
     keys: Sequence[int]
     now: int
     owners: dict[int, Job]
+
+
+class Storage(NamedTuple):
+    """What the data takes on the disk, and what is left, in bytes."""
+
+    wal_bytes: int
+    database_bytes: int
+    free_bytes: int
 
 
 class Engine:
@@ -80,8 +100,7 @@ class Engine:
         self._listing = Listing(store, clock, self._filter, options.read_timeout)
         self._sweeps = Sweeps(store, self._filter, self._submit)
         self._task: asyncio.Task[None] | None = None
-        self._space_checked = float("-inf")
-        self._space_left = True
+        self._room = Room(store, clock, self._loop.inbox, disk_reserve=options.disk_reserve)
 
     @property
     def failure(self) -> asyncio.Future[BaseException]:
@@ -97,6 +116,25 @@ class Engine:
     def durable(self) -> tuple[bool, bool]:
         """Whether (acknowledgements and changes, enqueues) are synced before they are answered."""
         return self._options.durable, self._options.durable_enqueues
+
+    @property
+    def stats(self) -> Stats:
+        """What it has done since it started."""
+        return self._loop.stats
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """How many (new jobs, other changes) wait for the next ticks."""
+        return self._loop.inbox.waiting
+
+    def storage(self) -> Storage:
+        """How large the files are, and how much larger they may get."""
+        store = self._store
+        return Storage(store.wal_bytes(), store.database_bytes(), store.free_bytes())
+
+    def refusal(self) -> ZqError | None:
+        """What new jobs are told at present, or None: they are taken."""
+        return self._room.refusal()
 
     def start(self) -> None:
         """Begin to tick."""
@@ -129,23 +167,36 @@ class Engine:
 
     # Jobs in
 
-    async def enqueue(self, jobs: Sequence[NewJob]) -> Accepted:
-        """Store jobs, all or none, in order."""
-        self._require_space()
+    async def enqueue(self, jobs: Sequence[NewJob], reach: Reach) -> Accepted:
+        """Store jobs, all or none, in order. Raises `QueueOutOfReach` or `KeyConflict`."""
+        if reach is not EVERYWHERE:
+            reach.require([job.queue for job in jobs])
+        size = sum(job.payload_size for job in jobs)
+        self._room.admit(len(jobs), size)
         now = self._clock.now_ms()
         keys = self._mint.take(len(jobs), now)
-        size = sum(job.payload_size for job in jobs)
-        reply = await self._submit(Enqueue(keys=keys, jobs=jobs, now=now, size=size))
+        command = Enqueue(keys=keys, jobs=jobs, now=now, size=size, reach=reach)
+        reply = await self._submit(command)
         assert isinstance(reply, Enqueued)
         return Accepted(keys, now, reply.owners)
 
     # Jobs out
 
     def open_stream(
-        self, queues: Iterable[str], window: int, worker: str, unsent: Callable[[], int]
+        self,
+        queues: Sequence[str],
+        reach: Reach,
+        window: int,
+        worker: str,
+        unsent: Callable[[], int],
     ) -> Stream:
-        """Open a take stream; close it with `close_stream`, whatever happens."""
-        stream = self.streams.open(queues, window, worker, unsent)
+        """Open a take stream; close it with `close_stream`, whatever happens.
+
+        It takes from the queues named, or where none is, from all within reach. Raises
+        `QueueOutOfReach`.
+        """
+        reach.require(queues)
+        stream = self.streams.open(queues, reach, window, worker, unsent)
         self._loop.wake()
         return stream
 
@@ -164,49 +215,58 @@ class Engine:
 
     async def large_payloads(self, jobs: Sequence[Job]) -> list[Job]:
         """Fill in the payloads that lie beside; jobs that are gone meanwhile are left out."""
-        beside = [job.key for job in jobs if job.beside]
+        beside = [job.key for job in jobs if job.payload is None]
         if not beside:
             return list(jobs)
         bodies = await self._store.read(reads.payloads, beside)
         for job in jobs:
-            if job.beside:
+            if job.payload is None:
                 job.payload = bodies.get(job.key)
         return [job for job in jobs if job.payload is not None]
 
     # Settlements
 
-    async def succeed(self, ids: Sequence[str]) -> list[str]:
+    async def succeed(self, ids: Sequence[str], reach: Reach) -> list[str]:
         """Acknowledge jobs; the ids that were not in flight, in the order given."""
         keys = list(map(self.ids.key, ids))
         known = [key for key in keys if key is not None]
         missing: object = frozenset()
         if known:
-            missing = await self._submit(Succeed(keys=known))
+            missing = await self._submit(Succeed(keys=known, reach=reach))
         assert isinstance(missing, frozenset)
         if not missing and len(known) == len(ids):
             return []
         pairs = zip(ids, keys, strict=True)
         return [id for id, key in pairs if key is None or key in missing]
 
-    async def fail(self, id: str, failure: Failure) -> Job:
+    async def fail(self, id: str, failure: Failure, reach: Reach) -> Job:
         """Report a failure; the job as it is now. Raises `NotInFlight`."""
         key = self.ids.key(id)
         if key is None:
             raise NotInFlight
-        return _job(await self._submit(Fail(key=key, failure=failure)))
+        return _job(await self._submit(Fail(key=key, failure=failure, reach=reach)))
 
     # Changes
 
-    async def patch(self, id: str, patch: Patch) -> Job:
-        """Change one job. Raises `JobNotFound`, or `Unprocessable` where it is finished."""
-        return _job(await self._submit(Change(key=self._known(id), text_id=id, patch=patch)))
+    async def patch(self, id: str, patch: Patch, reach: Reach) -> Job:
+        """Change one job.
 
-    async def delete(self, id: str) -> None:
+        Raises `JobNotFound`, `Unprocessable` where it is finished, or `QueueOutOfReach`.
+        """
+        reach.require(_target(patch))
+        command = Change(key=self._known(id), text_id=id, patch=patch, reach=reach)
+        return _job(await self._submit(command))
+
+    async def delete(self, id: str, reach: Reach) -> None:
         """Delete one job in whatever state. Raises `JobNotFound`."""
-        await self._submit(Delete(key=self._known(id)))
+        await self._submit(Delete(key=self._known(id), reach=reach))
 
     async def patch_all(self, filter: Filter, patch: Patch) -> int:
-        """Change the unfinished jobs that match, slice by slice; how many were changed."""
+        """Change the unfinished jobs that match, slice by slice; how many were changed.
+
+        Raises `QueueOutOfReach`.
+        """
+        filter.reach.require(_target(patch))
         return await self._sweeps.patch(filter, patch)
 
     async def delete_all(self, filter: Filter) -> int:
@@ -223,9 +283,9 @@ class Engine:
 
     # Reading
 
-    async def get(self, id: str) -> Job:
+    async def get(self, id: str, reach: Reach) -> Job:
         """A job with its payload. Raises `JobNotFound`."""
-        job = await self._store.read(reads.get_job, self._known(id), self._clock.now_ms())
+        job = await self._store.read(reads.get_job, self._known(id), reach, self._clock.now_ms())
         if job is None:
             raise JobNotFound
         return job
@@ -245,22 +305,31 @@ class Engine:
         """How many jobs match."""
         return await self._listing.count(filter)
 
-    async def queues(self) -> list[str]:
+    async def queues(self, reach: Reach) -> list[str]:
         """The queues that have jobs in any status, in byte order."""
         counts = await self._store.read(reads.visible_counts, self._clock.now_ms())
-        return sorted({queue for (queue, _), n in counts.items() if n}, key=str.encode)
+        found = {queue for (queue, _), n in counts.items() if n and reach.covers(queue)}
+        return sorted(found, key=str.encode)
+
+    async def counts(self) -> Counter[tuple[str, Status]]:
+        """How many jobs each queue has in each status."""
+        return await self._store.read(reads.visible_counts, self._clock.now_ms())
+
+    async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
+        """When the longest waiting ready job of each queue became ready."""
+        return await self._store.read(reads.oldest_ready, queues)
 
     async def list_errors(
-        self, id: str, after: int | None, descending: bool, limit: int
+        self, id: str, reach: Reach, after: int | None, descending: bool, limit: int
     ) -> list[ErrorRecord]:
         """A job's failures beyond the attempt `after`. Raises `JobNotFound`."""
-        job = await self.get(id)
+        job = await self.get(id, reach)
         start = after if after is not None else (2**63 - 1 if descending else 0)
         return await self._store.read(reads.list_errors, job.key, start, descending, limit)
 
-    async def error(self, id: str, attempt: int) -> ErrorRecord:
+    async def error(self, id: str, reach: Reach, attempt: int) -> ErrorRecord:
         """One failure. Raises `JobNotFound` or `ErrorRecordNotFound`."""
-        records = await self.list_errors(id, attempt - 1, descending=False, limit=1)
+        records = await self.list_errors(id, reach, attempt - 1, descending=False, limit=1)
         if not records or records[0].attempt != attempt:
             raise ErrorRecordNotFound
         return records[0]
@@ -278,17 +347,10 @@ class Engine:
             raise JobNotFound
         return key
 
-    def _require_space(self) -> None:
-        now = self._clock.monotonic()
-        if now - self._space_checked >= SPACE_CHECK_S:
-            self._space_checked = now
-            self._space_left = self._store.free_bytes() >= self._options.disk_reserve
-        if not self._space_left:
-            raise StorageFull(
-                f"less than {self._options.disk_reserve} bytes are free where the data lies: new"
-                " jobs are refused, acknowledgements still pass. Free some space, or lower"
-                " --disk-reserve"
-            )
+
+def _target(patch: Patch) -> tuple[str, ...]:
+    """The queue that a patch moves jobs to, if it does."""
+    return () if patch.queue is UNSET else (patch.queue,)
 
 
 def _job(reply: object) -> Job:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from zq.model.commands import Claim, Command, Enqueue, Fail, Succeed, TickResult
 from zq.model.job import Job
+from zq.model.reach import EVERYWHERE, Reach
 
 MOST_UNSENT = 1024 * 1024
 """A stream with more unsent bytes than this gets no more jobs until its peer has read some."""
@@ -102,12 +103,16 @@ class Stream:
 class _Group:
     """Streams with the same queue filter. They share one claim a tick.
 
+    `queues` of None are all within reach, those that come into being later too; queues that are
+    named lie within it, so streams of any reach share their group.
+
     `waiting` holds those that may have credit, in the order of their turns. `dry` says that the
     last claim came back short and nothing has touched the group's queues since.
     """
 
-    def __init__(self, queues: tuple[str, ...] | None) -> None:
+    def __init__(self, queues: tuple[str, ...] | None, reach: Reach = EVERYWHERE) -> None:
         self.queues = queues
+        self.reach = reach
         self.members = 0
         self.waiting: dict[Stream, None] = {}
         self.dry = False
@@ -128,26 +133,34 @@ class Streams:
         self._limit = limit or 2**62
         self._numbers = itertools.count(1)
         self._streams: dict[int, Stream] = {}
-        self._groups: dict[tuple[str, ...] | None, _Group] = {}
+        self._groups: dict[tuple[str, ...] | Reach, _Group] = {}
         self._by_queue: dict[str, set[_Group]] = {}
+        self._ranging: set[_Group] = set()
         self._hungry: dict[_Group, None] = {}
         self._holders: dict[int, Stream] = {}
         self._when_empty: Callable[[], object] | None = None
+
+    def __len__(self) -> int:
+        return len(self._streams)
 
     def all(self) -> list[Stream]:
         """The open streams, in the order of opening."""
         return list(self._streams.values())
 
     def open(
-        self, queues: Iterable[str], window: int, worker: str, unsent: Callable[[], int]
+        self,
+        queues: Iterable[str],
+        reach: Reach,
+        window: int,
+        worker: str,
+        unsent: Callable[[], int],
     ) -> Stream:
-        """Register a stream of some queues (none named: all). A window of 0 is the global limit."""
-        names = tuple(sorted(set(queues))) or None
-        group = self._groups.get(names)
-        if group is None:
-            group = self._groups[names] = _Group(names)
-            for queue in names or ():
-                self._by_queue.setdefault(queue, set()).add(group)
+        """Register a stream of some queues (none named: of all within reach).
+
+        A window of 0 is the global limit.
+        """
+        names = tuple(sorted(set(queues)))
+        group = self._groups.get(names or reach) or self._new_group(names, reach)
         group.members += 1
         stream = Stream(next(self._numbers), group, window or self._limit, worker, unsent)
         self._streams[stream.number] = stream
@@ -168,7 +181,8 @@ class Streams:
         group.waiting.pop(stream, None)
         group.members -= 1
         if not group.members:
-            self._groups.pop(group.queues, None)
+            self._groups.pop(group.queues or group.reach, None)
+            self._ranging.discard(group)
             self._hungry.pop(group, None)
             for queue in group.queues or ():
                 self._by_queue[queue].discard(group)
@@ -184,10 +198,9 @@ class Streams:
 
     def touch(self, queues: Iterable[str]) -> None:
         """Say that queues may have ready jobs that they had not before."""
-        everything = self._groups.get(None)
         for queue in queues:
-            groups = self._by_queue.get(queue, ())
-            for group in (*groups, everything) if everything is not None else groups:
+            ranging = [group for group in self._ranging if group.reach.covers(queue)]
+            for group in (*self._by_queue.get(queue, ()), *ranging):
                 group.dry = False
                 self._consider(group)
 
@@ -195,7 +208,8 @@ class Streams:
         """The claims of a tick that applies these commands first.
 
         Jobs that the commands settle free their slots within the same tick: memory mirrors the
-        committed leases, so it knows what the settlements will find.
+        committed leases, so it knows what the settlements will find. Only of those with a bounded
+        reach it does not, for it does not know queues: their slots are free a tick later.
         """
         freed = self._freed(commands)
         for stream in freed:
@@ -215,7 +229,7 @@ class Streams:
                 continue
             self._hungry[group] = None
             plan.groups.append(group)
-            plan.claims.append(Claim(queues=group.queues, credits=credits))
+            plan.claims.append(Claim(queues=group.queues, credits=credits, reach=group.reach))
             budget -= plan.claims[-1].limit
         return plan
 
@@ -261,6 +275,14 @@ class Streams:
                 del waiting[stream]
                 waiting[stream] = None
 
+    def _new_group(self, names: tuple[str, ...], reach: Reach) -> _Group:
+        group = self._groups[names or reach] = _Group(names or None, reach)
+        for queue in names:
+            self._by_queue.setdefault(queue, set()).add(group)
+        if not names:
+            self._ranging.add(group)
+        return group
+
     def _consider(self, group: _Group) -> None:
         if group.waiting and not group.dry:
             self._hungry.setdefault(group)
@@ -269,9 +291,11 @@ class Streams:
         freed: Counter[Stream] = Counter()
         holders = self._holders
         for command in commands:
+            if not isinstance(command, Succeed | Fail) or command.reach is not EVERYWHERE:
+                continue
             if isinstance(command, Succeed):
                 freed.update(holders[key] for key in command.keys if key in holders)
-            elif isinstance(command, Fail) and command.key in holders:
+            elif command.key in holders:
                 freed[holders[command.key]] += 1
         return freed
 

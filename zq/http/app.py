@@ -1,27 +1,70 @@
-"""The application: every door's routes behind one table of errors."""
+"""The application: every door's routes behind one guard and one table of errors."""
 
-from aiohttp import web
+from collections import Counter
+from collections.abc import Iterable
+
+from aiohttp import hdrs, web
+from aiohttp.http import HttpVersion11
 
 from zq.engine.engine import Engine
 from zq.http.bodies import Bodies
+from zq.http.endpoints import Route
+from zq.http.guard import Guard
+from zq.http.metrics.api import MetricsApi
 from zq.http.native.jobs import JobsApi
 from zq.http.native.service import ServiceApi
 from zq.http.native.settlements import SettlementsApi
 from zq.http.native.take import TakeApi, TakeOptions
-from zq.http.problems import answer_errors
+from zq.http.problems import answer, error_codec, front_door, problem
+from zq.model.errors import ZqError
+from zq.wire.bodies import Limits
 
 # Words that are no ids: `GET /jobs/bulk` is a wrong method, not a job that does not exist.
 JOB_PATH = r"/jobs/{id:(?!(?:bulk|success|count|take)(?:/|\Z))[^{}/]+}"
 
 
-def build_app(engine: Engine, bodies: Bodies, max_body: int, take: TakeOptions) -> web.Application:
+def build_app(
+    engine: Engine,
+    guard: Guard,
+    bodies: Bodies,
+    limits: Limits,
+    take: TakeOptions,
+    metrics: MetricsApi,
+) -> web.Application:
     """Everything that the server answers, over one engine."""
-    app = web.Application(middlewares=[answer_errors], client_max_size=max_body)
+    refused = metrics.sources.gate.refused
+    door = front_door(guard.admit, refused)
+    app = web.Application(middlewares=[door], client_max_size=limits.body)
     for api in (
-        JobsApi(engine, bodies, JOB_PATH),
-        SettlementsApi(engine, bodies, JOB_PATH),
-        TakeApi(engine, take),
+        JobsApi(engine, bodies, limits, JOB_PATH),
+        SettlementsApi(engine, bodies, limits, JOB_PATH),
+        TakeApi(engine, guard, take),
         ServiceApi(engine),
+        metrics,
     ):
-        app.router.add_routes(api.routes())
+        _add_routes(app, guard, refused, api.routes())
     return app
+
+
+def _add_routes(
+    app: web.Application, guard: Guard, refused: Counter[str], routes: Iterable[Route]
+) -> None:
+    async def expect(request: web.Request) -> web.StreamResponse | None:
+        """Ask for the body that a client holds back, once it has been let in."""
+        try:
+            guard.admit(request)
+        except ZqError as error:
+            refused[error.code] += 1
+            return problem(error, error_codec(request))
+        if request.version != HttpVersion11:
+            return None
+        if request.headers[hdrs.EXPECT].lower() != "100-continue":
+            return answer({"error": "expectation failed"}, error_codec(request), 417)
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0
+        return None
+
+    for route in routes:
+        for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
+            added = app.router.add_route(method, route.path, route.handler, expect_handler=expect)
+            guard.permits[added] = route

@@ -1,16 +1,32 @@
-"""What every endpoint needs: the answer's format, the body and its format."""
+"""What every endpoint needs: a place, a permit, the answer's format, the body and its format."""
 
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from aiohttp import web
 
 from zq.http.bodies import Bodies
 from zq.http.negotiation import answer_codec, body_codec
+from zq.model.keys import KeyScope
 from zq.wire.codecs import Codec
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Plain = Callable[[web.Request, Codec], Awaitable[web.StreamResponse]]
 WithBody = Callable[[web.Request, Codec, bytes, Codec], Awaitable[web.StreamResponse]]
+
+
+class Route(NamedTuple):
+    """An endpoint's place and what a key must have for it.
+
+    A `scope` of None asks for no key. A route that is about the `whole` server is not for keys with
+    queue prefixes.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    scope: KeyScope | None
+    whole: bool = False
 
 
 def endpoint(serve: Plain) -> Handler:

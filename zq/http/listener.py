@@ -4,15 +4,17 @@ import asyncio
 import errno
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aiohttp import web
 
 from zq.http.access import ACCESS_LOG, AccessLogger, SampledAccessLogger
 from zq.http.connection import MAX_HEADER_FIELD, MAX_HEADERS, MAX_REQUEST_LINE, Connection
+from zq.http.gate import Gate
 from zq.http.h2.connection import Http2Connection
 from zq.http.opening import Opening
+from zq.model.clock import Clock
 
 BACKLOG = 1024
 FLUSH_S = 0.2
@@ -29,27 +31,51 @@ class Listener:
     """One listening socket. `stop` ends it in good order."""
 
     def __init__(
-        self, app: web.Application, access_log: str, tls: ssl.SSLContext | None = None
+        self,
+        app: web.Application,
+        access_log: str,
+        *,
+        gate: Gate,
+        clock: Clock,
+        header_timeout: float,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         # A handler ends with its connection: a command that it has submitted does not.
         self._runner = web.AppRunner(app, handler_cancellation=True)
         self._access_log = access_log
+        self._gate = gate
+        self._clock = clock
+        self._header_timeout = header_timeout
         self._tls = tls
         self._server: asyncio.Server | None = None
         self._opening: set[Opening] = set()
         self._http2: set[Http2Connection] = set()
 
-    async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Begin to accept connections; the address that it is, with the port that was chosen."""
+    async def start(
+        self, host: str, port: int, passed: socket.socket | None = None
+    ) -> tuple[str, int]:
+        """Begin to accept connections; the address that it is, with the port that was chosen.
+
+        A socket that was passed listens already: then `host` and `port` mean nothing.
+        """
         await self._runner.setup()
         loop = asyncio.get_running_loop()
         tls: dict[str, Any] = {}
         if self._tls is not None:
-            tls = {"ssl": self._tls, "ssl_shutdown_timeout": TLS_SHUTDOWN_S}
+            tls = {
+                "ssl": self._tls,
+                "ssl_handshake_timeout": self._header_timeout,
+                "ssl_shutdown_timeout": TLS_SHUTDOWN_S,
+            }
         try:
-            self._server = await loop.create_server(
-                self._accept, host, port, backlog=BACKLOG, reuse_address=True, **tls
-            )
+            if passed is not None:
+                self._server = await loop.create_server(
+                    self._accept, sock=passed, backlog=BACKLOG, **tls
+                )
+            else:
+                self._server = await loop.create_server(
+                    self._accept, host, port, backlog=BACKLOG, reuse_address=True, **tls
+                )
         except OSError as error:
             await self._runner.cleanup()
             raise ListenError(_why(host, port, error)) from error
@@ -62,8 +88,9 @@ class Listener:
             self._server.close()
 
     async def stop(self, patience: float) -> None:
-        """Let requests under way finish for up to `patience` seconds, then close."""
+        """Let requests under way finish for up to `patience` seconds, not 0, then close."""
         self.refuse()
+        self._gate.close()
         for opening in list(self._opening):
             opening.transport.abort()
         server = self._runner.server
@@ -98,11 +125,22 @@ class Listener:
             transport.abort()
 
     def _accept(self) -> Opening:
-        return Opening(self._http1_connection, self._http2_connection, self._opening)
+        return Opening(
+            self._http1_connection,
+            self._http2_connection,
+            self._opening,
+            gate=self._gate,
+            clock=self._clock,
+            timeout=self._header_timeout,
+        )
 
-    def _http1_connection(self) -> Connection:
+    def _http1_connection(self, on_lost: Callable[[], object]) -> Connection:
         return Connection(
             self._manager,
+            self._gate,
+            self._clock,
+            self._header_timeout,
+            on_lost,
             loop=asyncio.get_running_loop(),
             max_line_size=MAX_REQUEST_LINE,
             max_field_size=MAX_HEADER_FIELD,
@@ -112,10 +150,17 @@ class Listener:
             **self._logging(),
         )
 
-    def _http2_connection(self) -> Http2Connection:
+    def _http2_connection(self, on_lost: Callable[[], object]) -> Http2Connection:
         logger_class = _LOGGERS.get(self._access_log)
         logger = logger_class and logger_class(ACCESS_LOG, "")
-        connection = Http2Connection(self._manager, logger, self._http2.discard)
+
+        def forget() -> None:
+            self._http2.discard(connection)
+            on_lost()
+
+        connection = Http2Connection(
+            self._manager, logger, self._gate, self._clock, self._header_timeout, forget
+        )
         self._http2.add(connection)
         return connection
 

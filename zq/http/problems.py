@@ -1,10 +1,13 @@
 """Errors as answers: the one table from the error tree to statuses, and the one shape of a body."""
 
 import logging
+from collections import Counter
+from collections.abc import Callable
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
+from aiohttp.typedefs import Handler, Middleware
 
+from zq.http.credentials import CHALLENGE
 from zq.http.negotiation import NotAcceptable, UnsupportedMediaType, answer_codec
 from zq.model import errors
 from zq.model.errors import ZqError
@@ -14,9 +17,12 @@ log = logging.getLogger(__name__)
 
 STATUSES: dict[type[ZqError], int] = {
     errors.InvalidRequest: 400,
+    errors.Unauthorized: 401,
     errors.Forbidden: 403,
     errors.NotFound: 404,
     NotAcceptable: 406,
+    errors.RequestTimeout: 408,
+    errors.Conflict: 409,
     errors.TooLarge: 413,
     UnsupportedMediaType: 415,
     errors.NotBuilt: 422,
@@ -44,7 +50,24 @@ def problem(error: ZqError, codec: Codec) -> web.Response:
         body["supported"] = error.supported
     if isinstance(error, errors.Unavailable):
         headers["Retry-After"] = str(error.retry_after_s)
-    return answer(body, codec, status_of(error), headers)
+    if isinstance(error, errors.Unauthorized):
+        headers["WWW-Authenticate"] = CHALLENGE
+    response = answer(body, codec, status_of(error), headers)
+    if isinstance(error, errors.RequestTimeout):
+        # What is left of the request may come or not: nothing can follow it.
+        response.force_close()
+    return response
+
+
+def last_words(error: ZqError) -> bytes:
+    """An error as the bytes of an HTTP/1.1 answer, where there is no request to be answered."""
+    response = problem(error, JSON)
+    body = response.body
+    assert isinstance(body, bytes)
+    headers = {**response.headers, "Content-Length": str(len(body)), "Connection": "close"}
+    lines = [f"HTTP/1.1 {response.status} {response.reason}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
 
 
 def answer(
@@ -65,29 +88,38 @@ def error_codec(request: web.BaseRequest) -> Codec:
         return JSON
 
 
-@web.middleware
-async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn every error into an answer of ours, aiohttp's own included."""
-    try:
-        return await handler(request)
-    except ZqError as error:
-        return problem(error, error_codec(request))
-    except web.HTTPMethodNotAllowed as refusal:
-        return web.Response(
-            status=405, headers={"Allow": ", ".join(sorted(refusal.allowed_methods))}
-        )
-    except web.HTTPRequestEntityTooLarge:
-        return problem(
-            errors.TooLarge("the body is over the limit --max-body"), error_codec(request)
-        )
-    except web.HTTPException as refusal:
+def front_door(admit: Callable[[web.Request], None], refused: Counter[str]) -> Middleware:
+    """Lets in what `admit` does not refuse; turns every error, aiohttp's too, into one of ours.
+
+    `refused` counts them by their codes.
+    """
+
+    @web.middleware
+    async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            codec = answer_codec(request)
-        except NotAcceptable as error:
-            return problem(error, JSON)
-        return answer({"error": refusal.reason.lower()}, codec, refusal.status)
-    except ConnectionError:
-        raise
-    except Exception:
-        log.exception("a handler failed", extra={"fields": {"path": request.path}})
-        return problem(errors.Internal(), error_codec(request))
+            admit(request)
+            return await handler(request)
+        except ZqError as error:
+            refused[error.code] += 1
+            return problem(error, error_codec(request))
+        except web.HTTPMethodNotAllowed as refusal:
+            return web.Response(
+                status=405, headers={"Allow": ", ".join(sorted(refusal.allowed_methods))}
+            )
+        except web.HTTPRequestEntityTooLarge:
+            refused[errors.TooLarge.code] += 1
+            too_large = errors.TooLarge("the body is over the limit --max-body")
+            return problem(too_large, error_codec(request))
+        except web.HTTPException as refusal:
+            try:
+                codec = answer_codec(request)
+            except NotAcceptable as error:
+                return problem(error, JSON)
+            return answer({"error": refusal.reason.lower()}, codec, refusal.status)
+        except ConnectionError:
+            raise
+        except Exception:
+            log.exception("a handler failed", extra={"fields": {"path": request.path}})
+            return problem(errors.Internal(), error_codec(request))
+
+    return answer_errors

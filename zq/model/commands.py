@@ -1,7 +1,7 @@
 """Everything that can change the database, as small immutable values, and what comes back.
 
 A command is fully validated before it exists; ids of new jobs are minted with it. The tick applies
-it in one transaction with whatever else waits.
+it in one transaction with whatever else waits. Beyond a command's reach, jobs do not exist for it.
 """
 
 from collections.abc import Sequence
@@ -11,17 +11,22 @@ import msgspec
 from zq.model.filters import Filter
 from zq.model.job import Job, NewJob
 from zq.model.patching import Patch
+from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settling import Failure
 
 
 class Enqueue(msgspec.Struct, frozen=True):
-    """Store jobs, all or none. Result: an `Enqueued`, in the order given."""
+    """Store jobs, all or none, in order. Result: an `Enqueued`.
+
+    Where a unique key belongs to a job out of reach: `KeyConflict`, and nothing is stored.
+    """
 
     keys: Sequence[int]
     jobs: Sequence[NewJob]
     now: int
     size: int
     """Bytes that the jobs hold in memory, for the bound on a tick."""
+    reach: Reach = EVERYWHERE
 
 
 class Enqueued(msgspec.Struct, frozen=True):
@@ -34,6 +39,7 @@ class Succeed(msgspec.Struct, frozen=True):
     """Acknowledge jobs. Result: the set of keys that were not in flight."""
 
     keys: Sequence[int]
+    reach: Reach = EVERYWHERE
 
 
 class Fail(msgspec.Struct, frozen=True):
@@ -41,6 +47,7 @@ class Fail(msgspec.Struct, frozen=True):
 
     key: int
     failure: Failure
+    reach: Reach = EVERYWHERE
 
 
 class Return(msgspec.Struct, frozen=True):
@@ -56,6 +63,7 @@ class Change(msgspec.Struct, frozen=True):
     key: int
     text_id: str
     patch: Patch
+    reach: Reach = EVERYWHERE
 
 
 class ChangeSlice(msgspec.Struct, frozen=True):
@@ -70,6 +78,7 @@ class Delete(msgspec.Struct, frozen=True):
     """Delete one job in whatever state. Result: None, or `JobNotFound`."""
 
     key: int
+    reach: Reach = EVERYWHERE
 
 
 class DeleteSlice(msgspec.Struct, frozen=True):
@@ -87,13 +96,14 @@ Command = Enqueue | Succeed | Fail | Return | Change | ChangeSlice | Delete | De
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """Hand out up to `limit` ready jobs of `queues` (None: of all) to the holders.
+    """Hand out up to `limit` ready jobs of `queues` (None: of all within reach) to the holders.
 
     `credits` lists (holder, how many it can take). Jobs are dealt out in turn.
     """
 
     queues: tuple[str, ...] | None
     credits: Sequence[tuple[int, int]]
+    reach: Reach = EVERYWHERE
 
     @property
     def limit(self) -> int:
@@ -121,6 +131,26 @@ class Deadlines(msgspec.Struct, frozen=True):
     """The next finished job's retention is over."""
 
 
+class Tally(msgspec.Struct):
+    """How many jobs a tick has brought where."""
+
+    stored: int = 0
+    duplicates: int = 0
+    """New jobs that were not stored, for their unique key has an owner."""
+    completed: int = 0
+    retried: int = 0
+    died: int = 0
+    not_in_flight: int = 0
+    """Acknowledgements and failures of jobs that nobody held."""
+    returned: int = 0
+    delivered: int = 0
+
+    def add(self, other: "Tally") -> None:
+        """Count what another has counted too."""
+        for name in Tally.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
 class TickResult(msgspec.Struct):
     """What a committed tick did: all that memory has to learn."""
 
@@ -136,3 +166,6 @@ class TickResult(msgspec.Struct):
     """When something falls due next; None where the tick has not moved it."""
     rows: int
     """Rows inserted, updated or deleted."""
+    tally: Tally
+    commit_s: float = 0.0
+    """Seconds that the COMMIT took: of a durable tick, those until the disk has it."""

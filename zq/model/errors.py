@@ -8,17 +8,34 @@ ZqError
 │   ├── JobNotFound
 │   ├── NotInFlight         an acknowledgement of a job that nobody holds
 │   └── ErrorRecordNotFound
-├── Forbidden
+├── Unauthorized            no key, or none that is known
+├── Forbidden               known or not, this caller may not do this
+│   ├── ScopeMissing
+│   ├── QueueOutOfReach
+│   ├── ForeignHost         a name that is not this server's: see `zq.http.browsers`
+│   └── ForeignPage         a page of another site, in somebody's browser
+├── Conflict
+│   └── KeyConflict         a unique key belongs to a job that the caller may not see
 ├── Unprocessable           well formed, but the job's state or the field's meaning refuses it
+├── RequestTimeout          the request has not arrived in time
+│   ├── HeaderTimeout
+│   └── BodyTimeout
 ├── TooLarge                a body over its limit
+│   ├── PayloadTooLarge
+│   └── TooManyItems        in one bulk request
 ├── Unavailable             a passing cause; the same request may succeed later
 │   ├── InboxFull
+│   ├── WalFull             a reader keeps the write-ahead log from being emptied
+│   ├── TooManyConnections
+│   ├── TooManyStreams
 │   ├── ReadTimeout
 │   ├── FilterAborted
 │   └── OutcomeUnknown      the disk failed while the change was being written
 ├── StorageFull             no space left for new jobs; acknowledgements still pass
 └── Internal                a fault of zq itself; the log has the traceback
 """
+
+from collections.abc import Iterable
 
 
 class ZqError(Exception):
@@ -68,16 +85,73 @@ class ErrorRecordNotFound(NotFound):
         super().__init__("error record not found")
 
 
+class Unauthorized(ZqError):
+    code = "unauthorized"
+
+
 class Forbidden(ZqError):
     code = "forbidden"
+
+
+class ScopeMissing(Forbidden):
+    code = "scope_missing"
+
+
+class QueueOutOfReach(Forbidden):
+    code = "queue_out_of_reach"
+
+    def __init__(self, queue: str, prefixes: Iterable[str]) -> None:
+        shown = ", ".join(map(repr, prefixes))
+        super().__init__(
+            f"the queue {queue!r} is not open to this key: it is for queues that begin with {shown}"
+        )
+
+
+class ForeignHost(Forbidden):
+    code = "foreign_host"
+
+
+class ForeignPage(Forbidden):
+    code = "foreign_page"
+
+
+class Conflict(ZqError):
+    code = "conflict"
+
+
+class KeyConflict(Conflict):
+    code = "key_conflict"
+
+    def __init__(self) -> None:
+        super().__init__("a job that this key may not see has the same unique_key")
 
 
 class Unprocessable(ZqError):
     code = "unprocessable"
 
 
+class RequestTimeout(ZqError):
+    code = "request_timeout"
+
+
+class HeaderTimeout(RequestTimeout):
+    code = "header_timeout"
+
+
+class BodyTimeout(RequestTimeout):
+    code = "body_timeout"
+
+
 class TooLarge(ZqError):
     code = "too_large"
+
+
+class PayloadTooLarge(TooLarge):
+    code = "payload_too_large"
+
+
+class TooManyItems(TooLarge):
+    code = "too_many_items"
 
 
 class Unavailable(ZqError):
@@ -89,6 +163,18 @@ class Unavailable(ZqError):
 
 class InboxFull(Unavailable):
     code = "inbox_full"
+
+
+class WalFull(Unavailable):
+    code = "wal_full"
+
+
+class TooManyConnections(Unavailable):
+    code = "too_many_connections"
+
+
+class TooManyStreams(Unavailable):
+    code = "too_many_streams"
 
 
 class ReadTimeout(Unavailable):

@@ -3,6 +3,7 @@
 import msgspec
 
 from zq.model.lifecycle import Status
+from zq.model.reach import EVERYWHERE, Reach
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -27,6 +28,8 @@ class Filter(msgspec.Struct, frozen=True):
     ready_at: Range | None = None
     attempts: Range | None = None
     program: str | None = None
+    reach: Reach = EVERYWHERE
+    """Jobs outside of it do not exist for whoever asks."""
 
 
 EVERYTHING = Filter()

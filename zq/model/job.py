@@ -94,11 +94,6 @@ class Job(msgspec.Struct, array_like=True, gc=False):
     unique_key: str | None = None
     unique_while: Scope | None = None
 
-    @property
-    def beside(self) -> bool:
-        """Whether the payload lies in its own row."""
-        return self.payload_size > INLINE_PAYLOAD
-
 
 class ErrorRecord(msgspec.Struct, array_like=True):
     """One failure of a job. `attempt` counts from 1."""

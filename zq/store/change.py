@@ -37,7 +37,7 @@ def _apply_change(work: Work, command: AnyChange) -> object:
 def _change(work: Work, command: Change) -> object:
     """Patch one job."""
     jobs = _visible(work, work.jobs(QUERIES["read_jobs"], keys=as_json([command.key])))
-    if not jobs:
+    if not jobs or not command.reach.covers(jobs[0].queue):
         return JobNotFound()
     try:
         refuse_terminal(command.text_id, jobs[0].status)
@@ -57,7 +57,8 @@ def _change_slice(work: Work, command: ChangeSlice) -> int:
 
 def _delete(work: Work, command: Delete) -> object:
     """Delete one job, whatever it is doing."""
-    briefs = work.briefs("read_briefs", [command.key])
+    found = work.briefs("read_briefs", [command.key])
+    briefs = [job for job in found if command.reach.covers(job.queue)]
     work.remove(briefs)
     return None if briefs else JobNotFound()
 

@@ -6,6 +6,8 @@ from functools import lru_cache
 from zq.model.commands import Claim
 from zq.model.job import Job
 from zq.model.lifecycle import Status
+from zq.model.reach import EVERYWHERE, Reach
+from zq.store.where import pattern
 from zq.store.work import QUERIES, Work, as_json
 
 SLICE = 1000
@@ -35,7 +37,10 @@ def purge(work: Work) -> None:
 
 def claim(work: Work, wanted: Claim) -> list[Job]:
     """Take the next jobs in dispatch order and deal them out."""
-    jobs = _heads(work, wanted.queues, wanted.limit)
+    queues = wanted.queues
+    if queues is None and wanted.reach is not EVERYWHERE:
+        queues = _ready_queues(work, wanted.reach)
+    jobs = _heads(work, queues, wanted.limit)
     if not jobs:
         return jobs
     deal(jobs, wanted.credits)
@@ -44,6 +49,7 @@ def claim(work: Work, wanted: Claim) -> list[Job]:
         job.deliveries += 1
         job.dequeued_at = work.now
     work.move([job.queue for job in jobs], Status.READY, Status.IN_FLIGHT)
+    work.tally.delivered += len(jobs)
     holders = as_json({job.key: job.holder for job in jobs})
     work.run("take", holders=holders, now=work.now)
     return jobs
@@ -61,6 +67,14 @@ def deal(jobs: Sequence[Job], credits: Sequence[tuple[int, int]]) -> None:
                 job.holder = holder
         start += len(hand)
         players = [(holder, credit - rounds) for holder, credit in players if credit > rounds]
+
+
+def _ready_queues(work: Work, reach: Reach) -> tuple[str, ...]:
+    """The queues within reach that have ready jobs now."""
+    names: list[str] = []
+    for prefix in reach.prefixes:
+        names += work.names(QUERIES["ready_queues"], prefix=prefix, pattern=pattern(prefix))
+    return tuple(names)
 
 
 def _heads(work: Work, queues: tuple[str, ...] | None, limit: int) -> list[Job]:

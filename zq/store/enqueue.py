@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from zq.model.commands import Enqueue, Enqueued
+from zq.model.errors import KeyConflict
 from zq.model.job import INLINE_PAYLOAD, Job, NewJob
 from zq.model.lifecycle import Status
+from zq.model.reach import EVERYWHERE
 from zq.model.unique import COVERS, Scope
 from zq.store.work import LARGEST_INSERT, QUERIES, Work, as_json
 
@@ -26,6 +28,9 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
     replies: list[object] = []
     stored: list[tuple[str, Status]] = []
     for command in commands:
+        if command.reach is not EVERYWHERE and keys.hides_an_owner(command):
+            replies.append(KeyConflict())
+            continue
         owners: dict[int, Job] = {}
         for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
             ready_at = command.now if job.ready_at is None else job.ready_at
@@ -34,6 +39,7 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
                 owner = keys.claim(_stored(key, job, status, ready_at))
                 if owner is not None:
                     owners[index] = owner
+                    work.tally.duplicates += 1
                     continue
             payload: str | None = job.payload
             if job.payload_size > INLINE_PAYLOAD:
@@ -51,6 +57,7 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
         if command.keys:
             work.highest_key = max(work.highest_key, command.keys[-1])
     work.counts.update(stored)
+    work.tally.stored += len(stored)
     work.woken.update({queue for queue, status in set(stored) if status is Status.READY})
     keys.release_former_owners()
     work.insert("jobs", _PLAIN, plain)
@@ -84,6 +91,20 @@ class _KeyTable:
             self._former.append(owner.key)
         self._owners[job.unique_key] = job
         return None
+
+    def hides_an_owner(self, command: Enqueue) -> bool:
+        """Whether a job of the command is a duplicate of one that is out of its reach.
+
+        Only the first use of a key tells: from then on its owner is the command's own, or one that
+        it has been shown.
+        """
+        first = {job.unique_key: job for job in reversed(command.jobs)}
+        return any(
+            (owner := self._owners.get(name)) is not None
+            and self._blocks(owner, job.unique_while)
+            and not command.reach.covers(owner.queue)
+            for name, job in first.items()
+        )
 
     def owns(self, key: int, job: NewJob) -> bool:
         owner = self._owners.get(job.unique_key)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.model.filters import EVERYTHING, Filter
+from zq.model.filters import Filter
 from zq.model.job import ErrorRecord, Job
 from zq.model.lifecycle import Status
+from zq.model.reach import Reach
 from zq.store.queries import load
 from zq.store.where import where
 from zq.store.work import as_json
@@ -18,15 +19,20 @@ QUERIES = load("reads.sql")
 PAGE_BYTES = 16 * 1024 * 1024
 """Payload bytes in one page of a listing, which may end before its limit and then has a `next`."""
 
+OLDEST_DEPTH = 20
+OLDEST_PRIORITIES = 2_000
+"""Priorities that `oldest_ready` visits in all, the lowest of each queue first."""
+
 _jobs = msgspec.json.Decoder(list[Job])
 _errors = msgspec.json.Decoder(list[ErrorRecord])
 _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
 _keys = msgspec.json.Decoder(list[int])
+_oldest = msgspec.json.Decoder(list[tuple[str, int]])
 
 
-def get_job(connection: sqlite3.Connection, key: int, now: int) -> Job | None:
-    """One job with its payload, if readers may still see it."""
-    conditions, parameters = where(EVERYTHING, hide_purged_at=now)
+def get_job(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> Job | None:
+    """One job with its payload, if it is within reach and readers may still see it."""
+    conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
     sql = QUERIES["get"].replace("CONDITIONS", conditions)
     jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
     return _with_payloads(connection, jobs)[0] if jobs else None
@@ -71,11 +77,12 @@ def last_key(connection: sqlite3.Connection) -> int:
 
 def count_jobs(connection: sqlite3.Connection, filter: Filter, now: int) -> int:
     """How many jobs match. Without other filters than queue and status, from the kept counts."""
-    if filter == Filter(statuses=filter.statuses, queues=filter.queues):
+    if filter == Filter(statuses=filter.statuses, queues=filter.queues, reach=filter.reach):
         return sum(
             n
             for (queue, status), n in visible_counts(connection, now).items()
-            if (not filter.queues or queue in filter.queues)
+            if filter.reach.covers(queue)
+            and (not filter.queues or queue in filter.queues)
             and (not filter.statuses or status in filter.statuses)
         )
     conditions, parameters = where(filter, hide_purged_at=now)
@@ -96,6 +103,20 @@ def visible_counts(connection: sqlite3.Connection, now: int) -> Counter[tuple[st
     return counts
 
 
+def oldest_ready(connection: sqlite3.Connection, queues: Sequence[str]) -> dict[str, int]:
+    """When the longest waiting ready job of each queue became ready, of those that have one.
+
+    It looks at the first `OLDEST_DEPTH` jobs of each priority, which is exact unless so many were
+    retried or promoted later than one behind them became ready.
+    """
+    parameters: dict[str, object] = {
+        "queues": as_json(list(queues)),
+        "depth": OLDEST_DEPTH,
+        "most": OLDEST_PRIORITIES,
+    }
+    return dict(_oldest.decode(_text(connection, QUERIES["oldest_ready"], parameters)))
+
+
 def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
     """Large payloads by key; jobs that are gone are missing."""
     return dict(connection.execute(QUERIES["payloads"], {"keys": as_json(keys)}))
@@ -112,10 +133,10 @@ def list_errors(
 
 def _with_payloads(connection: sqlite3.Connection, jobs: list[Job]) -> list[Job]:
     kept = _first_bytes(jobs)
-    beside = [job.key for job in kept if job.beside]
+    beside = [job.key for job in kept if job.payload is None]
     bodies = payloads(connection, beside) if beside else {}
     for job in kept:
-        if job.beside:
+        if job.payload is None:
             job.payload = bodies.get(job.key)
     # A job that went between the two queries is as good as one that went before the first.
     return [job for job in kept if job.payload is not None]

@@ -6,6 +6,7 @@ from zq.model.commands import Fail, Return, Succeed
 from zq.model.errors import NotInFlight
 from zq.model.job import Job
 from zq.model.lifecycle import Move, Status, sources
+from zq.model.reach import EVERYWHERE
 from zq.model.settling import Verdict, after_failure, after_success
 from zq.store.work import QUERIES, Brief, Work, as_json
 
@@ -16,6 +17,8 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
     """Complete jobs: delete those that are not retained, mark the others."""
     keys = [key for command in commands for key in command.keys]
     held = work.briefs("read_held", keys)
+    if any(command.reach is not EVERYWHERE for command in commands):
+        held = _within_reach(held, commands)
     usual = after_success(None, work.now, work.policy)
     gone: list[Brief] = []
     kept: list[Brief] = []
@@ -34,6 +37,8 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
         _end(work, kept)
     work.remove(gone)
     found = {job.key for job in held}
+    work.tally.completed += len(held)
+    work.tally.not_in_flight += len(keys) - len(held)
     return [frozenset(command.keys) - found for command in commands]
 
 
@@ -48,8 +53,13 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
     replies: list[object] = []
     for command in commands:
         job = jobs.get(command.key)
-        if job is None or job.status not in sources(Move.FAIL):
+        if (
+            job is None
+            or job.status not in sources(Move.FAIL)
+            or not command.reach.covers(job.queue)
+        ):
             replies.append(NotInFlight())
+            work.tally.not_in_flight += 1
             continue
         failure, attempts = command.failure, job.attempts + 1
         verdict = after_failure(attempts, job.options, failure, work.now, work.policy, work.random)
@@ -65,6 +75,10 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         if verdict.status is Status.SCHEDULED and job.unique_key is not None:
             waiting.append(job.key)
         replies.append(_failed(job, verdict, attempts, work.now))
+        if verdict.status is Status.DEAD:
+            work.tally.died += 1
+        else:
+            work.tally.retried += 1
     if verdicts:
         work.run("fail", verdicts=as_json(verdicts), now=work.now)
         work.insert("errors", _ERROR_COLUMNS, errors)
@@ -80,6 +94,7 @@ def give_back(work: Work, commands: Sequence[Return]) -> list[object]:
     held = [job for job in work.briefs("read_held", holders) if job.holder == holders[job.key]]
     if held:
         work.run("give_back", holders=as_json({job.key: job.holder for job in held}))
+        work.tally.returned += len(held)
     queues = [job.queue for job in held]
     work.move(queues, Status.IN_FLIGHT, Status.READY)
     work.woken.update(queues)
@@ -87,6 +102,12 @@ def give_back(work: Work, commands: Sequence[Return]) -> list[object]:
     if locks := [job.key for job in held if job.unique_while is not None]:
         work.run("restore_locks", keys=as_json(locks))
     return [None for _ in commands]
+
+
+def _within_reach(held: Sequence[Brief], commands: Sequence[Succeed]) -> list[Brief]:
+    """The jobs that those who acknowledge them may see. A tick has one settlement a job."""
+    reaches = {key: command.reach for command in commands for key in command.keys}
+    return [job for job in held if reaches[job.key].covers(job.queue)]
 
 
 def _end(work: Work, jobs: Sequence[Brief | Job]) -> None:

@@ -2,6 +2,7 @@
 
 from zq.model.filters import Filter, Range
 from zq.model.lifecycle import Status
+from zq.model.reach import EVERYWHERE
 from zq.store.work import as_json
 
 
@@ -27,6 +28,10 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
             values = {f"{column}_{index}": name for index, name in enumerate(names)}
             conditions.append(f"{column} IN ({', '.join(f':{value}' for value in values)})")
             parameters |= values
+    if filter.reach is not EVERYWHERE:
+        patterns = {f"reach_{n}": pattern(prefix) for n, prefix in enumerate(filter.reach.prefixes)}
+        conditions.append(f"({' OR '.join(f'queue GLOB :{name}' for name in patterns)})")
+        parameters |= patterns
     if filter.keys is not None:
         conditions.append("id IN (SELECT value FROM json_each(:ids))")
         parameters["ids"] = as_json(filter.keys)
@@ -41,6 +46,11 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
         conditions.append("(purge_at IS NULL OR purge_at > :hidden)")
         parameters["hidden"] = hide_purged_at
     return " AND ".join(conditions), parameters
+
+
+def pattern(prefix: str) -> str:
+    """The GLOB of a prefix: names hold no character that means something else in one."""
+    return f"{prefix}*"
 
 
 def _add_range(

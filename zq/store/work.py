@@ -8,7 +8,7 @@ from random import Random
 
 import msgspec
 
-from zq.model.commands import Deadlines
+from zq.model.commands import Deadlines, Tally
 from zq.model.job import INLINE_PAYLOAD, Job, Options
 from zq.model.lifecycle import Status
 from zq.model.settling import Policy
@@ -54,6 +54,7 @@ class Work:
         self.woken: set[str] = set()
         self.rows = 0
         self.highest_key = 0
+        self.tally = Tally()
         self._connection = connection
 
     def absorb(self, other: "Work") -> None:
@@ -62,6 +63,7 @@ class Work:
         self.ended += other.ended
         self.woken |= other.woken
         self.rows += other.rows
+        self.tally.add(other.tally)
         self.highest_key = max(self.highest_key, other.highest_key)
 
     def part(self) -> "Work":
@@ -94,6 +96,10 @@ class Work:
     def keys(self, sql: str, **parameters: object) -> list[int]:
         """The keys that a query finds, as one JSON value."""
         return _keys.decode(self._text(sql, parameters))
+
+    def names(self, sql: str, **parameters: object) -> list[str]:
+        """The names that a query finds, as one JSON value."""
+        return msgspec.json.decode(self._text(sql, parameters), type=list[str])
 
     def pairs(self, sql: str, **parameters: object) -> list[tuple[int, str]]:
         """The (key, queue) pairs that a query finds, as one JSON value."""

@@ -1,11 +1,18 @@
 """Request bodies: their fields, ranges and rules, from bytes to validated values of the model."""
 
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from zq.model.errors import InvalidRequest, NotBuilt, Unprocessable, ZqError
+from zq.model.errors import (
+    InvalidRequest,
+    NotBuilt,
+    PayloadTooLarge,
+    TooManyItems,
+    Unprocessable,
+    ZqError,
+)
 from zq.model.job import (
     DEFAULT_PRIORITY,
     NO_OPTIONS,
@@ -24,6 +31,14 @@ from zq.model.unique import BY_NAME, Scope
 from zq.wire.codecs import MAX_DEPTH, Codec, decode, nests_too_deeply
 
 T = TypeVar("T")
+
+
+class Limits(NamedTuple):
+    """How much one request may bring: bytes of its body, of a payload; jobs or ids in bulk."""
+
+    body: int
+    payload: int
+    items: int
 
 
 class _Job(msgspec.Struct, gc=False):
@@ -65,25 +80,28 @@ _failure = msgspec.json.Decoder(Failure)
 _patch = msgspec.json.Decoder(_Patch)
 
 
-def decode_job(body: bytes, codec: Codec) -> NewJob:
+def decode_job(body: bytes, codec: Codec, limits: Limits) -> NewJob:
     """The body of a single enqueue."""
-    return _new_job(decode(body, codec, _job), codec)
+    return _new_job(decode(body, codec, _job), codec, limits.payload)
 
 
-def decode_jobs(body: bytes, codec: Codec) -> list[NewJob]:
+def decode_jobs(body: bytes, codec: Codec, limits: Limits) -> list[NewJob]:
     """The body of a bulk enqueue: all jobs are valid, or an error names the first that is not."""
+    items = decode(body, codec, _bulk).jobs
+    _check_items(len(items), limits, "jobs")
     jobs: list[NewJob] = []
-    for index, job in enumerate(decode(body, codec, _bulk).jobs):
+    for index, job in enumerate(items):
         try:
-            jobs.append(_new_job(job, codec))
+            jobs.append(_new_job(job, codec, limits.payload))
         except ZqError as error:
             raise type(error)(f"jobs[{index}]: {error.message}") from None
     return jobs
 
 
-def decode_ids(body: bytes, codec: Codec) -> list[str]:
+def decode_ids(body: bytes, codec: Codec, limits: Limits) -> list[str]:
     """The body of a bulk acknowledgement, each id once, in the order of first mention."""
     ids = decode(body, codec, _ids).ids
+    _check_items(len(ids), limits, "ids")
     if not ids:
         raise InvalidRequest("ids must not be empty")
     return list(dict.fromkeys(ids))
@@ -113,7 +131,15 @@ def decode_patch(body: bytes, codec: Codec) -> Patch:
     )
 
 
-def _new_job(job: _Job, codec: Codec) -> NewJob:
+def _check_items(count: int, limits: Limits, noun: str) -> None:
+    if count > limits.items:
+        raise TooManyItems(
+            f"{count} {noun} in one request, at most {limits.items} are taken: send several"
+            " requests, or raise --max-bulk-items"
+        )
+
+
+def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
     check_name("type", job.type)
     check_name("queue", job.queue)
     scope = _scope(job.unique_key, job.unique_while)
@@ -123,6 +149,12 @@ def _new_job(job: _Job, codec: Codec) -> NewJob:
     if "\n" in payload or "\r" in payload:
         # A stream carries a job a line; outside of strings line breaks mean nothing.
         payload = msgspec.json.format(payload, indent=-1)
+    size = len(payload) if payload.isascii() else len(payload.encode())
+    if size > max_payload:
+        raise PayloadTooLarge(
+            f"the payload has {size} bytes, at most {max_payload} are taken: keep large data"
+            " elsewhere and send its address, or raise --max-payload"
+        )
     if nests_too_deeply(payload):
         raise InvalidRequest(
             f"invalid {codec.name}: payload: values may nest up to {MAX_DEPTH} deep"
@@ -131,7 +163,7 @@ def _new_job(job: _Job, codec: Codec) -> NewJob:
         job.queue,
         job.type,
         payload,
-        len(payload) if payload.isascii() else len(payload.encode()),
+        size,
         DEFAULT_PRIORITY if job.priority is None else job.priority,
         job.ready_at,
         _options(job),

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from aiohttp import EMPTY_PAYLOAD, web
@@ -14,6 +15,7 @@ from h2.errors import ErrorCodes
 from h2.exceptions import ProtocolError, StreamClosedError
 
 from zq.http.channel import Channel
+from zq.http.gate import Gate
 from zq.http.h2.abuse import Nuisance, Patience
 from zq.http.h2.body import Body
 from zq.http.h2.frames import MAX_STREAMS, Frames
@@ -21,15 +23,23 @@ from zq.http.h2.head import EMPTY_HEAD, BadHead, check_trailers, read_head
 from zq.http.h2.outlet import Outlet
 from zq.http.h2.stream import Http2Stream
 from zq.http.problems import answer
+from zq.model.clock import Clock, Timer
 from zq.wire.codecs import JSON
 
 log = logging.getLogger(__name__)
+
+LINGER_S = 10.0
+"""How long the rest of a body is taken in that nobody reads: what aiohttp allows in HTTP/1.1."""
 
 Handler = Callable[[Any], Awaitable[web.StreamResponse]]
 
 
 class Http2Connection(asyncio.Protocol):
-    """Serves one connection. `on_lost` is called with it once that is gone."""
+    """Serves one connection. `on_lost` is called once it is gone.
+
+    A head that has begun has `header_timeout` seconds to be whole. A connection without requests
+    may rest.
+    """
 
     transport: asyncio.Transport | None = None
 
@@ -37,16 +47,25 @@ class Http2Connection(asyncio.Protocol):
         self,
         server: web.Server,
         access_logger: AbstractAccessLogger | None,
-        on_lost: Callable[["Http2Connection"], None],
+        gate: Gate,
+        clock: Clock,
+        header_timeout: float,
+        on_lost: Callable[[], object],
     ) -> None:
         self._server = server
         self._access_logger = access_logger
+        self._gate = gate
+        self._clock = clock
+        self._header_timeout = header_timeout
+        self._header_timer: Timer | None = None
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._frames = Frames()
         self._patience = Patience(self._loop.time())
         self._running: dict[int, _Running] = {}
         """By stream: handlers that run. A stream that was reset is here until its handler ends."""
+        self._lingering: dict[int, Timer] = {}
+        """By stream: answered, while the body still comes."""
         self._leaving = False
         self._closed = False
         self._outlet: Outlet
@@ -99,6 +118,7 @@ class Http2Connection(asyncio.Protocol):
                 react(self, event)
                 if self._closed:
                     return
+        self._watch_head()
         self._outlet.soon()
 
     def eof_received(self) -> None:
@@ -119,7 +139,10 @@ class Http2Connection(asyncio.Protocol):
         for running in list(self._running.values()):
             running.cancel()
         self._outlet.resume()
-        self._on_lost(self)
+        self._forget_head()
+        for number in list(self._lingering):
+            self._stop_lingering(number)
+        self._on_lost()
 
     # The end of a connection
 
@@ -150,6 +173,23 @@ class Http2Connection(asyncio.Protocol):
             running.cancel()
         self._outlet.finish()
 
+    def _watch_head(self) -> None:
+        """Let a head that has begun not take too long."""
+        if not self._frames.in_head:
+            self._forget_head()
+        elif self._header_timer is None:
+            self._header_timer = self._clock.call_later(self._header_timeout, self._give_up)
+
+    def _forget_head(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+    def _give_up(self) -> None:
+        error = self._gate.too_slow()
+        self._frames.close_connection(ErrorCodes.ENHANCE_YOUR_CALM, error.message.encode())
+        self._close()
+
     def _count(self, nuisance: Nuisance) -> None:
         if not self._patience.spend(nuisance, self._loop.time()) and not self._closed:
             fields = {"peer": str(self.peername), "too many": nuisance.value}
@@ -161,7 +201,7 @@ class Http2Connection(asyncio.Protocol):
 
     def _request_received(self, event: events.RequestReceived) -> None:
         number = event.stream_id
-        if self._leaving or len(self._running) >= MAX_STREAMS:
+        if self._leaving or len(self._running) + len(self._lingering) >= MAX_STREAMS:
             self._reset(number, ErrorCodes.REFUSED_STREAM)
             return
         assert self.transport is not None
@@ -208,8 +248,21 @@ class Http2Connection(asyncio.Protocol):
         if not stream.ended:
             self._reset(number, ErrorCodes.INTERNAL_ERROR)
         elif body is not None and not body.is_eof():
-            # The answer is complete: the rest of the body is of no use to anyone.
-            self._reset(number, ErrorCodes.NO_ERROR)
+            self._linger(number)
+
+    def _linger(self, number: int) -> None:
+        """Drop the rest of a body as it comes, though the answer is complete.
+
+        Old clients (curl 7.88) take a reset at this point for a failure, and lose the answer.
+        """
+        reset = partial(self._stop_lingering, number, reset=True)
+        self._lingering[number] = self._clock.call_later(LINGER_S, reset)
+
+    def _stop_lingering(self, number: int, *, reset: bool = False) -> None:
+        if timer := self._lingering.pop(number, None):
+            timer.cancel()
+            if reset:
+                self._reset(number, ErrorCodes.NO_ERROR)
 
     def _cut_off(self, stream: Http2Stream) -> None:
         self._reset(stream.number, ErrorCodes.CANCEL)
@@ -249,11 +302,13 @@ class Http2Connection(asyncio.Protocol):
                 running.cancel()
 
     def _stream_ended(self, event: events.StreamEnded) -> None:
+        self._stop_lingering(event.stream_id)
         running = self._running.get(event.stream_id)
         if running is not None and running.body is not None and not running.stream.gone:
             running.body.feed_eof()
 
     def _stream_reset(self, event: events.StreamReset) -> None:
+        self._stop_lingering(event.stream_id)
         if running := self._running.get(event.stream_id):
             running.cancel()
         self._count(Nuisance.PEER_RESETS if event.remote_reset else Nuisance.OUR_RESETS)

@@ -26,6 +26,9 @@ CONNECTION_WINDOW = 1024 * 1024
 
 _MANY = 2 * MAX_STREAMS
 
+_TYPE_AT = 3  # in a frame (RFC 9113, 4.1)
+_HEAD_FRAMES = (b"\x01", b"\x09")  # HEADERS, CONTINUATION
+
 
 class _States(H2ConnectionStateMachine):
     """GOAWAY tells of no new streams. Those that are open go on, whoever said it."""
@@ -79,6 +82,14 @@ class Frames(H2Connection):
         """Queue the server's preface: its settings and the connection's window."""
         super().initiate_connection()
         self.increment_flow_control_window(CONNECTION_WINDOW - self.inbound_flow_control_window)
+
+    @property
+    def in_head(self) -> bool:
+        """Whether a head has begun that is not whole, in its first frame or in a later one."""
+        # h2 has no public word for what it has not parsed yet.
+        buffer = self.incoming_buffer
+        begun = buffer._data[_TYPE_AT : _TYPE_AT + 1]
+        return bool(buffer._headers_buffer) or begun in _HEAD_FRAMES
 
     @property
     def open_inbound_streams(self) -> int:

@@ -6,7 +6,8 @@ from aiohttp import web
 
 from zq.engine.engine import Engine
 from zq.http.bodies import Bodies
-from zq.http.endpoints import body_endpoint, endpoint
+from zq.http.endpoints import Route, body_endpoint, endpoint
+from zq.http.guard import reach_of
 from zq.http.native.pages import Shown, links
 from zq.http.native.query import (
     FILTERS,
@@ -18,55 +19,60 @@ from zq.http.native.query import (
     refuse_terminal_statuses,
 )
 from zq.http.problems import answer
-from zq.wire.bodies import decode_job, decode_jobs, decode_patch
+from zq.model.filters import Filter
+from zq.model.keys import KeyScope
+from zq.wire.bodies import Limits, decode_job, decode_jobs, decode_patch
 from zq.wire.codecs import Codec
 from zq.wire.documents import enqueued_documents, job_document
+
+ENQUEUE, READ, MANAGE = KeyScope.ENQUEUE, KeyScope.READ, KeyScope.MANAGE
 
 
 class JobsApi:
     """`/jobs` and `/queues`, without streams and settlements."""
 
-    def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
+    def __init__(self, engine: Engine, bodies: Bodies, limits: Limits, job_path: str) -> None:
         self._engine = engine
         self._bodies = bodies
+        self._limits = limits
         self._job_path = job_path
 
-    def routes(self) -> list[web.RouteDef]:
-        """Method, path and handler of each endpoint."""
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
         new = partial(body_endpoint, bodies=self._bodies, reserved=False)
         change = partial(body_endpoint, bodies=self._bodies, reserved=True)
         return [
-            web.post("/jobs", new(self.enqueue)),
-            web.post("/jobs/bulk", new(self.enqueue_bulk)),
-            web.get("/jobs", endpoint(self.list)),
-            web.get("/jobs/count", endpoint(self.count)),
-            web.get("/queues", endpoint(self.queues)),
-            web.get(self._job_path, endpoint(self.get)),
-            web.patch("/jobs", change(self.patch_all)),
-            web.patch(self._job_path, change(self.patch)),
-            web.delete("/jobs", endpoint(self.delete_all)),
-            web.delete(self._job_path, endpoint(self.delete)),
+            Route("POST", "/jobs", new(self.enqueue), ENQUEUE),
+            Route("POST", "/jobs/bulk", new(self.enqueue_bulk), ENQUEUE),
+            Route("GET", "/jobs", endpoint(self.list), READ),
+            Route("GET", "/jobs/count", endpoint(self.count), READ),
+            Route("GET", "/queues", endpoint(self.queues), READ),
+            Route("GET", self._job_path, endpoint(self.get), READ),
+            Route("PATCH", "/jobs", change(self.patch_all), MANAGE),
+            Route("PATCH", self._job_path, change(self.patch), MANAGE),
+            Route("DELETE", "/jobs", endpoint(self.delete_all), MANAGE),
+            Route("DELETE", self._job_path, endpoint(self.delete), MANAGE),
         ]
 
     async def enqueue(
-        self, _request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Store one job: 201, or 200 for a duplicate."""
-        job = decode_job(body, sent)
-        stored = await self._engine.enqueue([job])
+        job = decode_job(body, sent, self._limits)
+        stored = await self._engine.enqueue([job], reach_of(request))
         (document,) = enqueued_documents(
             [job], stored.keys, stored.now, stored.owners, self._engine.ids
         )
         return answer(document, accepted, 200 if stored.owners else 201)
 
     async def enqueue_bulk(
-        self, _request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Store many jobs or none: 200 only where every one is a duplicate."""
-        jobs = decode_jobs(body, sent)
+        jobs = decode_jobs(body, sent, self._limits)
         if not jobs:
             return answer({"jobs": []}, accepted, 201)
-        stored = await self._engine.enqueue(jobs)
+        stored = await self._engine.enqueue(jobs, reach_of(request))
         documents = enqueued_documents(
             jobs, stored.keys, stored.now, stored.owners, self._engine.ids
         )
@@ -78,7 +84,7 @@ class JobsApi:
         """A page of jobs."""
         values = parameters(request, (*PAGING, *FILTERS))
         wanted = paging(values)
-        filter = job_filter(values, self._engine.ids)
+        filter = job_filter(values, self._engine.ids, reach_of(request))
         page = await self._engine.list_jobs(filter, wanted.cursor, wanted.descending, wanted.limit)
         documents = [job_document(job, self._engine.ids, with_payload=True) for job in page.jobs]
         first = documents[0].id if documents else None
@@ -89,24 +95,25 @@ class JobsApi:
 
     async def count(self, request: web.Request, accepted: Codec) -> web.Response:
         """How many jobs match."""
-        filter = job_filter(parameters(request, FILTERS), self._engine.ids)
+        filter = self._filter(request)
         return answer({"count": await self._engine.count(filter)}, accepted)
 
     async def queues(self, request: web.Request, accepted: Codec) -> web.Response:
         """The names of queues that have jobs."""
         parameters(request, ())
-        return answer({"queues": await self._engine.queues()}, accepted)
+        return answer({"queues": await self._engine.queues(reach_of(request))}, accepted)
 
     async def get(self, request: web.Request, accepted: Codec) -> web.Response:
         """One job with its payload."""
-        job = await self._engine.get(request.match_info["id"])
+        job = await self._engine.get(request.match_info["id"], reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=True), accepted)
 
     async def patch(
         self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Change one job."""
-        job = await self._engine.patch(request.match_info["id"], decode_patch(body, sent))
+        id, patch = request.match_info["id"], decode_patch(body, sent)
+        job = await self._engine.patch(id, patch, reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
 
     async def patch_all(
@@ -114,16 +121,19 @@ class JobsApi:
     ) -> web.Response:
         """Change the jobs that match. Faults of the body are reported before those of the query."""
         patch = decode_patch(body, sent)
-        filter = job_filter(parameters(request, FILTERS), self._engine.ids)
+        filter = self._filter(request)
         refuse_terminal_statuses(filter)
         return answer({"patched": await self._engine.patch_all(filter, patch)}, accepted)
 
     async def delete(self, request: web.Request, _accepted: Codec) -> web.Response:
         """Delete one job."""
-        await self._engine.delete(request.match_info["id"])
+        await self._engine.delete(request.match_info["id"], reach_of(request))
         return web.Response(status=204)
 
     async def delete_all(self, request: web.Request, accepted: Codec) -> web.Response:
         """Delete the jobs that match, all where nothing is asked for."""
-        filter = job_filter(parameters(request, FILTERS), self._engine.ids)
+        filter = self._filter(request)
         return answer({"deleted": await self._engine.delete_all(filter)}, accepted)
+
+    def _filter(self, request: web.Request) -> Filter:
+        return job_filter(parameters(request, FILTERS), self._engine.ids, reach_of(request))

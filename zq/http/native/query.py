@@ -12,6 +12,7 @@ from zq.model.filters import Filter, Range
 from zq.model.ids import IdCodec, is_ulid
 from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32
 from zq.model.lifecycle import BY_NAME, NAMES, TERMINAL, Status
+from zq.model.reach import Reach
 
 FILTERS = ("status", "queue", "type", "id", "priority", "ready_at", "attempts", "filter")
 PAGING = ("from", "order", "limit")
@@ -75,8 +76,8 @@ def paging(values: dict[str, str]) -> Paging:
     return Paging(values.get("from"), order == "desc", int(text))
 
 
-def job_filter(values: dict[str, str], ids: IdCodec) -> Filter:
-    """The filter part of a query."""
+def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
+    """The filter part of a query, over the jobs within reach."""
     program = values.get("filter")
     if program is not None and not program.strip():
         raise InvalidFilter("invalid filter: the expression is empty")
@@ -89,6 +90,7 @@ def job_filter(values: dict[str, str], ids: IdCodec) -> Filter:
         ready_at=_range(values, "ready_at"),
         attempts=_range(values, "attempts"),
         program=program,
+        reach=reach,
     )
 
 

@@ -1,14 +1,15 @@
 """Health, version, reset, and what this version does not have."""
 
-import ipaddress
-
 from aiohttp import web
 
 from zq import __version__
 from zq.engine.engine import Engine
-from zq.http.endpoints import endpoint
+from zq.http.addresses import is_loopback
+from zq.http.endpoints import Route, endpoint
+from zq.http.guard import GRANT
 from zq.http.problems import answer
 from zq.model.errors import Forbidden, NotBuilt
+from zq.model.keys import KeyScope
 from zq.wire.codecs import Codec
 
 API_VERSION = "0.7.0"
@@ -21,39 +22,45 @@ class ServiceApi:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def routes(self) -> list[web.RouteDef]:
-        """Method, path and handler of each endpoint."""
-        routes = [
-            web.get("/health", endpoint(self.health)),
-            web.get("/version", endpoint(self.version)),
-            web.post("/reset", endpoint(self.reset)),
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint.
+
+        Health and version ask for no key: probes have none, and they tell nothing about jobs.
+        """
+        unbuilt = [
+            Route("*", path, endpoint(self.not_built), KeyScope.MANAGE)
+            for feature in ("crons", "budgets")
+            for path in (f"/{feature}", f"/{feature}/{{rest:.*}}")
         ]
-        for feature in ("crons", "budgets"):
-            routes.append(web.route("*", f"/{feature}", endpoint(self.not_built)))
-            routes.append(web.route("*", f"/{feature}/{{rest:.*}}", endpoint(self.not_built)))
-        return routes
+        return [
+            Route("GET", "/health", endpoint(self.health), None),
+            Route("GET", "/version", endpoint(self.version), None),
+            Route("POST", "/reset", endpoint(self.reset), KeyScope.MANAGE, whole=True),
+            *unbuilt,
+        ]
 
     async def health(self, _request: web.Request, accepted: Codec) -> web.Response:
-        """Alive, and what an acknowledgement is worth: whether it waits for the disk."""
+        """Alive, whether an acknowledgement waits for the disk, and why new jobs are refused."""
         durable, durable_enqueues = self._engine.durable
         modes = {True: "fsync", False: "buffered"}
-        return answer(
-            {
-                "status": "ok",
-                "commit_mode": modes[durable],
-                "enqueue_commit_mode": modes[durable_enqueues],
-            },
-            accepted,
-        )
+        document: dict[str, object] = {
+            "status": "ok",
+            "commit_mode": modes[durable],
+            "enqueue_commit_mode": modes[durable_enqueues],
+        }
+        if (refusal := self._engine.refusal()) is not None:
+            # Still 200: acknowledgements pass, and a restart would not help.
+            document["enqueues_refused"] = {"code": refusal.code, "error": refusal.message}
+        return answer(document, accepted)
 
     async def version(self, _request: web.Request, accepted: Codec) -> web.Response:
         """The API's level, and zq's own version."""
         return answer({"version": API_VERSION, "zq": __version__}, accepted)
 
     async def reset(self, request: web.Request, _accepted: Codec) -> web.Response:
-        """Delete everything. Only this machine may ask for it."""
-        if not _is_loopback(request.remote):
-            raise Forbidden("reset is only for clients on this machine")
+        """Delete everything. Without keys, only this machine may ask for it."""
+        if request[GRANT].key is None and not is_loopback(request.remote):
+            raise Forbidden("reset is only for clients on this machine, or with a key")
         await self._engine.clear()
         return web.Response(status=204)
 
@@ -61,7 +68,3 @@ class ServiceApi:
         """Refused plainly rather than ignored."""
         feature = request.path.split("/")[1]
         raise NotBuilt(f"/{feature} is not supported by this version of zq")
-
-
-def _is_loopback(address: str | None) -> bool:
-    return address is not None and ipaddress.ip_address(address.partition("%")[0]).is_loopback

@@ -6,47 +6,53 @@ from aiohttp import web
 
 from zq.engine.engine import Engine
 from zq.http.bodies import Bodies
-from zq.http.endpoints import body_endpoint, endpoint
+from zq.http.endpoints import Route, body_endpoint, endpoint
+from zq.http.guard import reach_of
 from zq.http.native.pages import Shown, links
 from zq.http.native.query import PAGING, canonical, paging, parameters, whole_number
 from zq.http.problems import answer
 from zq.model.errors import ErrorRecordNotFound, NotInFlight
 from zq.model.job import MAX_UINT32
-from zq.wire.bodies import decode_failure, decode_ids
+from zq.model.keys import KeyScope
+from zq.wire.bodies import Limits, decode_failure, decode_ids
 from zq.wire.codecs import Codec
 from zq.wire.documents import error_document, job_document
+
+TAKE, READ = KeyScope.TAKE, KeyScope.READ
 
 
 class SettlementsApi:
     """`success`, `failure` and `errors`."""
 
-    def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
+    def __init__(self, engine: Engine, bodies: Bodies, limits: Limits, job_path: str) -> None:
         self._engine = engine
         self._bodies = bodies
+        self._limits = limits
         self._job_path = job_path
 
-    def routes(self) -> list[web.RouteDef]:
-        """Method, path and handler of each endpoint."""
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
         settle = partial(body_endpoint, bodies=self._bodies, reserved=True)
         return [
-            web.post("/jobs/success", settle(self.succeed_bulk)),
-            web.post(f"{self._job_path}/success", endpoint(self.succeed)),
-            web.post(f"{self._job_path}/failure", settle(self.fail)),
-            web.get(f"{self._job_path}/errors", endpoint(self.list_errors)),
-            web.get(f"{self._job_path}/errors/{{attempt}}", endpoint(self.get_error)),
+            Route("POST", "/jobs/success", settle(self.succeed_bulk), TAKE),
+            Route("POST", f"{self._job_path}/success", endpoint(self.succeed), TAKE),
+            Route("POST", f"{self._job_path}/failure", settle(self.fail), TAKE),
+            Route("GET", f"{self._job_path}/errors", endpoint(self.list_errors), READ),
+            Route("GET", f"{self._job_path}/errors/{{attempt}}", endpoint(self.get_error), READ),
         ]
 
     async def succeed(self, request: web.Request, _accepted: Codec) -> web.Response:
         """Acknowledge one job. A body, if there is one, says nothing."""
-        if await self._engine.succeed([request.match_info["id"]]):
+        if await self._engine.succeed([request.match_info["id"]], reach_of(request)):
             raise NotInFlight
         return web.Response(status=204)
 
     async def succeed_bulk(
-        self, _request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Acknowledge many: 422 names those that were not in flight, the others are done."""
-        missing = await self._engine.succeed(decode_ids(body, sent))
+        ids = decode_ids(body, sent, self._limits)
+        missing = await self._engine.succeed(ids, reach_of(request))
         if missing:
             return answer({"not_found": missing}, accepted, 422)
         return web.Response(status=204)
@@ -55,7 +61,8 @@ class SettlementsApi:
         self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Report a failure."""
-        job = await self._engine.fail(request.match_info["id"], decode_failure(body, sent))
+        id, failure = request.match_info["id"], decode_failure(body, sent)
+        job = await self._engine.fail(id, failure, reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
 
     async def list_errors(self, request: web.Request, accepted: Codec) -> web.Response:
@@ -63,7 +70,9 @@ class SettlementsApi:
         id = request.match_info["id"]
         wanted = paging(parameters(request, PAGING))
         after = None if wanted.cursor is None else whole_number("from", wanted.cursor, MAX_UINT32)
-        records = await self._engine.list_errors(id, after, wanted.descending, wanted.limit + 1)
+        records = await self._engine.list_errors(
+            id, reach_of(request), after, wanted.descending, wanted.limit + 1
+        )
         shown = records[: wanted.limit]
         first = str(shown[0].attempt) if shown else None
         last = str(shown[-1].attempt) if shown else None
@@ -82,5 +91,5 @@ class SettlementsApi:
         attempt = whole_number("attempt", text, MAX_UINT32)
         if attempt < 1:
             raise ErrorRecordNotFound
-        record = await self._engine.error(request.match_info["id"], attempt)
+        record = await self._engine.error(request.match_info["id"], reach_of(request), attempt)
         return answer(error_document(record), accepted)

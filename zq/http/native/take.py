@@ -10,11 +10,16 @@ from aiohttp import web
 from zq.engine.engine import Engine
 from zq.engine.streams import MOST_UNSENT, Stream
 from zq.http.channel import Channel, Peer, channel_of, watch_for_end
+from zq.http.endpoints import Route
+from zq.http.gate import PeerCounts, peer_of
+from zq.http.guard import Guard, reach_of
 from zq.http.native.query import names, parameters, whole_number
 from zq.http.negotiation import stream_framing
 from zq.http.peer import PeerWatch
+from zq.model.errors import TooManyStreams
 from zq.model.job import Job
-from zq.wire.documents import taken_document
+from zq.model.keys import KeyScope
+from zq.wire.documents import taken_documents
 from zq.wire.framing import Framing
 
 log = logging.getLogger(__name__)
@@ -36,27 +41,42 @@ class TakeOptions(NamedTuple):
 
     heartbeat: float
     stall_timeout: float
+    max_per_peer: int
+    """Streams that one address may have; 0 is no limit."""
 
 
 class TakeApi:
     """The stream endpoint."""
 
-    def __init__(self, engine: Engine, options: TakeOptions) -> None:
+    def __init__(self, engine: Engine, guard: Guard, options: TakeOptions) -> None:
         self._engine = engine
+        self._guard = guard
         self._options = options
+        self._peers = PeerCounts(options.max_per_peer)
         # One stream renders at a time: between two the event loop looks at its sockets, so that
         # acknowledgements reach the next tick while the frames of this one are still rendered.
         self._turn = asyncio.Lock()
 
-    def routes(self) -> list[web.RouteDef]:
-        """Method, path and handler of each endpoint."""
-        return [web.get("/jobs/take", self.take)]
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [Route("GET", "/jobs/take", self.take, KeyScope.TAKE)]
 
     async def take(self, request: web.Request) -> web.StreamResponse:
+        """One stream more for its peer, if it may have it."""
+        refusal = TooManyStreams(
+            "this address has as many take streams as --max-streams-per-peer permits: close some,"
+            " or raise it"
+        )
+        with self._peers.one_more(peer_of(request.transport), refusal):
+            return await self._take(request)
+
+    async def _take(self, request: web.Request) -> web.StreamResponse:
         """Send jobs until the client goes away or the server stops, then give back what is held."""
         framing = stream_framing(request)
         values = parameters(request, ("prefetch", "queue"))
         window = whole_number("prefetch", values.get("prefetch", "1"), MOST_PREFETCH)
+        queues, reach = names(values.get("queue")), reach_of(request)
+        reach.require(queues)
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": framing.content_type})
         await response.prepare(request)
         if request.method == "HEAD":
@@ -65,12 +85,11 @@ class TakeApi:
         if channel.transport is None:
             return response
         worker = request.headers.get("worker-id", "")
-        queues = names(values.get("queue"))
-        stream = self._engine.open_stream(queues, window, worker, channel.unsent)
+        stream = self._engine.open_stream(queues, reach, window, worker, channel.unsent)
         fields = {"stream": stream.number, "worker": worker, "prefetch": window}
         log.debug("stream opened", extra={"fields": fields})
         try:
-            with watch_for_end(channel):
+            with watch_for_end(channel), self._guard.while_granted(request, stream.end):
                 outlet = _Outlet(response, channel, framing)
                 await _Pump(self._engine, stream, outlet, self._options, self._turn).run()
         finally:
@@ -130,8 +149,7 @@ class _Pump:
             self._timer.cancel()
 
     def _render(self, jobs: Sequence[Job]) -> bytes:
-        documents = [taken_document(job, self._engine.ids) for job in jobs]
-        return self._framing.frames(documents)
+        return self._framing.frames(taken_documents(jobs, self._engine.ids))
 
     async def _write(self, data: bytes) -> None:
         self._written_at = self._now()

@@ -1,0 +1,142 @@
+"""`zq keys`: the file of access keys that `zq serve --keys` goes by."""
+
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from zq import keyfile
+from zq.config import variable_given
+from zq.model.keys import InvalidKey, Key, KeyScope, digest_of, make_key
+from zq.model.reach import EVERYWHERE
+
+SECRET_BYTES = 32
+RELOAD = "A running server goes by it once it gets SIGHUP: kill -HUP PID, or systemctl reload zq"
+
+_file = click.option(
+    "--keys", "path", metavar="FILE", type=click.Path(path_type=Path), help="The file. [ZQ_KEYS]"
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  zq keys add shop --scopes enqueue,read --prefix shop- --keys /etc/zq/keys
+  zq keys add worker-1 --scopes take --certificate --keys /etc/zq/keys
+  zq keys list --keys /etc/zq/keys
+  zq keys revoke shop --keys /etc/zq/keys
+
+Scopes: enqueue puts jobs in; take receives and settles them; read looks at them; manage changes and
+deletes them, and with no prefix also resets the server. None includes another.
+"""
+)
+def keys() -> None:
+    """Add, list and revoke access keys.
+
+    They lie in the file that `zq serve --keys FILE` names; ZQ_KEYS saves naming it each time.
+    """
+
+
+@keys.command(
+    epilog="""\b
+Examples:
+  zq keys add shop --scopes enqueue,read --prefix shop-,orders-
+  zq keys add ops --scopes read,manage --json
+"""
+)
+@click.argument("name")
+@click.option("--scopes", required=True, metavar="LIST", help=f"Of {', '.join(KeyScope)}.")
+@click.option("--prefix", metavar="LIST", help="Only queues whose names begin so. [default: all]")
+@click.option(
+    "--certificate", is_flag=True, help="No secret: for clients whose certificate has NAME as CN."
+)
+@_file
+@_json
+def add(
+    name: str, scopes: str, prefix: str | None, certificate: bool, path: Path | None, as_json: bool
+) -> None:
+    """Make a key called NAME and print its secret, this once."""
+    file = _path(path)
+    secret = None if certificate else secrets.token_urlsafe(SECRET_BYTES)
+    digest = None if secret is None else digest_of(secret.encode())
+    try:
+        key = make_key(name, digest, scopes, () if prefix is None else prefix.split(","))
+        keyfile.add(file, key)
+    except InvalidKey as error:
+        raise click.ClickException(str(error)) from None
+    if as_json:
+        click.echo(json.dumps(_document(key) | {"secret": secret}))
+        return
+    if secret is None:
+        click.echo(f"{name} is for clients whose certificate has CN={name}.")
+    else:
+        click.echo(f"{secret}\n\nThis is the secret of {name}. It is kept nowhere: note it now.")
+        click.echo("Send it as: Authorization: Bearer SECRET")
+    click.echo(RELOAD)
+
+
+@keys.command("list")
+@_file
+@_json
+def list_(path: Path | None, as_json: bool) -> None:
+    """Show the keys. Their secrets are not in the file."""
+    try:
+        found = keyfile.read(_path(path)).keys
+    except InvalidKey as error:
+        raise click.ClickException(str(error)) from None
+    if as_json:
+        click.echo(json.dumps([_document(key) for key in found]))
+        return
+    rows = [("NAME", "SCOPES", "QUEUES", "BY"), *map(_row, found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
+
+
+@keys.command()
+@click.argument("name")
+@_file
+@_json
+def revoke(name: str, path: Path | None, as_json: bool) -> None:
+    """Take the key called NAME out of the file."""
+    try:
+        keyfile.revoke(_path(path), name)
+    except InvalidKey as error:
+        raise click.ClickException(str(error)) from None
+    if as_json:
+        click.echo(json.dumps({"revoked": name}))
+    else:
+        click.echo(f"{name} is revoked. {RELOAD}. Streams that it holds end then.")
+
+
+def _path(path: Path | None) -> Path:
+    given = variable_given("ZQ_KEYS", os.environ)
+    if path is not None:
+        return path
+    if given is None:
+        raise click.UsageError("name the key file: --keys FILE, or the variable ZQ_KEYS")
+    return Path(given[1])
+
+
+def _document(key: Key) -> dict[str, object]:
+    """A key as JSON; `prefixes` of null are all queues."""
+    return {
+        "name": key.name,
+        "scopes": _scopes(key),
+        "prefixes": None if key.reach is EVERYWHERE else key.reach.prefixes,
+        "certificate_only": key.digest is None,
+    }
+
+
+def _row(key: Key) -> Sequence[str]:
+    queues = "all" if key.reach is EVERYWHERE else ",".join(f"{p}*" for p in key.reach.prefixes)
+    return key.name, ",".join(_scopes(key)), queues, "certificate" if not key.digest else "secret"
+
+
+def _scopes(key: Key) -> list[str]:
+    return [scope for scope in KeyScope if scope in key.scopes]

@@ -1,0 +1,99 @@
+"""Who gets in: every request passes here before its body is read."""
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from aiohttp import web
+from aiohttp.web_urldispatcher import AbstractRoute
+
+from zq.http.browsers import Browsers
+from zq.http.credentials import key_of
+from zq.http.endpoints import Route
+from zq.model.errors import ScopeMissing
+from zq.model.keys import Key, KeyRing
+from zq.model.reach import EVERYWHERE, Reach
+
+log = logging.getLogger(__name__)
+
+
+class Grant(NamedTuple):
+    """What a request was let in with: its key, None where none is needed, and how far it goes."""
+
+    key: Key | None
+    reach: Reach
+
+
+GRANT = web.RequestKey("grant", Grant)
+
+ANYBODY = Grant(None, EVERYWHERE)
+STRANGER = Grant(None, Reach(()))
+"""For what is open to all although there are keys: it sees no queue."""
+
+
+def reach_of(request: web.Request) -> Reach:
+    """How far the view of a request's sender goes."""
+    return request[GRANT].reach
+
+
+class Guard:
+    """The rules about browsers, then those about keys, if there are keys."""
+
+    def __init__(self, browsers: Browsers, keys: KeyRing | None) -> None:
+        self.permits: dict[AbstractRoute, Route] = {}
+        """What each route of the application asks for."""
+        self._browsers = browsers
+        self._keys = keys
+        self._streams: dict[object, tuple[Key, Callable[[], object]]] = {}
+
+    def admit(self, request: web.Request) -> None:
+        """Let a request in, or raise `Unauthorized` or a `Forbidden`."""
+        self._browsers.check(request)
+        request[GRANT] = ANYBODY if self._keys is None else self._grant(request, self._keys)
+
+    def change_keys(self, keys: KeyRing) -> None:
+        """Go by other keys from now on. Streams end whose key is no longer what it was."""
+        self._keys = keys
+        for key, end in list(self._streams.values()):
+            self._end_without(key, end)
+
+    @contextlib.contextmanager
+    def while_granted(self, request: web.Request, end: Callable[[], object]) -> Iterator[None]:
+        """Call `end` once the request's key is changed or revoked, as long as this lasts."""
+        key = request[GRANT].key
+        if key is None:
+            yield
+            return
+        # The keys may have changed since the request was let in.
+        self._end_without(key, end)
+        place = object()
+        self._streams[place] = (key, end)
+        try:
+            yield
+        finally:
+            del self._streams[place]
+
+    def _end_without(self, key: Key, end: Callable[[], object]) -> None:
+        if self._keys is None or self._keys.named(key.name) != key:
+            log.info("a stream ends with its key", extra={"fields": {"key": key.name}})
+            end()
+
+    def _grant(self, request: web.Request, keys: KeyRing) -> Grant:
+        permit = self.permits.get(request.match_info.route)
+        if permit is not None and permit.scope is None:
+            return STRANGER
+        key = key_of(request, keys)
+        # What is no route of ours is answered with 404 or 405 to whoever has a key.
+        if permit is not None:
+            _require(key, permit)
+        return Grant(key, key.reach)
+
+
+def _require(key: Key, permit: Route) -> None:
+    if permit.scope not in key.scopes:
+        raise ScopeMissing(
+            f"the key {key.name!r} has not the scope {permit.scope}, which this takes"
+        )
+    if permit.whole and key.reach is not EVERYWHERE:
+        raise ScopeMissing(f"the key {key.name!r} is for some queues, and this is about all")

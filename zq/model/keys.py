@@ -1,0 +1,174 @@
+"""Access keys: who may do what with which queues, and the text form of a file of them.
+
+One key a line, its fields set apart by blanks; empty lines and lines that begin with ``#`` say
+nothing::
+
+    # name   secret                    scopes        queue prefixes (none: all queues)
+    shop     sha256:<64 hex digits>    enqueue,read  shop-,orders-
+    backup   -                         manage
+
+The secret itself is not in the file. A dash in its place makes a key that only a client certificate
+with this common name can use.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+
+from zq.model.errors import InvalidRequest
+from zq.model.names import check_name
+from zq.model.reach import EVERYWHERE, Reach, reach_of
+
+NO_SECRET = "-"
+HASHED = "sha256:"
+
+_NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+
+
+class KeyScope(StrEnum):
+    """What a key permits. Each stands for itself: none includes another."""
+
+    ENQUEUE = "enqueue"
+    TAKE = "take"
+    READ = "read"
+    MANAGE = "manage"
+
+
+class InvalidKey(ValueError):
+    """A key, or a line of a key file, that breaks a rule; the text says which."""
+
+
+class Key(msgspec.Struct, frozen=True):
+    """One key. `digest` is the SHA-256 of its secret, None where only a certificate names it."""
+
+    name: str
+    digest: bytes | None
+    scopes: frozenset[KeyScope]
+    reach: Reach = EVERYWHERE
+
+    @property
+    def line(self) -> str:
+        """The key as a line of a key file."""
+        secret = NO_SECRET if self.digest is None else HASHED + self.digest.hex()
+        scopes = ",".join(scope for scope in KeyScope if scope in self.scopes)
+        prefixes = "" if self.reach is EVERYWHERE else " " + ",".join(self.reach.prefixes)
+        return f"{self.name} {secret} {scopes}{prefixes}"
+
+
+class KeyRing:
+    """All keys of a server, no two with one name or one secret."""
+
+    def __init__(self, keys: Iterable[Key] = ()) -> None:
+        self._by_name: dict[str, Key] = {}
+        self._by_digest: dict[bytes, Key] = {}
+        for key in keys:
+            self.add(key)
+
+    def add(self, key: Key) -> None:
+        """Take a key in. Raises `InvalidKey` where its name or its secret is taken."""
+        if key.name in self._by_name:
+            raise InvalidKey(f"there is a key named {key.name!r} already: choose another name")
+        if key.digest is not None:
+            other = self._by_digest.setdefault(key.digest, key)
+            if other is not key:
+                raise InvalidKey(f"{key.name!r} has the same secret as {other.name!r}")
+        self._by_name[key.name] = key
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys, in the order of the file."""
+        return tuple(self._by_name.values())
+
+    def named(self, name: str) -> Key | None:
+        """The key with this name."""
+        return self._by_name.get(name)
+
+    def with_secret(self, secret: bytes) -> Key | None:
+        """The key with this secret. How long that takes says nothing about any secret."""
+        wanted = digest_of(secret)
+        found: Key | None = None
+        for digest, key in self._by_digest.items():
+            if hmac.compare_digest(digest, wanted):
+                found = key
+        return found
+
+
+def digest_of(secret: bytes) -> bytes:
+    """What is kept of a secret. Secrets are drawn at random, so a plain hash cannot be guessed."""
+    return hashlib.sha256(secret).digest()
+
+
+def check_key_name(name: str) -> None:
+    """Raise `InvalidKey` for a name that cannot stand in a key file."""
+    if not _NAME.fullmatch(name):
+        raise InvalidKey(
+            f"{name!r} cannot be a key's name: use up to 64 of the letters a-z and A-Z, digits and"
+            " . _ @ -"
+        )
+
+
+def make_key(name: str, digest: bytes | None, scopes: str, prefixes: Iterable[str]) -> Key:
+    """A checked key; `scopes` is a comma list. Raises `InvalidKey`."""
+    check_key_name(name)
+    return Key(name, digest, _scopes(scopes), reach_of(map(_prefix, prefixes)))
+
+
+def parse_keys(text: str, source: str) -> KeyRing:
+    """The keys of a key file, called `source` in messages. Raises `InvalidKey`."""
+    ring = KeyRing()
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not is_comment(line):
+            try:
+                ring.add(_parse_line(line))
+            except InvalidKey as error:
+                raise InvalidKey(f"{source}, line {number}: {error}") from None
+    return ring
+
+
+def is_comment(line: str) -> bool:
+    """Whether a line of a key file says nothing."""
+    return not line.strip() or line.lstrip().startswith("#")
+
+
+def _parse_line(line: str) -> Key:
+    name, *rest = line.strip().split(maxsplit=3)
+    if len(rest) < 2:
+        raise InvalidKey("a line is: name secret scopes [queue prefixes]")
+    return make_key(name, _digest(rest[0]), rest[1], rest[2].split(",") if len(rest) > 2 else ())
+
+
+def _digest(text: str) -> bytes | None:
+    if text == NO_SECRET:
+        return None
+    match = _DIGEST.fullmatch(text)
+    if match is None:
+        # The text is not repeated: it may be a secret that was put here by mistake.
+        raise InvalidKey(
+            "the second field must be sha256: and 64 hex digits in lower case, or - for a key that"
+            " a client certificate names"
+        )
+    return bytes.fromhex(match[1])
+
+
+def _scopes(text: str) -> frozenset[KeyScope]:
+    scopes: set[KeyScope] = set()
+    for word in text.split(","):
+        if word not in tuple(KeyScope):
+            raise InvalidKey(f"unknown scope {word!r}: use {', '.join(KeyScope)}, with commas")
+        scopes.add(KeyScope(word))
+    return frozenset(scopes)
+
+
+def _prefix(text: str) -> str:
+    try:
+        check_name("a queue prefix", text)
+    except InvalidRequest as error:
+        raise InvalidKey(error.message) from None
+    if text != text.strip() or not text.isprintable():
+        raise InvalidKey(f"a queue prefix must be printable, without blanks at its ends: {text!r}")
+    return text
