@@ -89,7 +89,7 @@ class Peer:
 
     async def __aexit__(self, *_: object) -> None:
         self.writer.close()
-        with suppress(ConnectionError):
+        with suppress(ConnectionError, ssl.SSLError):  # the server may have had more to say
             await self.writer.wait_closed()
 
     def send(self, *frames: Frame | bytes) -> None:

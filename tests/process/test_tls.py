@@ -38,7 +38,7 @@ async def test_sighup_reloads_certificates_and_a_stream_goes_on(tmp_path: Path) 
 async def test_sighup_without_tls_is_survived(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         server.signal(signal.SIGHUP)
-        await server.logged("nothing to reload: there is no TLS")
+        await server.logged("nothing to reload: there are no keys and no certificates")
         server.signal(signal.SIGTERM)
         assert await server.exited() == 0
 
