@@ -98,6 +98,7 @@ CONNECTION_ERRORS = [
         ],
         PROTOCOL,
     ),
+    case("8.1/1", lambda p: [p.headers(1, POST, OPEN), p.headers(1, [("x", "1")], OPEN)], PROTOCOL),
     case("8.2/1", lambda p: [raw(5, 4, 1, b"\0\0\0\2\x82")], PROTOCOL),
     case("generic/priority-of-itself", lambda p: [PriorityFrame(1, depends_on=1)], PROTOCOL),
 ]
@@ -114,12 +115,30 @@ async def test_a_connection_error_is_told_with_goaway(
 
 STREAM_ERRORS = [
     case("5.1/5", lambda p: [p.headers(1), DataFrame(1, b"x", flags=["END_STREAM"])], CLOSED),
-    case("5.1/8", lambda p: [*p_reset(p), DataFrame(1, b"x")], CLOSED),
+    case("5.1/8", lambda p: [*open_and_reset(p), DataFrame(1, b"x")], CLOSED),
     case("6.9.1/3", lambda p: [p.headers(1, POST, OPEN), WindowUpdateFrame(1, 2**31 - 1)], FLOW),
 ]
 
 
-def p_reset(peer: Peer) -> list[Frame]:
+CROSSED = [
+    case("5.1/11", lambda p: [DataFrame(1, b"x", flags=["END_STREAM"])], CLOSED),
+    case("5.1/12", lambda p: [p.headers(1)], CLOSED),
+    case("5.1/13", lambda p: [raw(9, 4, 1, b"\x82")], PROTOCOL, CLOSED),
+]
+
+
+@pytest.mark.parametrize(("frames", "codes"), CROSSED)
+async def test_frames_on_a_stream_that_has_ended_are_an_error(
+    peer: Peer, frames: Case, codes: Sequence[ErrorCodes]
+) -> None:
+    assert (await peer.get(1)).ended
+    peer.send(*frames(peer))
+    frame = await peer.frame()
+    assert isinstance(frame, RstStreamFrame | GoAwayFrame)
+    assert frame.error_code in codes
+
+
+def open_and_reset(peer: Peer) -> list[Frame]:
     return [peer.headers(1, POST, OPEN), RstStreamFrame(1, 8)]
 
 
@@ -213,7 +232,7 @@ async def test_an_end_of_the_preface_that_is_wrong_is_no_http_2(site: Site) -> N
 
 async def test_frames_on_a_stream_that_was_just_reset_are_tolerated(peer: Peer) -> None:
     """5.1/6 and 5.1/9: WINDOW_UPDATE, RST_STREAM and PRIORITY may have crossed."""
-    peer.send(*p_reset(peer))
+    peer.send(*open_and_reset(peer))
     peer.send(WindowUpdateFrame(1, 10), RstStreamFrame(1, 8), PriorityFrame(1))
     assert (await peer.get(3)).status == 200
 
