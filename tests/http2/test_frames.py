@@ -1,6 +1,7 @@
 """What HTTP/2 asks of every server: settings, pings, windows, and ends that are told."""
 
 import json
+import logging
 
 import pytest
 from conformance.client import new_job
@@ -124,6 +125,19 @@ async def test_a_body_that_waits_to_be_asked_for_is_asked_for(peer: Peer) -> Non
     assert peer.fields == {":status": "100"}
     peer.send(DataFrame(1, BODY, flags=["END_STREAM"]))
     assert (await peer.answer(1)).status == 201
+
+
+@pytest.mark.settings(access_log="all")
+async def test_the_access_log_tells_of_http_2_too(
+    peer: Peer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "zq.api.primary")
+    await peer.get(1, "/jobs/nobody")
+    await peer.ping()
+    (line,) = [record for record in caplog.records if record.name == "zq.api.primary"]
+    fields = line.__dict__["fields"]
+    told = (fields["method"], fields["path"], fields["status"])
+    assert told == ("GET", "/jobs/nobody", 404)
 
 
 # Windows
