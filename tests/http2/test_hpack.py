@@ -1,5 +1,7 @@
 """What is remembered of header blocks is what hpack would have said, whatever the tables do."""
 
+from collections.abc import Sequence
+
 from hpack import Decoder, Encoder, NeverIndexedHeaderTuple
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,11 +18,12 @@ LISTS = st.lists(st.lists(FIELDS, max_size=4), min_size=1, max_size=4)
 STEPS = st.lists(st.integers(0, 3) | st.sampled_from([0.0, 64.0, 4096.0]), max_size=30)
 
 
-def run(encoder: Encoder, decoder: Decoder, lists: list[Block], steps: list[int | float]) -> None:
+def run(encoder: Encoder, decoder: Decoder, lists: list[Block], steps: Sequence[float]) -> None:
     """An int sends one of the lists, a float resizes the table; each list must arrive."""
     for step in steps:
         if isinstance(step, float):
-            encoder.header_table_size = int(step)
+            if step != encoder.header_table_size:  # hpack forgets to tell of a size set twice
+                encoder.header_table_size = int(step)
             continue
         fields = lists[step % len(lists)]
         received = decoder.decode(encoder.encode(fields), raw=True)
@@ -28,12 +31,12 @@ def run(encoder: Encoder, decoder: Decoder, lists: list[Block], steps: list[int 
 
 
 @given(lists=LISTS, steps=STEPS)
-def test_what_the_encoder_repeats_is_understood(lists: list[Block], steps: list[int]) -> None:
+def test_what_the_encoder_repeats_is_understood(lists: list[Block], steps: list[float]) -> None:
     run(RepeatingEncoder(), Decoder(), lists, steps)
 
 
 @given(lists=LISTS, steps=STEPS)
-def test_what_the_decoder_repeats_was_meant(lists: list[Block], steps: list[int]) -> None:
+def test_what_the_decoder_repeats_was_meant(lists: list[Block], steps: list[float]) -> None:
     run(Encoder(), RepeatingDecoder(), lists, steps)
 
 
