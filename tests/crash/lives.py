@@ -17,7 +17,7 @@ from process.server import ServerProcess
 
 from .checker import violations
 from .history import History, Inspection, Kill, Listed, Listing, now
-from .load import PRODUCERS, WORKERS, Actor, Notebook, Producer, Worker, WorkerKind
+from .load import PRODUCERS, WORKERS, Actor, Notebook, Producer, Worker, WorkerKind, workers
 from .mortal import Mortal
 
 PAGE = 2000
@@ -78,7 +78,7 @@ async def live_and_die(
         for wire in PRODUCERS:
             client = await clients.enter_async_context(server.client(wire))
             actors.append(Producer(client, notebook, Random(random.random())))
-        for kind in WORKERS:
+        for kind in workers(random):
             client = await clients.enter_async_context(server.client(kind.wire))
             actors.append(Worker(client, notebook, Random(random.random()), kind))
         mortals = [

@@ -28,7 +28,11 @@ from .history import (
     now,
 )
 
-QUEUES = ("a", "b", "c")
+SHARED = ("a", "b", "c")
+SINGLE = "d"
+"""A queue that has one worker in some lives: what it gets can be judged for its order."""
+
+QUEUES = (*SHARED, SINGLE)
 MOST_KEYS = {"queued": 20, "active": 20, "exists": 500}
 """Unique keys by the span that they cover."""
 USUAL_PRIORITY = 1_000
@@ -49,6 +53,8 @@ class WorkerKind:
     queues: tuple[str, ...]
     accept: str | None = None
     """The framing to ask for, if it is not that of the wire."""
+    steady: bool = False
+    """Never hangs up, and keeps nothing."""
 
 
 NEVER = float("inf")
@@ -61,6 +67,14 @@ WORKERS = (
     WorkerKind(MSGPACK, 200, ()),
     WorkerKind(JSON_HTTP2, 20, ("a", "b"), "text/event-stream"),
 )
+
+
+def workers(random: Random) -> list[WorkerKind]:
+    """Those of one life: in half of them the single queue has a worker of its own."""
+    if random.random() < 0.5:
+        return list(WORKERS)
+    own = WorkerKind(MSGPACK, 10, random.choice([(), (SINGLE,)]), steady=True)
+    return [own, *(kind if kind.queues else replace(kind, queues=SHARED) for kind in WORKERS)]
 
 
 class Notebook:
@@ -250,6 +264,8 @@ class Worker(Actor):
                 return
             self._note(job, number)
             await self._treat(job["id"])
+            if self._kind.steady:
+                continue
             if self._kept >= self._most_put_aside or self.random.random() < 0.01:
                 break
         start = now()
@@ -284,7 +300,7 @@ class Worker(Actor):
                 await self._fail(id, retry_at=int(now()) + self.random.randint(0, 200))
             case "kill":
                 await self._fail(id, kill=True)
-            case _:
+            case _ if not self._kind.steady:
                 self._kept += 1
         if self._kept + len(self._basket) >= self._most_put_aside:
             await self._empty_basket()

@@ -29,28 +29,34 @@ def one_holder_at_a_time(world: World) -> Iterator[str]:
 
 
 def first_in_first_out(world: World) -> Iterator[str]:
-    """While a job waits ready, none that comes after it in its queue is taken."""
-    taken: dict[str, list[tuple[float, Enqueue]]] = defaultdict(list)
-    waited: list[tuple[Enqueue, Delivery]] = []
+    """While a job waits ready, none that comes after it in its queue is taken.
+
+    Whether it waits is known of a worker that is alone, since it sees its jobs in their order; and
+    where nothing came back unseen until somebody got the job.
+    """
+    taken: dict[str, list[tuple[float, int, Enqueue]]] = defaultdict(list)
+    waited: list[tuple[Enqueue, float]] = []
     for life in world.lives.values():
         stored = life.stored
         if stored is None:
             continue
-        taken[stored.queue] += [(delivery.start, stored) for delivery in life.deliveries]
-        if life.deliveries and not stored.delayed:
-            waited.append((stored, life.deliveries[0]))
+        taken[stored.queue] += [(each.start, each.stream, stored) for each in life.deliveries]
+        if not stored.delayed:
+            waited.append((stored, life.deliveries[0].start if life.deliveries else NEVER))
     for claims in taken.values():
         claims.sort(key=lambda claim: claim[0])
-    for stored, delivery in waited:
+    for stored, until in waited:
         claims = taken[stored.queue]
         start = bisect_right(claims, stored.end, key=lambda claim: claim[0])
-        for at, other in claims[start:]:
-            if at >= delivery.start:
+        for at, stream, other in claims[start:]:
+            if at >= until:
                 break
-            if _place(other) > _place(stored) and world.undisturbed(
-                stored.queue, stored.start, delivery.start
+            if _place(other) > _place(stored) and (
+                world.alone(stream, stored.queue, stored.start, at)
+                or (until < NEVER and world.undisturbed(stored.queue, stored.start, until))
             ):
                 yield f"out of order: {other.job} was taken at {at:.0f}, before {stored.job}"
+                break
 
 
 def windows_are_kept(world: World) -> Iterator[str]:

@@ -279,6 +279,14 @@ PLANTED = (
         ),
     ),
     Planted(
+        first_in_first_out,  # nobody else can have had i, which nobody has got to this day
+        "out of order: j was taken at 9000, before i",
+        (
+            *(open_stream(1, 2), hang_up(2, 2), enqueue(7_500, "i"), enqueue(7_501, "j")),
+            *(open_stream(8_000, 1), deliver(9_000, "j"), kill(9_001)),
+        ),
+    ),
+    Planted(
         windows_are_kept,
         "window: stream 1 of 1 held 2 at 3",
         (
@@ -374,6 +382,10 @@ UNDECIDED: dict[str, tuple[Event, ...]] = {
     ),
     "a job whose frame nobody has read comes late": (
         *(enqueue(1, "i"), enqueue(2, "j"), deliver(3, "j"), kill(4), deliver(6, "i", stream=2)),
+    ),
+    "another worker may have had the job": (
+        *(open_stream(1, 2), enqueue(7_500, "i"), enqueue(7_501, "j"), hang_up(7_502, 2)),
+        *(open_stream(8_000, 1), deliver(9_000, "j"), kill(9_001)),
     ),
     "a job is taken before one that is stored meanwhile, or is not due yet": (
         *(enqueue(1, "i", delayed=True), enqueue(2, "j"), deliver(2, "j"), deliver(4, "i")),

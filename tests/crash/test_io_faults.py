@@ -50,9 +50,12 @@ async def test_whatever_was_answered_stays_true(
             assert code == CLEAN
             break
         ends[code] += 1
-        if call is Call.WRITE and error == errno.EIO:
+        # SQLite tries again to make its shared memory, which holds nothing of value.
+        if call is not Call.WRITE or "-shm" in disk.report.read_text():
+            continue
+        if error == errno.EIO:
             assert code == DISK_FAILED
-        if call is Call.WRITE and error == errno.ENOSPC and code == CLEAN:
+        elif code == CLEAN:
             refused = [e for e in notebook.history if isinstance(e, Enqueue)]
             assert any(enqueue.outcome is Outcome.REFUSED for enqueue in refused)
     assert ends[DISK_FAILED] > 1, "no call failed that mattered"

@@ -23,6 +23,9 @@ from .history import (
 UNFINISHED = ("scheduled", "ready", "in_flight")
 NEVER = float("inf")
 
+NOTICED_MS = 5_000.0
+"""Time after which a server has surely given back what an ended stream held."""
+
 Settlement = Success | Failure
 
 
@@ -112,6 +115,20 @@ class World:
             if covers and start <= hung_up < end + 1:
                 return False
         return True
+
+    def alone(self, stream: int, queue: str, start: float, end: float) -> bool:
+        """Whether no other stream can have held a job of the queue in this time.
+
+        One that ended shortly before may still: the server learns of a hang-up a moment later.
+        """
+        died = max((kill.end for kill in self.kills if kill.end < end), default=0.0)
+        for number, other in self.streams.items():
+            covers = not other.queues or queue in other.queues
+            lived_on = other.end >= died and other.start < end + 1
+            held_on = self.hang_ups.get(number, NEVER) + NOTICED_MS > start
+            if number != stream and covers and lived_on and held_on:
+                return False
+        return stream in self.streams
 
 
 Rule = Callable[[World], Iterator[str]]
