@@ -312,6 +312,9 @@ class Settings:
     max_body: Annotated[int, Rule(SIZE, "Largest request body; a larger one gets 413.", low=1)] = (
         64 * 2**20
     )
+    max_result: Annotated[
+        int, Rule(SIZE, "Largest result of a job; a larger one gets 413.", low=1)
+    ] = 2**20
     max_inbox_jobs: Annotated[
         int, Rule(INT, "Jobs that may wait to be stored before enqueues get 503.", low=1)
     ] = 100_000

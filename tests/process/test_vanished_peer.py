@@ -39,7 +39,10 @@ async def all_of(stream: TakeStream, wanted: list[str]) -> None:
 async def test_the_jobs_of_a_vanished_peer_go_to_another_worker(
     network: Network, tmp_path: Path
 ) -> None:
-    async with running(tmp_path, "--host", "0.0.0.0", "--insecure") as server, server.client() as client:
+    async with (
+        running(tmp_path, "--host", "0.0.0.0", "--insecure") as server,
+        server.client() as client,
+    ):
         jobs = await client.enqueue_many(3, queue="q")
         async with await network.connect(server.port) as connection:
             doomed = Worker(connection)
@@ -62,7 +65,10 @@ async def test_a_peer_that_vanishes_while_jobs_keep_coming_is_noticed_too(
             await client.enqueue(queue="busy")
             await asyncio.sleep(0.1)  # never so long a silence as a heartbeat waits for
 
-    async with running(tmp_path, "--host", "0.0.0.0", "--insecure") as server, server.client() as client:
+    async with (
+        running(tmp_path, "--host", "0.0.0.0", "--insecure") as server,
+        server.client() as client,
+    ):
         held = await client.enqueue_many(3, queue="busy")
         async with await network.connect(server.port) as connection:
             doomed = Worker(connection)

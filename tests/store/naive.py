@@ -35,7 +35,7 @@ from zq.model.unique import Scope
 
 from .naive_row import Row, matches
 
-SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD = Status
+SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED = Status
 
 SPAN = {
     Scope.QUEUED: {SCHEDULED, READY},

@@ -20,7 +20,7 @@ from .rig import FOREVER, NOW, Ticker, new_job
 
 QUEUES = tuple(f"q{number:02}" for number in range(30))
 HOUR_MS = 3_600_000
-SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD = Status
+SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED = Status
 
 BY_ID = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"
 CLAIM_ANY = "SCAN jobs USING INDEX ready_by_priority"

@@ -15,6 +15,7 @@ from zq.model.commands import (
     Enqueued,
     Fail,
     Return,
+    Settled,
     Succeed,
 )
 from zq.model.errors import Internal, NotInFlight, StorageFull
@@ -74,7 +75,7 @@ def test_a_command_that_raises_fails_alone_and_its_neighbours_are_kept(
 
     replies = list(result.replies)
     assert isinstance(replies.pop(place), Internal)
-    assert replies[0] == {7}
+    assert replies[0] == Settled(frozenset({7}))
     assert isinstance(replies[1], Job)
     assert isinstance(replies[2], NotInFlight)
     assert isinstance(replies[4], Job)
@@ -156,7 +157,7 @@ def test_clearing_beside_other_commands_counts_and_leaves_what_is_there(
     if bad:
         commands.append(bad_enqueue(ticker))
     result = ticker.run(*commands, new)
-    assert result.replies[:3] == [frozenset(), None, 3]
+    assert result.replies[:3] == [Settled(frozenset()), None, 3]
     assert list(ticker.jobs()) == list(new.keys)
     assert len(result.ended) == 3
     ticker.check_counts()

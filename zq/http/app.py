@@ -10,6 +10,7 @@ from zq.http.bodies import Bodies
 from zq.http.endpoints import Route
 from zq.http.guard import Guard
 from zq.http.native.jobs import JobsApi
+from zq.http.native.outcomes import OutcomesApi
 from zq.http.native.service import ServiceApi
 from zq.http.native.settlements import SettlementsApi
 from zq.http.native.take import TakeApi, TakeOptions
@@ -17,7 +18,7 @@ from zq.http.problems import answer, error_codec, front_door, problem
 from zq.model.errors import ZqError
 
 # Words that are no ids: `GET /jobs/bulk` is a wrong method, not a job that does not exist.
-JOB_PATH = r"/jobs/{id:(?!(?:bulk|success|count|take)(?:/|\Z))[^{}/]+}"
+JOB_PATH = r"/jobs/{id:(?!(?:bulk|success|count|take|by-key|cancel)(?:/|\Z))[^{}/]+}"
 
 
 def build_app(
@@ -28,6 +29,7 @@ def build_app(
     for api in (
         JobsApi(engine, bodies, JOB_PATH),
         SettlementsApi(engine, bodies, JOB_PATH),
+        OutcomesApi(engine, bodies, JOB_PATH),
         TakeApi(engine, guard, take),
         ServiceApi(engine),
     ):

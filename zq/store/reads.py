@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from zq.model.filters import Filter
-from zq.model.job import ErrorRecord, Job
+from zq.model.job import MAX_TIME, ErrorRecord, Job
 from zq.model.lifecycle import Status
+from zq.model.outcome import Outcome
 from zq.model.reach import Reach
 from zq.store.queries import load
 from zq.store.where import where
@@ -17,7 +18,8 @@ from zq.store.work import as_json
 QUERIES = load("reads.sql")
 
 PAGE_BYTES = 16 * 1024 * 1024
-"""Payload bytes in one page of a listing, which may end before its limit and then has a `next`."""
+"""Bytes of payloads and results in one page of a listing, which may end before its limit and then
+has a `next`."""
 
 _jobs = msgspec.json.Decoder(list[Job])
 _errors = msgspec.json.Decoder(list[ErrorRecord])
@@ -30,7 +32,36 @@ def get_job(connection: sqlite3.Connection, key: int, reach: Reach, now: int) ->
     conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
     sql = QUERIES["get"].replace("CONDITIONS", conditions)
     jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
-    return _with_payloads(connection, jobs)[0] if jobs else None
+    found = _with_bodies(connection, jobs)
+    return found[0] if found else None
+
+
+def get_owner(
+    connection: sqlite3.Connection, unique_key: str, reach: Reach, now: int
+) -> Job | None:
+    """The job that owns a unique key, as `get_job` has it."""
+    conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
+    sql = QUERIES["get_owner"].replace("CONDITIONS", conditions)
+    jobs = _jobs.decode(_text(connection, sql, {**parameters, "unique_key": unique_key}))
+    found = _with_bodies(connection, jobs)
+    return found[0] if found else None
+
+
+def get_outcome(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> Outcome | None:
+    """How a job came out, or is doing; None where readers do not see it."""
+    conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
+    sql = QUERIES["get"].replace("CONDITIONS", conditions)
+    jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
+    if not jobs:
+        return None
+    (job,) = jobs
+    if job.status is Status.DEAD:
+        errors = list_errors(connection, key, MAX_TIME, True, 1)
+        return Outcome(job.status, error=errors[0]) if errors else None
+    if job.result_beside:
+        job.result = results(connection, [key]).get(key)
+        return Outcome(job.status, job.result) if job.result is not None else None
+    return Outcome(job.status, job.result)
 
 
 def list_jobs(
@@ -46,7 +77,7 @@ def list_jobs(
     name = "list_descending" if descending else "list_ascending"
     sql = QUERIES[name].replace("CONDITIONS", conditions)
     parameters |= {"after": after, "limit": limit}
-    return _with_payloads(connection, _jobs.decode(_text(connection, sql, parameters)))
+    return _with_bodies(connection, _jobs.decode(_text(connection, sql, parameters)))
 
 
 def list_keys(
@@ -103,6 +134,11 @@ def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, s
     return dict(connection.execute(QUERIES["payloads"], {"keys": as_json(keys)}))
 
 
+def results(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
+    """Large results by key; jobs that are gone are missing."""
+    return dict(connection.execute(QUERIES["results"], {"keys": as_json(keys)}))
+
+
 def list_errors(
     connection: sqlite3.Connection, key: int, after: int, descending: bool, limit: int
 ) -> list[ErrorRecord]:
@@ -112,22 +148,31 @@ def list_errors(
     return _errors.decode(_text(connection, QUERIES[name], parameters))
 
 
-def _with_payloads(connection: sqlite3.Connection, jobs: list[Job]) -> list[Job]:
+def _with_bodies(connection: sqlite3.Connection, jobs: list[Job]) -> list[Job]:
+    """The jobs with payloads and results, as many as fit into a page."""
     kept = _first_bytes(jobs)
     beside = [job.key for job in kept if job.beside]
     bodies = payloads(connection, beside) if beside else {}
+    ended = [job.key for job in kept if job.result_beside]
+    ends = results(connection, ended) if ended else {}
     for job in kept:
         if job.beside:
             job.payload = bodies.get(job.key)
-    # A job that went between the two queries is as good as one that went before the first.
-    return [job for job in kept if job.payload is not None]
+        if job.result_beside:
+            job.result = ends.get(job.key)
+    # A job that went between two queries is as good as one that went before the first.
+    return [
+        job
+        for job in kept
+        if job.payload is not None and (job.result_size is None or job.result is not None)
+    ]
 
 
 def _first_bytes(jobs: list[Job]) -> list[Job]:
-    """The first jobs whose payloads fit into a page together; the first in any case."""
+    """The first jobs whose bodies fit into a page together; the first in any case."""
     total = 0
     for index, job in enumerate(jobs):
-        total += job.payload_size
+        total += job.weight
         if total > PAGE_BYTES and index:
             return jobs[:index]
     return jobs
