@@ -41,7 +41,9 @@ def scripts() -> list[str]:
 def test_a_fresh_database_gets_every_table_and_an_identity(tmp_path: Path) -> None:
     connection = connect(tmp_path / "zq.db")
     migrate(connection)
-    assert {"jobs", "payloads", "errors", "queue_counts", "meta"} <= shape(connection).keys()
+    assert {"jobs", "payloads", "results", "errors", "queue_counts", "meta"} <= shape(
+        connection
+    ).keys()
     assert version(connection) == len(scripts())
     known = meta(connection)
     assert known.keys() == {"epoch", "id_suffix", "high_water"}
@@ -63,6 +65,7 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
     assert {name: strict for name, strict in tables if not name.startswith("sqlite_")} == {
         "jobs": 1,
         "payloads": 1,
+        "results": 1,
         "errors": 1,
         "queue_counts": 1,
         "meta": 1,

@@ -177,6 +177,8 @@ def test_clearing_after_an_enqueue_that_ran_alone_leaves_no_counts(ticker: Ticke
 
 def fill_up(ticker: Ticker) -> None:
     """No page is free and none can be added."""
+    # Migrations leave a few pages free.
+    ticker.connection.execute("VACUUM")
     pages = ticker.value("PRAGMA page_count")
     assert ticker.value("PRAGMA freelist_count") == 0
     ticker.connection.execute(f"PRAGMA max_page_count = {pages}")
@@ -195,7 +197,7 @@ def test_a_full_disk_refuses_new_jobs_and_lets_acknowledgements_pass(ticker: Tic
     result = ticker.run(*settled, many, large)
 
     assert [type(reply) for reply in result.replies[3:]] == [StorageFull, StorageFull]
-    assert result.replies[0] == frozenset()
+    assert result.replies[0] == Settled(frozenset())
     assert isinstance(result.replies[1], Job)
     after = ticker.jobs()
     assert after.keys() == before.keys() - set(held[:10])
