@@ -25,12 +25,13 @@ class LoadError(Exception):
 def post(path: str, body: bytes = b"") -> bytes:
     """A whole request, to be written as often as needed."""
     content_type = "Content-Type: application/json\r\n" if body else ""
-    head = f"POST {path} HTTP/1.1\r\nHost: bench\r\n{content_type}Content-Length: {len(body)}\r\n"
-    return head.encode() + b"\r\n" + body
+    size = f"Content-Length: {len(body)}\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{content_type}{size}\r\n"
+    return head.encode() + body
 
 
 def get(path: str) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
 class Client(asyncio.Protocol):

@@ -101,6 +101,14 @@ def test_the_default_as_shown_is_the_default(setting: Any) -> None:
             '--default-commit-mode: "async" is no choice: write buffered or fsync',
         ),
         ("access_log", "some", '"some" is no choice: write off, sampled or all'),
+        ("insecure", "maybe", '--insecure: "maybe" is no switch: write yes or no'),
+        ("keys", " ", '--keys: " " is no file: write the path of a file'),
+        ("allow_host", "queue.example:80", "is no list: write names or addresses without ports"),
+        ("allow_host", "https://queue.example", "is no list: write names or addresses"),
+        ("allow_host", "a,", "is no list: write names or addresses"),
+        ("allow_origin", "queue.example", "is no list: write origins such as https://"),
+        ("allow_origin", "https://queue.example/", "is no list: write origins such as https://"),
+        ("allow_origin", "*", "is no list: write origins such as https://"),
         ("host", "", '--host: "" is no text: write at least one character'),
         ("root_dir", "", '--root-dir: "" is no path: write the path of a directory'),
         (
@@ -113,6 +121,20 @@ def test_the_default_as_shown_is_the_default(setting: Any) -> None:
 def test_a_bad_value_names_its_flag_and_the_remedy(name: str, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         load(name, text)
+
+
+def test_a_list_is_written_with_commas() -> None:
+    assert load("allow_host", "queue.example, 10.0.0.1,fd00::1") == (
+        "queue.example",
+        "10.0.0.1",
+        "fd00::1",
+    )
+    assert load("allow_origin", "https://A.example:8443") == ("https://a.example:8443",)
+
+
+@pytest.mark.parametrize(("text", "value"), [("yes", True), ("1", True), ("Off", False)])
+def test_a_switch_is_on_or_off(text: str, value: bool) -> None:
+    assert load("insecure", text) is value
 
 
 def test_a_choice_may_be_written_in_capitals() -> None:

@@ -103,9 +103,9 @@ class Server:
         try:
             self._guard.change_keys(keyfile.read(path))
         except InvalidKey as error:
-            log.error(f"{error}; the keys stay as they were")
+            log.error(f"the keys stay as they are: {error}")
         else:
-            log.info("keys read again")
+            log.info("keys reloaded")
 
     async def drain(self) -> None:
         """Deliver nothing more, and take acknowledgements until nothing is held or time is up."""

@@ -103,8 +103,9 @@ class Reply:
 class Client:
     """Requests in one wire, and shorthands for what most tests begin with."""
 
-    def __init__(self, site: Site, wire: Wire) -> None:
+    def __init__(self, site: Site, wire: Wire, secret: str | None = None) -> None:
         self.site = site
+        self._always = {} if secret is None else {"authorization": f"Bearer {secret}"}
         self.wire = wire
         self._http = wire.connect()
         self._streams: list[TakeStream] = []
@@ -120,7 +121,7 @@ class Client:
     # Requests
 
     def _headers(self, changes: Mapping[str, str | None] | None) -> dict[str, str]:
-        headers = {"accept": self.wire.media_type} | dict(changes or {})
+        headers = {"accept": self.wire.media_type} | self._always | dict(changes or {})
         return {name: value for name, value in headers.items() if value is not None}
 
     async def send(
@@ -167,7 +168,9 @@ class Client:
         request = self._http.build_request(
             "GET",
             self.site.url + with_query("/jobs/take", given),
-            headers={"accept": accept or self.wire.stream_type} | dict(headers or {}),
+            headers={"accept": accept or self.wire.stream_type}
+            | self._always
+            | dict(headers or {}),
             timeout=None,  # silence is no fault of a stream
         )
         stream = TakeStream(await self._http.send(request, stream=True))

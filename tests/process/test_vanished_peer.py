@@ -19,6 +19,8 @@ from .worker import Worker
 NOTICED_WITHIN_S = 10.0
 """The promise for a peer that has vanished while its socket buffer is not full."""
 
+EXPOSED = ("--host", "0.0.0.0", "--insecure")
+
 SMALL = 4096
 """A receive buffer, in bytes, that is soon full."""
 
@@ -39,10 +41,7 @@ async def all_of(stream: TakeStream, wanted: list[str]) -> None:
 async def test_the_jobs_of_a_vanished_peer_go_to_another_worker(
     network: Network, tmp_path: Path
 ) -> None:
-    async with (
-        running(tmp_path, "--host", "0.0.0.0", "--insecure") as server,
-        server.client() as client,
-    ):
+    async with running(tmp_path, *EXPOSED) as server, server.client() as client:
         jobs = await client.enqueue_many(3, queue="q")
         async with await network.connect(server.port) as connection:
             doomed = Worker(connection)
@@ -65,10 +64,7 @@ async def test_a_peer_that_vanishes_while_jobs_keep_coming_is_noticed_too(
             await client.enqueue(queue="busy")
             await asyncio.sleep(0.1)  # never so long a silence as a heartbeat waits for
 
-    async with (
-        running(tmp_path, "--host", "0.0.0.0", "--insecure") as server,
-        server.client() as client,
-    ):
+    async with running(tmp_path, *EXPOSED) as server, server.client() as client:
         held = await client.enqueue_many(3, queue="busy")
         async with await network.connect(server.port) as connection:
             doomed = Worker(connection)
@@ -89,7 +85,7 @@ async def test_who_only_does_not_read_keeps_its_jobs_and_slows_nobody(
     network: Network, tmp_path: Path
 ) -> None:
     # The shorter heartbeat makes the server suspicious sooner: after two of them without a reply.
-    flags = ("--host", "0.0.0.0", "--insecure", "--heartbeat-interval", "1s")
+    flags = (*EXPOSED, "--heartbeat-interval", "1s")
     network.limit_send_buffers(SMALL)
     async with (
         running(tmp_path, *flags) as server,

@@ -12,7 +12,7 @@ from zq.model.filters import EVERYTHING, Filter, Range
 from zq.model.job import Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Completion, Outcome
-from zq.model.reach import EVERYWHERE
+from zq.model.reach import EVERYWHERE, reach_of
 from zq.model.settling import Failure
 from zq.model.unique import Scope
 from zq.store import reads
@@ -57,6 +57,10 @@ FINDS: dict[str, set[str]] = {
     "read_purgeable": {"SEARCH jobs USING COVERING INDEX purgeable (purge_at>? AND purge_at<?)"},
     "claim_any": {CLAIM_ANY},
     "claim_arm": {CLAIM_QUEUE},
+    "ready_queues": {
+        "SCAN found",
+        "SEARCH jobs USING INDEX ready_by_queue (queue>?)",
+    },
     "take": {BY_ID},
     "count": {"SEARCH c USING PRIMARY KEY (queue=? AND status=?) LEFT-JOIN"},
     "clear_jobs": set(),
@@ -301,6 +305,7 @@ def steps(connection: sqlite3.Connection, run: Callable[[], object]) -> int:
 HOT: dict[str, Callable[[Ticker], object]] = {
     "claim from all queues": lambda t: t.run(claims=[Claim(None, [(1, 5)])]),
     "claim from 3 queues": lambda t: t.run(claims=[Claim(QUEUES[:3], [(1, 5)])]),
+    "claim by a prefix": lambda t: t.run(claims=[Claim(None, [(1, 5)], reach_of(["q0"]))]),
     "claim from 30 queues": lambda t: t.run(claims=[Claim(QUEUES, [(1, 5)])]),
     "look for what is due": lambda t: t.run(promote=True, purge=True),
     "enqueue a unique job": lambda t: t.store(1, unique_key="new", unique_while=Scope.QUEUED),

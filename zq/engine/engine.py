@@ -220,12 +220,12 @@ class Engine:
 
     async def large_payloads(self, jobs: Sequence[Job]) -> list[Job]:
         """Fill in the payloads that lie beside; jobs that are gone meanwhile are left out."""
-        beside = [job.key for job in jobs if job.beside]
+        beside = [job.key for job in jobs if job.payload is None]
         if not beside:
             return list(jobs)
         bodies = await self._store.read(reads.payloads, beside)
         for job in jobs:
-            if job.beside:
+            if job.payload is None:
                 job.payload = bodies.get(job.key)
         return [job for job in jobs if job.payload is not None]
 

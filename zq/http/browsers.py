@@ -85,8 +85,7 @@ def _name(host: str) -> str:
 
 def _own_address(request: web.BaseRequest) -> str:
     """The address of this machine that the connection has come to; empty once it is closed."""
-    transport = request.transport
-    name = None if transport is None else transport.get_extra_info("sockname")
+    name = request.get_extra_info("sockname")
     return name[0] if isinstance(name, tuple) else ""
 
 

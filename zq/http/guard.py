@@ -56,9 +56,7 @@ class Guard:
         """Go by other keys from now on. Streams end whose key is no longer what it was."""
         self._keys = keys
         for key, end in list(self._streams.values()):
-            if keys.named(key.name) != key:
-                log.info("a stream ends with its key", extra={"fields": {"key": key.name}})
-                end()
+            self._end_without(key, end)
 
     @contextlib.contextmanager
     def while_granted(self, request: web.Request, end: Callable[[], object]) -> Iterator[None]:
@@ -67,12 +65,19 @@ class Guard:
         if key is None:
             yield
             return
+        # The keys may have changed since the request was let in.
+        self._end_without(key, end)
         place = object()
         self._streams[place] = (key, end)
         try:
             yield
         finally:
             del self._streams[place]
+
+    def _end_without(self, key: Key, end: Callable[[], object]) -> None:
+        if self._keys is None or self._keys.named(key.name) != key:
+            log.info("a stream ends with its key", extra={"fields": {"key": key.name}})
+            end()
 
     def _grant(self, request: web.Request, keys: KeyRing) -> Grant:
         permit = self.permits.get(request.match_info.route)

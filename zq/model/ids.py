@@ -6,7 +6,7 @@ have it, then the key's low 20 bits, then 60 bits that are drawn once for a data
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's base 32, as the ULID specification uses it; in ASCII order."""
@@ -57,16 +57,26 @@ class IdCodec:
 
     def text(self, key: int) -> str:
         """The ULID of a key."""
-        time = self._times.get(key >> _LOW_BITS) or self._time_text(key >> _LOW_BITS)
-        return time + _PAIRS[(key >> 10) & 1023] + _PAIRS[key & 1023] + self._suffix
+        return self.texts((key,))[0]
 
-    def text_to_return(self, key: int) -> str:
-        """The ULID of a key, remembered for a while: it is likely to come back soon."""
-        text = self.text(key)
-        self._expected[text] = key
+    def texts(self, keys: Iterable[int]) -> list[str]:
+        """The ULIDs of keys."""
+        times, suffix = self._times, self._suffix
+        return [
+            (times.get(key >> _LOW_BITS) or self._time_text(key >> _LOW_BITS))
+            + _PAIRS[(key >> 10) & 1023]
+            + _PAIRS[key & 1023]
+            + suffix
+            for key in keys
+        ]
+
+    def texts_to_return(self, keys: Sequence[int]) -> list[str]:
+        """The ULIDs of keys, remembered for a while: they are likely to come back soon."""
+        texts = self.texts(keys)
+        self._expected.update(zip(texts, keys, strict=True))
         if len(self._expected) > _MOST_EXPECTED:
             self._expected, self._expected_before = {}, self._expected
-        return text
+        return texts
 
     def key(self, text: str) -> int | None:
         """The key of a ULID, or None where the text cannot be an id of this database."""

@@ -101,11 +101,6 @@ class Job(msgspec.Struct, array_like=True, gc=False):
     result: str | None = None
 
     @property
-    def beside(self) -> bool:
-        """Whether the payload lies in its own row."""
-        return self.payload_size > INLINE_PAYLOAD
-
-    @property
     def weight(self) -> int:
         """Bytes of the payload and the result."""
         return self.payload_size + (self.result_size or 0)

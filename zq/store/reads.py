@@ -2,7 +2,8 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
@@ -31,9 +32,8 @@ def get_job(connection: sqlite3.Connection, key: int, reach: Reach, now: int) ->
     """One job with its payload, if it is within reach and readers may still see it."""
     conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
     sql = QUERIES["get"].replace("CONDITIONS", conditions)
-    jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
-    found = _with_bodies(connection, jobs)
-    return found[0] if found else None
+    jobs = _whole_jobs(connection, sql, {**parameters, "key": key})
+    return jobs[0] if jobs else None
 
 
 def get_owner(
@@ -42,26 +42,24 @@ def get_owner(
     """The job that owns a unique key, as `get_job` has it."""
     conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
     sql = QUERIES["get_owner"].replace("CONDITIONS", conditions)
-    jobs = _jobs.decode(_text(connection, sql, {**parameters, "unique_key": unique_key}))
-    found = _with_bodies(connection, jobs)
-    return found[0] if found else None
+    jobs = _whole_jobs(connection, sql, {**parameters, "unique_key": unique_key})
+    return jobs[0] if jobs else None
 
 
 def get_outcome(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> Outcome | None:
     """How a job came out, or is doing; None where readers do not see it."""
     conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
     sql = QUERIES["get"].replace("CONDITIONS", conditions)
-    jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
-    if not jobs:
-        return None
-    (job,) = jobs
-    if job.status is Status.DEAD:
-        errors = list_errors(connection, key, MAX_TIME, True, 1)
-        return Outcome(job.status, error=errors[0]) if errors else None
-    if job.result_beside:
-        job.result = results(connection, [key]).get(key)
-        return Outcome(job.status, job.result) if job.result is not None else None
-    return Outcome(job.status, job.result)
+    with _snapshot(connection):
+        jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
+        if not jobs:
+            return None
+        (job,) = jobs
+        if job.status is Status.DEAD:
+            (error,) = list_errors(connection, key, MAX_TIME, True, 1)
+            return Outcome(job.status, error=error)
+        body = results(connection, [key])[key] if job.result_beside else job.result
+        return Outcome(job.status, body)
 
 
 def list_jobs(
@@ -77,7 +75,7 @@ def list_jobs(
     name = "list_descending" if descending else "list_ascending"
     sql = QUERIES[name].replace("CONDITIONS", conditions)
     parameters |= {"after": after, "limit": limit}
-    return _with_bodies(connection, _jobs.decode(_text(connection, sql, parameters)))
+    return _whole_jobs(connection, sql, parameters)
 
 
 def list_keys(
@@ -148,24 +146,33 @@ def list_errors(
     return _errors.decode(_text(connection, QUERIES[name], parameters))
 
 
-def _with_bodies(connection: sqlite3.Connection, jobs: list[Job]) -> list[Job]:
-    """The jobs with payloads and results, as many as fit into a page."""
-    kept = _first_bytes(jobs)
-    beside = [job.key for job in kept if job.beside]
-    bodies = payloads(connection, beside) if beside else {}
-    ended = [job.key for job in kept if job.result_beside]
-    ends = results(connection, ended) if ended else {}
-    for job in kept:
-        if job.beside:
-            job.payload = bodies.get(job.key)
+def _whole_jobs(
+    connection: sqlite3.Connection, sql: str, parameters: dict[str, object]
+) -> list[Job]:
+    """The jobs that a query finds, with payloads and results, as many as fit into a page."""
+    with _snapshot(connection):
+        jobs = _first_bytes(_jobs.decode(_text(connection, sql, parameters)))
+        beside = [job.key for job in jobs if job.payload is None]
+        bodies = payloads(connection, beside) if beside else {}
+        ended = [job.key for job in jobs if job.result_beside]
+        ends = results(connection, ended) if ended else {}
+    for job in jobs:
+        if job.payload is None:
+            job.payload = bodies[job.key]
         if job.result_beside:
-            job.result = ends.get(job.key)
-    # A job that went between two queries is as good as one that went before the first.
-    return [
-        job
-        for job in kept
-        if job.payload is not None and (job.result_size is None or job.result is not None)
-    ]
+            job.result = ends[job.key]
+    return jobs
+
+
+@contextmanager
+def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let several queries see the same moment: what lies beside a row belongs to it."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _first_bytes(jobs: list[Job]) -> list[Job]:

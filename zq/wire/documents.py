@@ -7,10 +7,9 @@ from msgspec import UNSET, Raw, UnsetType
 
 from zq.model import lifecycle, unique
 from zq.model.ids import IdCodec
-from zq.model.job import NO_OPTIONS, Backoff, ErrorRecord, Job, NewJob, Options, Retention
+from zq.model.job import Backoff, ErrorRecord, Job, NewJob, Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
-from zq.model.unique import Scope
 
 
 class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
@@ -41,18 +40,22 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     lease: int | None = None
 
 
-def taken_document(job: Job, ids: IdCodec) -> JobDocument:
-    """A job for the worker that takes it, with its payload and the name of its delivery."""
-    document = _document(job, ids.text_to_return(job.key), Raw(job.payload or "null"))
-    document.lease = job.deliveries
-    return document
+def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
+    """Jobs for the worker that takes them, each with its payload and the name of its delivery."""
+    texts = ids.texts_to_return([job.key for job in jobs])
+    documents = [
+        _document(job, text, Raw(job.payload or "null"))
+        for job, text in zip(jobs, texts, strict=True)
+    ]
+    for document, job in zip(documents, jobs, strict=True):
+        document.lease = job.deliveries
+    return documents
 
 
 def job_document(job: Job, ids: IdCodec, *, with_payload: bool) -> JobDocument:
     """A stored job; `with_payload`, its payload and result need to be filled in."""
     shown = with_payload and job.payload is not None
     document = _document(job, ids.text(job.key), Raw(job.payload or "") if shown else UNSET)
-    document.cancelled_at = job.cancelled_at
     if with_payload:
         document.result = _raw(job.result)
     return document
@@ -63,27 +66,40 @@ def _raw(text: str | None) -> Raw | UnsetType:
 
 
 def _document(job: Job, id: str, payload: Raw | UnsetType) -> JobDocument:
-    head = (id, job.type, job.queue, job.priority, lifecycle.NAMES[job.status])
-    if job.attempts == 0 and job.options is None and job.unique_key is None:
-        # Most jobs: nothing of theirs can have failed, and they set nothing unusual.
-        times = (job.dequeued_at, None, job.completed_at, job.purge_at)
-        return JobDocument(*head, job.ready_at, 0, payload, None, None, None, *times)
-    options = job.options or NO_OPTIONS
-    return JobDocument(
-        *head,
+    document = JobDocument(
+        id,
+        job.type,
+        job.queue,
+        job.priority,
+        lifecycle.NAMES[job.status],
         job.ready_at,
         job.attempts,
         payload,
-        options.retry_limit,
-        options.backoff,
-        options.retention,
-        job.dequeued_at,
-        job.failed_at,
-        job.completed_at,
-        job.purge_at,
-        job.unique_key,
-        None if job.unique_while is None else unique.NAMES[job.unique_while],
+        dequeued_at=job.dequeued_at,
     )
+    # What follows most jobs have not.
+    if job.options is not None:
+        _add_options(document, job.options)
+    if job.attempts or job.purge_at is not None:
+        document.failed_at = job.failed_at
+        document.completed_at = job.completed_at
+        document.purge_at = job.purge_at
+        document.cancelled_at = job.cancelled_at
+    if job.unique_key is not None:
+        _add_key(document, job)
+    return document
+
+
+def _add_options(document: JobDocument, options: Options) -> None:
+    document.retry_limit = options.retry_limit
+    document.backoff = options.backoff
+    document.retention = options.retention
+
+
+def _add_key(document: JobDocument, job: Job | NewJob) -> None:
+    document.unique_key = job.unique_key
+    if job.unique_while is not None:
+        document.unique_while = unique.NAMES[job.unique_while]
 
 
 def enqueued_documents(
@@ -95,25 +111,21 @@ def enqueued_documents(
     ids: IdCodec,
 ) -> list[JobDocument]:
     """The answer to an enqueue: new jobs as they were stored, duplicates as their owners are."""
-    documents: list[JobDocument] = []
-    for index, (job, key) in enumerate(zip(jobs, keys, strict=True)):
-        owner = owners.get(index)
-        if owner is None:
-            documents.append(_new_document(job, ids.text(key), now))
-        else:
-            document = job_document(owner, ids, with_payload=False)
-            document.duplicate = True
-            document.folded = False
-            document.replaced = True if index in replaced else None
-            document.result = _raw(owner.result)
-            documents.append(document)
+    documents = [
+        _new_document(job, text, now) for job, text in zip(jobs, ids.texts(keys), strict=True)
+    ]
+    for index, owner in owners.items():
+        documents[index] = document = job_document(owner, ids, with_payload=False)
+        document.duplicate = True
+        document.folded = False
+        document.replaced = True if index in replaced else None
+        document.result = _raw(owner.result)
     return documents
 
 
 def _new_document(job: NewJob, id: str, now: int) -> JobDocument:
     ready_at = now if job.ready_at is None else job.ready_at
-    options: Options = job.options or NO_OPTIONS
-    return JobDocument(
+    document = JobDocument(
         id,
         job.type,
         job.queue,
@@ -121,19 +133,14 @@ def _new_document(job: NewJob, id: str, now: int) -> JobDocument:
         lifecycle.NAMES[Status.READY if ready_at <= now else Status.SCHEDULED],
         ready_at,
         0,
-        UNSET,
-        options.retry_limit,
-        options.backoff,
-        options.retention,
-        unique_key=job.unique_key,
-        unique_while=_scope_name(job.unique_while),
         duplicate=False,
         folded=False,
     )
-
-
-def _scope_name(scope: Scope | None) -> str | None:
-    return None if scope is None else unique.NAMES[scope]
+    if job.options is not None:
+        _add_options(document, job.options)
+    if job.unique_key is not None:
+        _add_key(document, job)
+    return document
 
 
 class ErrorDocument(msgspec.Struct, omit_defaults=True):

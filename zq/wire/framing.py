@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from zq.wire.codecs import MSGPACK
 from zq.wire.documents import JobDocument
 
 
 class Framing(NamedTuple):
-    """One of the three stream formats."""
+    """One of the three stream formats. `frames` uses its documents up."""
 
     content_type: str
     frames: Callable[[Sequence[JobDocument]], bytes]
@@ -19,6 +18,8 @@ class Framing(NamedTuple):
 
 
 _json = msgspec.json.Encoder()
+_msgpack = msgspec.msgpack.Encoder()
+_LENGTH = struct.Struct(">I")
 
 
 def _event_stream(documents: Sequence[JobDocument]) -> bytes:
@@ -26,8 +27,14 @@ def _event_stream(documents: Sequence[JobDocument]) -> bytes:
 
 
 def _length_prefixed(documents: Sequence[JobDocument]) -> bytes:
-    packed = [MSGPACK.encode(document) for document in documents]
-    return b"".join(struct.pack(">I", len(frame)) + frame for frame in packed)
+    frames: list[bytes] = []
+    for document in documents:
+        assert isinstance(document.payload, msgspec.Raw)
+        payload = msgspec.json.decode(document.payload)
+        document.payload = msgspec.Raw(_msgpack.encode(payload))
+        frame = _msgpack.encode(document)
+        frames += (_LENGTH.pack(len(frame)), frame)
+    return b"".join(frames)
 
 
 NDJSON = Framing("application/x-ndjson", _json.encode_lines, b"\n")

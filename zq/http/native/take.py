@@ -17,7 +17,7 @@ from zq.http.negotiation import stream_framing
 from zq.http.peer import Peer, PeerWatch
 from zq.model.job import Job
 from zq.model.keys import KeyScope
-from zq.wire.documents import taken_document
+from zq.wire.documents import taken_documents
 from zq.wire.framing import Framing
 
 log = logging.getLogger(__name__)
@@ -137,8 +137,7 @@ class _Pump:
             self._timer.cancel()
 
     def _render(self, jobs: Sequence[Job]) -> bytes:
-        documents = [taken_document(job, self._engine.ids) for job in jobs]
-        return self._framing.frames(documents)
+        return self._framing.frames(taken_documents(jobs, self._engine.ids))
 
     async def _write(self, data: bytes) -> None:
         self._written_at = self._now()

@@ -1,0 +1,182 @@
+"""Where the processor time of one tick goes, statement by statement, in zq and in the baseline.
+
+Runs the ticks alone, without a server: jobs are stored, claimed for four workers, and settled while
+as many are claimed. Thread time moves little with a noisy machine, so small differences show.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
+
+import orjson
+
+from bench import baseline
+from bench.report import Progress, Table, number
+from bench.servers import Lab
+from zq.model.commands import Claim, Command, Enqueue, Succeed, Tick
+from zq.model.ids import Mint
+from zq.model.job import NewJob
+from zq.model.settling import Policy
+from zq.store import upkeep
+from zq.store.connection import WRITER_PRAGMAS
+from zq.store.migrate import migrate
+from zq.store.tick import TickRunner
+
+BACKLOG_TICKS = 100
+WORKERS = 4
+NOW = 1_790_000_000_000
+
+STEPS = (
+    ("read what is settled", "AND status = 2"),
+    ("delete", "DELETE FROM jobs"),
+    ("read the claim", "LIMIT"),
+    ("read the claim", "SELECT json_group_array(json_array("),
+    ("mark as taken", "UPDATE jobs"),
+    ("count", "INSERT INTO queue_counts"),
+    ("commit", "COMMIT"),
+)
+"""What a statement is for, by a part of its text; the first that fits."""
+
+WHOLE = "whole tick"
+REST = "begin, Python"
+
+
+class Stopwatch:
+    """A connection that notes the thread time of each statement under what it is for."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.spent: dict[str, float] = defaultdict(float)
+        self._connection = connection
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
+        began = time.thread_time()
+        cursor = self._connection.execute(sql, parameters)
+        self.spent[purpose(sql)] += time.thread_time() - began
+        return cursor
+
+
+def purpose(sql: str) -> str:
+    return next((step for step, part in STEPS if part in sql), REST)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Processor µs a job of each step, medians over ticks of `jobs` settled and claimed."""
+
+    server: str
+    jobs: int
+    steps: dict[str, float]
+
+
+def cost(lab: Lab, sizes: list[int], ticks: int, queues: int, progress: Progress) -> list[Cost]:
+    """Every size on both, their ticks interleaved."""
+    found = []
+    for jobs in sizes:
+        progress.show(f"ticks of {jobs:,} jobs")
+        runs = {
+            "zq": zq_ticks(lab.directory / f"zq-{jobs}.db", jobs, queues),
+            "baseline": baseline_ticks(lab.directory / f"baseline-{jobs}.db", jobs, queues),
+        }
+        spent: dict[str, list[dict[str, float]]] = {server: [] for server in runs}
+        for _ in range(ticks):
+            for server, run in runs.items():
+                spent[server].append(next(run))
+        found += [Cost(server, jobs, median(each, jobs)) for server, each in spent.items()]
+    progress.clear()
+    return found
+
+
+def median(ticks: list[dict[str, float]], jobs: int) -> dict[str, float]:
+    names = {name for tick in ticks for name in tick}
+    return {
+        name: statistics.median(tick.get(name, 0.0) for tick in ticks) / jobs * 1e6
+        for name in names
+    }
+
+
+def timed(watch: Stopwatch, run: Callable[[], object]) -> dict[str, float]:
+    watch.spent.clear()
+    began = time.thread_time()
+    run()
+    whole = time.thread_time() - began
+    steps = {name: spent for name, spent in watch.spent.items() if name != REST}
+    return {**steps, REST: whole - sum(steps.values()), WHOLE: whole}
+
+
+def zq_ticks(path: Path, jobs: int, queues: int) -> Iterator[dict[str, float]]:
+    connection = sqlite3.connect(path, isolation_level=None, cached_statements=512)
+    for name, value in WRITER_PRAGMAS.items():
+        connection.execute(f"PRAGMA {name} = {value}")
+    migrate(connection)
+    mint = Mint(upkeep.recover(connection).last_key)
+    watch = Stopwatch(connection)
+    runner = TickRunner(cast(sqlite3.Connection, watch), Policy(), Random(1), mint.last)
+
+    def tick(*commands: Command, claim: int = 0) -> Tick:
+        credits = [(worker, claim // WORKERS) for worker in range(1, WORKERS + 1)]
+        claims = [Claim(queues=None, credits=credits)] if claim else []
+        return Tick(NOW, commands, claims, promote=False, purge=False, durable=True)
+
+    held: list[int] = []
+
+    def run(wanted: Tick) -> None:
+        held[:] = [job.key for hand in runner.run(wanted).claimed for job in hand]
+
+    for _ in range(BACKLOG_TICKS):
+        new = [
+            NewJob(f"queue-{n % queues}", "send-email", payload := text(n), len(payload))
+            for n in range(max(jobs, 1000))
+        ]
+        run(tick(Enqueue(keys=mint.take(len(new), NOW), jobs=new, now=NOW, size=0)))
+    run(tick(claim=jobs))
+    while held:
+        yield timed(watch, partial(run, tick(Succeed(keys=list(held)), claim=jobs)))
+        upkeep.checkpoint(connection)
+
+
+def baseline_ticks(path: Path, jobs: int, queues: int) -> Iterator[dict[str, float]]:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.executescript(baseline.SCHEMA)
+    watch = Stopwatch(connection)
+    tick = baseline.Tick(cast(Any, SimpleNamespace(_conn=watch)))
+    first = NOW << 20
+    for start in range(0, BACKLOG_TICKS * max(jobs, 1000), 1000):
+        rows = [
+            (first + n, f"queue-{n % queues}", "send-email", baseline.PRIORITY, NOW, text(n))
+            for n in range(start, start + 1000)
+        ]
+        tick.commit(rows, [], 0)
+    held: list[int] = []
+
+    def run(credit: int) -> None:
+        held[:] = [row[0] for row in orjson.loads(tick.commit([], held, credit))]
+
+    run(jobs)
+    while held:
+        yield timed(watch, partial(run, jobs))
+
+
+def text(number: int) -> str:
+    return f'{{"n":{number},"user":"u-{number:06d}"}}'
+
+
+def cost_table(found: list[Cost]) -> Table:
+    """A line a step; µs of processor time a job."""
+    steps = [*dict.fromkeys(step for step, _ in STEPS), REST, WHOLE]
+    header = ["µs a job", *(f"{each.server}, {each.jobs:,} a tick" for each in found)]
+    lines = [[step, *(number(each.steps.get(step, 0.0), 2) for each in found)] for step in steps]
+    return Table(header, lines)

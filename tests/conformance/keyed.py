@@ -1,0 +1,115 @@
+"""A site with keys: who they are, what each route is asked with, and clients that hold one."""
+
+from pathlib import Path
+from typing import Any, cast
+
+from zq.engine.engine import Engine
+from zq.http.app import JOB_PATH, build_app
+from zq.http.bodies import Bodies
+from zq.http.browsers import Browsers
+from zq.http.endpoints import Route
+from zq.http.guard import Guard
+from zq.http.native.take import TakeOptions
+from zq.model.keys import KeyScope, digest_of, make_key
+
+from .client import Client, Wire, new_job
+from .site import Site
+
+ALL = ",".join(KeyScope)
+
+# Name → scopes and queue prefixes. The secret of a key is its name, twice.
+KEYS: dict[str, tuple[str, list[str]]] = {
+    "root": (ALL, []),
+    "shop": (ALL, ["shop-"]),
+    **{f"only-{scope}": (scope, []) for scope in KeyScope},
+    **{f"not-{scope}": (",".join(s for s in KeyScope if s != scope), []) for scope in KeyScope},
+}
+
+
+def secret(name: str) -> str:
+    return name * 2
+
+
+def write_keys(path: Path, *without: str) -> Path:
+    """A key file of all `KEYS` but those named."""
+    keys = [
+        make_key(name, digest_of(secret(name).encode()), scopes, prefixes)
+        for name, (scopes, prefixes) in KEYS.items()
+        if name not in without
+    ]
+    path.write_text("".join(f"{key.line}\n" for key in keys))
+    return path
+
+
+def client_of(site: Site, wire: Wire, name: str) -> Client:
+    """A client that holds the key of this name."""
+    return Client(site, wire, secret(name))
+
+
+def declared_routes() -> dict[tuple[str, str], Route]:
+    """Every route of the application by method and path, ids written as `{id}`."""
+    guard = Guard(Browsers((), ()), None)
+    bodies, options = cast(Bodies, None), TakeOptions(1, 1)
+    app = build_app(cast(Engine, None), guard, bodies, 1, options)
+    found = {}
+    for route in app.router.routes():
+        assert route in guard.permits, f"{route} declares no scope"
+        permit = guard.permits[route]
+        found[route.method, permit.path.replace(JOB_PATH, "/jobs/{id}")] = permit
+    return found
+
+
+# Method and path of every route → a body, of a job or about one in the queue `{queue}`.
+# A route that is not listed here, or no longer there, fails the tests that walk.
+BODIES: dict[tuple[str, str], Any] = {
+    ("POST", "/jobs"): new_job(queue="{queue}"),
+    ("POST", "/jobs/bulk"): {"jobs": [new_job(queue="{queue}")]},
+    ("GET", "/jobs"): None,
+    ("GET", "/jobs/count"): None,
+    ("GET", "/jobs/take"): None,
+    ("GET", "/queues"): None,
+    ("GET", "/jobs/{id}"): None,
+    ("PATCH", "/jobs"): {"priority": 1},
+    ("PATCH", "/jobs/{id}"): {"priority": 1},
+    ("DELETE", "/jobs"): None,
+    ("DELETE", "/jobs/{id}"): None,
+    ("POST", "/jobs/success"): {"ids": ["{id}"]},
+    ("POST", "/jobs/{id}/success"): None,
+    ("POST", "/jobs/{id}/failure"): {"message": "m"},
+    ("GET", "/jobs/{id}/errors"): None,
+    ("GET", "/jobs/{id}/errors/{attempt}"): None,
+    ("GET", "/health"): None,
+    ("GET", "/version"): None,
+    ("POST", "/reset"): None,
+    ("*", "/crons"): None,
+    ("*", "/crons/{rest:.*}"): None,
+    ("*", "/budgets"): None,
+    ("*", "/budgets/{rest:.*}"): None,
+}
+
+
+def walk() -> list[tuple[str, str]]:
+    """Every route with its body's place in `BODIES`, HEAD included."""
+    routes = declared_routes()
+    bare = {(("GET" if method == "HEAD" else method), path) for method, path in routes}
+    assert bare == BODIES.keys()
+    return sorted(routes)
+
+
+def request_to(
+    wire: Wire, method: str, path: str, *, queue: str, id: str
+) -> tuple[str, str, bytes | None, dict[str, str]]:
+    """Method, target, body and headers of a request to a route."""
+    doc = BODIES["GET" if method == "HEAD" else method, path]
+    target = path.replace("{id}", id).replace("{attempt}", "1").replace("{rest:.*}", "nightly")
+    headers = {} if doc is None else {"content-type": wire.media_type}
+    body = None if doc is None else wire.encode(_filled(doc, {"{queue}": queue, "{id}": id}))
+    return ("GET" if method == "*" else method), target, body, headers
+
+
+def _filled(doc: Any, values: dict[str, str]) -> Any:
+    if isinstance(doc, dict):
+        return {name: _filled(value, values) for name, value in doc.items()}
+    if isinstance(doc, list):
+        return [_filled(value, values) for value in doc]
+    return values.get(doc, doc) if isinstance(doc, str) else doc

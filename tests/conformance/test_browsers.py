@@ -1,0 +1,146 @@
+"""What a browser would send for a page, and which pages get in: by raw requests."""
+
+import pytest
+
+from .raw import RawConnection, RawReply, exchange
+from .site import Site
+
+OWN = "own"
+"""Stands for the server's own `host:port` in a header."""
+
+WITH_BODY = "POST /jobs"
+REQUESTS = (
+    "GET /queues",
+    "GET /jobs/take",
+    "POST /reset",
+    WITH_BODY,
+    "GET /nothing",
+    "OPTIONS /jobs",
+)
+
+
+async def ask(site: Site, request: str, *headers: str) -> RawReply:
+    """One request; of its body, if it announces one, no byte is ever sent."""
+    own = f"localhost:{site.port}"
+    lines = [f"{request} HTTP/1.1", *(line.replace(OWN, own) for line in headers)]
+    if request == WITH_BODY:
+        lines.append("Content-Length: 1000000")
+    return await exchange(site.port, "\r\n".join([*lines, "", ""]).encode())
+
+
+@pytest.mark.parametrize(
+    ("code", "headers"),
+    [
+        ("foreign_page", ["Host: own", "Sec-Fetch-Site: cross-site"]),
+        ("foreign_page", ["Host: own", "Sec-Fetch-Site: same-site"]),
+        ("foreign_page", ["Host: own", "Sec-Fetch-Site: "]),
+        ("foreign_page", ["Host: own", "Sec-Fetch-Site: cross-site", "Origin: http://own"]),
+        ("foreign_page", ["Host: own", "Origin: https://evil.example"]),
+        ("foreign_page", ["Host: own", "Origin: null"]),
+        ("foreign_page", ["Host: own", "Origin: "]),
+        ("foreign_page", ["Host: own", "Origin: http://localhost:1"]),
+        ("foreign_page", ["Host: own", "Origin: own"]),
+        ("foreign_page", ["Host: own", "Origin: http://own.evil.example"]),
+        ("foreign_host", ["Host: evil.example"]),
+        ("foreign_host", ["Host: localhost.evil.example", "Sec-Fetch-Site: same-origin"]),
+        ("foreign_host", ["Host: evil.example", "Origin: http://evil.example"]),
+        ("foreign_host", ["Host: 10.0.0.1"]),
+        ("foreign_host", ["Host: 0.0.0.0"]),
+        ("foreign_host", ["Host: [::2]:80"]),
+        ("foreign_host", ["Host: "]),
+    ],
+    ids=str,
+)
+async def test_a_foreign_page_is_refused_before_the_body_is_read(
+    site: Site, code: str, headers: list[str]
+) -> None:
+    for request in REQUESTS:
+        reply = await ask(site, request, *headers)
+        assert (reply.status, reply.headers["zq-error"]) == (403, code), request
+        assert reply.doc["error"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ["Host: own"],
+        ["Host: own", "Sec-Fetch-Site: same-origin", "Origin: http://own"],
+        ["Host: own", "Sec-Fetch-Site: none"],
+        # Behind a proxy that ends TLS and hands on the name that the browser knows.
+        ["Host: own", "Origin: https://own"],
+        ["Host: LOCALHOST:1", "Origin: http://localhost:1"],
+        ["Host: localhost"],
+        ["Host: localhost."],
+        ["Host: queue.localhost:80"],
+        ["Host: 127.0.0.1:7890"],
+        ["Host: 127.1.2.3"],
+        ["Host: [::1]:7890"],
+        ["Host: [::1]"],
+        ["Host: [::ffff:127.0.0.1]"],
+    ],
+    ids=str,
+)
+async def test_own_pages_users_and_clients_that_are_no_browsers_get_in(
+    site: Site, headers: list[str]
+) -> None:
+    # The second time the server knows the name already.
+    for _ in range(2):
+        assert (await ask(site, "GET /queues", *headers)).status == 200
+
+
+@pytest.mark.settings(allow_host=("queue.example", "10.1.2.3", "fd00::1"))
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("queue.example", 200),
+        ("Queue.Example.:81", 200),
+        ("10.1.2.3:81", 200),
+        ("[fd00:0::1]:81", 200),
+        ("other.queue.example", 403),
+        ("10.1.2.4", 403),
+    ],
+)
+async def test_further_names_are_those_of_allow_host(site: Site, host: str, status: int) -> None:
+    assert (await ask(site, "GET /queues", f"Host: {host}")).status == status
+
+
+@pytest.mark.settings(allow_origin=("https://tools.example", "http://tools.example:81"))
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        (["Origin: https://tools.example"], 200),
+        (["Origin: HTTP://Tools.example:81"], 200),
+        (["Origin: http://tools.example"], 403),
+        (["Origin: https://tools.example:444"], 403),
+        (["Origin: https://tools.example.evil.example"], 403),
+        # Where a browser says how foreign the page is, that counts.
+        (["Origin: https://tools.example", "Sec-Fetch-Site: cross-site"], 403),
+    ],
+    ids=str,
+)
+async def test_further_origins_are_those_of_allow_origin(
+    site: Site, headers: list[str], status: int
+) -> None:
+    assert (await ask(site, "GET /queues", "Host: own", *headers)).status == status
+
+
+async def test_a_client_of_http_1_0_needs_no_host(site: Site) -> None:
+    reply = await exchange(site.port, b"GET /queues HTTP/1.0\r\n\r\n")
+
+    assert reply.status == 200
+
+
+async def test_a_page_is_not_asked_for_its_body(site: Site) -> None:
+    head = (
+        b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n"
+        b"Content-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+    )
+
+    assert (await exchange(site.port, head)).status == 403
+
+
+async def test_one_refusal_does_not_end_the_connection(site: Site) -> None:
+    async with await RawConnection.open(site.port) as connection:
+        for host, status in (("evil.example", 403), ("localhost", 200), ("evil.example", 403)):
+            await connection.send(f"GET /queues HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            assert (await connection.reply()).status == status

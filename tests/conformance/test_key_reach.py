@@ -1,0 +1,233 @@
+"""A key with a queue prefix neither sees nor counts nor changes anything else, on any route."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .client import Client, Doc, Reply, Wire, new_job
+from .keyed import client_of, request_to, walk, write_keys
+from .site import Site
+
+UNKNOWN_ID = "01JD0000000000000000000000"
+HUSH = "hush"
+"""Stands in every text that belongs to the other queue."""
+
+OTHER = f"mail-{HUSH}"
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    site = Site(tmp_path / "data", {"keys": write_keys(tmp_path / "keys")})
+    await site.start()
+    yield site
+    await site.stop()
+
+
+@pytest.fixture
+async def root(site: Site, wire: Wire) -> AsyncIterator[Client]:
+    async with client_of(site, wire, "root") as client:
+        yield client
+
+
+@pytest.fixture
+async def shop(site: Site, wire: Wire) -> AsyncIterator[Client]:
+    async with client_of(site, wire, "shop") as client:
+        yield client
+
+
+async def others(root: Client) -> list[Doc]:
+    """Jobs of the other queue: ready, in flight by a stream, scheduled with a failure, dead."""
+    fields: Doc = {"queue": OTHER, "type": HUSH, "payload": {"n": HUSH}}
+    held, failed, dead = [await root.enqueue(**fields, priority=1) for _ in range(3)]
+    stream = await root.take(prefetch=3)
+    assert len(await stream.jobs(3)) == 3
+    await root.fail(failed["id"], message=HUSH, retry_at=2**52)
+    await root.fail(dead["id"], message=HUSH, kill=True)
+    # Not taken by the stream, which may hold three: one slot is free, so fill it.
+    ready = await root.enqueue(**fields, ready_at=2**52)
+    return [held, failed, dead, ready]
+
+
+async def state(root: Client) -> list[Doc]:
+    return await root.jobs(queue=OTHER)
+
+
+@pytest.mark.parametrize(("method", "path"), [w for w in walk() if w != ("GET", "/jobs/take")])
+async def test_a_route_shows_and_changes_nothing_beyond_the_prefix(
+    root: Client, shop: Client, method: str, path: str
+) -> None:
+    jobs = await others(root)
+    before = await state(root)
+    for job in jobs:
+        request = request_to(shop.wire, method, path, queue=OTHER, id=job["id"])
+        reply = await shop.send(*request)
+
+        told = reply.body.replace(f"'{OTHER}'".encode(), b"").replace(job["id"].encode(), b"")
+        assert HUSH.encode() not in told, "only the request's own words may come back"
+        assert await state(root) == before
+        if "{id}" in path or path == "/jobs/success":
+            unknown = request_to(shop.wire, method, path, queue=OTHER, id=UNKNOWN_ID)
+            expected = (await shop.send(*unknown)).body.replace(UNKNOWN_ID.encode(), b"")
+            assert reply.body.replace(job["id"].encode(), b"") == expected
+
+
+OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
+    ("POST", "/jobs"): (403, "queue_out_of_reach"),
+    ("POST", "/jobs/bulk"): (403, "queue_out_of_reach"),
+    ("GET", "/jobs/count"): (200, {"count": 0}),
+    ("GET", "/queues"): (200, {"queues": []}),
+    ("GET", "/jobs/{id}"): (404, "job_not_found"),
+    ("PATCH", "/jobs"): (200, {"patched": 0}),
+    ("PATCH", "/jobs/{id}"): (404, "job_not_found"),
+    ("DELETE", "/jobs"): (200, {"deleted": 0}),
+    ("DELETE", "/jobs/{id}"): (404, "job_not_found"),
+    ("POST", "/jobs/{id}/success"): (404, "not_in_flight"),
+    ("POST", "/jobs/{id}/failure"): (404, "not_in_flight"),
+    ("GET", "/jobs/{id}/errors"): (404, "job_not_found"),
+    ("GET", "/jobs/{id}/errors/{attempt}"): (404, "job_not_found"),
+    ("POST", "/reset"): (403, "scope_missing"),
+}
+
+
+@pytest.mark.parametrize(("method", "path"), OUTSIDE)
+async def test_a_job_beyond_the_prefix_is_a_job_that_does_not_exist(
+    root: Client, shop: Client, method: str, path: str
+) -> None:
+    status, expected = OUTSIDE[method, path]
+    (held, *_) = await others(root)
+
+    reply = await shop.send(*request_to(shop.wire, method, path, queue=OTHER, id=held["id"]))
+
+    assert reply.status == status
+    assert expected == (reply.doc if status == 200 else reply.headers["zq-error"])
+
+
+async def test_what_lies_within_the_prefix_is_all_there_is(root: Client, shop: Client) -> None:
+    await others(root)
+    mine = [(await shop.enqueue(queue=f"shop-{n}", payload={"n": n}))["id"] for n in range(3)]
+
+    assert [job["id"] for job in await shop.jobs()] == mine
+    assert [job["id"] for job in await shop.jobs(filter=".n != 1")] == [mine[0], mine[2]]
+    assert await shop.count() == 3
+    assert await shop.count(type="test") == 3
+    assert await shop.count(filter="true") == 3
+    assert await shop.count(queue=f"{OTHER},shop-1") == 1
+    assert (await shop.get("/queues")).doc == {"queues": ["shop-0", "shop-1", "shop-2"]}
+    assert (await shop.patch("/jobs", {"priority": 7}, filter="true")).doc == {"patched": 3}
+    assert (await shop.delete("/jobs", filter=".n == 0")).doc == {"deleted": 1}
+    assert (await shop.delete("/jobs")).doc == {"deleted": 2}
+    assert await root.count() == 4
+
+
+async def test_pages_lead_through_the_prefix_only(root: Client, shop: Client) -> None:
+    mine = []
+    for n in range(3):
+        await root.enqueue(queue=OTHER)
+        mine.append((await shop.enqueue(queue=f"shop-{n}"))["id"])
+    await root.enqueue(queue=OTHER)
+
+    seen, target = [], "/jobs?limit=1"
+    while target:
+        page = (await shop.get(target)).doc
+        seen += [job["id"] for job in page["jobs"]]
+        target = page["pages"]["next"]
+
+    assert seen == mine
+
+
+async def test_a_stream_takes_from_its_prefix_only_new_queues_included(
+    root: Client, shop: Client
+) -> None:
+    await root.enqueue(queue=OTHER)
+    stream = await shop.take(prefetch=10)
+    await shop.heartbeat(stream)
+
+    first = await root.enqueue(queue="shop-new")
+    await root.enqueue(queue=OTHER)
+    second = await root.enqueue(queue="shop-newer")
+
+    assert [job["id"] for job in await stream.jobs(2)] == [first["id"], second["id"]]
+    await shop.heartbeat(stream)
+    assert await root.count(queue=OTHER, status="ready") == 2
+
+
+async def test_a_stream_with_a_prefix_gets_back_what_it_has_settled_slots_for(
+    root: Client, shop: Client
+) -> None:
+    ids = await shop.enqueue_many(6, queue="shop-a")
+    stream = await shop.take(prefetch=2)
+    for n in (0, 2, 4):
+        pair = await stream.jobs(2)
+        assert [job["id"] for job in pair] == ids[n : n + 2]
+        await shop.succeed(*[job["id"] for job in pair])
+    assert await root.count() == 0
+
+
+async def test_a_foreign_acknowledgement_frees_no_slot(root: Client, shop: Client) -> None:
+    ids = await root.enqueue_many(3, queue=OTHER)
+    stream = await root.take(prefetch=1)
+    assert (await stream.job())["id"] == ids[0]
+
+    reply = await shop.post("/jobs/success", {"ids": ids})
+
+    assert (reply.status, reply.doc) == (422, {"not_found": ids})
+    await root.heartbeat(stream)
+
+
+async def test_streams_name_queues_within_the_prefix_or_are_refused(
+    root: Client, shop: Client
+) -> None:
+    inside = await shop.take(queue="shop-b", prefetch=5)
+    await root.enqueue(queue="shop-a")
+    job = await root.enqueue(queue="shop-b")
+    assert (await inside.job())["id"] == job["id"]
+
+    for method in ("GET", "HEAD"):
+        reply = await shop.send(method, f"/jobs/take?queue=shop-b,{OTHER}")
+        assert (reply.status, reply.headers["zq-error"]) == (403, "queue_out_of_reach")
+
+
+async def test_a_job_cannot_be_moved_out_of_the_prefix(root: Client, shop: Client) -> None:
+    job = await shop.enqueue(queue="shop-a")
+
+    replies: list[Reply] = [
+        await shop.patch(f"/jobs/{job['id']}", {"queue": OTHER}),
+        await shop.patch("/jobs", {"queue": OTHER}),
+    ]
+
+    assert [(r.status, r.headers["zq-error"]) for r in replies] == [(403, "queue_out_of_reach")] * 2
+    assert (await root.job(job["id"]))["queue"] == "shop-a"
+    assert (await shop.patch("/jobs", {"queue": "shop-b"})).doc == {"patched": 1}
+
+
+async def test_one_job_beyond_the_prefix_refuses_a_whole_bulk(root: Client, shop: Client) -> None:
+    jobs = [new_job(queue="shop-a"), new_job(queue=OTHER)]
+
+    reply = await shop.post("/jobs/bulk", {"jobs": jobs})
+
+    assert (reply.status, reply.headers["zq-error"]) == (403, "queue_out_of_reach")
+    assert OTHER in reply.error
+    assert await root.count() == 0
+
+
+async def test_a_unique_key_of_a_job_beyond_the_prefix_is_a_conflict_without_its_data(
+    root: Client, shop: Client
+) -> None:
+    await root.enqueue(queue=OTHER, type=HUSH, unique_key="k")
+    job = new_job(queue="shop-a", unique_key="k")
+
+    for path, doc in (("/jobs", job), ("/jobs/bulk", {"jobs": [new_job(queue="shop-a"), job]})):
+        reply = await shop.post(path, doc)
+        assert (reply.status, reply.headers["zq-error"]) == (409, "key_conflict")
+        assert HUSH not in reply.error
+    assert await root.count() == 1
+
+
+async def test_a_duplicate_within_the_prefix_is_answered_as_ever(shop: Client) -> None:
+    first = await shop.enqueue(queue="shop-a", unique_key="k")
+
+    reply = await shop.post("/jobs", new_job(queue="shop-b", unique_key="k"))
+
+    assert (reply.status, reply.doc["id"], reply.doc["duplicate"]) == (200, first["id"], True)

@@ -1,0 +1,188 @@
+"""Access keys: who is let in, with what, and what a wrong key is told."""
+
+import base64
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from .client import JSON, Client, Reply, Wire, new_job
+from .keyed import client_of, declared_routes, request_to, secret, walk, write_keys
+from .raw import RawConnection, exchange
+from .site import Site
+
+UNKNOWN_ID = "01JD0000000000000000000000"
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    """A server that goes by `KEYS`."""
+    site = Site(tmp_path / "data", {"keys": write_keys(tmp_path / "keys")})
+    await site.start()
+    yield site
+    await site.stop()
+
+
+async def ask(client: Client, method: str, path: str) -> Reply:
+    """A request to a route, which must not be answered by a stream."""
+    return await client.send(*request_to(client.wire, method, path, queue="q", id=UNKNOWN_ID))
+
+
+def test_every_route_declares_its_scope() -> None:
+    routes = declared_routes()
+
+    open_to_all = {path for (_, path), route in routes.items() if route.scope is None}
+    assert open_to_all == {"/health", "/version"}
+    assert {path for (_, path), route in routes.items() if route.whole} == {"/reset"}
+
+
+@pytest.mark.parametrize(("method", "path"), walk())
+async def test_a_route_wants_a_key_with_its_scope(
+    site: Site, wire: Wire, method: str, path: str
+) -> None:
+    route = declared_routes()[method, path]
+    for holder, status, code in (
+        (Client(site, wire), 401, "unauthorized"),
+        (Client(site, wire, "wrong"), 401, "unauthorized"),
+        (client_of(site, wire, f"not-{route.scope}"), 403, "scope_missing"),
+    ):
+        async with holder as client:
+            reply = await ask(client, method, path)
+        if route.scope is None:
+            assert reply.status == 200
+            continue
+        assert (reply.status, reply.headers["zq-error"]) == (status, code)
+        assert ("www-authenticate" in reply.headers) is (status == 401)
+        assert method == "HEAD" or reply.error
+    async with client_of(site, wire, f"only-{route.scope}" if route.scope else "root") as client:
+        if (method, path) == ("GET", "/jobs/take"):
+            await client.take()
+        else:
+            assert (await ask(client, method, path)).status not in (401, 403)
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/jobs/a/b/c"])
+async def test_what_does_not_exist_is_told_to_holders_of_keys_only(
+    site: Site, wire: Wire, path: str
+) -> None:
+    async with Client(site, wire) as stranger, client_of(site, wire, "only-read") as holder:
+        assert (await stranger.get(path)).status == 401
+        assert (await holder.get(path)).status == 404
+        assert (await holder.send("PUT", "/jobs")).status == 405
+
+
+def basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        (f"Bearer {secret('root')}", 200),
+        (f"bearer   {secret('root')} ", 200),
+        (basic("root", secret("root")), 200),
+        (basic("", secret("root")), 200),
+        (basic("shop", secret("root")), 401),
+        (basic("root", "root"), 401),
+        (basic(secret("root"), ""), 401),
+        ("Bearer", 401),
+        ("Bearer ", 401),
+        ("Bearer root", 401),
+        (secret("root"), 401),
+        ("Basic", 401),
+        ("Basic !", 401),
+        (f"Basic {base64.b64encode(b'rootroot').decode()}", 401),
+        (f"Digest {secret('root')}", 401),
+        ("", 401),
+    ],
+)
+async def test_a_secret_comes_as_bearer_or_as_the_password_of_basic(
+    site: Site, header: str, status: int
+) -> None:
+    request = f"GET /jobs/count HTTP/1.1\r\nHost: q\r\nAuthorization: {header}\r\n\r\n"
+
+    reply = await exchange(site.port, request.encode())
+
+    assert reply.status == status
+    if status == 401:
+        assert secret("root") not in reply.doc["error"]
+        assert reply.headers["www-authenticate"].startswith("Bearer ")
+
+
+async def test_bytes_that_are_no_text_are_just_a_wrong_secret(site: Site) -> None:
+    request = b"GET /queues HTTP/1.1\r\nHost: q\r\nAuthorization: Bearer \xff\xfe\r\n\r\n"
+
+    assert (await exchange(site.port, request)).status == 401
+
+
+async def test_a_refusal_does_not_wait_for_the_body(site: Site) -> None:
+    for name, status in (("nobody", 401), ("only-read", 403)):
+        head = (
+            "POST /jobs/bulk HTTP/1.1\r\nHost: q\r\nContent-Length: 1000000\r\n"
+            f"Authorization: Bearer {secret(name)}\r\n\r\n"
+        )
+        # Of a million bytes none is ever sent.
+        assert (await exchange(site.port, head.encode())).status == status
+
+
+async def test_a_body_that_is_held_back_is_asked_for_only_from_who_may_send_it(site: Site) -> None:
+    head = (
+        "POST /jobs HTTP/1.1\r\nHost: q\r\nContent-Length: {}\r\nExpect: 100-continue\r\n"
+        "Authorization: Bearer {}\r\n\r\n"
+    )
+    body = JSON.encode(new_job())
+    async with await RawConnection.open(site.port) as connection:
+        await connection.send(head.format(len(body), secret("only-enqueue")).encode())
+        assert (await connection.reply()).status == 100
+        await connection.send(body)
+        assert (await connection.reply()).status == 201
+
+    assert (await exchange(site.port, head.format(9, "wrong").encode())).status == 401
+
+
+async def test_without_keys_nobody_is_asked_for_one(client: Client, tmp_path: Path) -> None:
+    plain = Site(tmp_path / "plain", {})
+    await plain.start()
+    async with Client(plain, client.wire, "whatever") as other:
+        assert (await other.get("/queues")).status == 200
+    await plain.stop()
+
+
+async def test_a_key_that_is_revoked_is_refused_and_its_streams_end(
+    site: Site, wire: Wire, tmp_path: Path
+) -> None:
+    async with client_of(site, wire, "shop") as shop, client_of(site, wire, "root") as root:
+        job = await shop.enqueue(queue="shop-a")
+        ending = await shop.take(prefetch=1)
+        staying = await root.take(prefetch=1)
+        assert (await ending.job())["id"] == job["id"]
+
+        write_keys(tmp_path / "keys", "shop")
+        site.server.reload()
+
+        await ending.ended()
+        assert (await shop.get("/queues")).status == 401
+        # What it held goes to the stream that stays.
+        assert (await staying.job())["id"] == job["id"]
+
+
+async def test_a_key_file_that_has_become_wrong_changes_nothing(
+    site: Site, wire: Wire, tmp_path: Path
+) -> None:
+    (tmp_path / "keys").write_text("nonsense\n")
+
+    site.server.reload()
+
+    async with client_of(site, wire, "root") as root:
+        assert (await root.get("/queues")).status == 200
+
+
+async def test_an_added_key_is_good_from_the_next_reload_on(site: Site, wire: Wire) -> None:
+    path = write_keys(site.root.parent / "keys", "root")
+    site.server.reload()
+    async with client_of(site, wire, "root") as root:
+        assert (await root.get("/queues")).status == 401
+        write_keys(path)
+        assert (await root.get("/queues")).status == 401
+        site.server.reload()
+        assert (await root.get("/queues")).status == 200
