@@ -17,6 +17,7 @@ from zq.model.commands import (
     Enqueue,
     Enqueued,
     Fail,
+    Settled,
     Succeed,
 )
 from zq.model.errors import JobNotFound, KeyConflict, NotInFlight
@@ -113,7 +114,7 @@ def test_settlements_beyond_reach_find_nothing_and_change_nothing(ticker: Ticker
 
     result = ticker.run(Succeed([mine, other], SHOP))
 
-    assert result.replies == [frozenset({other})]
+    assert result.replies == [Settled(frozenset({other}))]
     assert result.ended == [(1, mine)]
     (refusal,) = ticker.run(Fail(other, Failure("m"), SHOP)).replies
     assert isinstance(refusal, NotInFlight)
@@ -126,7 +127,7 @@ def test_each_acknowledgement_of_a_tick_goes_by_its_own_reach(ticker: Ticker) ->
 
     result = ticker.run(Succeed([first], SHOP), Succeed([second]))
 
-    assert result.replies == [frozenset({first}), frozenset()]
+    assert result.replies == [Settled(frozenset({first})), Settled(frozenset())]
     assert set(ticker.jobs()) == {first}
 
 

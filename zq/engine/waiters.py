@@ -69,6 +69,11 @@ class Waiters:
     def __len__(self) -> int:
         return len(self._open)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left of anybody who has waited."""
+        return not self._open and not self._by_key
+
     @contextmanager
     def waiter(self) -> Iterator[Waiter]:
         """A waiter for as long as the context lasts; `watch` says for which job."""

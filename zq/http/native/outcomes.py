@@ -29,7 +29,6 @@ class OutcomesApi:
 
     def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
         self._engine = engine
-        self._outcomes = engine.outcomes
         self._bodies = bodies
         self._job_path = job_path
 
@@ -49,12 +48,12 @@ class OutcomesApi:
     async def result(self, request: web.Request, accepted: Codec) -> web.Response:
         """How a job came out, now or within `wait_ms`."""
         id, wait_ms = request.match_info["id"], wait_time(request) or 0
-        outcome = await self._outcomes.result(id, reach_of(request), wait_ms)
+        outcome = await self._engine.outcomes.result(id, reach_of(request), wait_ms)
         return outcome_answer(outcome, accepted)
 
     async def by_key(self, request: web.Request, accepted: Codec) -> web.Response:
         """The job that owns a unique key."""
-        job = await self._outcomes.by_key(_unique_key(request), reach_of(request))
+        job = await self._engine.outcomes.by_key(_unique_key(request), reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=True), accepted)
 
     async def cancel(
@@ -62,7 +61,7 @@ class OutcomesApi:
     ) -> web.Response:
         """Cancel one job. The worker of one in flight is not told yet: its success gets 404."""
         id, force = request.match_info["id"], decode_force(body, sent)
-        job = await self._outcomes.cancel(id, force, reach_of(request))
+        job = await self._engine.outcomes.cancel(id, force, reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
 
     async def cancel_by_key(
@@ -70,7 +69,7 @@ class OutcomesApi:
     ) -> web.Response:
         """Cancel the job that owns a unique key."""
         unique_key, force = _unique_key(request), decode_force(body, sent)
-        job = await self._outcomes.cancel_by_key(unique_key, force, reach_of(request))
+        job = await self._engine.outcomes.cancel_by_key(unique_key, force, reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
 
     async def cancel_all(
@@ -80,14 +79,16 @@ class OutcomesApi:
         force = decode_force(body, sent)
         filter = job_filter(parameters(request, FILTERS), self._engine.ids, reach_of(request))
         refuse_uncancellable(filter, force)
-        return answer({"cancelled": await self._outcomes.cancel_all(filter, force)}, accepted)
+        return answer(
+            {"cancelled": await self._engine.outcomes.cancel_all(filter, force)}, accepted
+        )
 
     async def retain(
         self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Keep a finished job for so long from now."""
         id, retention = request.match_info["id"], decode_retention(body, sent)
-        job = await self._outcomes.retain(id, retention, reach_of(request))
+        job = await self._engine.outcomes.retain(id, retention, reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
 
 
