@@ -69,7 +69,7 @@ async def test_a_result_that_is_null_ends_the_wait_and_so_does_none(client: Clie
         ({"result": None}, {"status": "completed", "result": None}),
         ({}, {"status": "completed"}),
     ]:
-        job = await client.in_flight()
+        job = await client.in_flight(queue=repr(len(body)))
         async with waiting(client, job["id"]) as (waiter,):
             await client.post(f"/jobs/{job['id']}/success", body)
             assert (await waiter).doc == expected
@@ -82,7 +82,7 @@ async def test_a_death_ends_the_wait_with_its_error_and_a_retry_does_not(
     job = await client.in_flight(retention={"dead_ms": keep_ms}, backoff=NO_BACKOFF)
     async with waiting(client, job["id"]) as (waiter,):
         await client.fail(job["id"], message="first")
-        client.site.clock.advance(1)
+        client.site.clock.advance(1_000)
         await client.until(job["id"], status="in_flight")
         assert not waiter.done()
         await client.fail(job["id"], message="last", error_type="E", kill=True)
