@@ -181,9 +181,9 @@ class Engine:
 
         Raises what `enqueue` raises, and `JobNotFound` where it is deleted.
         """
-        with self.waiters.waiter() as waiter:
+        with self.outcomes.waiter(wait_ms) as waiter:
             stored = await self.enqueue([job], reach, waiter)
-            return stored, await self.outcomes.wait(waiter, reach, wait_ms, visible=True)
+            return stored, await self.outcomes.wait(waiter, reach, visible=True)
 
     # Jobs out
 

@@ -1,6 +1,7 @@
 """The verbs about how jobs end: results, waiting for them, look-up, cancelling, retention."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 from zq.engine.sweeps import Sweeps
 from zq.engine.waiters import Waiter, Waiters
@@ -42,35 +43,41 @@ class Outcomes:
 
         An outcome that is not final says what the job is doing when the time is up.
         """
-        with self._waiters.waiter() as waiter:
+        with self.waiter(wait_ms) as waiter:
             self._waiters.watch(waiter, self._known(id))
             waiter.nudge()
-            return await self.wait(waiter, reach, wait_ms, visible=reach is EVERYWHERE)
+            return await self.wait(waiter, reach, visible=reach is EVERYWHERE)
 
-    async def wait(self, waiter: Waiter, reach: Reach, wait_ms: int, *, visible: bool) -> Outcome:
-        """The same for a waiter that has been given its job.
+    @contextmanager
+    def waiter(self, wait_ms: int) -> Iterator[Waiter]:
+        """One who waits for so long, from now on."""
+        with self._waiters.waiter() as waiter:
+            if not wait_ms:
+                waiter.expire()
+            timer = self._clock.call_later(wait_ms / 1000, waiter.expire)
+            try:
+                yield waiter
+            finally:
+                timer.cancel()
+
+    async def wait(self, waiter: Waiter, reach: Reach, *, visible: bool) -> Outcome:
+        """What `result` answers, for a waiter that has been given its job.
 
         `visible` says that the job is known to lie within reach: what the waiter is told of another
         is not told on before it has been looked at.
         """
-        if not wait_ms:
-            waiter.expire()
-        timer = self._clock.call_later(wait_ms / 1000, waiter.expire)
-        try:
-            while True:
-                await waiter.news()
+        while True:
+            await waiter.news()
+            if waiter.outcome is not None and visible:
+                return waiter.outcome
+            found = await self._look(waiter, reach)
+            if found is None:
                 if waiter.outcome is not None and visible:
                     return waiter.outcome
-                found = await self._look(waiter, reach)
-                if found is None:
-                    if waiter.outcome is not None and visible:
-                        return waiter.outcome
-                    raise JobNotFound
-                visible = True
-                if found.is_final or waiter.is_over:
-                    return waiter.outcome or found
-        finally:
-            timer.cancel()
+                raise JobNotFound
+            visible = True
+            if found.is_final or waiter.is_over:
+                return waiter.outcome or found
 
     async def by_key(self, unique_key: str, reach: Reach) -> Job:
         """The job that owns a unique key, with its payload and result. Raises `JobNotFound`."""
