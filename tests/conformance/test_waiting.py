@@ -234,7 +234,7 @@ async def test_a_duplicate_of_a_dead_job_has_its_error_at_once(client: Client) -
 
 async def test_a_call_whose_job_is_cancelled_is_410_with_the_job(client: Client) -> None:
     request = asyncio.create_task(call(client))
-    await until_waiting(client, 1)
+    await client.until_count(1)
     assert (await client.send("POST", "/jobs/cancel")).doc == {"cancelled": 1}
     reply = await request
     assert (reply.status, reply.doc["status"]) == (410, "cancelled")
