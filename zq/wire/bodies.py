@@ -26,6 +26,8 @@ from zq.wire.codecs import MAX_DEPTH, Codec, decode, nests_too_deeply
 
 T = TypeVar("T")
 
+RETURN = OnConflict.RETURN
+
 
 class _Job(msgspec.Struct, gc=False):
     queue: str
@@ -168,28 +170,30 @@ def _new_job(job: _Job, codec: Codec) -> NewJob:
     scope = _scope(job.unique_key, job.unique_while)
     if job.batch is not None or job.budgets:
         _refuse_unbuilt(job)
-    payload = _text(job.payload, "payload", codec)
+    payload, size = _text(job.payload, "payload", codec)
     return NewJob(
         job.queue,
         job.type,
         payload,
-        _size(payload),
+        size,
         DEFAULT_PRIORITY if job.priority is None else job.priority,
         job.ready_at,
         _options(job),
         job.unique_key,
         scope,
-        _on_conflict(job.unique_key, job.on_conflict),
+        RETURN if job.on_conflict is None else _on_conflict(job.unique_key, job.on_conflict),
     )
 
 
 def _completion(sent: _Success, place: str, codec: Codec) -> Completion:
-    result = _text(sent.result, f"{place}result", codec) if bytes(sent.result) else None
-    return Completion(result, 0 if result is None else _size(result), sent.retention, sent.lease)
+    if not bytes(sent.result):
+        return Completion(retention=sent.retention, lease=sent.lease)
+    result, size = _text(sent.result, f"{place}result", codec)
+    return Completion(result, size, sent.retention, sent.lease)
 
 
-def _text(raw: Raw, field: str, codec: Codec) -> str:
-    """A value of any kind as the JSON text that is stored."""
+def _text(raw: Raw, field: str, codec: Codec) -> tuple[str, int]:
+    """A value of any kind as the JSON text that is stored, and its size in bytes."""
     text = str(raw, "utf-8")
     if "\n" in text or "\r" in text:
         # A stream carries a job a line; outside of strings line breaks mean nothing.
@@ -198,17 +202,10 @@ def _text(raw: Raw, field: str, codec: Codec) -> str:
         raise InvalidRequest(
             f"invalid {codec.name}: {field}: values may nest up to {MAX_DEPTH} deep"
         )
-    return text
+    return text, len(text) if text.isascii() else len(text.encode())
 
 
-def _size(text: str) -> int:
-    """The bytes of a text."""
-    return len(text) if text.isascii() else len(text.encode())
-
-
-def _on_conflict(key: str | None, name: str | None) -> OnConflict:
-    if name is None:
-        return OnConflict.RETURN
+def _on_conflict(key: str | None, name: str) -> OnConflict:
     if key is None:
         raise InvalidRequest("on_conflict requires unique_key")
     if name not in tuple(OnConflict):
