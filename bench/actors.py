@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from bench.http1 import Connection, post
+from bench.http2_wire import Lane
 
 ID = re.compile(rb'"id":"([^"]+)"')
 BULK = 1000
@@ -78,7 +79,7 @@ class Producer:
     def grant(self, jobs: int) -> None:
         self._allowance += jobs
         while self._resting and self._allowance >= self._jobs_each:
-            self.use(self._resting.pop())
+            self.use(self._resting.pop(0))  # in turn: a server closes one that never says a word
 
 
 class Worker:
@@ -91,17 +92,17 @@ class Worker:
         self._acks = acks
         self._on_acked = on_acked
         self._ids: list[bytes] = []
-        self._resting: list[Connection] = []
+        self._resting: list[Connection | Lane] = []
 
     def on_lines(self, text: bytes) -> None:
         self._ids += ID.findall(text)
         self._post()
 
-    def use(self, connection: Connection) -> None:
+    def use(self, connection: Connection | Lane) -> None:
         self._resting.append(connection)
         self._post()
 
-    def on_reply(self, connection: Connection, seconds: float) -> None:
+    def on_reply(self, connection: Connection | Lane, seconds: float) -> None:
         self._meter.add(self._acks, seconds)
         self.use(connection)
         if self._on_acked:

@@ -37,7 +37,7 @@ WORKERS = 4
 NOW = 1_790_000_000_000
 
 STEPS = (
-    ("read what is settled", "AND status = 2"),
+    ("read what is settled", "WHERE status = 2"),
     ("delete", "DELETE FROM jobs"),
     ("read the claim", "LIMIT"),
     ("read the claim", "SELECT json_group_array(json_array("),

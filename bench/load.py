@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 from bench import proc
 from bench.actors import BULK, Measure, Meter, Producer, Worker, bulk_requests, single_requests
 from bench.http1 import Client, Connection, LoadError, TakeStream
+from bench.http2_wire import Http2Connection, Lane
 from bench.loops import best_loop, loop_factory
 
 FILL_CONNECTIONS = 4
@@ -28,13 +29,15 @@ C = TypeVar("C", bound=Client)
 class Workers:
     """How jobs are taken: `count` streams, each with `posts` connections that acknowledge.
 
-    An acknowledgement carries `acks` ids; with one id it is `POST /jobs/{id}/success`.
+    An acknowledgement carries `acks` ids; with one id it is `POST /jobs/{id}/success`. With
+    `http2` each stream's `posts` share one connection.
     """
 
     count: int
     prefetch: int
     acks: int
     posts: int
+    http2: bool = False
 
 
 @dataclass(frozen=True)
@@ -175,8 +178,13 @@ async def take(
     session: Session, shape: Workers, acked: Meter, on_acked: Callable[[int], None] | None
 ) -> None:
     worker = Worker(acked, shape.acks, on_acked)
-    for _ in range(shape.posts):
-        worker.use(await session.connect(lambda: Connection(worker.on_reply)))
+    if shape.http2:
+        shared = await session.connect(Http2Connection)
+        for _ in range(shape.posts):
+            worker.use(Lane(shared, worker.on_reply))
+    else:
+        for _ in range(shape.posts):
+            worker.use(await session.connect(lambda: Connection(worker.on_reply)))
     path = f"/jobs/take?prefetch={shape.prefetch}"
     await session.connect(lambda: TakeStream(path, worker.on_lines))
 

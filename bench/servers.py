@@ -20,8 +20,11 @@ from bench.load import Target
 from bench.loops import best_loop
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+# All clients of a bench come from one address.
+ONE_PEER = ["--max-connections-per-peer", "0", "--max-streams-per-peer", "0"]
+LOG = ["--log-format", "json", "--log-level", "info"]
 COMMANDS = {
-    "zq": ["-m", "zq.cli", "serve", "--no-admin", "--log-format", "json", "--log-level", "info"],
+    "zq": ["-m", "zq.cli", "serve", "--no-admin", *LOG, *ONE_PEER],
     "baseline": ["-m", "bench.baseline"],
     "null": ["-m", "bench.null"],
 }

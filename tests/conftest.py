@@ -5,6 +5,11 @@ from pathlib import Path
 
 import pytest
 from conformance.site import Site
+from hypothesis import settings
+
+# How long an example takes says nothing on a machine that others use too.
+settings.register_profile("zq", deadline=None)
+settings.load_profile("zq")
 
 
 def pytest_configure(config: pytest.Config) -> None:

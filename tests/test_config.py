@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zq.config import DURATION, SETTINGS, SIZE, ConfigError, Settings, markdown
+from zq.config import SETTINGS, ConfigError, Settings, markdown
+from zq.kinds import DURATION, SIZE
 
 README = Path(__file__).parent.parent / "README.md"
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -11,9 +12,11 @@ import pytest
 
 from zq import notify
 from zq.cli.serve import EX_CONFIG
-from zq.config import SETTINGS
+from zq.config import SETTINGS, Settings
 
-UNIT = Path(__file__).parent.parent / "systemd" / "zq.service"
+UNITS = Path(__file__).parent.parent / "systemd"
+UNIT = UNITS / "zq.service"
+README = UNITS.parent / "README.md"
 INSTALLED = "/opt/zq/.venv/bin/zq"
 
 
@@ -35,7 +38,9 @@ def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_systemd_accepts_the_unit_without_a_word(unit: Path) -> None:
-    verified = analyze("verify", "--man=no", unit)
+    socket_unit = unit.with_name("zq.socket")
+    shutil.copy(UNITS / "zq.socket", socket_unit)
+    verified = analyze("verify", "--man=no", unit, socket_unit)
 
     assert (verified.returncode, verified.stdout + verified.stderr) == (0, "")
 
@@ -45,13 +50,23 @@ def test_systemd_rates_the_unit_as_little_exposed(unit: Path) -> None:
     rated = analyze("security", "--no-pager", "--offline=true", "--threshold=20", unit)
 
     assert rated.returncode == 0, rated.stdout[-200:] + rated.stderr
+    score = re.search(r"exposure level for zq.service: ([0-9.]+)", rated.stdout)
+    assert score
+    assert f"an exposure of {score[1]}" in README.read_text(encoding="utf-8")
 
 
 def test_settings_that_cannot_be_used_do_not_make_systemd_restart_for_ever() -> None:
     codes = re.search(r"^RestartPreventExitStatus=(.*)$", UNIT.read_text(encoding="utf-8"), re.M)
 
     assert codes
-    assert str(EX_CONFIG) in codes[1].split()
+    # 2 is a flag that there is none of. What may pass is tried again: the disk, the directory.
+    assert codes[1].split() == ["2", str(EX_CONFIG)]
+
+
+def test_the_socket_is_where_the_server_listens_by_itself() -> None:
+    address = f"ListenStream={Settings().host}:{Settings().port}\n"
+
+    assert address in (UNITS / "zq.socket").read_text(encoding="utf-8")
 
 
 def test_each_variable_in_the_unit_is_a_setting() -> None:

@@ -5,14 +5,28 @@ Flags, variables, `--help` and the table in README.md are derived from it (`pyth
 prints that table).
 
 The value of a setting is the flag's, else that of `ZQ_…`, else that of `ZIZQ_…`, else the default.
-A variable that is empty counts as unset. Durations are held in milliseconds, sizes in bytes.
+A variable that is empty counts as unset.
 """
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_type_hints
+
+from zq.kinds import (
+    CHOICE,
+    DURATION,
+    FILE,
+    FLOAT,
+    HOSTS,
+    INT,
+    ORIGINS,
+    PATH,
+    SIZE,
+    SWITCH,
+    TEXT,
+    Kind,
+)
 
 LogLevel = Literal["trace", "debug", "info", "warn", "error"]
 LogFormat = Literal["pretty", "compact", "json"]
@@ -23,108 +37,9 @@ _U32 = 2**32 - 1
 # Milliseconds and bytes stay exact as floats, and a time far ahead still fits SQLite's integers.
 _LARGEST = 2**53 - 1
 
-_DURATIONS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
-_SIZES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
-
-_YES = ("yes", "true", "on", "1")
-_NO = ("no", "false", "off", "0")
-_HOST = re.compile(r"[^\s,/:\[\]]+|[0-9a-fA-F:.]+")
-_ORIGIN = re.compile(r"https?://[^\s,/?#]+")
-
 
 class ConfigError(ValueError):
     """A setting that cannot be used. The text names the flag or variable, and the remedy."""
-
-
-def _quantity(text: str, units: Mapping[str, int]) -> int:
-    """`64MiB` → 67108864. A bare number counts single units. ValueError for anything else."""
-    match = re.fullmatch(r"([0-9]{1,16})\s*([A-Za-z]*)", text.strip())
-    factors = {"": 1} | {unit.lower(): factor for unit, factor in units.items()}
-    if match is None or match[2].lower() not in factors:
-        raise ValueError(text)
-    return int(match[1]) * factors[match[2].lower()]
-
-
-def _in_largest_unit(value: int, units: Mapping[str, int]) -> str:
-    if value == 0:
-        return "0"
-    unit = next(unit for unit, factor in units.items() if value % factor == 0)
-    return f"{value // units[unit]}{unit}"
-
-
-def _whole_number(text: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
-        raise ValueError(text)
-    return int(text)
-
-
-def _yes_or_no(text: str) -> bool:
-    word = text.strip().lower()
-    if word not in _YES + _NO:
-        raise ValueError(text)
-    return word in _YES
-
-
-def _list(text: str, item: re.Pattern[str]) -> tuple[str, ...]:
-    items = tuple(part.strip() for part in text.split(","))
-    if not all(map(item.fullmatch, items)):
-        raise ValueError(text)
-    return items
-
-
-def _non_empty(text: str) -> str:
-    if not text.strip():
-        raise ValueError(text)
-    return text
-
-
-@dataclass(frozen=True)
-class Kind:
-    """How values of one sort are read and written."""
-
-    noun: str
-    remedy: str
-    parse: Callable[[str], Any]  # raises ValueError
-    show: Callable[[Any], str] = str
-
-
-TEXT = Kind("text", "write at least one character", _non_empty)
-PATH = Kind(
-    "path",
-    "write the path of a directory",
-    lambda text: Path(_non_empty(text)),
-    lambda path: str(path) if path.is_absolute() else f"./{path}",
-)
-INT = Kind("number", "write a whole number", _whole_number)
-SWITCH = Kind(
-    "switch",
-    "write yes or no",
-    _yes_or_no,
-    lambda value: "yes" if value else "no",
-)
-FILE = Kind("file", "write the path of a file", lambda text: Path(_non_empty(text)))
-HOSTS = Kind(
-    "list", "write names or addresses without ports, with commas", lambda text: _list(text, _HOST)
-)
-ORIGINS = Kind(
-    "list",
-    "write origins such as https://tools.example.org, with commas",
-    lambda text: _list(text.lower(), _ORIGIN),
-)
-FLOAT = Kind("number", "write a number such as 4 or 4.0", float)
-CHOICE = Kind("choice", "", lambda text: text.strip().lower())
-DURATION = Kind(
-    "duration",
-    "write a number of milliseconds or 500ms, 3s, 10m, 1h, 7d",
-    lambda text: _quantity(text, _DURATIONS),
-    lambda value: _in_largest_unit(value, _DURATIONS),
-)
-SIZE = Kind(
-    "size",
-    "write a number of bytes or 512KiB, 64MiB, 256MB, 1GiB",
-    lambda text: _quantity(text, _SIZES),
-    lambda value: _in_largest_unit(value, _SIZES),
-)
 
 
 @dataclass(frozen=True)
@@ -217,6 +132,17 @@ class Settings:
     ] = Path("zq-root")
     host: Annotated[str, Rule(TEXT, "Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Rule(INT, "Port to listen on; 0 takes any free one.", high=65_535)] = 7890
+    tls_cert: Annotated[
+        Path | None,
+        Rule(FILE, "Certificate chain (PEM), for TLS. Read again on SIGHUP.", unset="no TLS"),
+    ] = None
+    tls_key: Annotated[Path | None, Rule(FILE, "The certificate's key (PEM).", unset="no TLS")] = (
+        None
+    )
+    tls_client_ca: Annotated[
+        Path | None,
+        Rule(FILE, "CA (PEM) whose certificate every client must show.", unset="no such demand"),
+    ] = None
     keys: Annotated[
         Path | None,
         Rule(
@@ -315,6 +241,28 @@ class Settings:
     max_result: Annotated[
         int, Rule(SIZE, "Largest result of a job; a larger one gets 413.", low=1)
     ] = 2**20
+    max_payload: Annotated[
+        int, Rule(SIZE, "Largest payload of a job, as JSON; a larger one gets 413.", low=1)
+    ] = 8 * 2**20
+    max_bulk_items: Annotated[
+        int, Rule(INT, "Most jobs, or ids, in one bulk request; more get 413.", low=1)
+    ] = 10_000
+    max_connections: Annotated[
+        int, Rule(INT, "Most open connections; further ones get 503 and are closed.", low=1)
+    ] = 16_384
+    max_connections_per_peer: Annotated[
+        int, Rule(INT, "The same per address (IPv6: per /64 network); 0 is no limit.")
+    ] = 4_096
+    max_streams_per_peer: Annotated[
+        int, Rule(INT, "Most take streams per address; further ones get 503; 0 is no limit.")
+    ] = 4_096
+    header_timeout: Annotated[
+        int, Rule(DURATION, "How long a new connection, or a begun header, may take.", low=1)
+    ] = 10_000
+    body_timeout: Annotated[
+        int,
+        Rule(DURATION, "How long a body may take, and a second more for each KiB of it.", low=1),
+    ] = 30_000
     max_inbox_jobs: Annotated[
         int, Rule(INT, "Jobs that may wait to be stored before enqueues get 503.", low=1)
     ] = 100_000
@@ -329,6 +277,14 @@ class Settings:
     disk_reserve: Annotated[
         int, Rule(SIZE, "Free disk space kept for acknowledgements: below it enqueues get 507.")
     ] = 64 * 2**20
+    max_wal: Annotated[
+        int,
+        Rule(
+            SIZE,
+            "Size of the write-ahead log beyond which enqueues get 503, where a reader pins it.",
+            low=8 * 2**20,
+        ),
+    ] = 2**30
     read_timeout: Annotated[
         int, Rule(DURATION, "Longest time a listing or count may take.", low=1)
     ] = 5_000
@@ -345,12 +301,22 @@ class Settings:
     def __post_init__(self) -> None:
         for setting in SETTINGS:
             setting.check(getattr(self, setting.name), setting.flag)
+        self._check_tls()
         if self.max_inbox_bytes < self.max_body:
             # Such a body would get 503, "try again", for ever.
             raise ConfigError(
                 f"--max-inbox-bytes: {SIZE.show(self.max_inbox_bytes)} cannot hold a body of "
                 f"--max-body ({SIZE.show(self.max_body)}): raise the one or lower the other"
             )
+
+    def _check_tls(self) -> None:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            given, missing = ("--tls-cert", "--tls-key")
+            if self.tls_cert is None:
+                given, missing = missing, given
+            raise ConfigError(f"{given} needs {missing}: give both, or neither for no TLS")
+        if self.tls_client_ca is not None and self.tls_cert is None:
+            raise ConfigError("--tls-client-ca needs TLS: give --tls-cert and --tls-key too")
 
     @classmethod
     def load(cls, flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Self:

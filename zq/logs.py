@@ -53,6 +53,8 @@ def set_up(level: str, form: str | None = None, fd: int = _STDOUT) -> None:
         handler = _LineHandler(fd)
         handler.setFormatter(_formatter(form, terminal=os.isatty(fd)))
     logging.basicConfig(level=LEVELS[level], handlers=[handler], force=True)
+    # It would tell of every header that it encodes.
+    logging.getLogger("hpack").setLevel(logging.INFO)
 
 
 def _formatter(form: str | None, terminal: bool) -> logging.Formatter:

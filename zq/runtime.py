@@ -5,24 +5,31 @@ import contextlib
 import gc
 import logging
 import os
+import resource
 import signal
 import socket
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any
 
-from zq import keyfile, notify
+from zq import activation, keyfile, notify
 from zq.config import ConfigError, Settings
 from zq.engine.engine import Engine, EngineOptions
+from zq.engine.lag import LagMeter
 from zq.http.addresses import is_loopback, is_wildcard
 from zq.http.app import build_app
 from zq.http.bodies import Bodies
 from zq.http.browsers import Browsers
+from zq.http.gate import Gate
 from zq.http.guard import Guard
 from zq.http.listener import Listener, ListenError, url
+from zq.http.metrics.api import MetricsApi
+from zq.http.metrics.scrape import Sources
 from zq.http.native.take import TakeOptions
+from zq.http.tls import CertificateError, CertificateFiles, Certificates
 from zq.model.clock import Clock, SystemClock
 from zq.model.job import Backoff
 from zq.model.keys import InvalidKey
@@ -30,6 +37,7 @@ from zq.model.settling import Policy
 from zq.store.lock import DirectoryInUse
 from zq.store.migrate import DatabaseTooNew
 from zq.store.store import FILE_NAME, Store, open_store
+from zq.wire.bodies import Limits
 
 log = logging.getLogger("zq.serve")
 
@@ -37,6 +45,9 @@ EX_SOFTWARE = os.EX_SOFTWARE
 EX_IOERR = os.EX_IOERR
 EX_TEMPFAIL = os.EX_TEMPFAIL
 EX_CONFIG = os.EX_CONFIG
+
+OWN_DESCRIPTORS = 128
+"""Descriptors that are no connection: the database's, the log's, and some to spare."""
 
 CLOSE_TIMEOUT_S = 1.0
 """How long requests under way may take once the drain is over."""
@@ -46,21 +57,34 @@ class Server:
     """One server over one data directory. `start`, then `stop`."""
 
     def __init__(
-        self, settings: Settings, *, clock: Clock | None = None, rng: Random | None = None
+        self,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        rng: Random | None = None,
+        passed: socket.socket | None = None,
     ) -> None:
+        """`passed` listens already, in place of the settings' host and port."""
         self._settings = settings
+        self._passed = passed
         self._clock = clock or SystemClock()
         self._rng = rng or SystemRandom()
         self._store: Store | None = None
         self._guard: Guard | None = None
         self._listener: Listener | None = None
+        self._certificates: Certificates | None = None
         self._address = ("", 0)
         self.engine: Engine
 
     @property
     def url(self) -> str:
         """Where it listens."""
-        return url(self._address)
+        return url(self._address, self.scheme)
+
+    @property
+    def scheme(self) -> str:
+        """`https` with TLS, else `http`."""
+        return "http" if self._settings.tls_cert is None else "https"
 
     @property
     def port(self) -> int:
@@ -70,24 +94,44 @@ class Server:
     async def start(self) -> None:
         """Recover the data, then accept requests. Leaves nothing open where it fails."""
         settings = self._settings
-        await _refuse_exposure(settings)
+        await _refuse_exposure(settings, self._passed)
         self._guard = _guard(settings)
+        self._certificates = _certificates(settings)
         self._store = await open_store(
             Path(settings.root_dir),
             policy=_policy(settings),
             random=self._rng,
             cache_bytes=settings.cache_size,
             read_timeout=settings.read_timeout / 1000,
+            max_wal=settings.max_wal,
         )
         self.engine = Engine(self._store, self._clock, _engine_options(settings))
         self.engine.start()
-        bodies = Bodies(settings.max_body, settings.max_inbox_bytes)
-        take = TakeOptions(settings.heartbeat_interval / 1000, settings.stall_timeout / 1000)
-        app = build_app(self.engine, self._guard, bodies, settings.max_body, take)
-        self._listener = Listener(app, settings.access_log)
+        bodies = Bodies(
+            settings.max_body, settings.max_inbox_bytes, settings.body_timeout / 1000, self._clock
+        )
+        gate = _gate(settings, self._clock)
+        self._lag = LagMeter()
+        app = build_app(
+            self.engine,
+            self._guard,
+            bodies,
+            Limits(settings.max_body, settings.max_payload, settings.max_bulk_items),
+            _take_options(settings),
+            MetricsApi(Sources(self.engine, bodies, gate, self._lag)),
+        )
+        self._listener = Listener(
+            app,
+            settings.access_log,
+            gate=gate,
+            clock=self._clock,
+            header_timeout=settings.header_timeout / 1000,
+            tls=None if self._certificates is None else self._certificates.context,
+        )
         try:
-            self._address = await self._listener.start(settings.host, settings.port)
+            self._address = await self._listener.start(settings.host, settings.port, self._passed)
         except BaseException:
+            self._lag.stop()
             await self.engine.stop()
             await self._store.close()
             raise
@@ -96,16 +140,26 @@ class Server:
             log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
 
     def reload(self) -> None:
-        """Read the key file again. What is wrong in it is logged, and the old keys stay."""
-        path = self._settings.keys
-        if path is None or self._guard is None:
-            return
-        try:
-            self._guard.change_keys(keyfile.read(path))
-        except InvalidKey as error:
-            log.error(f"the keys stay as they are: {error}")
-        else:
-            log.info("keys reloaded")
+        """Read the keys and the certificates again, the latter for new connections.
+
+        What is wrong with either is logged, and it stays as it is.
+        """
+        if self._settings.keys is None and self._certificates is None:
+            log.info("nothing to reload: there are no keys and no certificates")
+        if self._settings.keys is not None and self._guard is not None:
+            try:
+                self._guard.change_keys(keyfile.read(self._settings.keys))
+            except InvalidKey as error:
+                log.error(f"the keys stay as they are: {error}")
+            else:
+                log.info("keys reloaded")
+        if self._certificates is not None:
+            try:
+                self._certificates.reload()
+            except CertificateError as error:
+                log.error(f"the certificates stay as they are: {error}")
+            else:
+                log.info("certificates reloaded")
 
     async def drain(self) -> None:
         """Deliver nothing more, and take acknowledgements until nothing is held or time is up."""
@@ -127,7 +181,8 @@ class Server:
             await self.drain()
         self.engine.end_streams()
         self.engine.waiters.close()
-        await self._listener.stop(0 if failed else CLOSE_TIMEOUT_S)
+        await self._listener.stop(CLOSE_TIMEOUT_S)
+        self._lag.stop()
         await self.engine.stop()
         if failed:
             await self._store.abandon()
@@ -146,7 +201,13 @@ def serve(settings: Settings) -> int:
 
 async def _serve(settings: Settings) -> int:
     signals = _catch_signals()
-    server = Server(settings)
+    try:
+        passed = activation.passed_socket()
+    except activation.ActivationError as error:
+        log.error(str(error))
+        return EX_CONFIG
+    _allow_connections(settings.max_connections)
+    server = Server(settings, passed=passed)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
     code = await _start(server, settings)
     if code:
@@ -154,8 +215,10 @@ async def _serve(settings: Settings) -> int:
     # What is alive now stays alive; requests leave few cycles behind, so look for them seldom.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    host, _, port = server.url.removeprefix("http://").rpartition(":")
-    fields = {"api": "primary", "addr": f"{host}:{port}", "scheme": "http"}
+    address = server.url.removeprefix(f"{server.scheme}://")
+    fields = {"api": "primary", "addr": address, "scheme": server.scheme}
+    if passed is not None:
+        fields["socket"] = "passed"
     log.info("listening", extra={"fields": fields})
     notify.ready()
     watchdog = asyncio.create_task(_feed_watchdog(server.engine))
@@ -177,9 +240,27 @@ async def _serve(settings: Settings) -> int:
         log.warning("leaving at once")
         os._exit(1)
     impatience.cancel()
-    await stop
+    try:
+        await stop
+    except sqlite3.Error as error:
+        log.error(f"the disk failed at the last moment, what was acknowledged is safe: {error}")
+        return EX_IOERR
     log.info("Server stopped.")
     return 0
+
+
+def _allow_connections(count: int) -> None:
+    """Raise the limit on descriptors so that `count` connections fit beside the server's own."""
+    need = count + OWN_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = need if hard == resource.RLIM_INFINITY else min(need, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < need:
+        log.warning(
+            f"this process may have {hard} descriptors, too few for --max-connections: raise the"
+            " limit (LimitNOFILE=, ulimit -Hn), or lower the setting"
+        )
 
 
 async def _start(server: Server, settings: Settings) -> int:
@@ -189,7 +270,7 @@ async def _start(server: Server, settings: Settings) -> int:
     except DirectoryInUse as error:
         log.error(str(error))
         return EX_TEMPFAIL
-    except (ConfigError, InvalidKey, DatabaseTooNew) as error:
+    except (ConfigError, InvalidKey, DatabaseTooNew, CertificateError) as error:
         log.error(str(error))
         return EX_CONFIG
     except ListenError as error:
@@ -226,20 +307,26 @@ async def _feed_watchdog(engine: Engine) -> None:
         await asyncio.sleep(interval)
 
 
-async def _refuse_exposure(settings: Settings) -> None:
+async def _refuse_exposure(settings: Settings, passed: socket.socket | None) -> None:
     """Raise ConfigError where whoever reaches this machine could use the queue."""
-    if settings.keys is not None or settings.insecure:
+    if settings.keys is not None or settings.tls_client_ca is not None or settings.insecure:
         return
-    loop = asyncio.get_running_loop()
-    try:
-        found = await loop.getaddrinfo(settings.host, settings.port, flags=socket.AI_PASSIVE)
-    except OSError:
-        return  # The listener says what is wrong with it.
-    if not all(is_loopback(str(address[0])) for *_, address in found):
+    if passed is not None:
+        addresses = [passed.getsockname()]
+        source = f"ListenStream={addresses[0][0]}"
+    else:
+        loop = asyncio.get_running_loop()
+        source = f"--host {settings.host}"
+        try:
+            found = await loop.getaddrinfo(settings.host, settings.port, flags=socket.AI_PASSIVE)
+        except OSError:
+            return  # The listener says what is wrong with it.
+        addresses = [address for *_, address in found]
+    if not all(is_loopback(str(address[0])) for address in addresses):
         raise ConfigError(
-            f"--host {settings.host}: whoever reaches this machine could do everything. Give --keys"
-            " FILE (see `zq keys`), stay on 127.0.0.1, or permit it with --insecure where the"
-            " network keeps strangers out"
+            f"{source}: whoever reaches this machine could do everything. Give --keys FILE (see"
+            " `zq keys`) or --tls-client-ca, stay on 127.0.0.1, or permit it with --insecure where"
+            " the network keeps strangers out"
         )
 
 
@@ -261,6 +348,30 @@ def _policy(settings: Settings) -> Policy:
         completed_ms=settings.default_completed_job_retention,
         dead_ms=settings.default_dead_job_retention,
     )
+
+
+def _gate(settings: Settings, clock: Clock) -> Gate:
+    return Gate(
+        clock,
+        Counter(),
+        max_connections=settings.max_connections,
+        max_per_peer=settings.max_connections_per_peer,
+    )
+
+
+def _take_options(settings: Settings) -> TakeOptions:
+    return TakeOptions(
+        settings.heartbeat_interval / 1000,
+        settings.stall_timeout / 1000,
+        settings.max_streams_per_peer,
+    )
+
+
+def _certificates(settings: Settings) -> Certificates | None:
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    files = CertificateFiles(settings.tls_cert, settings.tls_key, settings.tls_client_ca)
+    return Certificates(files)
 
 
 def _engine_options(settings: Settings) -> EngineOptions:

@@ -3,13 +3,14 @@
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 from urllib.parse import urlencode
 
 import httpx
 import msgpack
 
+from .http2 import Http2Transport
 from .site import Site
 from .streams import PATIENCE_S, TakeStream
 
@@ -51,8 +52,7 @@ class Wire:
     def connect(self) -> httpx.AsyncClient:
         """An HTTP client for this wire that adds no headers of its own but Host."""
         http = httpx.AsyncClient(
-            http1=not self.http2,
-            http2=self.http2,
+            transport=Http2Transport() if self.http2 else None,
             timeout=PATIENCE_S,
             verify=False,  # loading the machine's certificates takes longer than most tests
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
@@ -70,6 +70,8 @@ MSGPACK = Wire(
     to_msgpack,
     from_msgpack,
 )
+JSON_HTTP2 = replace(JSON, name="json-http2", http2=True)
+MSGPACK_HTTP2 = replace(MSGPACK, name="msgpack-http2", http2=True)
 WIRES = {wire.media_type: wire for wire in (JSON, MSGPACK)}
 
 

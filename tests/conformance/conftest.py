@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from .client import JSON, MSGPACK, Client, Wire
+from .client import JSON, JSON_HTTP2, MSGPACK, MSGPACK_HTTP2, Client, Wire
+from .metrics import Scraper
+from .raw import RawConnection
 from .site import Site
 
 
-@pytest.fixture(params=[JSON, MSGPACK], ids=str)
+@pytest.fixture(params=[JSON, MSGPACK, JSON_HTTP2, MSGPACK_HTTP2], ids=str)
 def wire(request: pytest.FixtureRequest) -> Wire:
     """A body format over an HTTP version: every combination that clients use."""
     chosen: Wire = request.param
@@ -19,3 +21,10 @@ def wire(request: pytest.FixtureRequest) -> Wire:
 async def client(site: Site, wire: Wire) -> AsyncIterator[Client]:
     async with Client(site, wire) as client:
         yield client
+
+
+@pytest.fixture
+async def scrape(site: Site) -> AsyncIterator[Scraper]:
+    """Metrics over a connection that is open before any other."""
+    async with await RawConnection.open(site.port) as connection:
+        yield Scraper(connection)

@@ -1,16 +1,23 @@
 """A site with keys: who they are, what each route is asked with, and clients that hold one."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, cast
 
 from zq.engine.engine import Engine
+from zq.engine.lag import LagMeter
 from zq.http.app import JOB_PATH, build_app
 from zq.http.bodies import Bodies
 from zq.http.browsers import Browsers
 from zq.http.endpoints import Route
+from zq.http.gate import Gate
 from zq.http.guard import Guard
+from zq.http.metrics.api import MetricsApi
+from zq.http.metrics.scrape import Sources
 from zq.http.native.take import TakeOptions
+from zq.model.clock import ManualClock
 from zq.model.keys import KeyScope, digest_of, make_key
+from zq.wire.bodies import Limits
 
 from .client import Client, Wire, new_job
 from .site import Site
@@ -49,8 +56,10 @@ def client_of(site: Site, wire: Wire, name: str) -> Client:
 def declared_routes() -> dict[tuple[str, str], Route]:
     """Every route of the application by method and path, ids written as `{id}`."""
     guard = Guard(Browsers((), ()), None)
-    bodies, options = cast(Bodies, None), TakeOptions(1, 1)
-    app = build_app(cast(Engine, None), guard, bodies, 1, options)
+    engine, bodies, lag = cast(Engine, None), cast(Bodies, None), cast(LagMeter, None)
+    gate = Gate(ManualClock(), Counter(), max_connections=1, max_per_peer=0)
+    metrics = MetricsApi(Sources(engine, bodies, gate, lag))
+    app = build_app(engine, guard, bodies, Limits(1, 1, 1), TakeOptions(1, 1, 0), metrics)
     found = {}
     for route in app.router.routes():
         assert route in guard.permits, f"{route} declares no scope"
@@ -67,6 +76,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/jobs"): None,
     ("GET", "/jobs/count"): None,
     ("GET", "/jobs/take"): None,
+    ("GET", "/metrics"): None,
     ("GET", "/queues"): None,
     ("GET", "/jobs/{id}"): None,
     ("PATCH", "/jobs"): {"priority": 1},

@@ -33,13 +33,23 @@ class RawConnection:
         self._writer = writer
 
     @classmethod
-    async def open(cls, port: int, receive_buffer: int | None = None) -> Self:
-        """`receive_buffer` (bytes) fixes the kernel's buffer, so that an idle reader fills it."""
+    async def open(
+        cls, port: int, receive_buffer: int | None = None, source: str = "127.0.0.1"
+    ) -> Self:
+        """`receive_buffer` (bytes) fixes the kernel's buffer, so that an idle reader fills it.
+
+        `source` is the address to come from: any in 127.0.0.0/8.
+        """
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock.bind((source, 0))
         sock.setblocking(False)
         if receive_buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
+        try:
+            await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
+        except OSError:
+            sock.close()
+            raise
         # asyncio stops reading once a small buffer of its own is full: an unread stream stalls.
         return cls(*await asyncio.open_connection(sock=sock, limit=4096))
 

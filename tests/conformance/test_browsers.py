@@ -1,5 +1,6 @@
 """What a browser would send for a page, and which pages get in: by raw requests."""
 
+import httpx
 import pytest
 
 from .raw import RawConnection, RawReply, exchange
@@ -144,3 +145,23 @@ async def test_one_refusal_does_not_end_the_connection(site: Site) -> None:
         for host, status in (("evil.example", 403), ("localhost", 200), ("evil.example", 403)):
             await connection.send(f"GET /queues HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
             assert (await connection.reply()).status == status
+
+
+@pytest.mark.parametrize(
+    ("authority", "headers", "status"),
+    [
+        ("localhost:1", {}, 200),
+        ("evil.example", {}, 403),
+        ("localhost", {"Sec-Fetch-Site": "cross-site"}, 403),
+        ("localhost", {"Origin": "https://evil.example"}, 403),
+        ("localhost", {"Origin": "http://localhost"}, 200),
+    ],
+)
+async def test_http_2_is_judged_alike(
+    site: Site, authority: str, headers: dict[str, str], status: int
+) -> None:
+    # httpx makes the header Host into :authority.
+    async with httpx.AsyncClient(http1=False, http2=True, trust_env=False) as client:
+        reply = await client.get(f"{site.url}/queues", headers={"Host": authority, **headers})
+
+    assert (reply.http_version, reply.status_code) == ("HTTP/2", status)

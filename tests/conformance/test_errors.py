@@ -24,7 +24,9 @@ async def refused(client: Client, **fields: object) -> Reply:
 
 
 def parse_prefix(client: Client) -> str:
-    return "invalid JSON: " if client.wire is JSON else "invalid MessagePack: "
+    return (
+        "invalid JSON: " if client.wire.media_type == JSON.media_type else "invalid MessagePack: "
+    )
 
 
 async def test_a_body_that_does_not_parse_is_400(client: Client) -> None:

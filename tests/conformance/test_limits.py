@@ -6,6 +6,7 @@ import json
 import pytest
 
 from .client import Client, Reply, ids, new_job
+from .metrics import Scraper
 from .raw import RawConnection
 from .site import Site
 from .streams import PATIENCE_S
@@ -103,3 +104,58 @@ async def test_a_read_that_takes_too_long_is_503_with_advice(client: Client) -> 
     assert_try_again(await client.get("/jobs", attempts="7"))
     await client.site.restart(read_timeout=20_000)
     assert (await client.get("/jobs", attempts="7")).status == 200
+
+
+def assert_too_large(reply: Reply, code: str, setting: str) -> None:
+    """A 413 that tells programs and people which limit it was."""
+    assert (reply.status, reply.headers["zq-error"]) == (413, code)
+    assert setting in reply.error
+
+
+@pytest.mark.settings(max_bulk_items=3)
+async def test_more_items_in_bulk_than_the_limit_are_413(client: Client, scrape: Scraper) -> None:
+    reply = await client.post("/jobs/bulk", {"jobs": [new_job()] * 4})
+    assert_too_large(reply, "too_many_items", "--max-bulk-items")
+    assert await client.count() == 0
+    held = await client.enqueue_many(3) + await client.enqueue_many(1)
+    stream = await client.take(prefetch=4)
+    await stream.jobs(4)
+    reply = await client.post("/jobs/success", {"ids": held})
+    assert_too_large(reply, "too_many_items", "--max-bulk-items")
+    assert await client.count(status="in_flight") == 4
+    await client.succeed(*held[:3])
+    assert (await scrape())["zq_refusals_total", "too_many_items"] == 2
+
+
+@pytest.mark.settings(max_payload=KIB)
+async def test_a_payload_over_the_limit_is_413(client: Client, scrape: Scraper) -> None:
+    fits, over = "x" * (KIB - 2), "x" * (KIB - 1)  # the quotes count
+    await client.enqueue(payload=fits)
+    assert_too_large(
+        await client.post("/jobs", new_job(payload=over)), "payload_too_large", "--max-payload"
+    )
+    bulk = {"jobs": [new_job(payload=fits), new_job(payload=over)]}
+    reply = await client.post("/jobs/bulk", bulk)
+    assert_too_large(reply, "payload_too_large", "--max-payload")
+    assert reply.error.startswith("jobs[1]: ")
+    # Bytes count, not characters.
+    assert (await client.post("/jobs", new_job(payload="\u00e9" * (KIB // 2)))).status == 413
+    assert await client.count() == 1
+    assert (await scrape())["zq_refusals_total", "payload_too_large"] == 3
+
+
+@pytest.mark.settings(disk_reserve=2**52)
+async def test_health_names_the_cause_for_which_enqueues_are_refused(
+    client: Client, scrape: Scraper
+) -> None:
+    refused = await client.post("/jobs", new_job())
+    health = await client.get("/health")
+    assert health.status == 200
+    assert health.doc["enqueues_refused"] == {"code": "storage_full", "error": refused.error}
+    metrics = await scrape()
+    assert metrics["zq_accepting_enqueues"] == 0
+    assert metrics["zq_refusals_total", "storage_full"] == 1
+
+
+async def test_health_says_nothing_of_refusals_where_there_are_none(client: Client) -> None:
+    assert "enqueues_refused" not in (await client.get("/health")).doc

@@ -42,7 +42,6 @@ async def receivers(site: Site) -> AsyncIterator[list[tuple[Client, TakeStream]]
 # One server serves all examples: each settles the jobs that it made.
 @settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(payload=PAYLOADS)

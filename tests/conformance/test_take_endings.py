@@ -1,53 +1,84 @@
 """How a stream ends: jobs go back at once, a stall harms nobody, a stopping server drains."""
 
 import asyncio
+from typing import Self
 
 import pytest
 
 from .client import HEARTBEAT_MS, JSON, Client, ids, new_job
+from .http2 import WINDOW, Exchange, Http2Connection
 from .raw import RawConnection
 from .site import Site
 from .streams import PATIENCE_S, Frame, Job, cut_ndjson
 
-BIG = "x" * (12 * 2**20)
-"""More than the kernel's buffers of both sides hold."""
+BIG = "x" * (8 * 2**20 - 2)
+"""As large as a payload may be: more than the kernel's buffers of both sides hold."""
 
 
-WAYS_TO_END = ["close", "half-close", "reset"]
+WAYS_TO_END = ["close", "half-close", "reset", "reset-stream"]
+"""The last is HTTP/2's own: the connection goes on. HTTP/1.1 closes its connection instead."""
+
+SMALL_BUFFER = 65_536
+SMALL_WINDOW = 65_536
 
 
-async def open_stream(site: Site, query: str, receive_buffer: int | None = None) -> RawConnection:
-    connection = await RawConnection.open(site.port, receive_buffer)
-    await connection.send(f"GET /jobs/take?{query} HTTP/1.1\r\nHost: q\r\n\r\n".encode())
-    status, _ = await connection.head()
-    assert status == 200
-    return connection
+class WorkerStream:
+    """A take stream by hand, over the version of HTTP that a client speaks."""
+
+    def __init__(self, connection: RawConnection | Http2Connection, exchange: Exchange | None):
+        self.connection = connection
+        self._exchange = exchange
+
+    @classmethod
+    async def open(cls, client: Client, query: str, receive_buffer: int | None = None) -> Self:
+        """With a `receive_buffer` (bytes) a peer that does not read stalls soon."""
+        port, target = client.site.port, f"/jobs/take?{query}"
+        if client.wire.http2:
+            window = SMALL_WINDOW if receive_buffer else WINDOW
+            http2 = await Http2Connection.open(port, window=window, receive_buffer=receive_buffer)
+            exchange = http2.request("GET", target, [], end=True)
+            assert (await exchange.head())[0] == 200
+            return cls(http2, exchange)
+        http1 = await RawConnection.open(port, receive_buffer)
+        await http1.send(f"GET {target} HTTP/1.1\r\nHost: q\r\n\r\n".encode())
+        assert (await http1.head())[0] == 200
+        return cls(http1, None)
+
+    async def chunk(self) -> bytes:
+        if self._exchange is not None:
+            return await self._exchange.chunk()
+        assert isinstance(self.connection, RawConnection)
+        return await self.connection.chunk()
+
+    async def end(self, how: str) -> None:
+        match how:
+            case "reset-stream" if self._exchange is not None:
+                self._exchange.cancel()
+            case "close" | "reset-stream":
+                await self.close()
+            case "half-close":
+                self.connection.half_close()
+            case "reset":
+                await self.connection.reset()
+
+    async def close(self) -> None:
+        await self.connection.close()
 
 
-async def stalled(client: Client) -> tuple[RawConnection, str]:
+async def stalled(client: Client) -> tuple[WorkerStream, str]:
     """A stream that was sent a job too big for the buffers, and that job. It reads nothing."""
-    stream = await open_stream(client.site, "queue=big&prefetch=10", receive_buffer=65_536)
+    stream = await WorkerStream.open(client, "queue=big&prefetch=10", receive_buffer=SMALL_BUFFER)
     job = await client.enqueue(queue="big", payload=BIG)
     await client.until(job["id"], status="in_flight")
     return stream, job["id"]
 
 
-async def end(stream: RawConnection, how: str) -> None:
-    match how:
-        case "close":
-            await stream.close()
-        case "half-close":
-            stream.half_close()
-        case "reset":
-            await stream.reset()
-
-
 @pytest.mark.parametrize("how", WAYS_TO_END)
 async def test_jobs_return_at_once_whichever_way_a_stream_ends(client: Client, how: str) -> None:
     issued = await client.enqueue_many(3)
-    stream = await open_stream(client.site, "prefetch=3")
+    stream = await WorkerStream.open(client, "prefetch=3")
     await client.until_count(3, status="in_flight")
-    await end(stream, how)
+    await stream.end(how)
     await client.until_count(3, status="ready")
     other = await client.take(prefetch=0)
     jobs = await other.jobs(3)
@@ -67,20 +98,23 @@ async def test_a_killed_workers_jobs_go_to_a_waiting_one(client: Client) -> None
 
 async def test_a_stream_that_ends_before_it_read_anything_gives_all_back(client: Client) -> None:
     await client.enqueue_many(1_000, payload="x" * 10_000)
-    stream = await open_stream(client.site, "prefetch=1000", receive_buffer=65_536)
+    stream = await WorkerStream.open(client, "prefetch=1000", receive_buffer=SMALL_BUFFER)
     async with asyncio.timeout(PATIENCE_S):
         while await client.count(status="in_flight") == 0:
             pass
-    await stream.reset()
+    await stream.end("reset")
     await client.until_count(1_000, status="ready")
 
 
-async def test_a_pipelined_request_does_not_end_a_stream(client: Client) -> None:
-    async with await open_stream(client.site, "prefetch=1") as stream:
-        await stream.send(b"GET /health HTTP/1.1\r\nHost: q\r\n\r\n")
+async def test_a_pipelined_request_does_not_end_a_stream(site: Site) -> None:
+    async with Client(site, JSON) as client:
+        stream = await WorkerStream.open(client, "prefetch=1")
+        assert isinstance(stream.connection, RawConnection)
+        await stream.connection.send(b"GET /health HTTP/1.1\r\nHost: q\r\n\r\n")
         job = await client.enqueue()
         assert job["id"].encode() in await stream.chunk()
         assert (await client.job(job["id"]))["status"] == "in_flight"
+        await stream.close()
 
 
 # Stalled readers
@@ -102,7 +136,7 @@ async def test_a_stalled_reader_keeps_its_jobs_and_slows_nobody(client: Client) 
 @pytest.mark.parametrize("how", WAYS_TO_END)
 async def test_a_stalled_reader_may_end_in_any_way_too(client: Client, how: str) -> None:
     stream, big = await stalled(client)
-    await end(stream, how)
+    await stream.end(how)
     await client.until(big, status="ready")
     await stream.close()
 

@@ -30,12 +30,19 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enqueue(Operation):
-    """A duplicate is refused: `owner` is the id of the job that has its unique key."""
+    """A duplicate is refused: `owner` is the id of the job that has its unique key.
+
+    The key's text says for how long it is held: `active-7`. A `delayed` job is not ready at once.
+    """
 
     job: str
     outcome: Outcome
     id: str = ""
     owner: str = ""
+    queue: str = "a"
+    priority: int = 0
+    unique_key: str = ""
+    delayed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +73,38 @@ class Failure(Operation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStart(Operation):
+    """A worker asked for a stream of some queues, none named being all of them."""
+
+    stream: int
+    window: int
+    queues: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEnd(Operation):
-    """A worker hung up."""
+    """A worker hung up, or was killed."""
 
     stream: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Start(Operation):
+    """A server accepts requests; it lets so many jobs be in flight in all (0: any number)."""
+
+    in_flight_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kill(Operation):
-    """The server was killed: every stream ends. `end` is when the process was gone."""
+    """The server or its machine went down: every stream ends. `end` is when it was gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection(Operation):
+    """What the file of a killed server says: how often each job has been claimed."""
+
+    deliveries: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +126,32 @@ class Listing(Operation):
 
 
 JobEvent = Enqueue | Delivery | Success | Failure
-Event = JobEvent | StreamEnd | Kill | Listing
+Event = JobEvent | StreamStart | StreamEnd | Start | Kill | Listing | Inspection
 
 
 def now() -> float:
     """Milliseconds."""
     return time.time_ns() / 1_000_000
+
+
+def to_line(event: Event) -> str:
+    """One JSON document."""
+    return json.dumps({"op": type(event).__name__, **dataclasses.asdict(event)}) + "\n"
+
+
+def from_line(line: str | bytes) -> Event:
+    """What `to_line` wrote, of an event of streams or jobs."""
+    fields = json.loads(line)
+    kind = _KINDS[fields.pop("op")]
+    for name in ("outcome", "queues"):
+        if name in fields:
+            fields[name] = Outcome(fields[name]) if name == "outcome" else tuple(fields[name])
+    return kind(**fields)
+
+
+_KINDS: dict[str, type[Event]] = {
+    kind.__name__: kind for kind in (Enqueue, Delivery, Success, Failure, StreamStart, StreamEnd)
+}
 
 
 class History:
@@ -122,6 +172,4 @@ class History:
     def save(self, path: Path) -> None:
         """One JSON document a line, for a person to read after a violation."""
         with path.open("w") as lines:
-            for event in self._events:
-                document = {"op": type(event).__name__, **dataclasses.asdict(event)}
-                lines.write(json.dumps(document) + "\n")
+            lines.writelines(map(to_line, self._events))

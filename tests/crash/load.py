@@ -7,12 +7,12 @@ import asyncio
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 import httpx
-from conformance.client import JSON, MSGPACK, Client, Reply, Wire
+from conformance.client import JSON, JSON_HTTP2, MSGPACK, MSGPACK_HTTP2, Client, Reply, Wire
 from conformance.streams import Job, TakeStream
 
 from .history import (
@@ -23,11 +23,15 @@ from .history import (
     History,
     Outcome,
     StreamEnd,
+    StreamStart,
     Success,
     now,
 )
 
 QUEUES = ("a", "b", "c")
+MOST_KEYS = {"queued": 20, "active": 20, "exists": 500}
+"""Unique keys by the span that they cover."""
+USUAL_PRIORITY = 1_000
 MOST_UNFINISHED = 800
 """Above this producers pause, so that listings stay short."""
 
@@ -42,27 +46,31 @@ class WorkerKind:
 
     wire: Wire
     prefetch: int
-    queues: str
+    queues: tuple[str, ...]
+    accept: str | None = None
+    """The framing to ask for, if it is not that of the wire."""
 
 
-PRODUCERS = (JSON, MSGPACK, JSON, MSGPACK)
+NEVER = float("inf")
+
+PRODUCERS = (JSON, MSGPACK, JSON_HTTP2, MSGPACK_HTTP2)
 WORKERS = (
-    WorkerKind(JSON, 1, "a"),
-    WorkerKind(MSGPACK, 8, ""),
-    WorkerKind(JSON, 60, "b,c"),
-    WorkerKind(MSGPACK, 200, ""),
-    WorkerKind(JSON, 20, "a,b"),
+    WorkerKind(JSON, 1, ("a",)),
+    WorkerKind(MSGPACK_HTTP2, 8, ()),
+    WorkerKind(JSON, 60, ("b", "c")),
+    WorkerKind(MSGPACK, 200, ()),
+    WorkerKind(JSON_HTTP2, 20, ("a", "b"), "text/event-stream"),
 )
 
 
 class Notebook:
     """The history, and what all clients of a test know beyond it."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 1) -> None:
         self.history = History()
         self.unfinished = 0
-        self._names = itertools.count(1)
-        self._streams = itertools.count(1)
+        self._names = itertools.count(first)
+        self._streams = itertools.count(first)
         self._goal = 0
         self._reached = asyncio.Event()
 
@@ -81,6 +89,9 @@ class Notebook:
         self._goal = len(self.history) + events
         self._reached.clear()
         await self._reached.wait()
+
+    def try_to(self, settlements: Sequence[Success | Failure]) -> None:
+        """Hear what a client is about to ask for, before anybody knows how it ends."""
 
     def new_name(self) -> str:
         return f"job-{next(self._names)}"
@@ -151,29 +162,38 @@ class Producer(Actor):
     def _note(self, start: float, jobs: list[Job], stored: list[Job] | None) -> None:
         end = now()
         for job, answer in itertools.zip_longest(jobs, stored or ()):
-            name = job["payload"]["name"]
-            if answer is None:
-                event = Enqueue(start=start, end=end, job=name, outcome=Outcome.UNKNOWN)
-            elif answer["duplicate"]:
-                owner = answer["id"]
-                event = Enqueue(
-                    start=start, end=end, job=name, outcome=Outcome.REFUSED, owner=owner
+            result, id, owner = Outcome.UNKNOWN, "", ""
+            if answer is not None and answer["duplicate"]:
+                result, owner = Outcome.REFUSED, answer["id"]
+            elif answer is not None:
+                result, id = Outcome.OK, answer["id"]
+            self.notebook.add(
+                Enqueue(
+                    start=start,
+                    end=end,
+                    job=job["payload"]["name"],
+                    outcome=result,
+                    id=id,
+                    owner=owner,
+                    queue=job["queue"],
+                    priority=job["priority"],
+                    unique_key=job.get("unique_key", ""),
+                    delayed="ready_at" in job,
                 )
-            else:
-                event = Enqueue(start=start, end=end, job=name, outcome=Outcome.OK, id=answer["id"])
-            self.notebook.add(event)
+            )
 
     def _new_job(self) -> Job:
         random = self.random
         size = random.choice((0, 0, 50, 50, 400, 600, 3_000, 9_000))
         payload = {"name": self.notebook.new_name(), "pad": "x" * size, "size": size}
         job: Job = {"queue": random.choice(QUEUES), "type": "crash", "payload": payload}
-        if random.random() < 0.3:
-            job["priority"] = random.randint(0, 65_535)
+        job["priority"] = random.randint(0, 65_535) if random.random() < 0.3 else USUAL_PRIORITY
         if random.random() < 0.15:
             job["ready_at"] = int(now()) + random.randint(0, 400)
         if random.random() < 0.15:
-            job |= {"unique_key": f"key-{random.randint(1, 20)}", "unique_while": "active"}
+            scope = random.choice(list(MOST_KEYS))
+            key = f"{scope}-{random.randint(1, MOST_KEYS[scope])}"
+            job |= {"unique_key": key, "unique_while": scope}
         if random.random() < 0.1:
             job["retention"] = {"completed_ms": 3_600_000}
         return job
@@ -196,22 +216,29 @@ class Worker(Actor):
     async def run(self) -> None:
         while not self.alone:
             try:
-                stream = await self.client.take(
-                    prefetch=self._kind.prefetch, queue=self._kind.queues
-                )
+                stream, number = await self._open()
             except httpx.TransportError:
                 return
-            await self._work(stream, self.notebook.new_stream())
+            await self._work(stream, number)
 
     async def work_off(self) -> None:
         """Acknowledge whatever comes until nothing is left to be done."""
-        stream = await self.client.take(prefetch=self._kind.prefetch)
-        number = self.notebook.new_stream()
+        stream, number = await self._open()
         while left := await self.client.count(status="scheduled,ready,in_flight"):
             for _ in range(left):
                 job = await stream.job()
                 self._note(job, number)
                 await self._succeed(job["id"])
+
+    async def _open(self) -> tuple[TakeStream, int]:
+        kind, number, start = self._kind, self.notebook.new_stream(), now()
+        queues = ",".join(kind.queues)
+        stream = await self.client.take(prefetch=kind.prefetch, queue=queues, accept=kind.accept)
+        window, queues_of = kind.prefetch, kind.queues
+        self.notebook.add(
+            StreamStart(start=start, end=now(), stream=number, window=window, queues=queues_of)
+        )
+        return stream, number
 
     async def _work(self, stream: TakeStream, number: int) -> None:
         self._kept = 0
@@ -263,35 +290,39 @@ class Worker(Actor):
             await self._empty_basket()
 
     async def _succeed(self, id: str) -> None:
-        start = now()
+        attempt = Success(start=now(), end=NEVER, job=self._names[id], outcome=Outcome.UNKNOWN)
+        self.notebook.try_to([attempt])
         reply = await self.post(f"/jobs/{id}/success")
         result = outcome(reply, done=(204,), refused=(404,))
-        self.notebook.add(Success(start=start, end=now(), job=self._names[id], outcome=result))
+        self.notebook.add(replace(attempt, end=now(), outcome=result))
 
     async def _empty_basket(self) -> None:
         basket, self._basket = self._basket, []
         if not basket:
             return
         start = now()
+        attempts = {
+            id: Success(start=start, end=NEVER, job=self._names[id], outcome=Outcome.UNKNOWN)
+            for id in basket
+        }
+        self.notebook.try_to(list(attempts.values()))
         reply = await self.post("/jobs/success", {"ids": basket})
         result = outcome(reply, done=(204, 422), refused=())
         missing = reply.doc["not_found"] if reply is not None and reply.status == 422 else ()
-        for id in basket:
+        for id, attempt in attempts.items():
             one = Outcome.REFUSED if id in missing else result
-            self.notebook.add(Success(start=start, end=now(), job=self._names[id], outcome=one))
+            self.notebook.add(replace(attempt, end=now(), outcome=one))
 
     async def _fail(self, id: str, **fields: Any) -> None:
-        start = now()
+        attempt = Failure(
+            start=now(),
+            end=NEVER,
+            job=self._names[id],
+            outcome=Outcome.UNKNOWN,
+            final="kill" in fields,
+        )
+        self.notebook.try_to([attempt])
         reply = await self.post(f"/jobs/{id}/failure", {"message": "failed", **fields})
         result = outcome(reply, done=(200,), refused=(404,))
         attempts = reply.doc["attempts"] if reply is not None and result is Outcome.OK else 0
-        self.notebook.add(
-            Failure(
-                start=start,
-                end=now(),
-                job=self._names[id],
-                outcome=result,
-                attempts=attempts,
-                final="kill" in fields,
-            )
-        )
+        self.notebook.add(replace(attempt, end=now(), outcome=result, attempts=attempts))

@@ -1,42 +1,51 @@
 """The checker finds each kind of breach, and calls nothing a breach that may be right."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from .checker import (
-    RULES,
-    Rule,
-    attempts_never_fall,
-    counts_are_kept,
-    nothing_acknowledged_is_lost,
-    nothing_done_comes_back,
-    nothing_is_held_after_a_start,
-    nothing_is_invented,
-    one_holder_at_a_time,
-    one_owner_of_a_key,
-    violations,
-)
+from .checker import RULES, violations
 from .history import (
     Delivery,
     Enqueue,
     Event,
     Failure,
     History,
+    Inspection,
     Kill,
     Listed,
     Listing,
     Outcome,
+    Start,
     StreamEnd,
+    StreamStart,
     Success,
 )
+from .rules_jobs import (
+    attempts_rise_by_one,
+    counts_are_kept,
+    deliveries_never_fall,
+    nothing_acknowledged_is_lost,
+    nothing_done_comes_back,
+    nothing_is_held_after_a_start,
+    nothing_is_invented,
+)
+from .rules_sharing import (
+    a_held_key_is_refused,
+    first_in_first_out,
+    one_holder_at_a_time,
+    one_owner_of_a_key,
+    the_limit_is_kept,
+    windows_are_kept,
+)
+from .world import Rule
 
 OK, REFUSED, UNKNOWN = Outcome.OK, Outcome.REFUSED, Outcome.UNKNOWN
 
 # Each operation takes from its time to half a millisecond later, unless a test says otherwise.
 
 
-def enqueue(at: float, job: str = "j", outcome: Outcome = OK, **fields: str) -> Enqueue:
+def enqueue(at: float, job: str = "j", outcome: Outcome = OK, **fields: Any) -> Enqueue:
     fields = {"id": f"id-{job}"} | fields if outcome is OK else fields
     return Enqueue(start=at, end=at + 0.5, job=job, outcome=outcome, **fields)
 
@@ -76,12 +85,28 @@ def kill(at: float) -> Kill:
     return Kill(start=at, end=at + 0.5)
 
 
+def start(at: float, limit: int = 0) -> Start:
+    return Start(start=at, end=at + 0.5, in_flight_limit=limit)
+
+
+def open_stream(at: float, stream: int = 1, window: int = 1, *queues: str) -> StreamStart:
+    return StreamStart(start=at, end=at + 0.5, stream=stream, window=window, queues=queues)
+
+
+def inspect(at: float, **deliveries: int) -> Inspection:
+    return Inspection(start=at, end=at + 0.5, deliveries=deliveries)
+
+
 def hang_up(at: float, stream: int = 1) -> StreamEnd:
     return StreamEnd(start=at, end=at + 0.5, stream=stream)
 
 
 def listed(job: str = "j", status: str = "ready", attempts: int = 0, key: str = "") -> Listed:
     return Listed(id=f"id-{job}", status=status, attempts=attempts, unique_key=key)
+
+
+def held(job: str, at: float, key: str) -> Enqueue:
+    return enqueue(at, job, unique_key=key)
 
 
 def listing(at: float, *, count: int | None = None, **jobs: Listed) -> Listing:
@@ -179,17 +204,17 @@ PLANTED = (
         (enqueue(1), listing(2, j=listed()), deliver(3, id="another")),
     ),
     Planted(
-        attempts_never_fall,
+        attempts_rise_by_one,
         "attempts fell: j had 1 and then 0",
         (enqueue(1), deliver(2), fail(3, attempts=1), deliver(5, attempts=0)),
     ),
     Planted(
-        attempts_never_fall,
+        attempts_rise_by_one,
         "attempts fell: j had 1 and then 0",
         (enqueue(1), deliver(2), fail(3, attempts=1), kill(4), listing(5, j=listed())),
     ),
     Planted(
-        attempts_never_fall,
+        attempts_rise_by_one,
         "attempts spent: j has 1 and 0 failures were reported",
         (enqueue(1), deliver(2), kill(3), listing(4, j=listed(attempts=1))),
     ),
@@ -200,10 +225,10 @@ PLANTED = (
     ),
     Planted(
         one_owner_of_a_key,
-        "two owners: ['i', 'j'] have the unique key k",
+        "two owners: ['i', 'j'] have the unique key active-1",
         (
             *(enqueue(1, "i"), enqueue(2, "j")),
-            listing(3, i=listed("i", key="k"), j=listed(status="scheduled", key="k")),
+            listing(3, i=listed("i", key="active-1"), j=listed(status="scheduled", key="active-1")),
         ),
     ),
     Planted(
@@ -213,6 +238,79 @@ PLANTED = (
             *(enqueue(1, "i"), deliver(2, "i"), succeed(3, "i")),
             enqueue(4, "j", REFUSED, owner="id-i"),
         ),
+    ),
+    Planted(
+        one_owner_of_a_key,
+        "two owners: ['i', 'j'] have the unique key exists-1",
+        (
+            *(enqueue(1, "i"), enqueue(2, "j")),
+            listing(3, i=listed("i", "dead", key="exists-1"), j=listed(key="exists-1")),
+        ),
+    ),
+    Planted(
+        a_held_key_is_refused,
+        "key: j was stored while i held active-1",
+        (*(held("i", 1, "active-1"), held("j", 2, "active-1")), deliver(3, "i")),
+    ),
+    Planted(
+        a_held_key_is_refused,
+        "key: j was stored while i held exists-1",
+        (
+            *(held("i", 1, "exists-1"), deliver(2, "i"), succeed(3, "i")),
+            *(held("j", 4, "exists-1"), listing(5, i=listed("i", "completed"), j=listed())),
+        ),
+    ),
+    Planted(
+        a_held_key_is_refused,
+        "key: j was stored while i held queued-1",
+        (*(held("i", 1, "queued-1"), held("j", 2, "queued-1")), deliver(3, "i")),
+    ),
+    Planted(
+        first_in_first_out,
+        "out of order: j was taken at 3, before i",
+        (*(enqueue(1, "i"), enqueue(2, "j")), *(deliver(3, "j"), deliver(4, "i"))),
+    ),
+    Planted(
+        first_in_first_out,  # a lower number goes first; what happens elsewhere does not matter
+        "out of order: i was taken at 3, before j",
+        (
+            *(enqueue(1, "i", priority=5), enqueue(2, "j", priority=4)),
+            *(open_stream(1, 9, 1, "b"), deliver(3, "i"), hang_up(3.5, 9), deliver(4, "j")),
+        ),
+    ),
+    Planted(
+        windows_are_kept,
+        "window: stream 1 of 1 held 2 at 3",
+        (
+            *(open_stream(0, 1, 1), enqueue(1, "i"), enqueue(1, "j")),
+            *(deliver(2, "i"), deliver(3, "j"), succeed(4.5, "i")),
+        ),
+    ),
+    Planted(
+        the_limit_is_kept,
+        "limit: 2 of 1 were in flight at 4",
+        (
+            *(start(0, 1), enqueue(1, "i"), enqueue(1, "j"), deliver(2, "i", stream=2)),
+            *(succeed(3, "i", REFUSED), deliver(4, "j"), hang_up(5, 2), kill(6), start(7, 9)),
+        ),
+    ),
+    Planted(
+        attempts_rise_by_one,
+        "attempts stood still: failures of j were answered with [1, 1]",
+        (
+            *(enqueue(1), deliver(2), fail(3, attempts=1)),
+            *(deliver(4, attempts=1), fail(5, attempts=1)),
+        ),
+    ),
+    Planted(
+        deliveries_never_fall,
+        "deliveries fell: j had 2 and then 1",
+        (enqueue(1), deliver(2), hang_up(3), deliver(4, stream=2), kill(5), inspect(6, j=1)),
+    ),
+    Planted(
+        deliveries_never_fall,
+        "deliveries fell: j had 3 and then 2",
+        (enqueue(1), kill(2), inspect(3, j=3), kill(4), inspect(5, j=2)),
     ),
     Planted(
         counts_are_kept,
@@ -274,9 +372,30 @@ UNDECIDED: dict[str, tuple[Event, ...]] = {
         *(enqueue(1), deliver(2), succeed(3), kill(4)),
         listing(5, j=listed(status="completed")),
     ),
+    "a job whose frame nobody has read comes late": (
+        *(enqueue(1, "i"), enqueue(2, "j"), deliver(3, "j"), kill(4), deliver(6, "i", stream=2)),
+    ),
+    "a job is taken before one that is stored meanwhile, or is not due yet": (
+        *(enqueue(1, "i", delayed=True), enqueue(2, "j"), deliver(2, "j"), deliver(4, "i")),
+        *(enqueue(5, "k", priority=-1), deliver(5, "l", attempts=0), deliver(7, "k")),
+        enqueue(1, "l"),
+    ),
+    "a window is filled again in the millisecond of the success": (
+        *(open_stream(0, 1, 1), start(0, 1), enqueue(1, "i"), enqueue(1, "j")),
+        *(deliver(2, "i"), succeed(3.7, "i"), deliver(3, "j", seen=5)),
+    ),
+    "a settlement from before the delivery comes through after it": (
+        *(open_stream(0, 1, 1), enqueue(1, "i"), enqueue(1, "j"), deliver(2, "i", stream=2)),
+        *(Success(start=3, end=9, job="i", outcome=OK), hang_up(3.1, 2)),
+        *(deliver(4, "i"), deliver(5, "j")),
+    ),
+    "a queued key is free once its job is in flight, even if that comes back": (
+        *(held("i", 1, "queued-1"), deliver(2, "i"), held("j", 3, "queued-1"), hang_up(4)),
+        listing(5, i=listed("i", key="queued-1"), j=listed(key="queued-1")),
+    ),
     "a key goes on to the next job": (
         *(enqueue(1, "i"), enqueue(2, "j", REFUSED, owner="id-i"), deliver(3, "i")),
-        *(succeed(4, "i"), enqueue(5, "k"), listing(6, k=listed("k", key="key"))),
+        *(succeed(4, "i"), enqueue(5, "k"), listing(6, k=listed("k", key="active-1"))),
     ),
 }
 

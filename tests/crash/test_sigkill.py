@@ -1,100 +1,16 @@
-"""SIGKILL under mixed load, again and again on one directory: what was promised is kept.
+"""SIGKILL under mixed load: what was promised is kept.
 
 `CRASH_SEED` repeats a run's choices, `CRASH_CYCLES` sets the number of kills.
 """
 
-import asyncio
-import os
-import shutil
-import signal
-import sqlite3
-import time
 from collections import Counter
-from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 
-from conformance.client import MSGPACK, Client
-from conformance.streams import PATIENCE_S
-from process.server import ServerProcess, running
-
-from .checker import violations
-from .history import Enqueue, Failure, History, Kill, Listed, Listing, Outcome, Success, now
-from .load import (
-    PRODUCERS,
-    WORKERS,
-    Actor,
-    Notebook,
-    Producer,
-    Worker,
-    WorkerKind,
-)
-
-PAGE = 2000
-
-
-async def take_stock(client: Client, notebook: Notebook) -> None:
-    """Write down every job that there is, page by page."""
-    start = now()
-    jobs: dict[str, Listed] = {}
-    page = await client.jobs(limit=PAGE)
-    while page:
-        for job in page:
-            name = job["payload"]["name"]
-            assert name not in jobs, f"{name} is listed twice"
-            jobs[name] = Listed(
-                id=job["id"],
-                status=job["status"],
-                attempts=job["attempts"],
-                unique_key=job.get("unique_key", ""),
-            )
-        page = await client.jobs(limit=PAGE, **{"from": page[-1]["id"]})
-    notebook.add(Listing(start=start, end=now(), jobs=jobs, count=await client.count()))
-
-
-async def live_and_die(server: ServerProcess, notebook: Notebook, random: Random) -> None:
-    """Let all clients loose on a server, and kill it in the middle of their work."""
-    async with AsyncExitStack() as clients, asyncio.TaskGroup() as running_actors:
-        actors: list[Actor] = []
-        for wire in PRODUCERS:
-            client = await clients.enter_async_context(server.client(wire))
-            actors.append(Producer(client, notebook, Random(random.random())))
-        for kind in WORKERS:
-            client = await clients.enter_async_context(server.client(kind.wire))
-            actors.append(Worker(client, notebook, Random(random.random()), kind))
-        for actor in actors:
-            running_actors.create_task(actor.run())
-        async with asyncio.timeout(3 * PATIENCE_S):
-            await notebook.grows_by(random.randint(100, 1_200))
-        await asyncio.sleep(random.uniform(0, 0.02))  # anywhere in a tick
-        start = now()
-        await server.kill()
-        notebook.add(Kill(start=start, end=now()))
-        for actor in actors:
-            actor.alone = True
-
-
-async def die_young(root: Path, random: Random) -> None:
-    """Kill a server while it starts and recovers."""
-    server = await ServerProcess.spawn(root)
-    await asyncio.sleep(random.uniform(0, 0.4))
-    await server.kill()
-
-
-async def finish(server: ServerProcess, notebook: Notebook) -> None:
-    """Work off all that is left: what is listed can also be delivered."""
-    everything = WorkerKind(MSGPACK, 500, "")
-    async with server.client(MSGPACK) as client, asyncio.timeout(3 * PATIENCE_S):
-        await Worker(client, notebook, Random(), everything).work_off()
-
-
-def check_file(root: Path, copy: Path) -> None:
-    """SQLite's own check of what the killed server left, its log included."""
-    shutil.copytree(root, copy, ignore=shutil.ignore_patterns("*-shm"))
-    database = sqlite3.connect(copy / "zq.db")
-    assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    database.close()
-    shutil.rmtree(copy)
+from .history import Enqueue, Failure, History, Kill, Outcome, Success
+from .lives import cycles, judge, seed
+from .load import Notebook
+from .sigkill import kill_again_and_again
 
 
 def assert_mixed(history: History, cycles: int) -> None:
@@ -112,43 +28,10 @@ def assert_mixed(history: History, cycles: int) -> None:
     assert sum(isinstance(event, Kill) for event in history) == cycles
 
 
-def judge(history: History, folder: Path) -> None:
-    """Fail with what the queue has broken, and keep the history for a person to read."""
-    breaches = violations(history)
-    if breaches:
-        file = folder / "history.jsonl"
-        history.save(file)
-        raise AssertionError("\n".join([f"{len(breaches)} breaches in {file}", *breaches[:10]]))
-
-
-async def live_through(root: Path, notebook: Notebook, random: Random, cycles: int) -> None:
-    """Some lives of a server on one directory, the last of which ends well."""
-    copy = root.with_name("copy")
-    for _ in range(cycles):
-        async with running(root) as server:
-            async with server.client() as client:
-                await take_stock(client, notebook)
-            await live_and_die(server, notebook, random)
-        check_file(root, copy)
-        if random.random() < 0.3:
-            await die_young(root, random)
-            check_file(root, copy)
-    async with running(root) as server:
-        async with server.client() as client:
-            await take_stock(client, notebook)
-            await finish(server, notebook)
-            await take_stock(client, notebook)
-        server.signal(signal.SIGTERM)
-        assert await server.exited() == 0
-
-
 async def test_nothing_acknowledged_is_lost_and_nothing_done_comes_back(tmp_path: Path) -> None:
-    seed = os.environ.get("CRASH_SEED") or str(time.time_ns())
-    cycles = int(os.environ.get("CRASH_CYCLES") or 20)
-    print(f"repeat with CRASH_SEED={seed} CRASH_CYCLES={cycles}")
-    notebook = Notebook()
+    notebook, kills = Notebook(), cycles(30)
     try:
-        await live_through(tmp_path / "data", notebook, Random(seed), cycles)
+        await kill_again_and_again(tmp_path / "data", notebook, Random(seed()), kills)
     finally:
         judge(notebook.history, tmp_path)  # also where the run itself could not go on
-    assert_mixed(notebook.history, cycles)
+    assert_mixed(notebook.history, kills)

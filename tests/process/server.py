@@ -26,7 +26,7 @@ def clean_environment() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("ZQ_", "ZIZQ_", "NOTIFY_", "WATCHDOG_"))
+        if not name.startswith(("ZQ_", "ZIZQ_", "NOTIFY_", "WATCHDOG_", "LISTEN_"))
     }
 
 
@@ -100,6 +100,12 @@ class ServerProcess:
         """Wait until it accepts requests."""
         await self.logged("listening")
         return self
+
+    async def starts(self) -> bool:
+        """Whether it comes to accept requests. False once it has ended instead."""
+        async with asyncio.timeout(PATIENCE_S), self._news:
+            await self._news.wait_for(lambda: "listening" in self.messages or self._reader.done())
+        return "listening" in self.messages
 
     # What it is
 

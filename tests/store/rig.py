@@ -111,10 +111,11 @@ class Ticker(Orders):
 class Rig(Orders):
     """A whole store, with its threads, on a directory of its own."""
 
-    def __init__(self, directory: Path, read_timeout: float = 60.0) -> None:
+    def __init__(self, directory: Path, read_timeout: float = 60.0, max_wal: int = 2**30) -> None:
         super().__init__(0)
         self.directory = directory
         self._read_timeout = read_timeout
+        self._max_wal = max_wal
         self._store: Store | None = None
 
     @property
@@ -130,6 +131,7 @@ class Rig(Orders):
             random=Random(1),
             cache_bytes=CACHE_BYTES,
             read_timeout=self._read_timeout,
+            max_wal=self._max_wal,
         )
         self.mint = Mint(self._store.last_key)
 

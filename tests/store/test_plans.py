@@ -55,7 +55,7 @@ FINDS: dict[str, set[str]] = {
     "promote": {BY_ID},
     "deadlines": {FIRST_SCHEDULED, "SEARCH jobs USING COVERING INDEX purgeable (purge_at>?)"},
     "read_purgeable": {"SEARCH jobs USING COVERING INDEX purgeable (purge_at>? AND purge_at<?)"},
-    "claim_any": {CLAIM_ANY},
+    "claim_any": {CLAIM_ANY, BY_ID},
     "claim_arm": {CLAIM_QUEUE},
     "ready_queues": {
         "SCAN found",
@@ -146,7 +146,8 @@ def plans_of(ticker: Ticker, run: Callable[[], object]) -> list[list[str]]:
         run()
     finally:
         ticker.connection.set_trace_callback(None)
-    selects = [sql for sql in statements if sql.startswith("SELECT") and "FROM jobs" in sql]
+    reading = ("SELECT", "WITH")
+    selects = [sql for sql in statements if sql.startswith(reading) and "FROM jobs" in sql]
     assert selects, "nothing was read"
     return [plan(ticker.connection, sql) for sql in dict.fromkeys(selects)]
 
@@ -180,14 +181,14 @@ def test_every_partial_index_serves_a_query(ticker: Ticker) -> None:
 def test_a_claim_merges_the_heads_of_its_queues_without_sorting(ticker: Ticker, count: int) -> None:
     queues = tuple(f"q{number:02}" for number in range(count))
     claim = Claim(queues, [(1, 0)])
-    assert plans_of(ticker, lambda: ticker.run(claims=[claim])) == [[CLAIM_QUEUE] * count]
+    assert plans_of(ticker, lambda: ticker.run(claims=[claim])) == [[CLAIM_QUEUE] * count + [BY_ID]]
 
 
 def test_a_claim_of_more_queues_than_one_statement_merges_takes_several(ticker: Ticker) -> None:
     queues = tuple(f"q{number:02}" for number in range(700))
     lines = plans_of(ticker, lambda: ticker.run(claims=[Claim(queues, [(1, 0)])]))
-    assert [set(part) for part in lines] == [{CLAIM_QUEUE}, {CLAIM_QUEUE}]
-    assert sum(map(len, lines)) == 700
+    assert [set(part) for part in lines] == [{CLAIM_QUEUE, BY_ID}, {CLAIM_QUEUE, BY_ID}]
+    assert sum(part.count(CLAIM_QUEUE) for part in lines) == 700
 
 
 @pytest.mark.parametrize("count", [1, 3, 700])
@@ -285,6 +286,15 @@ def test_counting_by_queue_and_status_visits_no_job_but_the_expired(ticker: Tick
     (lines,) = plans_of(ticker, lambda: reads.count_jobs(ticker.connection, filter, NOW))
     purgeable = "SEARCH jobs USING INDEX purgeable (purge_at>? AND purge_at<?)"
     assert [line for line in lines if " jobs " in line] == [purgeable]
+
+
+def test_the_oldest_ready_jobs_are_found_by_the_index(ticker: Ticker) -> None:
+    (lines,) = plans_of(ticker, lambda: reads.oldest_ready(ticker.connection, QUEUES[:3]))
+    assert {line for line in lines if " jobs " in line} == {
+        CLAIM_QUEUE,
+        "SEARCH jobs USING INDEX ready_by_queue (queue=? AND priority>?)",
+        "SEARCH jobs USING INDEX ready_by_queue (queue=? AND priority=?)",
+    }
 
 
 def steps(connection: sqlite3.Connection, run: Callable[[], object]) -> int:

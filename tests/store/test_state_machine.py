@@ -216,6 +216,5 @@ PROFILES = {
 TestHistory = History.TestCase
 TestHistory.settings = settings(
     PROFILES[os.environ.get("ZQ_STATE_MACHINE", "quick")],
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

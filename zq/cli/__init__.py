@@ -3,6 +3,7 @@
 import click
 
 from zq import __version__
+from zq.cli.check import check
 from zq.cli.keys import keys
 from zq.cli.serve import serve
 from zq.cli.tls import tls
@@ -43,10 +44,10 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
     """
     before_command = {"root_dir": root_dir, "license_key": license_key}
     given = {name: text for name, text in before_command.items() if text is not None}
-    ctx.default_map = {"serve": given}
+    ctx.default_map = {"serve": given, "check": given}
     if root_dir is not None:
         ctx.default_map["tls"] = {name: {"root_dir": root_dir} for name in tls.commands}
 
 
-for command in (serve, keys, tls):
+for command in (serve, check, keys, tls):
     main.add_command(command)

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from zq import logs
-from zq.config import SETTINGS, SWITCH, ConfigError, Setting, Settings, variable_given
+from zq.config import SETTINGS, ConfigError, Setting, Settings, variable_given
+from zq.kinds import SWITCH
 
 EX_CONFIG = 78  # sysexits.h; systemd does not restart a service that ends so
 
@@ -34,9 +35,6 @@ _IGNORED = (
 _IGNORED_SWITCHES = ("--log-to-disk", "--no-admin")
 _SHORT = {"--license-key": "-k"}
 
-# Answering in clear text where encryption was asked for would be unsafe, so these end the start.
-_REFUSED = ("--tls-cert", "--tls-key", "--tls-client-ca")
-
 
 class _StartError(click.ClickException):
     exit_code = EX_CONFIG
@@ -59,7 +57,7 @@ def _option(setting: Setting) -> click.Option:
 def _options() -> Iterator[click.Parameter]:
     for setting in SETTINGS:
         yield _option(setting)
-    for flag in (*_IGNORED, *_REFUSED):
+    for flag in _IGNORED:
         yield click.Option([flag, *([_SHORT[flag]] if flag in _SHORT else [])], hidden=True)
     for flag in _IGNORED_SWITCHES:
         yield click.Option([flag], is_flag=True, default=None, hidden=True)
@@ -74,8 +72,7 @@ Examples:
   ZQ_DEFAULT_RETRY_LIMIT=5 zq serve        a variable instead of a flag
 
 Durations are milliseconds or 500ms, 3s, 10m, 1h, 7d; sizes are bytes or 512KiB, 64MiB, 256MB.
-ZIZQ_… is read where ZQ_… is unset. Zizq's other flags are taken and ignored, with a log line each,
-except --tls-cert, --tls-key and --tls-client-ca: zq does not speak TLS.
+ZIZQ_… is read where ZQ_… is unset. Zizq's other flags are taken and ignored, with a log line each.
 """,
 )
 @click.pass_context
@@ -89,11 +86,6 @@ def serve(ctx: click.Context, /, **flags: Any) -> None:
         settings = Settings.load(flags, os.environ)
     except ConfigError as error:
         raise _StartError(str(error)) from None
-    for _, source in _given(_REFUSED, flags):
-        raise _StartError(
-            f"{source}: zq does not speak TLS: leave it out, and put a proxy that speaks TLS "
-            "in front of zq if you need it"
-        )
 
     from zq import runtime
 

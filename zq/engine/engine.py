@@ -4,6 +4,7 @@ A verb that touches jobs is told how far its caller's reach goes; what lies beyo
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -12,7 +13,9 @@ from zq.engine.jq_filter import JqFilter
 from zq.engine.listing import Listing, Page
 from zq.engine.loop import TickLoop
 from zq.engine.outcomes import Outcomes
+from zq.engine.room import Room
 from zq.engine.settlements import Settlements
+from zq.engine.stats import Stats
 from zq.engine.streams import Stream, Streams
 from zq.engine.sweeps import Sweeps
 from zq.engine.waiters import Waiter, Waiters
@@ -29,12 +32,13 @@ from zq.model.commands import (
 from zq.model.errors import (
     ErrorRecordNotFound,
     JobNotFound,
-    StorageFull,
     Unavailable,
+    ZqError,
 )
 from zq.model.filters import EVERYTHING, Filter
 from zq.model.ids import IdCodec, Mint
 from zq.model.job import ErrorRecord, Job, NewJob
+from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
 from zq.model.patching import UNSET, Patch
 from zq.model.reach import EVERYWHERE, Reach
@@ -42,8 +46,6 @@ from zq.store import reads
 from zq.store.store import Store
 
 T = TypeVar("T")
-
-SPACE_CHECK_S = 1.0
 
 
 class EngineOptions(NamedTuple):
@@ -70,6 +72,14 @@ class Accepted(NamedTuple):
     now: int
     owners: dict[int, Job]
     replaced: frozenset[int]
+
+
+class Storage(NamedTuple):
+    """What the data takes on the disk, and what is left, in bytes."""
+
+    wal_bytes: int
+    database_bytes: int
+    free_bytes: int
 
 
 class Engine:
@@ -99,8 +109,7 @@ class Engine:
             store, clock, self.ids, self._loop.waiters, self._sweeps, self._submit
         )
         self._task: asyncio.Task[None] | None = None
-        self._space_checked = float("-inf")
-        self._space_left = True
+        self._room = Room(store, clock, self._loop.inbox, disk_reserve=options.disk_reserve)
 
     @property
     def failure(self) -> asyncio.Future[BaseException]:
@@ -116,6 +125,25 @@ class Engine:
     def durable(self) -> tuple[bool, bool]:
         """Whether (acknowledgements and changes, enqueues) are synced before they are answered."""
         return self._options.durable, self._options.durable_enqueues
+
+    @property
+    def stats(self) -> Stats:
+        """What it has done since it started."""
+        return self._loop.stats
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """How many (new jobs, other changes) wait for the next ticks."""
+        return self._loop.inbox.waiting
+
+    def storage(self) -> Storage:
+        """How large the files are, and how much larger they may get."""
+        store = self._store
+        return Storage(store.wal_bytes(), store.database_bytes(), store.free_bytes())
+
+    def refusal(self) -> ZqError | None:
+        """What new jobs are told at present, or None: they are taken."""
+        return self._room.refusal()
 
     def start(self) -> None:
         """Begin to tick."""
@@ -162,10 +190,10 @@ class Engine:
         """
         if reach is not EVERYWHERE:
             reach.require([job.queue for job in jobs])
-        self._require_space()
+        size = sum(job.payload_size for job in jobs)
+        self._room.admit(len(jobs), size)
         now = self._clock.now_ms()
         keys = self._mint.take(len(jobs), now)
-        size = sum(job.payload_size for job in jobs)
         command = Enqueue(keys=keys, jobs=jobs, now=now, size=size, reach=reach)
         if waiter is not None:
             self.waiters.watch(waiter, keys[0])
@@ -294,6 +322,14 @@ class Engine:
         found = {queue for (queue, _), n in counts.items() if n and reach.covers(queue)}
         return sorted(found, key=str.encode)
 
+    async def counts(self) -> Counter[tuple[str, Status]]:
+        """How many jobs each queue has in each status."""
+        return await self._store.read(reads.visible_counts, self._clock.now_ms())
+
+    async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
+        """When the longest waiting ready job of each queue became ready."""
+        return await self._store.read(reads.oldest_ready, queues)
+
     async def list_errors(
         self, id: str, reach: Reach, after: int | None, descending: bool, limit: int
     ) -> list[ErrorRecord]:
@@ -329,18 +365,6 @@ class Engine:
         if key is None:
             raise JobNotFound
         return key
-
-    def _require_space(self) -> None:
-        now = self._clock.monotonic()
-        if now - self._space_checked >= SPACE_CHECK_S:
-            self._space_checked = now
-            self._space_left = self._store.free_bytes() >= self._options.disk_reserve
-        if not self._space_left:
-            raise StorageFull(
-                f"less than {self._options.disk_reserve} bytes are free where the data lies: new"
-                " jobs are refused, acknowledgements still pass. Free some space, or lower"
-                " --disk-reserve"
-            )
 
 
 def _target(patch: Patch) -> tuple[str, ...]:

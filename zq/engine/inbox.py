@@ -50,18 +50,26 @@ class Inbox:
         self._returns: deque[Request] = deque()
         self._changes: deque[Request] = deque()
         self._enqueues: deque[Request] = deque()
-        self._waiting_jobs = 0
+        self.waiting_jobs = 0
+        self.waiting_bytes = 0
+        """Payload bytes of the jobs that wait."""
         self._waiting_rest = 0
 
     def __bool__(self) -> bool:
         return bool(self._settlements or self._returns or self._changes or self._enqueues)
 
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """How many (new jobs, rows of everything else) wait."""
+        return self.waiting_jobs, self._waiting_rest
+
     def submit(self, command: Command) -> asyncio.Future[object]:
         """Queue a command. Raises `InboxFull`; a return is never refused."""
         rows = _rows(command)
         if isinstance(command, Enqueue):
-            self._check(self._waiting_jobs)
-            self._waiting_jobs += rows
+            self._check(self.waiting_jobs)
+            self.waiting_jobs += rows
+            self.waiting_bytes += command.size
         else:
             if not isinstance(command, Return):
                 self._check(self._waiting_rest)
@@ -102,7 +110,7 @@ class Inbox:
         requests = [request for queue in queues for request in queue]
         for queue in queues:
             queue.clear()
-        self._waiting_jobs = self._waiting_rest = 0
+        self.waiting_jobs = self.waiting_bytes = self._waiting_rest = 0
         return requests
 
     def _take_enqueues(self, rows: int, some: bool) -> list[Request]:
@@ -116,7 +124,8 @@ class Inbox:
                 break
             rows -= len(command.jobs)
             size += command.size
-            self._waiting_jobs -= len(command.jobs)
+            self.waiting_jobs -= len(command.jobs)
+            self.waiting_bytes -= command.size
             taken.append(self._enqueues.popleft())
         return taken
 
@@ -142,7 +151,12 @@ class Inbox:
 def result_of(reply: object) -> object:
     """A command's result; raises where the result is an error."""
     if isinstance(reply, ZqError):
-        raise reply
+        try:
+            raise reply
+        finally:
+            # The error knows this frame by its traceback. If the frame knew the error, the two, and
+            # the whole request above them, would stay in memory until the next garbage collection.
+            del reply
     return reply
 
 

@@ -6,9 +6,11 @@ themselves.
 
 import asyncio
 import logging
+import math
 import sqlite3
 
 from zq.engine.inbox import Inbox, Request, commands
+from zq.engine.stats import Stats
 from zq.engine.streams import Plan, Streams
 from zq.engine.waiters import Waiters
 from zq.model.clock import Clock, Timer
@@ -31,8 +33,15 @@ FULL_PAUSE_S = 0.1
 LONGEST_NAP_S = 1.0
 """While something is due at a wall time, look at the clock at least this often: it may jump."""
 
+SYNC_S = 1.0
+"""Longest time that ticks go on without one that waits for the disk: with the rest until free space
+is looked at, what buffered mode can lose is two seconds."""
+
 IDLE_S = 1.0
 """Idle time after which free space is given back, a slice at a time."""
+
+WAL_RETRY_S = 1.0
+"""Time between two looks whether the reader is gone that keeps the WAL over its limit."""
 
 
 class TickLoop:
@@ -51,6 +60,7 @@ class TickLoop:
     ) -> None:
         self.inbox = Inbox(max_inbox_jobs, self.wake)
         self.waiters = Waiters()
+        self.stats = Stats()
         self.delivering = True
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._store = store
@@ -65,7 +75,7 @@ class TickLoop:
         self._awake = asyncio.Event()
         self._stopping = False
         self._untidy = True
-        self._ticked = clock.monotonic()
+        self._ticked = self._synced = self._checkpointed = clock.monotonic()
 
     def wake(self) -> None:
         """Something has changed that a tick may want to know."""
@@ -103,7 +113,7 @@ class TickLoop:
             claims=plan.claims,
             promote=promote,
             purge=purge,
-            durable=any(self._is_durable(command) for command in batch),
+            durable=self._sync_due() or any(self._is_durable(command) for command in batch),
         )
         started = self._clock.monotonic()
         try:
@@ -113,23 +123,55 @@ class TickLoop:
             # What waits without a command, say a claim, would fail again at once.
             await asyncio.sleep(FULL_PAUSE_S)
             return True
-        self._adapt(self._clock.monotonic() - started)
+        if tick.durable:
+            self._synced = started
+        seconds = self._clock.monotonic() - started
+        self._adapt(seconds)
+        self.stats.learn(result, seconds, tick.durable)
         self._learn(requests, plan, result)
         if purge:
             self._note_purge(now)
         self._untidy, self._ticked = True, self._clock.monotonic()
-        if self._store.wants_checkpoint:
+        if self._store.wants_checkpoint or self._wal_retry() <= 0:
             # One turn of the event loop first: replies go out before the disk is busy again.
             await asyncio.sleep(0)
-            await self._store.checkpoint()
+            await self._checkpoint()
         return True
+
+    async def _checkpoint(self) -> None:
+        was_over = self._store.wal_is_over
+        await self._store.checkpoint()
+        self._checkpointed = self._clock.monotonic()
+        if self._store.wal_is_over is not was_over:
+            fields = {"wal_bytes": self._store.wal_bytes()}
+            if was_over:
+                log.info("the write-ahead log is small again", extra={"fields": fields})
+            else:
+                log.warning(
+                    "the write-ahead log is over --max-wal: new jobs are refused",
+                    extra={"fields": fields},
+                )
+
+    def _wal_retry(self) -> float:
+        """Seconds until a WAL over its limit is to be looked at again; infinite where none is."""
+        if not self._store.wal_is_over:
+            return math.inf
+        return self._checkpointed + WAL_RETRY_S - self._clock.monotonic()
 
     async def _tidy(self) -> bool:
         """Use an idle moment: copy the WAL, give free space back. False before its time."""
+        if self._wal_retry() <= 0:
+            await self._checkpoint()
+            return True
         if not self._untidy or self._clock.monotonic() - self._ticked < IDLE_S:
             return False
-        await self._store.checkpoint()
-        self._untidy = await self._store.tidy()
+        await self._checkpoint()
+        try:
+            self._untidy = await self._store.tidy()
+        except sqlite3.Error as error:
+            if not is_full(error):
+                raise
+            self._ticked = self._clock.monotonic()  # try again after a rest
         return True
 
     def _learn(self, requests: list[Request], plan: Plan, result: TickResult) -> None:
@@ -161,6 +203,9 @@ class TickLoop:
 
     def _is_durable(self, command: Command) -> bool:
         return self._durable_enqueues if isinstance(command, Enqueue) else self._durable
+
+    def _sync_due(self) -> bool:
+        return self._clock.monotonic() - self._synced >= SYNC_S
 
     def _promotion_due(self, now: int) -> bool:
         ready_at = self._deadlines.ready_at
@@ -205,6 +250,8 @@ class TickLoop:
         if self._deadlines.purge_at is not None:
             rest = self._reaped + self._reaper_interval - self._clock.monotonic()
             delays.append(max((self._deadlines.purge_at - now) / 1000, rest))
+        if self._store.wal_is_over:
+            delays.append(self._wal_retry())
         if not delays:
             return None
         return min(max(min(delays), 0.0), LONGEST_NAP_S)

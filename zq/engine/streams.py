@@ -141,6 +141,9 @@ class Streams:
         self._holders: dict[int, Stream] = {}
         self._when_empty: Callable[[], object] | None = None
 
+    def __len__(self) -> int:
+        return len(self._streams)
+
     def all(self) -> list[Stream]:
         """The open streams, in the order of opening."""
         return list(self._streams.values())

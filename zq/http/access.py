@@ -9,7 +9,7 @@ from aiohttp.abc import AbstractAccessLogger
 ONE_IN = 100
 """Of what went well, a sampled log shows this part; of 5xx answers, all."""
 
-log = logging.getLogger("zq.api.primary")
+ACCESS_LOG = logging.getLogger("zq.api.primary")
 
 
 class AccessLogger(AbstractAccessLogger):
@@ -23,7 +23,7 @@ class AccessLogger(AbstractAccessLogger):
             "status": response.status,
             "latency_ms": round(time * 1000, 3),
         }
-        log.info("request", extra={"fields": fields})
+        ACCESS_LOG.info("request", extra={"fields": fields})
 
 
 class SampledAccessLogger(AccessLogger):

@@ -1,5 +1,6 @@
 """The application: every door's routes behind one guard and one table of errors."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from aiohttp import hdrs, web
@@ -9,6 +10,7 @@ from zq.engine.engine import Engine
 from zq.http.bodies import Bodies
 from zq.http.endpoints import Route
 from zq.http.guard import Guard
+from zq.http.metrics.api import MetricsApi
 from zq.http.native.jobs import JobsApi
 from zq.http.native.outcomes import OutcomesApi
 from zq.http.native.service import ServiceApi
@@ -16,33 +18,45 @@ from zq.http.native.settlements import SettlementsApi
 from zq.http.native.take import TakeApi, TakeOptions
 from zq.http.problems import answer, error_codec, front_door, problem
 from zq.model.errors import ZqError
+from zq.wire.bodies import Limits
 
 # Words that are no ids: `GET /jobs/bulk` is a wrong method, not a job that does not exist.
 JOB_PATH = r"/jobs/{id:(?!(?:bulk|success|count|take|by-key|cancel)(?:/|\Z))[^{}/]+}"
 
 
 def build_app(
-    engine: Engine, guard: Guard, bodies: Bodies, max_body: int, take: TakeOptions
+    engine: Engine,
+    guard: Guard,
+    bodies: Bodies,
+    limits: Limits,
+    take: TakeOptions,
+    metrics: MetricsApi,
 ) -> web.Application:
     """Everything that the server answers, over one engine."""
-    app = web.Application(middlewares=[front_door(guard.admit)], client_max_size=max_body)
+    refused = metrics.sources.gate.refused
+    door = front_door(guard.admit, refused)
+    app = web.Application(middlewares=[door], client_max_size=limits.body)
     for api in (
-        JobsApi(engine, bodies, JOB_PATH),
-        SettlementsApi(engine, bodies, JOB_PATH),
+        JobsApi(engine, bodies, limits, JOB_PATH),
+        SettlementsApi(engine, bodies, limits, JOB_PATH),
         OutcomesApi(engine, bodies, JOB_PATH),
         TakeApi(engine, guard, take),
         ServiceApi(engine),
+        metrics,
     ):
-        _add_routes(app, guard, api.routes())
+        _add_routes(app, guard, refused, api.routes())
     return app
 
 
-def _add_routes(app: web.Application, guard: Guard, routes: Iterable[Route]) -> None:
+def _add_routes(
+    app: web.Application, guard: Guard, refused: Counter[str], routes: Iterable[Route]
+) -> None:
     async def expect(request: web.Request) -> web.StreamResponse | None:
         """Ask for the body that a client holds back, once it has been let in."""
         try:
             guard.admit(request)
         except ZqError as error:
+            refused[error.code] += 1
             return problem(error, error_codec(request))
         if request.version != HttpVersion11:
             return None

@@ -5,7 +5,7 @@ import binascii
 
 from aiohttp import hdrs, web
 
-from zq.http.certificates import certificate_name
+from zq.http.tls import client_name
 from zq.model.errors import Unauthorized
 from zq.model.keys import Key, KeyRing
 
@@ -17,7 +17,7 @@ def key_of(request: web.BaseRequest, keys: KeyRing) -> Key:
     """The key of a request. Raises `Unauthorized`."""
     header = request.headers.get(hdrs.AUTHORIZATION)
     if header is None:
-        return _certified(certificate_name(request), keys)
+        return _certified(client_name(request), keys)
     user, secret = _credentials(header)
     key = keys.with_secret(secret)
     if key is None or user not in ("", key.name):

@@ -3,8 +3,9 @@
 import asyncio
 import socket
 import struct
-from enum import Enum
 from typing import NamedTuple
+
+from zq.http.channel import Channel, Peer
 
 # Fields of Linux's struct tcp_info: microseconds after which data is sent again, segments sent and
 # not acknowledged, milliseconds since the last acknowledgement, bytes acknowledged, bytes not sent.
@@ -22,14 +23,20 @@ class _Account(NamedTuple):
     queued: int
 
 
-class Peer(Enum):
-    """What a look at a connection finds."""
+class _Progress:
+    """Whether something that waits moves. Times in seconds."""
 
-    PRESENT = "present"
-    VANISHED = "vanished"
-    """Data has been under way for too long without an acknowledgement: nobody can be there."""
-    STALLED = "stalled"
-    """Data waits and none of it was taken for too long: somebody is there and does not read."""
+    def __init__(self, patience: float, now: float) -> None:
+        self._patience = patience
+        self._mark = -1
+        self._since = now
+
+    def is_over(self, mark: int, waits: bool, now: float) -> bool:
+        """Whether `mark` has stayed as it is for too long although something `waits`."""
+        if mark != self._mark or not waits:
+            self._mark, self._since = mark, now
+            return False
+        return now - self._since >= self._patience
 
 
 class PeerWatch:
@@ -41,26 +48,26 @@ class PeerWatch:
     """
 
     def __init__(
-        self, transport: asyncio.Transport, *, silence: float, stall_timeout: float, now: float
+        self, channel: Channel, *, silence: float, stall_timeout: float, now: float
     ) -> None:
-        self._transport = transport
-        self._socket = _tcp_socket(transport)
+        self._channel = channel
+        self._socket = _tcp_socket(channel.transport)
         self._silence_ms = silence * 1000
-        self._stall_timeout = stall_timeout
-        self._progress = -1
-        self._progress_at = now
+        self._connection = _Progress(stall_timeout, now)
+        self._response = _Progress(stall_timeout, now)
 
     def look(self, now: float) -> Peer:
         """Judge the peer at the time `now`, by a monotonic clock."""
-        buffered = self._transport.get_write_buffer_size()
+        withheld = self._channel.withheld()
+        buffered = self._channel.unsent() - withheld
         account = self._account(buffered)
         patience_ms = max(self._silence_ms, account.resend_ms + _MARGIN_MS)
         if account.under_way and account.silent_ms >= patience_ms:
             return Peer.VANISHED
-        if account.acknowledged != self._progress or not buffered + account.queued:
-            self._progress, self._progress_at = account.acknowledged, now
-        elif now - self._progress_at >= self._stall_timeout:
+        if self._connection.is_over(account.acknowledged, buffered + account.queued > 0, now):
             return Peer.STALLED
+        if self._response.is_over(self._channel.moved(), withheld > 0, now):
+            return Peer.WITHHOLDS
         return Peer.PRESENT
 
     def _account(self, buffered: int) -> _Account:
@@ -72,7 +79,9 @@ class PeerWatch:
         return _Account(resend_us // 1000, *rest)
 
 
-def _tcp_socket(transport: asyncio.Transport) -> socket.socket | None:
+def _tcp_socket(transport: asyncio.Transport | None) -> socket.socket | None:
+    if transport is None:
+        return None
     connection: socket.socket | None = transport.get_extra_info("socket")
     if connection is None or connection.family not in (socket.AF_INET, socket.AF_INET6):
         return None

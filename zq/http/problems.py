@@ -1,6 +1,7 @@
 """Errors as answers: the one table from the error tree to statuses, and the one shape of a body."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 
 from aiohttp import web
@@ -20,6 +21,7 @@ STATUSES: dict[type[ZqError], int] = {
     errors.Forbidden: 403,
     errors.NotFound: 404,
     NotAcceptable: 406,
+    errors.RequestTimeout: 408,
     errors.Conflict: 409,
     errors.Gone: 410,
     errors.TooLarge: 413,
@@ -53,7 +55,22 @@ def problem(error: ZqError, codec: Codec) -> web.Response:
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.Unauthorized):
         headers["WWW-Authenticate"] = CHALLENGE
-    return answer(body, codec, status_of(error), headers)
+    response = answer(body, codec, status_of(error), headers)
+    if isinstance(error, errors.RequestTimeout):
+        # What is left of the request may come or not: nothing can follow it.
+        response.force_close()
+    return response
+
+
+def last_words(error: ZqError) -> bytes:
+    """An error as the bytes of an HTTP/1.1 answer, where there is no request to be answered."""
+    response = problem(error, JSON)
+    body = response.body
+    assert isinstance(body, bytes)
+    headers = {**response.headers, "Content-Length": str(len(body)), "Connection": "close"}
+    lines = [f"HTTP/1.1 {response.status} {response.reason}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
 
 
 def answer(
@@ -74,8 +91,11 @@ def error_codec(request: web.BaseRequest) -> Codec:
         return JSON
 
 
-def front_door(admit: Callable[[web.Request], None]) -> Middleware:
-    """Lets in what `admit` does not refuse; turns every error, aiohttp's too, into one of ours."""
+def front_door(admit: Callable[[web.Request], None], refused: Counter[str]) -> Middleware:
+    """Lets in what `admit` does not refuse; turns every error, aiohttp's too, into one of ours.
+
+    `refused` counts them by their codes.
+    """
 
     @web.middleware
     async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -83,15 +103,16 @@ def front_door(admit: Callable[[web.Request], None]) -> Middleware:
             admit(request)
             return await handler(request)
         except ZqError as error:
+            refused[error.code] += 1
             return problem(error, error_codec(request))
         except web.HTTPMethodNotAllowed as refusal:
             return web.Response(
                 status=405, headers={"Allow": ", ".join(sorted(refusal.allowed_methods))}
             )
         except web.HTTPRequestEntityTooLarge:
-            return problem(
-                errors.TooLarge("the body is over the limit --max-body"), error_codec(request)
-            )
+            refused[errors.TooLarge.code] += 1
+            too_large = errors.TooLarge("the body is over the limit --max-body")
+            return problem(too_large, error_codec(request))
         except web.HTTPException as refusal:
             try:
                 codec = answer_codec(request)

@@ -196,6 +196,26 @@ class Deadlines(msgspec.Struct, frozen=True):
     """The next finished job's retention is over."""
 
 
+class Tally(msgspec.Struct):
+    """How many jobs a tick has brought where."""
+
+    stored: int = 0
+    duplicates: int = 0
+    """New jobs that were not stored, for their unique key has an owner."""
+    completed: int = 0
+    retried: int = 0
+    died: int = 0
+    not_in_flight: int = 0
+    """Acknowledgements and failures of jobs that nobody held, or not by the delivery named."""
+    returned: int = 0
+    delivered: int = 0
+
+    def add(self, other: "Tally") -> None:
+        """Count what another has counted too."""
+        for name in Tally.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
 class TickResult(msgspec.Struct):
     """What a committed tick did: all that memory has to learn."""
 
@@ -213,3 +233,6 @@ class TickResult(msgspec.Struct):
     """When something falls due next; None where the tick has not moved it."""
     rows: int
     """Rows inserted, updated or deleted."""
+    tally: Tally
+    commit_s: float = 0.0
+    """Seconds that the COMMIT took: of a durable tick, those until the disk has it."""

@@ -22,9 +22,17 @@ ZqError
 ├── Gone
 │   └── JobCancelled        nobody will ever see its result
 ├── Unprocessable           well formed, but the job's state or the field's meaning refuses it
+├── RequestTimeout          the request has not arrived in time
+│   ├── HeaderTimeout
+│   └── BodyTimeout
 ├── TooLarge                a body over its limit
+│   ├── PayloadTooLarge
+│   └── TooManyItems        in one bulk request
 ├── Unavailable             a passing cause; the same request may succeed later
 │   ├── InboxFull
+│   ├── WalFull             a reader keeps the write-ahead log from being emptied
+│   ├── TooManyConnections
+│   ├── TooManyStreams
 │   ├── ReadTimeout
 │   ├── FilterAborted
 │   └── OutcomeUnknown      the disk failed while the change was being written
@@ -162,8 +170,28 @@ class Unprocessable(ZqError):
     code = "unprocessable"
 
 
+class RequestTimeout(ZqError):
+    code = "request_timeout"
+
+
+class HeaderTimeout(RequestTimeout):
+    code = "header_timeout"
+
+
+class BodyTimeout(RequestTimeout):
+    code = "body_timeout"
+
+
 class TooLarge(ZqError):
     code = "too_large"
+
+
+class PayloadTooLarge(TooLarge):
+    code = "payload_too_large"
+
+
+class TooManyItems(TooLarge):
+    code = "too_many_items"
 
 
 class Unavailable(ZqError):
@@ -175,6 +203,18 @@ class Unavailable(ZqError):
 
 class InboxFull(Unavailable):
     code = "inbox_full"
+
+
+class WalFull(Unavailable):
+    code = "wal_full"
+
+
+class TooManyConnections(Unavailable):
+    code = "too_many_connections"
+
+
+class TooManyStreams(Unavailable):
+    code = "too_many_streams"
 
 
 class ReadTimeout(Unavailable):

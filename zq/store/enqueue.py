@@ -41,6 +41,7 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
                     if _takes_payload(owner, job):
                         updates.add(index)
                         replaced[owner.key] = job
+                    work.tally.duplicates += 1
                     continue
             head = (key, job.queue, job.type, job.priority, status, ready_at)
             if job.unique_key is not None or job.options is not None:
@@ -55,6 +56,7 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
         if command.keys:
             work.highest_key = max(work.highest_key, command.keys[-1])
     work.counts.update(stored)
+    work.tally.stored += len(stored)
     work.woken.update({queue for queue, status in set(stored) if status is Status.READY})
     keys.release_former_owners()
     work.insert("jobs", _PLAIN, plain)

@@ -1,5 +1,6 @@
 """One owner of a data directory: a lock that the kernel releases, however the owner ends."""
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -13,7 +14,8 @@ class DirectoryLock:
     """Holds the lock from creation to `release`. Makes the directory where it is missing."""
 
     def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
+        _make(directory)
+        self._directory = directory
         self._file = os.open(directory / "zq.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -27,6 +29,32 @@ class DirectoryLock:
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
+    def sync_names(self) -> None:
+        """Let the files in the directory survive a power cut by name. Raises `OSError`.
+
+        SQLite syncs the directory too where it makes a file, but does not say when that fails.
+        """
+        _sync(self._directory)
+
     def release(self) -> None:
         """Let another server have the directory."""
         os.close(self._file)
+
+
+def _make(directory: Path) -> None:
+    """Make a directory so that its name survives a power cut, as what is synced in it will."""
+    if not directory.exists():
+        _make(directory.absolute().parent)
+    directory.mkdir(exist_ok=True)
+    # An earlier start may have been cut off before this, so it is done for a directory that exists
+    # too; one whose parent we may not read was made by somebody else.
+    with contextlib.suppress(PermissionError):
+        _sync(directory.absolute().parent)
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

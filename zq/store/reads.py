@@ -22,10 +22,15 @@ PAGE_BYTES = 16 * 1024 * 1024
 """Bytes of payloads and results in one page of a listing, which may end before its limit and then
 has a `next`."""
 
+OLDEST_DEPTH = 20
+OLDEST_PRIORITIES = 2_000
+"""Priorities that `oldest_ready` visits in all, the lowest of each queue first."""
+
 _jobs = msgspec.json.Decoder(list[Job])
 _errors = msgspec.json.Decoder(list[ErrorRecord])
 _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
 _keys = msgspec.json.Decoder(list[int])
+_oldest = msgspec.json.Decoder(list[tuple[str, int]])
 
 
 def get_job(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> Job | None:
@@ -125,6 +130,20 @@ def visible_counts(connection: sqlite3.Connection, now: int) -> Counter[tuple[st
     ):
         counts[queue, status] -= n
     return counts
+
+
+def oldest_ready(connection: sqlite3.Connection, queues: Sequence[str]) -> dict[str, int]:
+    """When the longest waiting ready job of each queue became ready, of those that have one.
+
+    It looks at the first `OLDEST_DEPTH` jobs of each priority, which is exact unless so many were
+    retried or promoted later than one behind them became ready.
+    """
+    parameters: dict[str, object] = {
+        "queues": as_json(list(queues)),
+        "depth": OLDEST_DEPTH,
+        "most": OLDEST_PRIORITIES,
+    }
+    return dict(_oldest.decode(_text(connection, QUERIES["oldest_ready"], parameters)))
 
 
 def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:

@@ -31,6 +31,25 @@ SELECT json_group_array(json_array(queue, status, n)) FROM (
     SELECT queue, status, count(*) AS n FROM jobs
     WHERE purge_at IS NOT NULL AND purge_at <= :now GROUP BY queue, status)
 
+-- name: oldest_ready
+-- Steps from one priority to the next of each queue, so that no more rows are read than are asked for.
+WITH RECURSIVE heads (queue, priority) AS (
+    SELECT q.value, (SELECT min(priority) FROM jobs WHERE status = {ready} AND queue = q.value)
+    FROM json_each(:queues) AS q
+    UNION ALL
+    SELECT queue, (
+        SELECT min(priority) FROM jobs
+        WHERE status = {ready} AND jobs.queue = heads.queue AND priority > heads.priority)
+    FROM heads WHERE priority IS NOT NULL LIMIT :most
+)
+SELECT json_group_array(json_array(queue, ready_at)) FROM (
+    SELECT queue, min((
+        SELECT min(ready_at) FROM (
+            SELECT ready_at FROM jobs
+            WHERE status = {ready} AND jobs.queue = heads.queue AND priority = heads.priority
+            ORDER BY id LIMIT :depth))) AS ready_at
+    FROM heads WHERE priority IS NOT NULL GROUP BY queue)
+
 -- name: payloads
 SELECT job_id, body FROM payloads WHERE job_id IN {keys}
 

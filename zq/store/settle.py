@@ -45,6 +45,8 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
         work.move([job.queue for job in kept.values()], Status.IN_FLIGHT, Status.COMPLETED)
         _end(work, kept.values())
     work.remove(gone)
+    work.tally.completed += len(held)
+    work.tally.not_in_flight += len(keys) - len(held)
     done = {job.key for job in held} | stale
     return [
         Settled(frozenset(command.keys) - done, stale.intersection(command.keys))
@@ -69,6 +71,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
             or not command.reach.covers(job.queue)
         ):
             replies.append(NotInFlight())
+            work.tally.not_in_flight += 1
             continue
         failure, attempts = command.failure, job.attempts + 1
         verdict = after_failure(attempts, job.options, failure, work.now, work.policy, work.random)
@@ -84,6 +87,10 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         if verdict.status is Status.SCHEDULED and job.unique_key is not None:
             waiting.append(job.key)
         replies.append(_failed(job, verdict, attempts, work.now))
+        if verdict.status is Status.DEAD:
+            work.tally.died += 1
+        else:
+            work.tally.retried += 1
     if verdicts:
         work.run("fail", verdicts=as_json(verdicts), now=work.now)
         work.insert("errors", _ERROR_COLUMNS, errors)
@@ -99,6 +106,7 @@ def give_back(work: Work, commands: Sequence[Return]) -> list[object]:
     held = [job for job in work.briefs("read_held", holders) if job.holder == holders[job.key]]
     if held:
         work.run("give_back", holders=as_json({job.key: job.holder for job in held}))
+        work.tally.returned += len(held)
     queues = [job.queue for job in held]
     work.move(queues, Status.IN_FLIGHT, Status.READY)
     work.woken.update(queues)

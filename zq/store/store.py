@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import sqlite3
 from collections.abc import Callable
@@ -14,16 +15,30 @@ from zq.model.commands import Tick, TickResult
 from zq.model.errors import ReadTimeout
 from zq.model.settling import Policy
 from zq.store import upkeep
-from zq.store.connection import Deadline, HopConnection, is_interrupt, open_reader, open_writer
+from zq.store.connection import (
+    Deadline,
+    HopConnection,
+    is_full,
+    is_interrupt,
+    open_reader,
+    open_writer,
+)
+from zq.store.damage import refuse_damage, refuse_damaged_log, report_torn_tail
 from zq.store.lock import DirectoryLock
 from zq.store.migrate import migrate
 from zq.store.tick import TickRunner
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 FILE_NAME = "zq.db"
+WAL_NAME = f"{FILE_NAME}-wal"
 READERS = 2
+
+PAGE_BYTES = 4096
+"""SQLite's default."""
 
 CHECKPOINT_PAGES = 1024
 """Pages of WAL after which it is copied into the database: 4 MiB. Measured: as fast as larger ones,
@@ -42,6 +57,7 @@ class Store:
         recovered: upkeep.Recovered,
         runner: TickRunner,
         read_timeout: float,
+        max_wal: int,
     ) -> None:
         self.directory = directory
         self.id_suffix = recovered.id_suffix
@@ -57,8 +73,13 @@ class Store:
             self._free.put_nowait(reader)
         self._runner = runner
         self._read_timeout = read_timeout
+        self.uncopied_bytes = 0
+        """What the last checkpoint had to leave in the WAL: the database may grow by as much."""
         self._rows = 0
         self._rows_a_checkpoint = 4 * CHECKPOINT_PAGES
+        self._max_wal = max_wal
+        self.wal_is_over = False
+        """Whether the WAL's file was over its limit still after the last checkpoint."""
 
     async def tick(self, tick: Tick) -> TickResult:
         """Run one tick in the writer's thread: one hop there and back."""
@@ -97,8 +118,21 @@ class Store:
         return self._rows >= self._rows_a_checkpoint
 
     async def checkpoint(self) -> None:
-        """Copy what the WAL holds into the database, as far as no reader is in the way."""
-        pages = await self._writer.hop(upkeep.checkpoint, self._writer.raw)
+        """Copy what the WAL holds into the database, as far as no reader is in the way.
+
+        Where the disk is full the WAL stays as it is: a later checkpoint finds more space.
+        """
+        try:
+            pages, copied = await self._writer.hop(upkeep.checkpoint, self._writer.raw)
+        except sqlite3.OperationalError as error:
+            if not is_full(error):
+                raise
+            log.warning("the disk is full: the write-ahead log cannot be copied yet")
+            pages, copied = self.wal_bytes() // PAGE_BYTES, 0
+        if pages == copied and self.wal_bytes() > self._max_wal:
+            await self._writer.hop(upkeep.shrink_wal, self._writer.raw)
+        self.wal_is_over = self.wal_bytes() > self._max_wal
+        self.uncopied_bytes = (pages - copied) * PAGE_BYTES
         if self._rows and pages:
             # How many pages a row costs depends on queues and the size of ticks: learn it.
             planned = self._rows * CHECKPOINT_PAGES // pages
@@ -113,16 +147,29 @@ class Store:
         """A finished round trip through the writer's thread: the watchdog's sign of life."""
         await self._writer.hop(self._writer.raw.total_changes.__int__)
 
+    def wal_bytes(self) -> int:
+        """Size of the write-ahead log's file."""
+        return _size(self.directory / WAL_NAME)
+
+    def database_bytes(self) -> int:
+        """Size of the database's file, without the log."""
+        return _size(self.directory / FILE_NAME)
+
     def free_bytes(self) -> int:
         """Space left on the file system of the data, as an unprivileged writer may use it."""
         disk = os.statvfs(self.directory)
         return disk.f_bavail * disk.f_frsize
 
     async def close(self) -> None:
-        """Checkpoint, close the connections, release the directory."""
-        with contextlib.suppress(sqlite3.Error):
+        """Checkpoint, close the connections, release the directory.
+
+        Raises `sqlite3.Error` where the disk fails; all is closed then, and what was committed is
+        in the WAL.
+        """
+        try:
             await self.checkpoint()
-        await self.abandon()
+        finally:
+            await self.abandon()
 
     async def abandon(self) -> None:
         """Close without writing anything more: what is left to do after the disk has failed."""
@@ -133,26 +180,50 @@ class Store:
 
 
 async def open_store(
-    directory: Path, *, policy: Policy, random: Random, cache_bytes: int, read_timeout: float
+    directory: Path,
+    *,
+    policy: Policy,
+    random: Random,
+    cache_bytes: int,
+    read_timeout: float,
+    max_wal: int,
 ) -> Store:
     """Lock, open, migrate and recover a data directory, which is created where it is missing.
 
-    `read_timeout` in seconds. Raises `DirectoryInUse`, `DatabaseTooNew`, or `sqlite3.Error` where
-    the file is damaged or not writable.
+    `read_timeout` in seconds, `max_wal` in bytes. Raises `DirectoryInUse`, `DatabaseTooNew`,
+    `sqlite3.Error` where the file is damaged or not writable, or `OSError` where the directory is
+    not.
     """
     lock = DirectoryLock(directory)
     opened: list[HopConnection] = []
     try:
         path = directory / FILE_NAME
+        wal = directory / WAL_NAME
+        await asyncio.to_thread(refuse_damaged_log, wal)
         writer = await open_writer(path, cache_bytes)
         opened.append(writer)
+        # Nothing may be written before this: it would go over what is to be reported.
+        pages, _ = await writer.hop(upkeep.checkpoint, writer.raw)
+        await asyncio.to_thread(report_torn_tail, wal, pages)
         await writer.hop(migrate, writer.raw)
+        await writer.hop(refuse_damage, writer.raw)
         recovered = await writer.hop(upkeep.recover, writer.raw)
         opened += [await open_reader(path) for _ in range(READERS)]
-    except BaseException:
+        await asyncio.to_thread(lock.sync_names)
+    except BaseException as error:
         for connection in opened:
             await connection.close()
         lock.release()
+        if isinstance(error, UnicodeDecodeError):  # of a message of SQLite's that quotes the file
+            raise sqlite3.DatabaseError("it is damaged: text in it is no UTF-8") from error
         raise
     runner = TickRunner(writer.raw, policy, random, recovered.last_key)
-    return Store(directory, lock, writer, opened[1:], recovered, runner, read_timeout)
+    return Store(directory, lock, writer, opened[1:], recovered, runner, read_timeout, max_wal)
+
+
+def _size(path: Path) -> int:
+    try:
+        # Never by opening it: closing a database's file would drop SQLite's locks on it.
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

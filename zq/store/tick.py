@@ -7,6 +7,7 @@ stored and handed to a waiting worker by one commit.
 
 import logging
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
@@ -94,7 +95,9 @@ class TickRunner:
             high_water = self._raise_high_water(work)
             work.write_counts()
             result = _result(work, tick, replies, claimed)
+            began = time.perf_counter()
             connection.execute("COMMIT")
+            result.commit_s = time.perf_counter() - began
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -166,6 +169,7 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         woken=work.woken,
         deadlines=work.deadlines() if _moves_deadlines(work, tick) else None,
         rows=work.rows,
+        tally=work.tally,
     )
 
 

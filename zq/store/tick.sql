@@ -4,7 +4,8 @@
 -- name: read_held
 -- Jobs in flight among the keys: what a settlement or a return needs to know of them.
 SELECT json_group_array({brief_row})
-FROM jobs WHERE id IN {keys} AND status = {in_flight}
+FROM (SELECT value AS key FROM json_each(:keys)) CROSS JOIN jobs ON jobs.id = key
+WHERE status = {in_flight}
 
 -- name: read_briefs
 -- The same of jobs in any state: what a deletion needs to know.
@@ -125,18 +126,21 @@ SELECT json_group_array(id) FROM (
     SELECT id FROM jobs WHERE purge_at IS NOT NULL AND purge_at <= :now LIMIT :limit)
 
 -- name: claim_any
+-- The index gives the keys, in order; from the rows only what is wanted is read.
 SELECT json_group_array({job_row}) FROM (
-    SELECT * FROM jobs WHERE status = {ready} ORDER BY priority, id LIMIT :limit)
+    SELECT id AS key FROM jobs WHERE status = {ready} ORDER BY priority, id LIMIT :limit)
+CROSS JOIN jobs ON jobs.id = key
 
 -- name: claim_arm
 -- One queue's part of a claim; several are joined by UNION ALL and merged in index order.
-SELECT * FROM jobs WHERE status = {ready} AND queue = :queue
+SELECT id AS key, priority AS urgency FROM jobs WHERE status = {ready} AND queue = :queue
 
 -- name: claim_merged
 -- ARMS stands for the arms.
 SELECT json_group_array({job_row}) FROM (
     ARMS
-    ORDER BY priority, id LIMIT :limit)
+    ORDER BY urgency, key LIMIT :limit)
+CROSS JOIN jobs ON jobs.id = key
 
 -- name: ready_queues
 -- Queues with ready jobs whose names match :pattern and so begin with :prefix: one seek a queue.

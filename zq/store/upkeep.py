@@ -54,10 +54,23 @@ def recover(connection: sqlite3.Connection) -> Recovered:
     return Recovered(deadlines, meta["epoch"], meta["id_suffix"], last_key, len(held))
 
 
-def checkpoint(connection: sqlite3.Connection) -> int:
-    """Copy the WAL into the database without waiting for readers. Answers the WAL's pages."""
-    _busy, pages, _copied = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    return int(pages)
+def checkpoint(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Copy the WAL into the database without waiting for readers.
+
+    Answers how many pages the WAL holds, and how many of them are copied.
+    """
+    _busy, pages, copied = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return pages, copied
+
+
+def shrink_wal(connection: sqlite3.Connection) -> None:
+    """Make the WAL's file empty, unless a reader is in the way: the writer waits for nobody."""
+    patience: int = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
 
 
 def tidy(connection: sqlite3.Connection) -> bool:

@@ -8,7 +8,7 @@ from random import Random
 
 import msgspec
 
-from zq.model.commands import Deadlines
+from zq.model.commands import Deadlines, Tally
 from zq.model.job import INLINE_PAYLOAD, Job, Options
 from zq.model.lifecycle import Status
 from zq.model.settling import Policy
@@ -60,6 +60,7 @@ class Work:
         self.woken: set[str] = set()
         self.rows = 0
         self.highest_key = 0
+        self.tally = Tally()
         self._connection = connection
 
     def absorb(self, other: "Work") -> None:
@@ -69,6 +70,7 @@ class Work:
         self.cancelled += other.cancelled
         self.woken |= other.woken
         self.rows += other.rows
+        self.tally.add(other.tally)
         self.highest_key = max(self.highest_key, other.highest_key)
 
     def part(self) -> "Work":

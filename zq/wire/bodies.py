@@ -1,11 +1,18 @@
 """Request bodies: their fields, ranges and rules, from bytes to validated values of the model."""
 
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from zq.model.errors import InvalidRequest, NotBuilt, Unprocessable, ZqError
+from zq.model.errors import (
+    InvalidRequest,
+    NotBuilt,
+    PayloadTooLarge,
+    TooManyItems,
+    Unprocessable,
+    ZqError,
+)
 from zq.model.job import (
     DEFAULT_PRIORITY,
     NO_OPTIONS,
@@ -27,6 +34,14 @@ from zq.wire.codecs import MAX_DEPTH, Codec, decode, nests_too_deeply
 T = TypeVar("T")
 
 RETURN = OnConflict.RETURN
+
+
+class Limits(NamedTuple):
+    """How much one request may bring: bytes of its body, of a payload; jobs or ids in bulk."""
+
+    body: int
+    payload: int
+    items: int
 
 
 class _Job(msgspec.Struct, gc=False):
@@ -87,17 +102,19 @@ _failure = msgspec.json.Decoder(Failure)
 _patch = msgspec.json.Decoder(_Patch)
 
 
-def decode_job(body: bytes, codec: Codec) -> NewJob:
+def decode_job(body: bytes, codec: Codec, limits: Limits) -> NewJob:
     """The body of a single enqueue."""
-    return _new_job(decode(body, codec, _job), codec)
+    return _new_job(decode(body, codec, _job), codec, limits.payload)
 
 
-def decode_jobs(body: bytes, codec: Codec) -> list[NewJob]:
+def decode_jobs(body: bytes, codec: Codec, limits: Limits) -> list[NewJob]:
     """The body of a bulk enqueue: all jobs are valid, or an error names the first that is not."""
+    items = decode(body, codec, _bulk).jobs
+    _check_items(len(items), limits, "jobs")
     jobs: list[NewJob] = []
-    for index, job in enumerate(decode(body, codec, _bulk).jobs):
+    for index, job in enumerate(items):
         try:
-            jobs.append(_new_job(job, codec))
+            jobs.append(_new_job(job, codec, limits.payload))
         except ZqError as error:
             raise type(error)(f"jobs[{index}]: {error.message}") from None
     return jobs
@@ -108,7 +125,9 @@ def decode_success(body: bytes, codec: Codec) -> Completion:
     return _completion(decode(body, codec, _success), "", codec) if body else Completion()
 
 
-def decode_successes(body: bytes, codec: Codec) -> tuple[list[str], dict[str, Completion]]:
+def decode_successes(
+    body: bytes, codec: Codec, limits: Limits
+) -> tuple[list[str], dict[str, Completion]]:
     """The body of a bulk acknowledgement: its ids, and what is said with some of them.
 
     Each id comes once, in the order of first mention. Items that say two things of a job are
@@ -119,6 +138,7 @@ def decode_successes(body: bytes, codec: Codec) -> tuple[list[str], dict[str, Co
         raise InvalidRequest("ids is missing: send ids, or items, or both")
     ids = [] if sent.ids is UNSET else sent.ids
     items = [] if sent.items is UNSET else sent.items
+    _check_items(len(ids) + len(items), limits, "ids" if sent.items is UNSET else "items")
     if not ids and not items:
         raise InvalidRequest("ids must not be empty" if sent.items is UNSET else "nothing is named")
     named = dict.fromkeys(ids)
@@ -164,13 +184,26 @@ def decode_patch(body: bytes, codec: Codec) -> Patch:
     )
 
 
-def _new_job(job: _Job, codec: Codec) -> NewJob:
+def _check_items(count: int, limits: Limits, noun: str) -> None:
+    if count > limits.items:
+        raise TooManyItems(
+            f"{count} {noun} in one request, at most {limits.items} are taken: send several"
+            " requests, or raise --max-bulk-items"
+        )
+
+
+def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
     check_name("type", job.type)
     check_name("queue", job.queue)
     scope = _scope(job.unique_key, job.unique_while)
     if job.batch is not None or job.budgets:
         _refuse_unbuilt(job)
     payload, size = _text(job.payload, "payload", codec)
+    if size > max_payload:
+        raise PayloadTooLarge(
+            f"the payload has {size} bytes, at most {max_payload} are taken: keep large data"
+            " elsewhere and send its address, or raise --max-payload"
+        )
     return NewJob(
         job.queue,
         job.type,

@@ -24,7 +24,7 @@ from zq.http.problems import answer
 from zq.model.filters import Filter
 from zq.model.job import NewJob
 from zq.model.keys import KeyScope
-from zq.wire.bodies import decode_job, decode_jobs, decode_patch
+from zq.wire.bodies import Limits, decode_job, decode_jobs, decode_patch
 from zq.wire.codecs import Codec
 from zq.wire.documents import JobDocument, enqueued_documents, job_document
 
@@ -34,9 +34,10 @@ ENQUEUE, READ, MANAGE = KeyScope.ENQUEUE, KeyScope.READ, KeyScope.MANAGE
 class JobsApi:
     """`/jobs` and `/queues`, without streams and settlements."""
 
-    def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
+    def __init__(self, engine: Engine, bodies: Bodies, limits: Limits, job_path: str) -> None:
         self._engine = engine
         self._bodies = bodies
+        self._limits = limits
         self._job_path = job_path
 
     def routes(self) -> list[Route]:
@@ -61,7 +62,7 @@ class JobsApi:
     ) -> web.Response:
         """Store one job: 201, or 200 for a duplicate; with `wait_ms`, answer its outcome."""
         wait_ms = wait_time(request)
-        job = decode_job(body, sent)
+        job = decode_job(body, sent, self._limits)
         if wait_ms is None:
             stored = await self._engine.enqueue([job], reach_of(request))
             (document,) = self._enqueued([job], stored)
@@ -74,7 +75,7 @@ class JobsApi:
         self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Store many jobs or none: 200 only where every one is a duplicate."""
-        jobs = decode_jobs(body, sent)
+        jobs = decode_jobs(body, sent, self._limits)
         if not jobs:
             return answer({"jobs": []}, accepted, 201)
         stored = await self._engine.enqueue(jobs, reach_of(request))

@@ -40,17 +40,18 @@ class ServiceApi:
         ]
 
     async def health(self, _request: web.Request, accepted: Codec) -> web.Response:
-        """Alive, and what an acknowledgement is worth: whether it waits for the disk."""
+        """Alive, whether an acknowledgement waits for the disk, and why new jobs are refused."""
         durable, durable_enqueues = self._engine.durable
         modes = {True: "fsync", False: "buffered"}
-        return answer(
-            {
-                "status": "ok",
-                "commit_mode": modes[durable],
-                "enqueue_commit_mode": modes[durable_enqueues],
-            },
-            accepted,
-        )
+        document: dict[str, object] = {
+            "status": "ok",
+            "commit_mode": modes[durable],
+            "enqueue_commit_mode": modes[durable_enqueues],
+        }
+        if (refusal := self._engine.refusal()) is not None:
+            # Still 200: acknowledgements pass, and a restart would not help.
+            document["enqueues_refused"] = {"code": refusal.code, "error": refusal.message}
+        return answer(document, accepted)
 
     async def version(self, _request: web.Request, accepted: Codec) -> web.Response:
         """The API's level, and zq's own version."""

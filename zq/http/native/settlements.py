@@ -14,7 +14,7 @@ from zq.http.problems import answer
 from zq.model.errors import ErrorRecordNotFound, NotInFlight, StaleLease
 from zq.model.job import MAX_UINT32
 from zq.model.keys import KeyScope
-from zq.wire.bodies import decode_failure, decode_success, decode_successes
+from zq.wire.bodies import Limits, decode_failure, decode_success, decode_successes
 from zq.wire.codecs import Codec
 from zq.wire.documents import error_document, job_document
 
@@ -24,9 +24,10 @@ TAKE, READ = KeyScope.TAKE, KeyScope.READ
 class SettlementsApi:
     """`success`, `failure` and `errors`."""
 
-    def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
+    def __init__(self, engine: Engine, bodies: Bodies, limits: Limits, job_path: str) -> None:
         self._engine = engine
         self._bodies = bodies
+        self._limits = limits
         self._job_path = job_path
 
     def routes(self) -> list[Route]:
@@ -58,7 +59,7 @@ class SettlementsApi:
         self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Acknowledge many: 422 names those that were left alone, the others are done."""
-        ids, said = decode_successes(body, sent)
+        ids, said = decode_successes(body, sent, self._limits)
         refused = await self._engine.settlements.succeed(ids, reach_of(request), said)
         if refused.stale:
             return answer(refused._asdict(), accepted, 422)

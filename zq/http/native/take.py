@@ -9,12 +9,14 @@ from aiohttp import web
 
 from zq.engine.engine import Engine
 from zq.engine.streams import MOST_UNSENT, Stream
-from zq.http.connection import watch_for_end
+from zq.http.channel import Channel, Peer, channel_of, watch_for_end
 from zq.http.endpoints import Route
+from zq.http.gate import PeerCounts, peer_of
 from zq.http.guard import Guard, reach_of
 from zq.http.native.query import names, parameters, whole_number
 from zq.http.negotiation import stream_framing
-from zq.http.peer import Peer, PeerWatch
+from zq.http.peer import PeerWatch
+from zq.model.errors import TooManyStreams
 from zq.model.job import Job
 from zq.model.keys import KeyScope
 from zq.wire.documents import taken_documents
@@ -39,6 +41,8 @@ class TakeOptions(NamedTuple):
 
     heartbeat: float
     stall_timeout: float
+    max_per_peer: int
+    """Streams that one address may have; 0 is no limit."""
 
 
 class TakeApi:
@@ -48,6 +52,7 @@ class TakeApi:
         self._engine = engine
         self._guard = guard
         self._options = options
+        self._peers = PeerCounts(options.max_per_peer)
         # One stream renders at a time: between two the event loop looks at its sockets, so that
         # acknowledgements reach the next tick while the frames of this one are still rendered.
         self._turn = asyncio.Lock()
@@ -57,6 +62,15 @@ class TakeApi:
         return [Route("GET", "/jobs/take", self.take, KeyScope.TAKE)]
 
     async def take(self, request: web.Request) -> web.StreamResponse:
+        """One stream more for its peer, if it may have it."""
+        refusal = TooManyStreams(
+            "this address has as many take streams as --max-streams-per-peer permits: close some,"
+            " or raise it"
+        )
+        with self._peers.one_more(peer_of(request.transport), refusal):
+            return await self._take(request)
+
+    async def _take(self, request: web.Request) -> web.StreamResponse:
         """Send jobs until the client goes away or the server stops, then give back what is held."""
         framing = stream_framing(request)
         values = parameters(request, ("prefetch", "queue"))
@@ -67,52 +81,50 @@ class TakeApi:
         await response.prepare(request)
         if request.method == "HEAD":
             return response
-        transport = request.transport
-        if transport is None:
+        channel = channel_of(request)
+        if channel.transport is None:
             return response
         worker = request.headers.get("worker-id", "")
-        stream = self._engine.open_stream(
-            queues, reach, window, worker, transport.get_write_buffer_size
-        )
+        stream = self._engine.open_stream(queues, reach, window, worker, channel.unsent)
         fields = {"stream": stream.number, "worker": worker, "prefetch": window}
         log.debug("stream opened", extra={"fields": fields})
         try:
-            with watch_for_end(request), self._guard.while_granted(request, stream.end):
-                connection = _Connection(response, transport, framing)
-                await _Pump(self._engine, stream, connection, self._options, self._turn).run()
+            with watch_for_end(channel), self._guard.while_granted(request, stream.end):
+                outlet = _Outlet(response, channel, framing)
+                await _Pump(self._engine, stream, outlet, self._options, self._turn).run()
         finally:
             self._engine.close_stream(stream)
             log.debug("stream closed", extra={"fields": fields})
         return response
 
 
-class _Connection(NamedTuple):
+class _Outlet(NamedTuple):
     """Where a stream goes, and how it is framed."""
 
     response: web.StreamResponse
-    transport: asyncio.Transport
+    channel: Channel
     framing: Framing
 
 
 class _Pump:
-    """Moves one stream's jobs from its outbox to its connection."""
+    """Moves one stream's jobs from its outbox to its peer."""
 
     def __init__(
         self,
         engine: Engine,
         stream: Stream,
-        connection: _Connection,
+        outlet: _Outlet,
         options: TakeOptions,
         turn: asyncio.Lock,
     ) -> None:
         self._engine = engine
         self._stream = stream
-        self._response, self._transport, self._framing = connection
+        self._response, self._channel, self._framing = outlet
         self._heartbeat = options.heartbeat
         self._turn = turn
         self._written_at = self._now()
         self._peer = PeerWatch(
-            self._transport,
+            self._channel,
             silence=options.heartbeat * SILENT_HEARTBEATS,
             stall_timeout=options.stall_timeout,
             now=self._now(),
@@ -131,7 +143,7 @@ class _Pump:
                     await self._write(frames)
                     self._engine.written(self._stream)
                 # A peer that does not read gets no heartbeats piled up.
-                if self._is_silent() and not self._transport.get_write_buffer_size():
+                if self._is_silent() and not self._channel.unsent():
                     await self._write(self._framing.heartbeat)
         finally:
             self._timer.cancel()
@@ -149,7 +161,7 @@ class _Pump:
         if found is not Peer.PRESENT:
             fields = {"stream": self._stream.number, "peer": found.value}
             log.info("a stream is cut off", extra={"fields": fields})
-            self._transport.abort()
+            self._channel.cut_off(found)
             return
         silence = self._now() - self._written_at
         if silence >= self._heartbeat:

@@ -1,0 +1,216 @@
+"""GET /metrics: every number is what the store holds, or what has happened."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+import zq
+from zq.http.metrics.scrape import MOST_QUEUES, REST
+from zq.http.metrics.table import METRICS, markdown
+
+from .client import JSON, Client, Wire, new_job
+from .metrics import Metrics, Scraper
+
+README = Path(__file__).parent.parent.parent / "README.md"
+
+
+@pytest.fixture
+def wire() -> Wire:
+    """The same, whatever format jobs come in."""
+    return JSON
+
+
+def test_the_readme_holds_the_table() -> None:
+    marked = re.search(
+        r"<!-- metrics -->\n(.*?)\n<!-- /metrics -->",
+        README.read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
+    assert marked, "README.md has no <!-- metrics --> … <!-- /metrics -->"
+    table = markdown()
+    assert marked[1].strip() == table, "run `python -m zq.http.metrics.table` and paste the table"
+
+
+async def test_a_scrape_has_what_the_table_names_and_the_process(scrape: Scraper) -> None:
+    families = (await scrape()).families
+    expected = {m.name.removesuffix("_total"): (m.kind, m.help) for m in METRICS}
+    found = {name: (f.type, f.documentation) for name, f in families.items() if name[:3] == "zq_"}
+    assert found == expected
+    assert "process_resident_memory_bytes" in families
+
+
+async def test_jobs_are_counted_by_queue_and_status(client: Client, scrape: Scraper) -> None:
+    for status, count in [("scheduled", 1), ("ready", 2), ("completed", 1), ("dead", 3)]:
+        for _ in range(count):
+            await client.make(status, queue=status)
+    await client.in_flight(queue="held")
+    expected = {
+        ("zq_jobs", "scheduled", "scheduled"): 1,
+        ("zq_jobs", "ready", "ready"): 2,
+        ("zq_jobs", "completed", "completed"): 1,
+        ("zq_jobs", "dead", "dead"): 3,
+        ("zq_jobs", "held", "in_flight"): 1,
+    }
+    assert jobs_in(await scrape()) == expected
+
+
+def jobs_in(metrics: Metrics) -> dict[tuple[str, ...], float]:
+    return {key: n for key, n in metrics.values.items() if key[0] == "zq_jobs"}
+
+
+async def test_right_after_a_crash_the_counts_are_those_of_the_store(client: Client) -> None:
+    await client.enqueue_many(3, queue="a")
+    await client.in_flight(queue="b")
+    await client.make("dead", queue="c")
+    await client.site.crash()
+    metrics = Metrics((await client.get("/metrics")).body.decode())
+    assert jobs_in(metrics) == {
+        ("zq_jobs", "a", "ready"): 3,
+        ("zq_jobs", "b", "ready"): 1,  # its worker died with the server
+        ("zq_jobs", "c", "dead"): 1,
+    }
+    assert metrics["zq_enqueued_total"] == 0
+
+
+async def test_what_happens_to_jobs_is_counted(client: Client, scrape: Scraper) -> None:
+    await client.enqueue_many(4)
+    await client.enqueue(unique_key="k")
+    assert (await client.post("/jobs", new_job(unique_key="k"))).status == 200
+    stream = await client.take(prefetch=5)
+    done, tried, killed, *_ = [job["id"] for job in await stream.jobs(5)]
+    await client.succeed(done)
+    await client.fail(tried)
+    await client.fail(killed, kill=True)
+    assert (await client.post("/jobs/success", {"ids": [done]})).status == 422
+    await client.post(f"/jobs/{done}/failure", {"message": "late"})
+    await stream.close()
+    metrics = await scrape.until(lambda m: m["zq_returns_total"] > 0)
+    assert metrics["zq_enqueued_total"] == 5
+    assert metrics["zq_duplicates_total"] == 1
+    assert metrics["zq_deliveries_total"] == 5
+    assert metrics["zq_returns_total"] == 2
+    assert metrics["zq_settlements_total", "completed"] == 1
+    assert metrics["zq_settlements_total", "retried"] == 1
+    assert metrics["zq_settlements_total", "dead"] == 1
+    assert metrics["zq_settlements_total", "not_in_flight"] == 2
+    assert metrics["zq_refusals_total", "not_in_flight"] == 1
+    assert metrics["zq_take_streams"] == 0
+    assert metrics["zq_accepting_enqueues"] == 1
+    assert metrics["zq_build_info", zq.__version__] == 1
+
+
+async def test_the_age_of_the_oldest_ready_job(client: Client, scrape: Scraper) -> None:
+    def age(metrics: Metrics, queue: str) -> float | None:
+        return metrics.values.get(("zq_oldest_ready_age_seconds", queue))
+
+    stream = await client.take(queue="a")
+    await client.enqueue(queue="a", priority=9)
+    retried = await stream.job()
+    assert age(await scrape(), "a") is None  # in flight, not ready
+    await client.enqueue(queue="a", priority=9)
+    await client.enqueue(queue="a", priority=5)
+    await client.enqueue(queue="b", ready_at=client.site.now + 2_000)
+    client.site.clock.advance(3_000)
+    await scrape.until(lambda m: age(m, "b") == 1.0)  # ready for a second, though it is older
+    await client.fail(retried["id"], retry_at=client.site.now)
+    await client.enqueue(queue="a", priority=0)
+    # The head of its priority is ready since now only; the one behind it has waited.
+    assert age(await scrape(), "a") == 3.0
+
+
+async def test_queues_beyond_a_number_share_a_label(client: Client, scrape: Scraper) -> None:
+    await client.enqueue_many(5, queue="large")
+    await scrape()
+    names = [f"q{number}" for number in range(MOST_QUEUES + 50)]
+    jobs = [new_job(queue=name) for name in names for _ in range(10)]
+    assert (await client.post("/jobs/bulk", {"jobs": jobs})).status == 201
+    metrics = await scrape()
+    labels = metrics.labels("zq_jobs", "queue")
+    assert len(labels) == MOST_QUEUES + 1
+    assert metrics["zq_jobs", REST, "ready"] == 51 * 10
+    assert sum(jobs_in(metrics).values()) == len(jobs) + 5
+    assert metrics.labels("zq_oldest_ready_age_seconds", "queue") == labels - {REST}
+    # A queue keeps its label while others grow past it, and gives it away when it is empty.
+    assert metrics["zq_jobs", "large", "ready"] == 5
+    assert (await scrape()).labels("zq_jobs", "queue") == labels
+    await client.delete("/jobs", queue="large")
+    after = (await scrape()).labels("zq_jobs", "queue")
+    assert labels - after == {"large"}
+    assert len(after - labels) == 1
+
+
+async def test_no_queue_can_have_the_label_of_the_rest(client: Client) -> None:
+    assert (await client.post("/jobs", new_job(queue=REST))).status == 400
+
+
+async def test_ticks_are_counted_with_rows_and_times(client: Client, scrape: Scraper) -> None:
+    before = await scrape()
+    await client.enqueue_many(40)
+    await client.enqueue()
+    metrics = await scrape()
+    assert metrics["zq_ticks_total"] - before["zq_ticks_total"] == 2
+    assert metrics["zq_tick_rows_bucket", "10.0"] - before["zq_tick_rows_bucket", "10.0"] == 1
+    assert metrics["zq_tick_rows_bucket", "100.0"] - before["zq_tick_rows_bucket", "100.0"] == 2
+    assert metrics["zq_tick_rows_sum"] - before["zq_tick_rows_sum"] >= 41
+    assert metrics["zq_tick_seconds_count"] == metrics["zq_ticks_total"]
+    assert metrics["zq_fsync_seconds_count"] - before["zq_fsync_seconds_count"] == 2
+    assert metrics["zq_fsync_seconds_sum"] > before["zq_fsync_seconds_sum"]
+
+
+@pytest.mark.settings(default_commit_mode="buffered")
+async def test_a_commit_that_waits_for_no_disk_is_no_fsync(client: Client, scrape: Scraper) -> None:
+    await client.enqueue()
+    metrics = await scrape()
+    assert (metrics["zq_ticks_total"], metrics["zq_fsync_seconds_count"]) == (1, 0)
+
+
+async def test_sizes_are_those_of_the_files(client: Client, scrape: Scraper) -> None:
+    await client.enqueue_many(100, payload="x" * 1000)
+    metrics = await scrape()
+    root = client.site.root
+    assert metrics["zq_wal_bytes"] == (root / "zq.db-wal").stat().st_size > 100_000
+    assert metrics["zq_database_bytes"] == (root / "zq.db").stat().st_size
+    assert metrics["zq_disk_free_bytes"] > 0
+
+
+async def test_a_busy_event_loop_is_seen(scrape: Scraper) -> None:
+    assert (await scrape())["zq_loop_lag_seconds_sum"] < 0.2
+    time.sleep(0.8)  # noqa: ASYNC251  # the server's loop is this one
+    metrics = await scrape.until(lambda m: m["zq_loop_lag_seconds_count"] > 0)
+    assert metrics["zq_loop_lag_seconds_sum"] > 0.2
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        ("", "text/plain; version=0.0.4; charset=utf-8"),
+        ("*/*", "text/plain; version=0.0.4; charset=utf-8"),
+        ("application/json", "text/plain; version=0.0.4; charset=utf-8"),
+        ("text/plain; version=soon", "text/plain; version=0.0.4; charset=utf-8"),
+        ("application/openmetrics-text; version=1.0.0", "application/openmetrics-text"),
+        # What a Prometheus server sends.
+        (
+            "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
+            "text/plain;version=0.0.4;q=0.3,*/*;q=0.1",
+            "application/openmetrics-text",
+        ),
+    ],
+)
+async def test_the_format_is_the_one_asked_for(
+    client: Client, accept: str, content_type: str
+) -> None:
+    await client.enqueue(queue='a"b\nc')
+    reply = await client.send("GET", "/metrics", headers={"accept": accept})
+    assert reply.status == 200
+    assert reply.media_type.startswith(content_type)
+    text = reply.body.decode()
+    if "openmetrics" in content_type:
+        parsed = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+        families = {family.name: family for family in parsed}
+        assert text.endswith("# EOF\n")
+        assert families["zq_jobs"].samples[0].labels["queue"] == 'a"b\nc'
+    else:
+        assert Metrics(text)["zq_jobs", 'a"b\nc', "ready"] == 1

@@ -1,0 +1,147 @@
+"""Lives of a server: what happens between a start and a death, whatever it dies of."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from conformance.client import MSGPACK, Client
+from conformance.streams import PATIENCE_S
+from process.server import ServerProcess
+
+from .checker import violations
+from .history import History, Inspection, Kill, Listed, Listing, now
+from .load import PRODUCERS, WORKERS, Actor, Notebook, Producer, Worker, WorkerKind
+from .mortal import Mortal
+
+PAGE = 2000
+
+DELIVERIES = """
+    SELECT coalesce(payload, body) ->> 'name', deliveries
+    FROM jobs LEFT JOIN payloads ON job_id = id
+"""
+
+
+class Victims(NamedTuple):
+    """How many workers are killed in a life, and whether together with the server or before it."""
+
+    workers: int
+    together: bool
+
+
+SERVER_ALONE = Victims(0, True)
+
+
+def seed() -> str:
+    """What repeats a run's choices: `CRASH_SEED`, or a new one; printed for whom it concerns."""
+    chosen = os.environ.get("CRASH_SEED") or str(time.time_ns())
+    print(f"repeat with CRASH_SEED={chosen}")
+    return chosen
+
+
+def cycles(usual: int) -> int:
+    """How often to crash: `CRASH_CYCLES`, or what is usual."""
+    return int(os.environ.get("CRASH_CYCLES") or usual)
+
+
+async def take_stock(client: Client, notebook: Notebook) -> None:
+    """Write down every job that there is, page by page."""
+    start = now()
+    jobs: dict[str, Listed] = {}
+    page = await client.jobs(limit=PAGE)
+    while page:
+        for job in page:
+            name = job["payload"]["name"]
+            assert name not in jobs, f"{name} is listed twice"
+            jobs[name] = Listed(
+                id=job["id"],
+                status=job["status"],
+                attempts=job["attempts"],
+                unique_key=job.get("unique_key", ""),
+            )
+        page = await client.jobs(limit=PAGE, **{"from": page[-1]["id"]})
+    notebook.add(Listing(start=start, end=now(), jobs=jobs, count=await client.count()))
+
+
+async def live_and_die(
+    server: ServerProcess, notebook: Notebook, random: Random, victims: Victims
+) -> None:
+    """Let all clients loose on a server; kill workers, the server, or both amid their work."""
+    async with AsyncExitStack() as clients, asyncio.TaskGroup() as running_actors:
+        actors: list[Actor] = []
+        for wire in PRODUCERS:
+            client = await clients.enter_async_context(server.client(wire))
+            actors.append(Producer(client, notebook, Random(random.random())))
+        for kind in WORKERS:
+            client = await clients.enter_async_context(server.client(kind.wire))
+            actors.append(Worker(client, notebook, Random(random.random()), kind))
+        mortals = [
+            await Mortal.spawn(server.port, number, random.random(), notebook)
+            for number in random.sample(range(len(WORKERS)), victims.workers)
+        ]
+        for actor in actors:
+            running_actors.create_task(actor.run())
+        await some_time(notebook, random)
+        if not victims.together:
+            await asyncio.gather(*(mortal.kill() for mortal in mortals))
+            await some_time(notebook, random)
+        start = now()
+        await asyncio.gather(server.kill(), *(mortal.kill() for mortal in mortals))
+        notebook.add(Kill(start=start, end=now()))
+        for actor in actors:
+            actor.alone = True
+
+
+async def some_time(notebook: Notebook, random: Random) -> None:
+    async with asyncio.timeout(3 * PATIENCE_S):
+        await notebook.grows_by(random.randint(100, 1_000))
+    await asyncio.sleep(random.uniform(0, 0.02))  # anywhere in a tick
+
+
+async def finish(server: ServerProcess, notebook: Notebook) -> None:
+    """Work off all that is left, for what is listed can also be delivered; then end well."""
+    everything = WorkerKind(MSGPACK, 500, ())
+    async with server.client(MSGPACK) as client, asyncio.timeout(3 * PATIENCE_S):
+        await take_stock(client, notebook)
+        await Worker(client, notebook, Random(), everything).work_off()
+        await take_stock(client, notebook)
+    server.signal(signal.SIGTERM)
+    assert await server.exited() == 0
+
+
+def check_file(root: Path) -> dict[str, int]:
+    """SQLite's own check of what a dead server left, its log included; deliveries by job.
+
+    A server that died at its first start may have left no tables yet.
+    """
+    copy = root.with_name("copy")
+    shutil.copytree(root, copy, ignore=shutil.ignore_patterns("*-shm"))
+    database = sqlite3.connect(copy / "zq.db")
+    assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    deliveries = dict(database.execute(DELIVERIES)) if version else {}
+    database.close()
+    shutil.rmtree(copy)
+    return deliveries
+
+
+def inspect_file(root: Path, notebook: Notebook) -> None:
+    """Check what a killed server left, and write down who had what."""
+    start = now()
+    deliveries = check_file(root)
+    notebook.add(Inspection(start=start, end=now(), deliveries=deliveries))
+
+
+def judge(history: History, folder: Path) -> None:
+    """Fail with what the queue has broken, and keep the history for a person to read."""
+    breaches = violations(history)
+    if breaches:
+        file = folder / "history.jsonl"
+        history.save(file)
+        raise AssertionError("\n".join([f"{len(breaches)} breaches in {file}", *breaches[:10]]))

@@ -1,0 +1,222 @@
+"""More than a server was made for, and whether those who behave notice.
+
+In each scenario a bystander acknowledges jobs one by one, before and during the overload, which a
+process of its own makes: every one of its acknowledgements must get through. The same code runs
+small in CI and large in the long run.
+"""
+
+import asyncio
+import json
+import sqlite3
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, ParamSpec
+
+from conformance.client import JSON, Client, new_job
+from conformance.raw import RawConnection
+from conformance.streams import PATIENCE_S
+from process.server import RemoteSite, ServerProcess
+from process.worker import Worker
+
+P = ParamSpec("P")
+Counts = Counter[str]
+
+SAMPLES = 300
+"""Acknowledgements of the bystander before the overload."""
+
+JOBS = 50_000
+"""That the bystander finds: more than it can acknowledge."""
+
+WINDOW = 5
+SILENCE_S = 2.0
+
+STALLED = 10
+"""One worker in so many stops reading."""
+
+JOBS_EACH = 10
+
+
+@dataclass
+class Report:
+    """What a scenario found. Times of one acknowledgement in ms, memory in MiB."""
+
+    scenario: str
+    calm_p99: float
+    loaded_p99: float
+    calm_rss: float
+    peak_rss: float
+    counts: Counts
+
+
+class Bystander:
+    """Holds a stream of jobs that are there already, and acknowledges them one after another."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._stream: Any = None
+
+    async def prepare(self) -> None:
+        for _ in range(JOBS // 1_000):
+            await self._client.enqueue_many(1_000, queue="bystander", payload="x")
+        self._stream = await self._client.take(prefetch=20, queue="bystander")
+
+    async def acknowledge(self) -> float:
+        """One acknowledgement; how many ms it took."""
+        job = await self._stream.job()
+        began = time.perf_counter()
+        await self._client.succeed(job["id"])
+        return (time.perf_counter() - began) * 1000
+
+    async def samples(self, count: int) -> list[float]:
+        return [await self.acknowledge() for _ in range(count)]
+
+    async def during(self, overload: asyncio.Future[Counts]) -> list[float]:
+        """Acknowledge for as long as the overload lasts."""
+        found: list[float] = []
+        while not overload.done():
+            found.append(await self.acknowledge())
+        return found
+
+
+def p99(samples: list[float]) -> float:
+    return statistics.quantiles(samples, n=100)[98]
+
+
+def rss_mb(server: ServerProcess, *, peak: bool = False) -> float:
+    lines = Path(f"/proc/{server.pid}/status").read_text().splitlines()
+    name = "VmHWM:" if peak else "VmRSS:"
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
+
+
+async def judged(
+    scenario: str,
+    server: ServerProcess,
+    client: Client,
+    overload: Callable[P, Coroutine[Any, Any, Counts]],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Report:
+    """Run an overload beside a bystander."""
+    bystander = Bystander(client)
+    await bystander.prepare()
+    calm = await bystander.samples(SAMPLES)
+    calm_rss = rss_mb(server)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        task = partial(_run, overload, *args, **kwargs)
+        running = asyncio.get_running_loop().run_in_executor(pool, task)
+        loaded = await bystander.during(running)
+        counts = await running
+    counts["acknowledged by the bystander"] += len(loaded)
+    return Report(scenario, p99(calm), p99(loaded), calm_rss, rss_mb(server, peak=True), counts)
+
+
+def _run(
+    overload: Callable[P, Coroutine[Any, Any, Counts]], *args: P.args, **kwargs: P.kwargs
+) -> Counts:
+    return asyncio.run(overload(*args, **kwargs))
+
+
+async def producers(server: ServerProcess, client: Client, number: int, requests: int) -> Report:
+    """So many producers post bulks of 100 jobs without a pause, and count what becomes of them."""
+    name = f"{number} producers"
+    report = await judged(name, server, client, _produce, server.port, number, requests)
+    report.counts["stored"] = await client.count(queue="default")
+    return report
+
+
+async def _produce(port: int, number: int, requests: int) -> Counts:
+    counts: Counts = Counter()
+    body = json.dumps({"jobs": [new_job(payload="x" * 100)] * 100}).encode()
+    head = "POST /jobs/bulk HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+    async def produce() -> None:
+        async with await RawConnection.open(port) as connection:
+            for _ in range(requests):
+                await connection.send(request)
+                counts[str((await connection.reply()).status)] += 1
+
+    await asyncio.gather(*(produce() for _ in range(number)))
+    return counts
+
+
+async def workers(server: ServerProcess, client: Client, number: int) -> Report:
+    """So many workers, one in `STALLED` of which reads nothing, share large jobs."""
+    return await judged(f"{number} workers", server, client, _work, server.port, number)
+
+
+async def _work(port: int, number: int) -> Counts:
+    counts: Counts = Counter()
+    stalled, jobs = number // STALLED, number * JOBS_EACH
+    delivered: asyncio.Queue[str] = asyncio.Queue()
+
+    async def work() -> None:
+        async with await RawConnection.open(port) as connection:
+            worker = Worker(connection)
+            await worker.take(prefetch=WINDOW, queue="shared")
+            while True:
+                frame = await worker.frame()
+                if frame is not None:
+                    delivered.put_nowait(frame["id"])
+
+    async with AsyncExitStack() as idle, Client(RemoteSite(port), JSON) as client:
+        for _ in range(stalled):
+            connection = await idle.enter_async_context(
+                await RawConnection.open(port, receive_buffer=4096)
+            )
+            await Worker(connection).take(prefetch=WINDOW, queue="shared")
+        readers = [asyncio.create_task(work()) for _ in range(number - stalled)]
+        for _ in range(0, jobs, 50):
+            await client.enqueue_many(50, queue="shared", payload="x" * 20_000)
+        while counts["done"] < jobs - stalled * WINDOW:
+            await client.succeed(await delivered.get())
+            counts["done"] += 1
+        for reader in readers:
+            reader.cancel()
+        await asyncio.wait(readers)
+    return counts
+
+
+async def silent(server: ServerProcess, client: Client, number: int) -> Report:
+    """So many connections are opened, and nothing is ever said on them."""
+    return await judged(f"{number} silent connections", server, client, _open, server.port, number)
+
+
+async def _open(port: int, number: int) -> Counts:
+    async with AsyncExitStack() as connections:
+        for _ in range(number):
+            await connections.enter_async_context(await RawConnection.open(port))
+        await asyncio.sleep(SILENCE_S)
+    return Counter(opened=number)
+
+
+async def pinned(server: ServerProcess, client: Client, file: Path, mib: int) -> Report:
+    """Another process reads in one long transaction while so many MiB are to be stored."""
+    name = f"a reader that pins {mib} MiB"
+    return await judged(name, server, client, _pin, server.port, file, mib)
+
+
+async def _pin(port: int, file: Path, mib: int) -> Counts:
+    counts: Counts = Counter()
+    jobs = {"jobs": [new_job(queue="pinned", payload="x" * 100_000)] * 10}
+    async with Client(RemoteSite(port), JSON) as client:
+        with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM jobs").fetchone()
+            for _ in range(mib):
+                counts[str((await client.post("/jobs/bulk", jobs)).status)] += 1
+            wal = file.with_name(f"{file.name}-wal").stat().st_size
+        counts["MiB of WAL"] = wal // 2**20
+        async with asyncio.timeout(PATIENCE_S):
+            while (await client.post("/jobs/bulk", jobs)).status != 201:
+                pass
+    counts["stored afterwards"] += 10
+    return counts

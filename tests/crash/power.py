@@ -1,0 +1,93 @@
+"""Power cuts under mixed load: the page cache goes too, and with it what was not synced."""
+
+import asyncio
+from random import Random
+from typing import NamedTuple
+
+from process.server import ServerProcess, running
+
+from .disk import Disk
+from .history import Enqueue, Kill, Listing, Outcome, now
+from .lives import SERVER_ALONE, check_file, finish, live_and_die, take_stock
+from .load import Notebook, Producer
+
+SURVIVES = (0.0, 0.0, 0.3, 0.9)
+"""How much of what was not synced a cut leaves; most often nothing."""
+
+
+async def cut_again_and_again(disk: Disk, notebook: Notebook, random: Random, cycles: int) -> None:
+    """Some lives on one disk, each ended by a power cut but for the last."""
+    for _ in range(cycles):
+        async with running(disk.root, env=disk.environment()) as server:
+            async with server.client() as client:
+                await take_stock(client, notebook)
+            await live_and_die(server, notebook, random, SERVER_ALONE)
+        disk.cut_power(random.choice(SURVIVES), random)
+        check_file(disk.root)
+        if random.random() < 0.3:
+            await _cut_while_it_starts(disk, random)
+    async with running(disk.root, env=disk.environment()) as server:
+        await finish(server, notebook)
+
+
+async def _cut_while_it_starts(disk: Disk, random: Random) -> None:
+    server = await ServerProcess.spawn(disk.root, env=disk.environment())
+    await asyncio.sleep(random.uniform(0.1, 0.5))
+    await server.kill()
+    disk.cut_power(random.choice(SURVIVES), random)
+    check_file(disk.root)
+
+
+class Loss(NamedTuple):
+    """What a power cut has taken of acknowledged enqueues, and how many came before those."""
+
+    jobs: int
+    window_ms: float
+    """Age of the oldest of them at the cut; 0 where nothing is lost."""
+    kept: int
+    is_tail: bool
+    """Whether nothing older was lost than anything that was kept."""
+
+
+async def lose_a_tail(disk: Disk, random: Random, seconds: float, pause: float = 0.0) -> Loss:
+    """Enqueue for a while without waiting for the disk, then cut the power.
+
+    `pause` seconds lie between two enqueues.
+    """
+    notebook = Notebook()
+    flags = ("--default-commit-mode", "buffered")
+    environment = disk.environment()
+    async with running(disk.root, *flags, env=environment) as server, server.client() as client:
+        producer = Producer(client, notebook, random)
+        task = asyncio.create_task(_enqueue(producer, pause))
+        await asyncio.sleep(seconds)
+        notebook.add(Kill(start=now(), end=now()))
+        await server.kill()
+        await task
+    disk.cut_power(0.0, random)
+    async with running(disk.root, env=environment) as server, server.client() as client:
+        await take_stock(client, after := Notebook())
+    return _loss(notebook, after)
+
+
+async def _enqueue(producer: Producer, pause: float) -> None:
+    while not producer.alone:
+        await producer.enqueue()
+        await asyncio.sleep(pause)
+
+
+def _loss(before: Notebook, after: Notebook) -> Loss:
+    cut = next(event.start for event in before.history if isinstance(event, Kill))
+    (listing,) = after.history
+    assert isinstance(listing, Listing)
+    stored = [e for e in before.history if isinstance(e, Enqueue) and e.outcome is Outcome.OK]
+    lost = [enqueue for enqueue in stored if enqueue.job not in listing.jobs]
+    kept = [enqueue for enqueue in stored if enqueue.job in listing.jobs]
+    oldest = min((enqueue.end for enqueue in lost), default=cut)
+    last_kept = max((enqueue.id for enqueue in kept), default="")
+    return Loss(
+        jobs=len(lost),
+        window_ms=cut - oldest,
+        kept=len(kept),
+        is_tail=all(enqueue.id > last_kept for enqueue in lost),
+    )

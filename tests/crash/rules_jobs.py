@@ -1,0 +1,113 @@
+"""What the queue promises of each job by itself."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from .history import Outcome, Success
+from .world import UNFINISHED, World
+
+
+def nothing_acknowledged_is_lost(world: World) -> Iterator[str]:
+    """From the answer to its enqueue until somebody reports success, a job is in every listing."""
+    for life in world.lives.values():
+        stored = life.stored
+        if stored is None:
+            continue
+        gone = min((s.start for s in life.settlements if isinstance(s, Success)), default=None)
+        for listing in world.listings:
+            may_be_gone = gone is not None and gone <= listing.end
+            if stored.end < listing.start and not may_be_gone and life.name not in listing.jobs:
+                yield f"lost: {life.name} was stored and is not listed at {listing.start:.0f}"
+
+
+def nothing_done_comes_back(world: World) -> Iterator[str]:
+    """After an answered success or death a job is neither delivered nor settled nor unfinished."""
+    for life in world.lives.values():
+        for delivery in life.deliveries:
+            if delivery.start > life.done:
+                yield f"came back: {life.name} was done and then delivered"
+        for settlement in life.settlements:
+            if settlement.outcome is Outcome.OK and settlement.start > life.done:
+                yield f"came back: {life.name} was done and then settled once more"
+        for listing in world.listings:
+            shown = listing.jobs.get(life.name)
+            if shown and listing.start > life.done and shown.status in UNFINISHED:
+                yield f"came back: {life.name} was done and then listed as {shown.status}"
+
+
+def nothing_is_invented(world: World) -> Iterator[str]:
+    """What is delivered or listed was enqueued before, once, like that, and was not refused."""
+    ids: dict[str, set[str]] = defaultdict(set)
+    seen: dict[str, float] = {}
+
+    def saw(name: str, id: str, end: float) -> None:
+        ids[name].add(id)
+        seen[name] = min(end, seen.get(name, end))
+
+    for life in world.lives.values():
+        for delivery in life.deliveries:
+            saw(life.name, delivery.id, delivery.end)
+            if not delivery.intact:
+                yield f"damaged: {life.name} was delivered with another payload"
+        ids[life.name] |= {enqueue.id for enqueue in life.enqueues if enqueue.id}
+    for listing in world.listings:
+        for name, shown in listing.jobs.items():
+            saw(name, shown.id, listing.end)
+    for name, end in seen.items():
+        enqueues = world.lives[name].enqueues if name in world.lives else []
+        if not any(e.outcome is not Outcome.REFUSED and e.start <= end for e in enqueues):
+            yield f"invented: {name} was never enqueued"
+        if len(ids[name]) > 1:
+            yield f"invented: {name} is stored more than once: {sorted(ids[name])}"
+
+
+def attempts_rise_by_one(world: World) -> Iterator[str]:
+    """Attempts only grow, by one with each failure, and never beyond those that were reported."""
+    sightings: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
+    for life in world.lives.values():
+        found = sightings[life.name]
+        found += [(d.start, d.end, d.attempts) for d in life.deliveries]
+        found += [(f.start, f.end, f.attempts) for f in life.failures if f.outcome is Outcome.OK]
+    for listing in world.listings:
+        for name, shown in listing.jobs.items():
+            sightings[name].append((listing.start, listing.end, shown.attempts))
+    for name, found in sightings.items():
+        for start, _, attempts in found:
+            before = max((a for _, end, a in found if end < start), default=0)
+            if attempts < before:
+                yield f"attempts fell: {name} had {before} and then {attempts}"
+        failures = world.lives[name].failures if name in world.lives else []
+        reported = sum(failure.outcome is not Outcome.REFUSED for failure in failures)
+        answers = [failure.attempts for failure in failures if failure.outcome is Outcome.OK]
+        if len(set(answers)) < len(answers):
+            yield f"attempts stood still: failures of {name} were answered with {sorted(answers)}"
+        most = max((attempts for _, _, attempts in found), default=0)
+        if most > reported:
+            yield f"attempts spent: {name} has {most} and {reported} failures were reported"
+
+
+def deliveries_never_fall(world: World) -> Iterator[str]:
+    """The file of a killed server counts at least the deliveries that were seen."""
+    counted: dict[str, int] = {}
+    for inspection in world.inspections:
+        for name, deliveries in inspection.deliveries.items():
+            seen = world.lives[name].deliveries if name in world.lives else []
+            least = max(sum(d.end < inspection.start for d in seen), counted.get(name, 0))
+            if deliveries < least:
+                yield f"deliveries fell: {name} had {least} and then {deliveries}"
+        counted |= inspection.deliveries
+
+
+def nothing_is_held_after_a_start(world: World) -> Iterator[str]:
+    """Before the first worker is let in, no job is in flight."""
+    for listing in world.listings:
+        for name, shown in listing.jobs.items():
+            if shown.status == "in_flight":
+                yield f"held by nobody: {name} is in flight at {listing.start:.0f}"
+
+
+def counts_are_kept(world: World) -> Iterator[str]:
+    """The server's count of all jobs is the number of those that it lists."""
+    for listing in world.listings:
+        if listing.count != len(listing.jobs):
+            yield f"miscounted: {len(listing.jobs)} jobs are listed, {listing.count} are counted"

@@ -1,0 +1,155 @@
+"""What the queue promises of several jobs, streams or producers together."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from math import floor
+
+from .history import Delivery, Enqueue
+from .world import NEVER, UNFINISHED, Life, World
+
+HELD = {"queued": ("scheduled", "ready"), "active": UNFINISHED}
+"""The statuses in which a job holds its key; one whose key it is while it exists, in all."""
+
+
+def one_holder_at_a_time(world: World) -> Iterator[str]:
+    """Between two claims of a job the first holder settled it, hung up, or the server died."""
+    for life in world.lives.values():
+        releases = [settlement.start for settlement in life.settlements]
+        for first, second in zip(life.deliveries, life.deliveries[1:], strict=False):
+            ends = [*releases, *(kill.start for kill in world.kills)]
+            if first.stream in world.hang_ups:
+                ends.append(world.hang_ups[first.stream])
+            # The claim's time is rounded down to its millisecond.
+            if not any(first.start <= end < second.start + 1 for end in ends):
+                yield (
+                    f"two holders: {life.name} on stream {first.stream} at {first.start:.0f} and"
+                    f" on stream {second.stream} at {second.start:.0f}"
+                )
+
+
+def first_in_first_out(world: World) -> Iterator[str]:
+    """While a job waits ready, none that comes after it in its queue is taken."""
+    taken: dict[str, list[tuple[float, Enqueue]]] = defaultdict(list)
+    waited: list[tuple[Enqueue, Delivery]] = []
+    for life in world.lives.values():
+        stored = life.stored
+        if stored is None:
+            continue
+        taken[stored.queue] += [(delivery.start, stored) for delivery in life.deliveries]
+        if life.deliveries and not stored.delayed:
+            waited.append((stored, life.deliveries[0]))
+    for claims in taken.values():
+        claims.sort(key=lambda claim: claim[0])
+    for stored, delivery in waited:
+        claims = taken[stored.queue]
+        start = bisect_right(claims, stored.end, key=lambda claim: claim[0])
+        for at, other in claims[start:]:
+            if at >= delivery.start:
+                break
+            if _place(other) > _place(stored) and world.undisturbed(
+                stored.queue, stored.start, delivery.start
+            ):
+                yield f"out of order: {other.job} was taken at {at:.0f}, before {stored.job}"
+
+
+def windows_are_kept(world: World) -> Iterator[str]:
+    """No stream holds more unsettled jobs than its window."""
+    for number, deliveries in world.deliveries_by_stream().items():
+        stream = world.streams.get(number)
+        if stream is None:
+            continue
+        spans = [(delivery.start, life.released(delivery)) for life, delivery in deliveries]
+        most, at = _most_at_once(spans)
+        if most > stream.window:
+            yield f"window: stream {number} of {stream.window} held {most} at {at:.0f}"
+
+
+def the_limit_is_kept(world: World) -> Iterator[str]:
+    """All streams together hold no more than the server's limit."""
+    for server in world.starts:
+        died = min((k.end for k in world.kills if k.start > server.start), default=NEVER)
+        spans = [
+            (delivery.start, min(life.released(delivery), _stream_end(world, delivery)))
+            for life in world.lives.values()
+            for delivery in life.deliveries
+            if floor(server.start) <= delivery.start <= died
+        ]
+        most, at = _most_at_once(spans)
+        if server.in_flight_limit and most > server.in_flight_limit:
+            yield f"limit: {most} of {server.in_flight_limit} were in flight at {at:.0f}"
+
+
+def one_owner_of_a_key(world: World) -> Iterator[str]:
+    """At most one job has a unique key for as long as it covers, and a finished one lets it go.
+
+    A "queued" key may be found twice: a job that comes back finds that another has it by now.
+    """
+    for listing in world.listings:
+        owners: dict[str, list[str]] = defaultdict(list)
+        for name, shown in listing.jobs.items():
+            scope = shown.unique_key.partition("-")[0]
+            covered = scope == "exists" or (scope == "active" and shown.status in UNFINISHED)
+            if covered:
+                owners[shown.unique_key].append(name)
+        for key, names in owners.items():
+            if len(names) > 1:
+                yield f"two owners: {names} have the unique key {key}"
+    lives_by_id = {e.id: life for life in world.lives.values() for e in life.enqueues if e.id}
+    for life in world.lives.values():
+        for enqueue in life.enqueues:
+            owner = lives_by_id.get(enqueue.owner)
+            lasts = enqueue.unique_key.startswith("exists-")
+            if owner is not None and owner.done < enqueue.start and not lasts:
+                yield f"dead owner: {life.name} was refused for {owner.name}, which was done"
+
+
+def a_held_key_is_refused(world: World) -> Iterator[str]:
+    """No job is stored with a key while another one is known to hold it."""
+    by_key: dict[str, list[tuple[Enqueue, Life]]] = defaultdict(list)
+    for life in world.lives.values():
+        stored = life.stored
+        if stored is not None and stored.unique_key:
+            by_key[stored.unique_key].append((stored, life))
+    for key, owners in by_key.items():
+        for first, life in owners:
+            until = _held_until(world, life, first, key.partition("-")[0])
+            for second, _ in owners:
+                if first.end < second.start and second.end < until:
+                    yield f"key: {second.job} was stored while {first.job} held {key}"
+
+
+def _held_until(world: World, life: Life, stored: Enqueue, scope: str) -> float:
+    """The last moment at which a job is known to have had its key all the time."""
+    if scope == "queued":
+        first = life.deliveries[0].start if life.deliveries else stored.end
+        return first if world.undisturbed(stored.queue, stored.start, first) else stored.end
+    sightings = [delivery.start for delivery in life.deliveries]
+    sightings += [settlement.start for settlement in life.accepted]
+    for listing in world.listings:
+        shown = listing.jobs.get(life.name)
+        if shown and (scope == "exists" or shown.status in HELD[scope]):
+            sightings.append(listing.start)
+    return max(sightings, default=stored.end)
+
+
+def _place(enqueue: Enqueue) -> tuple[int, str]:
+    return enqueue.priority, enqueue.id
+
+
+def _stream_end(world: World, delivery: Delivery) -> float:
+    return world.hang_ups.get(delivery.stream, NEVER)
+
+
+def _most_at_once(spans: Iterable[tuple[float, float]]) -> tuple[int, float]:
+    """How many spans overlap at most, and since when. Claims are known to the millisecond."""
+    steps = [(start, 1) for start, _ in spans]
+    steps += [(float(floor(end)), -1) for _, end in spans if end < NEVER]
+    steps.sort()  # what ends in a millisecond makes room for what begins in it
+    now = most = 0
+    since = 0.0
+    for at, step in steps:
+        now += step
+        if now > most:
+            most, since = now, at
+    return most, since

@@ -1,0 +1,74 @@
+"""Each call to the disk fails once, with EIO and with ENOSPC: refused or durable, never silent.
+
+`CRASH_STEP` sets how densely the calls are tried: 1 tries each of them.
+"""
+
+import errno
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from conformance.client import new_job
+from conformance.raw import RawConnection
+from process.server import running
+
+from .disk import Call, Disk, Fault, new_disk
+from .history import Enqueue, Outcome
+from .io_faults import any_unknown, growing, recover, suffer
+from .lives import judge
+from .load import Notebook
+
+STEPS = {Call.WRITE: 3.0, Call.SYNC: 1.6, Call.TRUNCATE: 1.0, Call.OPEN: 1.4}
+
+CLEAN, DISK_FAILED = 0, 74
+
+
+def step(call: Call) -> float:
+    return float(os.environ.get("CRASH_STEP") or STEPS[call])
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC], ids=lambda e: errno.errorcode[e])
+@pytest.mark.parametrize("call", Call)
+async def test_whatever_was_answered_stays_true(
+    call: Call, error: int, disk_library: Path, tmp_path: Path
+) -> None:
+    ends: Counter[int] = Counter()
+    for number in growing(step(call)):
+        folder = tmp_path / str(number)
+        disk, notebook, fault = (
+            new_disk(disk_library, folder),
+            Notebook(),
+            Fault(call, number, error),
+        )
+        code = await suffer(disk, fault, notebook)
+        print(fault, code)
+        await recover(disk, notebook)
+        judge(notebook.history, folder)
+        assert code == DISK_FAILED if any_unknown(notebook) else code in (CLEAN, DISK_FAILED)
+        if not disk.report.exists():
+            assert code == CLEAN
+            break
+        ends[code] += 1
+        if call is Call.WRITE and error == errno.EIO:
+            assert code == DISK_FAILED
+        if call is Call.WRITE and error == errno.ENOSPC and code == CLEAN:
+            refused = [e for e in notebook.history if isinstance(e, Enqueue)]
+            assert any(enqueue.outcome is Outcome.REFUSED for enqueue in refused)
+    assert ends[DISK_FAILED] > 1, "no call failed that mattered"
+
+
+async def test_a_request_that_never_ends_does_not_keep_a_server_whose_disk_has_failed(
+    disk: Disk,
+) -> None:
+    environment = disk.environment(Fault(Call.SYNC, 1, errno.EIO), triggered=True)
+    async with running(disk.root, env=environment) as server, server.client() as client:
+        half = await RawConnection.open(server.port)
+        head = b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        await half.send(head + b"Content-Length: 100\r\n\r\n{")
+        await client.enqueue()  # the half request has been read by now
+        disk.trigger.touch()
+        reply = await client.post("/jobs", new_job())
+        assert (reply.status, reply.headers["zq-error"]) == (503, "outcome_unknown")
+        assert await server.exited() == DISK_FAILED
+        await half.close()

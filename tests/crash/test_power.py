@@ -1,0 +1,45 @@
+"""Power cuts: what was acknowledged is on the disk; the laboratory itself can lose things."""
+
+from pathlib import Path
+from random import Random
+
+from process.server import running
+
+from .disk import Disk, new_disk
+from .lives import cycles, judge, seed
+from .load import Notebook
+from .power import cut_again_and_again, lose_a_tail
+
+
+async def test_nothing_acknowledged_is_lost_by_a_power_cut(disk: Disk, tmp_path: Path) -> None:
+    notebook = Notebook()
+    try:
+        await cut_again_and_again(disk, notebook, Random(seed()), cycles(10))
+    finally:
+        judge(notebook.history, tmp_path)
+
+
+async def test_the_first_acknowledgement_ever_survives_a_power_cut(disk: Disk) -> None:
+    async with running(disk.root, env=disk.environment()) as server, server.client() as client:
+        id = (await client.enqueue())["id"]
+        await server.kill()
+
+    disk.cut_power(0.0, Random(1))
+
+    async with running(disk.root, env=disk.environment()) as server, server.client() as client:
+        assert [job["id"] for job in await client.jobs()] == [id]
+
+
+async def test_buffered_mode_loses_a_tail_and_nothing_else(
+    disk_library: Path, tmp_path: Path
+) -> None:
+    random = Random(seed())
+    losses = []
+    for number in range(2):  # a cut may come right after a sync, but hardly twice
+        disk = new_disk(disk_library, tmp_path / str(number))
+        # So few jobs cause no checkpoint, and leave no idle moment for one.
+        losses.append(await lose_a_tail(disk, random, seconds=2.5, pause=0.02))
+
+    assert sum(loss.jobs for loss in losses) > 0, "the laboratory cannot lose anything"
+    assert all(loss.kept > 0 for loss in losses), "nothing was synced in all that time"
+    assert all(loss.is_tail for loss in losses)

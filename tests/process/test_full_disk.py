@@ -1,0 +1,110 @@
+"""A disk that is really full: a file system of its own, small enough to be filled in a moment.
+
+Needs root.
+"""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conformance.client import Client, Reply, ids, new_job
+from conformance.streams import PATIENCE_S
+
+from .server import running
+
+MIB = 1024 * 1024
+SIZE = 48 * MIB
+BULK = {"jobs": [new_job(payload="x" * 100_000)] * 10}
+"""About 1 MiB."""
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """An empty file system of `SIZE` bytes."""
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "zq-test", mount], check=True)
+    yield mount
+    subprocess.run(["umount", "--lazy", mount], check=True)
+
+
+def free(disk: Path) -> int:
+    space = os.statvfs(disk)
+    return space.f_bavail * space.f_frsize
+
+
+async def fill(client: Client) -> tuple[list[str], Reply]:
+    """Enqueue until the server refuses: the ids of what is stored, and the refusal."""
+    stored: list[str] = []
+    while (reply := await client.post("/jobs/bulk", BULK)).status == 201:
+        stored += ids(reply.doc["jobs"])
+    return stored, reply
+
+
+async def work_off(client: Client, count: int) -> list[str]:
+    """Take and acknowledge so many jobs, some at a time; their ids."""
+    stream = await client.take(prefetch=20)
+    done: list[str] = []
+    while len(done) < count:
+        job = await stream.job()
+        await client.succeed(job["id"])
+        done.append(job["id"])
+    await stream.close()
+    return done
+
+
+async def test_the_reserve_is_kept_for_acknowledgements(disk: Path) -> None:
+    flags = ("--disk-reserve", "12MiB")
+    async with running(disk / "data", *flags) as server, server.client() as client:
+        stored, refusal = await fill(client)
+
+        assert refusal.status == 507
+        assert "--disk-reserve" in refusal.error
+        assert free(disk) > 4 * MIB
+        assert await work_off(client, len(stored)) == stored
+        assert await client.count() == 0
+        # The space comes back while the server has nothing else to do.
+        while (await client.post("/jobs/bulk", BULK)).status != 201:
+            assert (await client.get("/health")).status == 200
+
+
+async def run_into_the_end(client: Client, disk: Path) -> list[str]:
+    """Let somebody else fill the disk while the server believes in its last look at it.
+
+    The ids of what is stored until a tick has really failed for want of space.
+    """
+    other = disk / "somebody's"
+    stored: list[str] = []
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            stored += await client.enqueue_many(10, payload="x" * 100_000)
+            with contextlib.suppress(OSError), other.open("wb", buffering=0) as file:
+                while file.write(bytes(4096)):
+                    pass
+            reply = await client.post("/jobs/bulk", BULK)
+            assert reply.status == 507
+            if "no space left" in reply.error:
+                return stored
+            other.unlink()
+
+
+async def test_a_server_outlives_a_disk_that_others_have_filled(disk: Path) -> None:
+    async with running(disk / "data", "--disk-reserve", "0") as server, server.client() as client:
+        stored = await run_into_the_end(client, disk)
+
+        assert free(disk) == 0
+        for _ in range(20):  # it refuses for as long as it lasts, and goes on
+            assert (await client.post("/jobs/bulk", BULK)).status == 507
+        assert (await client.get("/health")).status == 200
+        assert await client.count() == len(stored)
+        (disk / "somebody's").unlink()
+        assert await work_off(client, len(stored)) == stored
+        late = await client.enqueue_many(10)
+        await server.kill()
+
+    async with running(disk / "data", "--disk-reserve", "0") as server, server.client() as client:
+        assert await work_off(client, len(late)) == late

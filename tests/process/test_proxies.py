@@ -1,0 +1,177 @@
+"""zq behind nginx, Caddy and HAProxy, set up as the README says."""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import textwrap
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from conformance.client import JSON, Client, new_job
+from conformance.streams import PATIENCE_S, StreamEnded
+
+from .server import RemoteSite, running
+from .test_activation import free_port
+
+README = Path(__file__).parent.parent.parent / "README.md"
+TIMEOUT = "1s"
+"""Of the proxies, instead of a minute, where a test waits for it."""
+
+HEARTBEATS = ("--heartbeat-interval", "200ms")
+AN_HOUR = ("--heartbeat-interval", "1h")
+
+
+def nginx(directory: Path, recipe: str) -> list[str]:
+    """The recipe is a file of conf.d: the rest of a configuration, with everything in one place."""
+    places = "".join(
+        f"{kind}_temp_path {directory / kind};"
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    (directory / "zq.conf").write_text(recipe)
+    config = directory / "nginx.conf"
+    config.write_text(
+        f"pid {directory}/nginx.pid; daemon off; error_log stderr; events {{}}"
+        f"http {{ access_log off; {places} include {directory}/zq.conf; }}"
+    )
+    return ["nginx", "-p", str(directory), "-e", "stderr", "-c", str(config)]
+
+
+def caddy(directory: Path, recipe: str) -> list[str]:
+    config = directory / "Caddyfile"
+    config.write_text(recipe)
+    return ["caddy", "run", "--config", str(config), "--adapter", "caddyfile"]
+
+
+def haproxy(directory: Path, recipe: str) -> list[str]:
+    config = directory / "haproxy.cfg"
+    config.write_text(recipe)
+    return ["haproxy", "-db", "-f", str(config)]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a proxy is started with the README's recipe for it."""
+
+    command: Callable[[Path, str], list[str]]
+
+    @property
+    def name(self) -> str:
+        return self.command.__name__
+
+    def text(self) -> str:
+        marked = re.search(
+            rf"<!-- {self.name} -->\n(.*?)<!-- /{self.name} -->",
+            README.read_text(encoding="utf-8"),
+            re.DOTALL,
+        )
+        assert marked, f"README.md has no recipe between <!-- {self.name} --> marks"
+        return textwrap.dedent(marked[1])
+
+
+@pytest.fixture(params=[nginx, caddy, haproxy], ids=lambda command: command.__name__)
+def recipe(request: pytest.FixtureRequest) -> Recipe:
+    return Recipe(request.param)
+
+
+@contextlib.asynccontextmanager
+async def behind(
+    recipe: Recipe, directory: Path, *flags: str, patience: str = "60s"
+) -> AsyncIterator[Client]:
+    """A client whose requests go through the proxy to a server."""
+    async with running(directory / "data", *flags) as server:
+        port = free_port()
+        text = recipe.text()
+        for default, here in (("7890", str(server.port)), ("8080", str(port)), ("60s", patience)):
+            assert default in text
+            text = text.replace(default, here)
+        with (directory / "proxy.log").open("wb") as log:
+            proxy = await asyncio.create_subprocess_exec(
+                *recipe.command(directory, text),
+                stdout=log,
+                stderr=log,
+                env=places(directory),
+                start_new_session=True,
+            )
+        try:
+            async with Client(RemoteSite(port), JSON) as client:
+                await answering(client, proxy, directory / "proxy.log")
+                yield client
+        finally:
+            # With its workers, and without waiting for the streams that it still serves.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(proxy.pid, signal.SIGKILL)
+            await proxy.wait()
+
+
+def places(directory: Path) -> dict[str, str]:
+    """An environment in which a proxy keeps what it stores in the test's directory."""
+    path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    return {"PATH": path, "HOME": str(directory)}
+
+
+async def answering(client: Client, proxy: asyncio.subprocess.Process, log: Path) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            assert proxy.returncode is None, f"it has ended: see {log}"
+            with contextlib.suppress(httpx.ConnectError):
+                assert (await client.get("/version")).status == 200
+                return
+            await asyncio.sleep(0.02)
+
+
+async def test_each_line_of_a_stream_arrives_at_once(recipe: Recipe, tmp_path: Path) -> None:
+    async with behind(recipe, tmp_path, *AN_HOUR) as client:
+        stream = await client.take(prefetch=2)
+        # Nothing follows a line for an hour: whatever held it back would hold it for that long.
+        for _ in range(2):
+            job = await client.enqueue()
+            assert (await stream.job())["id"] == job["id"]
+            await client.succeed(job["id"])
+        assert await client.count() == 0
+
+
+async def test_heartbeats_keep_a_quiet_stream_beyond_the_time_out(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    async with behind(recipe, tmp_path, *HEARTBEATS, patience=TIMEOUT) as client:
+        stream = await client.take()
+        for _ in range(15):
+            assert await stream.frame() is None
+        job = await client.enqueue()
+        assert (await stream.job())["id"] == job["id"]
+
+
+async def test_without_heartbeats_the_time_out_would_end_a_stream(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    async with behind(recipe, tmp_path, *AN_HOUR, patience=TIMEOUT) as client:
+        stream = await client.take()
+        with pytest.raises((httpx.RemoteProtocolError, httpx.ReadError, StreamEnded)):
+            while True:
+                await stream.frame()
+
+
+async def test_a_worker_that_goes_away_behind_the_proxy_gives_its_jobs_back(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    # A proxy may notice only when it has something to pass on.
+    async with behind(recipe, tmp_path, *HEARTBEATS) as client:
+        await client.enqueue()
+        stream = await client.take()
+        held = await stream.job()
+        await stream.close()
+        await client.until(held["id"], status="ready")
+
+
+async def test_a_large_body_passes(recipe: Recipe, tmp_path: Path) -> None:
+    async with behind(recipe, tmp_path) as client:
+        payload = "x" * 2**20
+        jobs = [new_job(payload=payload) for _ in range(5)]
+        reply = await client.post("/jobs/bulk", {"jobs": jobs})
+        assert reply.status == 201
+        assert (await client.job(reply.doc["jobs"][4]["id"]))["payload"] == payload

@@ -1,0 +1,1 @@
+"""TLS on the one port: versions, certificates, what ALPN does not decide."""

@@ -1,0 +1,61 @@
+"""The way of one long-lived response to its peer, whatever version of HTTP carries it."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, Protocol
+
+from aiohttp import web
+
+
+class Peer(Enum):
+    """What a look at a channel's peer finds."""
+
+    PRESENT = "present"
+    VANISHED = "vanished"
+    """Data has been under way for too long without an acknowledgement: nobody can be there."""
+    STALLED = "stalled"
+    """Data waits and none of it was taken for too long: somebody is there and does not read."""
+    WITHHOLDS = "withholds"
+    """The connection is read, but its peer gives this response no leave to send: it stalls too."""
+
+
+class Channel(Protocol):
+    """Offered by the connection itself (HTTP/1.1) or by a stream of it (HTTP/2)."""
+
+    streaming: bool
+    """Whether the response goes on for as long as its connection lives."""
+
+    @property
+    def transport(self) -> asyncio.Transport | None:
+        """The connection's; None once that is lost."""
+
+    def unsent(self) -> int:
+        """Bytes written that the kernel does not have yet."""
+
+    def withheld(self) -> int:
+        """Those of them that wait for the peer's leave rather than for the connection."""
+
+    def moved(self) -> int:
+        """Bytes that had to wait for the peer's leave, ever, and have got it."""
+
+    def cut_off(self, found: Peer) -> None:
+        """End the response at once; the whole connection too where `found` condemns that."""
+
+
+def channel_of(request: web.BaseRequest) -> Channel:
+    """The channel of the response to a request."""
+    protocol: Any = request.protocol
+    channel: Channel = protocol.channel(request)
+    return channel
+
+
+@contextlib.contextmanager
+def watch_for_end(channel: Channel) -> Iterator[None]:
+    """While a stream is written, let its peer's half-close end it like a full one."""
+    channel.streaming = True
+    try:
+        yield
+    finally:
+        channel.streaming = False

@@ -1,0 +1,151 @@
+"""One response over HTTP/2: what aiohttp writes to, and a channel as HTTP/1.1 has one."""
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+
+from aiohttp.abc import AbstractStreamWriter
+from hpack import NeverIndexedHeaderTuple
+from multidict import CIMultiDict
+
+from zq.http.channel import Peer
+from zq.http.h2.outlet import Field, Outlet
+
+_NOT_IN_HTTP2 = frozenset(
+    (b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade")
+)
+"""RFC 9113, 8.2.2: what concerns one connection is not said in headers."""
+
+_BODILESS = frozenset((str(HTTPStatus.NO_CONTENT.value), str(HTTPStatus.NOT_MODIFIED.value)))
+_CONTENT_LENGTH = b"content-length"
+
+
+class Http2Stream(AbstractStreamWriter):
+    """The response's half of a stream. Writing waits until all of it is on its way."""
+
+    length: int | None = None
+    streaming = False
+
+    def __init__(
+        self,
+        number: int,
+        outlet: Outlet,
+        transport: asyncio.Transport,
+        cut_off: Callable[["Http2Stream"], None],
+    ) -> None:
+        self.number = number
+        self.rest = memoryview(b"")
+        self.last = False
+        self.bodiless = False
+        """Set for an answer to HEAD, which ends with its headers."""
+        self.ended = False
+        """Whether END_STREAM has been sent."""
+        self.gone = False
+        """Whether the stream was reset, or its connection lost."""
+        self._outlet = outlet
+        self._transport = transport
+        self._cut_off = cut_off
+        self._head: list[Field] | None = None
+        self._sent: asyncio.Future[None] | None = None
+        self._moved = 0
+
+    # What aiohttp writes with
+
+    async def write_headers(self, status_line: str, headers: CIMultiDict[str]) -> None:
+        """Keep the head until the first of the body is there, or the end."""
+        await self._outlet.ready()
+        status = status_line.split(" ", 2)[1]
+        self.bodiless = self.bodiless or status in _BODILESS
+        self._head = [(b":status", status.encode()), *_fields(headers)]
+
+    def ask_for_body(self) -> None:
+        """Answer a client that waits to hear that its body is wanted."""
+        self._outlet.send_head(self.number, [(b":status", b"100")], end=False)
+
+    def send_headers(self) -> None:
+        """Send the head if it is still here."""
+        if self._head is not None:
+            self._send_head(end=self.bodiless)
+
+    async def write(self, chunk: bytes | bytearray | memoryview) -> None:
+        """Send some of the body."""
+        self.send_headers()
+        if chunk and not self.bodiless:
+            await self._send(chunk, last=False)
+
+    async def write_eof(self, chunk: bytes = b"") -> None:
+        """Send the last of the body, and END_STREAM in any case."""
+        if self._head is not None and not chunk:
+            self._send_head(end=True)
+        else:
+            self.send_headers()
+            if not self.ended:
+                await self._send(chunk, last=True)
+
+    async def drain(self) -> None:
+        """Nothing to wait for: `write` has done so."""
+
+    def enable_chunking(self) -> None:
+        """DATA frames need no chunks."""
+
+    def enable_compression(self, encoding: str = "deflate", strategy: int | None = None) -> None:
+        """Nothing here compresses its answers."""
+        raise NotImplementedError
+
+    def _send_head(self, *, end: bool) -> None:
+        self._check()
+        assert self._head is not None
+        head, self._head = self._head, None
+        self.ended = end
+        self._outlet.send_head(self.number, head, end=end)
+
+    async def _send(self, data: bytes | bytearray | memoryview, *, last: bool) -> None:
+        self._check()
+        self.output_size += len(data)
+        self.rest, self.last = memoryview(data), last
+        if not self._outlet.send(self):
+            self._sent = asyncio.get_running_loop().create_future()
+            await self._sent
+        self.ended = last
+
+    def sent(self) -> None:
+        """The outlet has passed on all of what was written."""
+        if self._sent is not None and not self._sent.done():
+            self._sent.set_result(None)
+
+    def _check(self) -> None:
+        if self.gone:
+            raise ConnectionResetError("the stream was reset")
+
+    # The channel
+
+    @property
+    def transport(self) -> asyncio.Transport | None:
+        return None if self.gone else self._transport
+
+    def unsent(self) -> int:
+        return len(self.rest) + self._transport.get_write_buffer_size()
+
+    def withheld(self) -> int:
+        return len(self.rest)
+
+    def moved(self) -> int:
+        return self.output_size - len(self.rest)
+
+    def cut_off(self, found: Peer) -> None:
+        if found is Peer.WITHHOLDS:
+            self._cut_off(self)
+        else:
+            self._transport.abort()
+
+
+def _fields(headers: CIMultiDict[str]) -> list[Field]:
+    fields: list[Field] = []
+    for key, value in headers.items():
+        name = key.lower().encode()
+        if name == _CONTENT_LENGTH:
+            # In the peer's table it would displace what comes again.
+            fields.append(NeverIndexedHeaderTuple(name, value.encode()))
+        elif name not in _NOT_IN_HTTP2:
+            fields.append((name, value.encode("utf-8", "surrogateescape")))
+    return fields

@@ -1,0 +1,213 @@
+"""The metrics, in one table: README.md has it too (`python -m zq.http.metrics.table` prints it)."""
+
+from collections.abc import Callable, Iterable
+from typing import Literal, NamedTuple
+
+from zq import __version__
+from zq.engine.stats import Histogram
+from zq.http.metrics.scrape import MOST_QUEUES, REST, Scrape
+
+Values = Iterable[tuple[tuple[str, ...], float]]
+"""Pairs of label values and a number."""
+
+
+class Metric(NamedTuple):
+    """One row of the table. `read` takes its values from a scrape."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    help: str
+    read: Callable[[Scrape], Values | Histogram]
+    labels: tuple[str, ...] = ()
+
+
+def _one(value: float) -> Values:
+    return [((), value)]
+
+
+def _jobs(scrape: Scrape) -> Values:
+    return [((queue, status.name.lower()), n) for (queue, status), n in scrape.jobs.items()]
+
+
+def _ages(scrape: Scrape) -> Values:
+    return [((queue,), age) for queue, age in scrape.ages()]
+
+
+def _settled(scrape: Scrape) -> Values:
+    jobs = scrape.sources.engine.stats.jobs
+    return [
+        (("completed",), jobs.completed),
+        (("retried",), jobs.retried),
+        (("dead",), jobs.died),
+        (("not_in_flight",), jobs.not_in_flight),
+    ]
+
+
+def _refusals(scrape: Scrape) -> Values:
+    return [((code,), n) for code, n in sorted(scrape.sources.gate.refused.items())]
+
+
+METRICS = (
+    Metric(
+        "zq_jobs",
+        "gauge",
+        f"Jobs stored. At most {MOST_QUEUES} queues by name, the rest together as `{REST}`.",
+        _jobs,
+        ("queue", "status"),
+    ),
+    Metric(
+        "zq_oldest_ready_age_seconds",
+        "gauge",
+        "Time since the longest waiting ready job became ready, of the queues named in `zq_jobs`.",
+        _ages,
+        ("queue",),
+    ),
+    Metric(
+        "zq_enqueued_total",
+        "counter",
+        "Jobs stored since the start.",
+        lambda s: _one(s.sources.engine.stats.jobs.stored),
+    ),
+    Metric(
+        "zq_duplicates_total",
+        "counter",
+        "New jobs that were not stored, for their unique key was taken.",
+        lambda s: _one(s.sources.engine.stats.jobs.duplicates),
+    ),
+    Metric(
+        "zq_deliveries_total",
+        "counter",
+        "Jobs handed to workers.",
+        lambda s: _one(s.sources.engine.stats.jobs.delivered),
+    ),
+    Metric(
+        "zq_returns_total",
+        "counter",
+        "Jobs that went back to their queue, for their stream had ended.",
+        lambda s: _one(s.sources.engine.stats.jobs.returned),
+    ),
+    Metric(
+        "zq_settlements_total",
+        "counter",
+        "Acknowledgements and failures: `completed`, `retried`, `dead`, `not_in_flight`.",
+        _settled,
+        ("outcome",),
+    ),
+    Metric(
+        "zq_refusals_total",
+        "counter",
+        "Requests and connections refused, by the code of the error (header `Zq-Error`).",
+        _refusals,
+        ("reason",),
+    ),
+    Metric(
+        "zq_accepting_enqueues",
+        "gauge",
+        "1, or 0 while the disk or the write-ahead log has no room: `/health` says which.",
+        lambda s: _one(s.sources.engine.refusal() is None),
+    ),
+    Metric(
+        "zq_ticks_total",
+        "counter",
+        "Transactions committed.",
+        lambda s: _one(sum(s.sources.engine.stats.tick_rows.counts)),
+    ),
+    Metric(
+        "zq_tick_rows",
+        "histogram",
+        "Rows changed by a transaction.",
+        lambda s: s.sources.engine.stats.tick_rows,
+    ),
+    Metric(
+        "zq_tick_seconds",
+        "histogram",
+        "Time of a transaction, with the way to the database's thread and back.",
+        lambda s: s.sources.engine.stats.tick_seconds,
+    ),
+    Metric(
+        "zq_fsync_seconds",
+        "histogram",
+        "Time of a COMMIT that waits for the disk.",
+        lambda s: s.sources.engine.stats.fsync_seconds,
+    ),
+    Metric(
+        "zq_inbox_jobs",
+        "gauge",
+        "New jobs that wait to be stored (`--max-inbox-jobs`).",
+        lambda s: _one(s.sources.engine.waiting[0]),
+    ),
+    Metric(
+        "zq_inbox_changes",
+        "gauge",
+        "Acknowledgements and other changes that wait to be stored.",
+        lambda s: _one(s.sources.engine.waiting[1]),
+    ),
+    Metric(
+        "zq_inbox_bytes",
+        "gauge",
+        "Request bodies in memory (`--max-inbox-bytes`).",
+        lambda s: _one(s.sources.bodies.held),
+    ),
+    Metric(
+        "zq_take_streams",
+        "gauge",
+        "Open take streams.",
+        lambda s: _one(len(s.sources.engine.streams)),
+    ),
+    Metric(
+        "zq_connections",
+        "gauge",
+        "Open connections (`--max-connections`).",
+        lambda s: _one(s.sources.gate.open),
+    ),
+    Metric(
+        "zq_connections_accepted_total",
+        "counter",
+        "Connections accepted.",
+        lambda s: _one(s.sources.gate.accepted),
+    ),
+    Metric(
+        "zq_wal_bytes",
+        "gauge",
+        "Size of the write-ahead log's file (`--max-wal`).",
+        lambda s: _one(s.sources.engine.storage().wal_bytes),
+    ),
+    Metric(
+        "zq_database_bytes",
+        "gauge",
+        "Size of the database's file.",
+        lambda s: _one(s.sources.engine.storage().database_bytes),
+    ),
+    Metric(
+        "zq_disk_free_bytes",
+        "gauge",
+        "Space left where the data lies (`--disk-reserve`).",
+        lambda s: _one(s.sources.engine.storage().free_bytes),
+    ),
+    Metric(
+        "zq_loop_lag_seconds",
+        "histogram",
+        "How late the event loop runs a timer, looked at twice a second.",
+        lambda s: s.sources.lag.seconds,
+    ),
+    Metric(
+        "zq_build_info",
+        "gauge",
+        "1, with the version as label.",
+        lambda _: [((__version__,), 1)],
+        ("version",),
+    ),
+)
+
+
+def markdown() -> str:
+    """The table of README.md."""
+    rows = ["| Metric | Kind | Labels | Meaning |", "|---|---|---|---|"]
+    for metric in METRICS:
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        rows.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    print(markdown())

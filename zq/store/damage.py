@@ -1,0 +1,104 @@
+"""Looks for damage before a database is used: what SQLite finds, and what it would pass over."""
+
+import logging
+import sqlite3
+import struct
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+CHECKED_BYTES = 64 * 1024 * 1024
+"""A larger file is not checked at a start: the check takes 7 ms a MiB."""
+
+MOST_FINDINGS = 5
+
+_HEADER = struct.Struct(">8I")
+_FRAME = struct.Struct(">6I")
+"""https://www.sqlite.org/fileformat2.html#the_write_ahead_log"""
+
+_MAGIC = 0x377F0682
+
+
+def refuse_damage(connection: sqlite3.Connection) -> None:
+    """Check a database of moderate size. Raises `sqlite3.DatabaseError` where it is damaged."""
+    pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
+    page_size: int = connection.execute("PRAGMA page_size").fetchone()[0]
+    if pages * page_size <= CHECKED_BYTES and (found := find_damage(connection)):
+        raise sqlite3.DatabaseError(
+            f"it is damaged ({'; '.join(found)}): put back a copy of the directory, or save what"
+            " can be read with sqlite3's command .recover"
+        )
+
+
+def find_damage(connection: sqlite3.Connection) -> list[str]:
+    """What is wrong with the tables, their indexes and the kept counts, in a few words each."""
+    rows = connection.execute(f"PRAGMA integrity_check({MOST_FINDINGS})").fetchall()
+    found = [text for (text,) in rows if text != "ok"]
+    if not found and connection.execute(_MISCOUNTED).fetchone()[0]:
+        found.append("the kept counts of jobs are not those of the jobs")
+    return found
+
+
+_MISCOUNTED = """
+    SELECT EXISTS (
+        SELECT queue, status, n FROM queue_counts WHERE n > 0
+        EXCEPT SELECT queue, status, count(*) FROM jobs GROUP BY queue, status)
+    OR (SELECT count(*) FROM jobs) <> (SELECT total(n) FROM queue_counts)
+"""
+
+
+def refuse_damaged_log(wal: Path) -> None:
+    """Look at a log's header before SQLite does, which takes a damaged one for an empty log.
+
+    Raises `sqlite3.DatabaseError`.
+    """
+    header = _header(wal)
+    if header is None or not any(header):
+        return
+    magic = header[0]
+    if magic & ~1 != _MAGIC or _checksum(header[:6], magic & 1) != header[6:]:
+        raise sqlite3.DatabaseError(
+            f"the header of its log {wal.name} is damaged: put back a copy of the directory, or"
+            " move that file away to start without the changes in it"
+        )
+
+
+def report_torn_tail(wal: Path, valid: int) -> None:
+    """Log it where a log of `valid` recovered pages goes on with pages that SQLite has dropped.
+
+    They belong to a transaction that was cut off, which nobody was told of, or they are damaged.
+    """
+    header = _header(wal)
+    if header is None:
+        return
+    dropped = 0
+    page_size, salts = header[2], header[4:6]
+    with wal.open("rb") as file:
+        file.seek(_HEADER.size + valid * (_FRAME.size + page_size))
+        while len(head := file.read(_FRAME.size)) == _FRAME.size:
+            dropped += _FRAME.unpack(head)[2:4] == salts
+            file.seek(page_size, 1)
+    if dropped:
+        log.warning(
+            "the log ends in pages that are unfinished or damaged: changes in them are lost",
+            extra={"fields": {"pages": dropped, "recovered_pages": valid}},
+        )
+
+
+def _header(wal: Path) -> tuple[int, ...] | None:
+    if not wal.exists():
+        return None
+    with wal.open("rb") as file:
+        head = file.read(_HEADER.size)
+    return _HEADER.unpack(head) if len(head) == _HEADER.size else None
+
+
+def _checksum(words: tuple[int, ...], big_endian: int) -> tuple[int, int]:
+    if not big_endian:
+        count = len(words)
+        words = struct.unpack(f"<{count}I", struct.pack(f">{count}I", *words))
+    first = second = 0
+    for x, y in zip(words[::2], words[1::2], strict=True):
+        first = (first + x + second) & 0xFFFFFFFF
+        second = (second + y + first) & 0xFFFFFFFF
+    return first, second
