@@ -55,6 +55,7 @@ FIELDS = (
     *("queue", "type", "payload", "priority", "ready_at", "retry_limit", "backoff", "retention"),
     *("unique_key", "unique_while", "batch", "budgets", "ids", "jobs", "message", "kill"),
     *("exponent", "base_ms", "jitter_ms", "completed_ms", "dead_ms", "error_type", "retry_at"),
+    *("items", "id", "result", "lease", "force", "on_conflict"),
 )
 objects = st.recursive(
     scalars,
