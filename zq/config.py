@@ -238,6 +238,9 @@ class Settings:
     max_body: Annotated[int, Rule(SIZE, "Largest request body; a larger one gets 413.", low=1)] = (
         64 * 2**20
     )
+    max_result: Annotated[
+        int, Rule(SIZE, "Largest result of a job; a larger one gets 413.", low=1)
+    ] = 2**20
     max_payload: Annotated[
         int, Rule(SIZE, "Largest payload of a job, as JSON; a larger one gets 413.", low=1)
     ] = 8 * 2**20

@@ -180,6 +180,7 @@ class Server:
         if drain and not failed:
             await self.drain()
         self.engine.end_streams()
+        self.engine.waiters.close()
         await self._listener.stop(CLOSE_TIMEOUT_S)
         self._lag.stop()
         await self.engine.stop()
@@ -381,6 +382,7 @@ def _engine_options(settings: Settings) -> EngineOptions:
         reaper_interval=settings.reaper_check_interval / 1000,
         filter_timeout=settings.filter_timeout / 1000,
         read_timeout=settings.read_timeout / 1000,
+        max_result=settings.max_result,
         durable=settings.default_commit_mode == "fsync",
         durable_enqueues=(settings.enqueue_commit_mode or settings.default_commit_mode) == "fsync",
     )

@@ -251,6 +251,9 @@ class Client:
         job_id: str = (await self.enqueue(**kept))["id"]
         if status in ("scheduled", "ready"):
             return job_id
+        if status == "cancelled":
+            assert (await self.send("POST", f"/jobs/{job_id}/cancel")).status == 200
+            return job_id
         stream = await self.take(prefetch=1, queue=kept.get("queue", "default"))
         assert (await stream.job())["id"] == job_id
         if status == "in_flight":
@@ -312,6 +315,12 @@ def new_job(**fields: Any) -> Doc:
 
 def ids(jobs: list[Doc]) -> list[str]:
     return [job["id"] for job in jobs]
+
+
+def as_read(taken: Doc) -> Doc:
+    """A delivered job as reads show it: the name of the delivery is only for whoever has it."""
+    assert taken["lease"] >= 1
+    return {name: value for name, value in taken.items() if name != "lease"}
 
 
 def with_query(target: str, params: Mapping[str, Any]) -> str:

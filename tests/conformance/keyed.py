@@ -86,6 +86,12 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/jobs/success"): {"ids": ["{id}"]},
     ("POST", "/jobs/{id}/success"): None,
     ("POST", "/jobs/{id}/failure"): {"message": "m"},
+    ("GET", "/jobs/{id}/result"): None,
+    ("GET", "/jobs/by-key"): None,
+    ("POST", "/jobs/{id}/cancel"): {"force": True},
+    ("POST", "/jobs/by-key/cancel"): {"force": True},
+    ("POST", "/jobs/cancel"): {"force": True},
+    ("PATCH", "/jobs/{id}/retention"): {"dead_ms": 1},
     ("GET", "/jobs/{id}/errors"): None,
     ("GET", "/jobs/{id}/errors/{attempt}"): None,
     ("GET", "/health"): None,
@@ -96,6 +102,9 @@ BODIES: dict[tuple[str, str], Any] = {
     ("*", "/budgets"): None,
     ("*", "/budgets/{rest:.*}"): None,
 }
+
+OWNED = "owned"
+"""The unique key of a job that there is, or is not."""
 
 
 def walk() -> list[tuple[str, str]]:
@@ -112,6 +121,8 @@ def request_to(
     """Method, target, body and headers of a request to a route."""
     doc = BODIES["GET" if method == "HEAD" else method, path]
     target = path.replace("{id}", id).replace("{attempt}", "1").replace("{rest:.*}", "nightly")
+    if path.startswith("/jobs/by-key"):
+        target += f"?key={OWNED}"
     headers = {} if doc is None else {"content-type": wire.media_type}
     body = None if doc is None else wire.encode(_filled(doc, {"{queue}": queue, "{id}": id}))
     return ("GET" if method == "*" else method), target, body, headers

@@ -22,17 +22,32 @@ async def test_success_needs_neither_body_nor_content_type(client: Client) -> No
     assert not await client.exists(job["id"])
 
 
-async def test_success_ignores_whatever_body_comes(client: Client) -> None:
+async def test_an_empty_success_says_nothing_in_any_format(client: Client) -> None:
     bodies: list[tuple[str | None, bytes]] = [
-        ("text/plain", b"thanks"),
-        ("application/json", b"{"),
+        ("text/plain", b""),
         (None, b""),
+        (client.wire.media_type, b""),
+        (client.wire.media_type, client.wire.encode({})),
     ]
     for number, (content_type, body) in enumerate(bodies):
         job = await client.in_flight(queue=f"q{number}")
         headers = {"content-type": content_type}
         reply = await client.send("POST", f"/jobs/{job['id']}/success", body, headers)
-        assert reply.status == 204
+        assert (reply.status, reply.body) == (204, b"")
+
+
+async def test_a_success_that_is_not_understood_settles_nothing(client: Client) -> None:
+    job = await client.in_flight()
+    for content_type, body, status in [
+        ("text/plain", b"thanks", 415),
+        (client.wire.media_type, b"\xc1{", 400),
+        (client.wire.media_type, client.wire.encode([1]), 400),
+    ]:
+        headers = {"content-type": content_type}
+        reply = await client.send("POST", f"/jobs/{job['id']}/success", body, headers)
+        assert reply.status == status
+        assert reply.doc["error"]
+    assert (await client.job(job["id"]))["status"] == "in_flight"
 
 
 @pytest.mark.parametrize("status", ["scheduled", "ready", "completed", "dead"])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from .client import Client, Doc, new_job
+from .client import Client, Doc, as_read, new_job
 
 ALWAYS = {"id", "type", "queue", "priority", "status", "ready_at", "attempts"}
 PAYLOAD = {"payload"}
@@ -21,6 +21,7 @@ BY_STATUS = {
     "in_flight": {"dequeued_at"},
     "completed": {"dequeued_at", "completed_at", "purge_at"},
     "dead": {"dequeued_at", "failed_at", "purge_at"},
+    "cancelled": {"cancelled_at", "purge_at"},
 }
 
 
@@ -75,10 +76,10 @@ async def test_a_delivered_job_is_complete_and_in_flight(client: Client) -> None
     client.site.clock.advance(500)
     stream = await client.take()
     job = await stream.job()
-    assert set(job) == ALWAYS | PAYLOAD | {"dequeued_at"} | set(OPTIONS)
+    assert set(job) == ALWAYS | PAYLOAD | {"dequeued_at", "lease"} | set(OPTIONS)
     assert (job["id"], job["status"], job["payload"]) == (sent["id"], "in_flight", {"a": [1]})
     assert (job["attempts"], job["dequeued_at"]) == (0, client.site.now)
-    assert job == await client.job(job["id"])
+    assert as_read(job) == await client.job(job["id"])
 
 
 async def test_a_failure_answers_the_job_without_payload(client: Client) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from .client import Client, Doc, Reply, Wire, new_job
-from .keyed import client_of, request_to, walk, write_keys
+from .keyed import OWNED, client_of, request_to, walk, write_keys
 from .site import Site
 
 UNKNOWN_ID = "01JD0000000000000000000000"
@@ -46,7 +46,8 @@ async def others(root: Client) -> list[Doc]:
     await root.fail(failed["id"], message=HUSH, retry_at=2**52)
     await root.fail(dead["id"], message=HUSH, kill=True)
     # Not taken by the stream, which may hold three: one slot is free, so fill it.
-    ready = await root.enqueue(**fields, ready_at=2**52)
+    unique = {"unique_key": OWNED, "unique_while": "exists"}
+    ready = await root.enqueue(**fields, **unique, ready_at=2**52)
     return [held, failed, dead, ready]
 
 
@@ -85,6 +86,12 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("DELETE", "/jobs/{id}"): (404, "job_not_found"),
     ("POST", "/jobs/{id}/success"): (404, "not_in_flight"),
     ("POST", "/jobs/{id}/failure"): (404, "not_in_flight"),
+    ("GET", "/jobs/{id}/result"): (404, "job_not_found"),
+    ("GET", "/jobs/by-key"): (404, "job_not_found"),
+    ("POST", "/jobs/{id}/cancel"): (404, "job_not_found"),
+    ("POST", "/jobs/by-key/cancel"): (404, "job_not_found"),
+    ("POST", "/jobs/cancel"): (200, {"cancelled": 0}),
+    ("PATCH", "/jobs/{id}/retention"): (404, "job_not_found"),
     ("GET", "/jobs/{id}/errors"): (404, "job_not_found"),
     ("GET", "/jobs/{id}/errors/{attempt}"): (404, "job_not_found"),
     ("POST", "/reset"): (403, "scope_missing"),

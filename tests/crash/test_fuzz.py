@@ -55,6 +55,7 @@ FIELDS = (
     *("queue", "type", "payload", "priority", "ready_at", "retry_limit", "backoff", "retention"),
     *("unique_key", "unique_while", "batch", "budgets", "ids", "jobs", "message", "kill"),
     *("exponent", "base_ms", "jitter_ms", "completed_ms", "dead_ms", "error_type", "retry_at"),
+    *("items", "id", "result", "lease", "force", "on_conflict"),
 )
 objects = st.recursive(
     scalars,
@@ -72,7 +73,10 @@ LIMITS = bodies.Limits(body=1_000, payload=100, items=2)
 DECODERS: dict[str, Callable[[bytes, Codec], object]] = {
     "job": partial(bodies.decode_job, limits=LIMITS),
     "jobs": partial(bodies.decode_jobs, limits=LIMITS),
-    "ids": partial(bodies.decode_ids, limits=LIMITS),
+    "success": bodies.decode_success,
+    "successes": partial(bodies.decode_successes, limits=LIMITS),
+    "cancellation": bodies.decode_force,
+    "retention": bodies.decode_retention,
     "failure": bodies.decode_failure,
     "patch": bodies.decode_patch,
 }

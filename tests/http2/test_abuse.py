@@ -145,6 +145,13 @@ async def test_what_an_honest_client_does_now_and_then_is_no_flood(
         await peer.ping()
 
 
+async def test_requests_that_bring_their_priority_are_no_flood(peer: Peer) -> None:
+    flags = ["END_HEADERS", "END_STREAM", "PRIORITY"]
+    for number in range(1, 2 * (BURST + 100), 2):
+        peer.send(HeadersFrame(number, peer.encoder.encode(GET), flags=flags, stream_weight=15))
+        assert (await peer.answer(number)).status == 200
+
+
 async def test_too_many_continuation_frames_end_the_connection(peer: Peer) -> None:
     peer.send(HeadersFrame(1, peer.encoder.encode(GET)))
     peer.send(*(ContinuationFrame(1, b"") for _ in range(100)))

@@ -24,6 +24,12 @@ ARROWS = {
     Move.RETURN: {(S.IN_FLIGHT, S.READY)},
     Move.SUCCEED: {(S.IN_FLIGHT, S.COMPLETED)},
     Move.FAIL: {(S.IN_FLIGHT, S.SCHEDULED), (S.IN_FLIGHT, S.DEAD)},
+    Move.CANCEL: {(S.SCHEDULED, S.CANCELLED), (S.READY, S.CANCELLED)},
+    Move.FORCE: {
+        (S.SCHEDULED, S.CANCELLED),
+        (S.READY, S.CANCELLED),
+        (S.IN_FLIGHT, S.CANCELLED),
+    },
 }
 
 
@@ -37,7 +43,7 @@ def test_the_table_has_exactly_the_arrows_of_the_lifecycle(move: Move) -> None:
 def test_nothing_leaves_a_terminal_state_and_every_other_state_has_a_way_out() -> None:
     leaving = {start for move in Move for start, end in ARROWS[move] if start is not end}
     assert leaving == set(Status) - TERMINAL
-    assert {S.COMPLETED, S.DEAD} == TERMINAL
+    assert {S.COMPLETED, S.DEAD, S.CANCELLED} == TERMINAL
 
 
 def test_every_state_is_reached_from_an_enqueue() -> None:
@@ -60,10 +66,11 @@ def test_a_failure_decides_for_the_states_of_the_table_and_for_each_of_them() ->
 
 
 def test_the_names_on_the_wire() -> None:
-    assert list(BY_NAME) == ["scheduled", "ready", "in_flight", "completed", "dead"]
+    names = ["scheduled", "ready", "in_flight", "completed", "dead", "cancelled"]
+    assert list(BY_NAME) == names
     assert {status: name for name, status in BY_NAME.items()} == NAMES
 
 
 def test_the_stored_numbers_never_change() -> None:
-    assert [status.value for status in Status] == [0, 1, 2, 3, 4]
+    assert [status.value for status in Status] == [0, 1, 2, 3, 4, 5]
     assert [status.name for status in Status] == [name.upper() for name in BY_NAME]

@@ -15,8 +15,8 @@ from zq.model.settling import (
     Policy,
     Verdict,
     after_failure,
-    after_success,
     backoff_delay,
+    kept_until,
     purge_time,
 )
 
@@ -169,13 +169,13 @@ def test_retention_falls_back_to_the_servers_field_by_field(
     retention: Retention | None, completed: int | None, dead: int | None
 ) -> None:
     options = Options(retention=retention)
-    assert after_success(options, NOW, POLICY) == completed
+    assert kept_until(Status.COMPLETED, options, NOW, POLICY) == completed
     assert after_failure(1, options, KILL, NOW, POLICY, Random(0)).purge_at == dead
 
 
 def test_a_job_without_options_follows_the_servers_retention() -> None:
-    assert after_success(None, NOW, POLICY) is None
-    assert after_success(None, NOW, Policy(completed_ms=9)) == NOW + 9
+    assert kept_until(Status.COMPLETED, None, NOW, POLICY) is None
+    assert kept_until(Status.COMPLETED, None, NOW, Policy(completed_ms=9)) == NOW + 9
     assert after_failure(1, None, KILL, NOW, Policy(dead_ms=0), Random(0)).purge_at is None
 
 

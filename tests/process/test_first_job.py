@@ -1,5 +1,6 @@
-"""The first job of README.md, with nothing but a shell and curl, as a newcomer does it."""
+"""The examples of README.md, with nothing but a shell and curl, as a newcomer runs them."""
 
+import asyncio
 import json
 import os
 import re
@@ -17,16 +18,17 @@ SERVER, ID = "http://127.0.0.1:7890", "01JD0000000000000000000000"
 """What stands in README.md for this server and for the id of this job."""
 
 
-def commands() -> list[str]:
+def commands(name: str) -> list[str]:
     """The commands between the marks, in their order: paragraphs that are indented."""
     text = README.read_text(encoding="utf-8")
-    found = re.search(r"<!-- first job -->(.*)<!-- /first job -->", text, re.S)
+    found = re.search(f"<!-- {name} -->(.*)<!-- /{name} -->", text, re.S)
     assert found
     paragraphs = [paragraph.strip("\n") for paragraph in found[1].split("\n\n")]
     return [dedent(text) for text in paragraphs if text.startswith("    ")]
 
 
-ENQUEUE, TAKE, SUCCEED, FAIL, COUNT = commands()
+ENQUEUE, TAKE, SUCCEED, FAIL, COUNT = commands("first job")
+ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
 
 
 class Shell:
@@ -52,9 +54,9 @@ class Shell:
         return json.loads(self.run(command, id))
 
     @contextmanager
-    def worker(self) -> Iterator[subprocess.Popen[str]]:
-        """`TAKE` for as long as the context lasts."""
-        command = f"exec {self._filled_in(TAKE, ID)}"
+    def worker(self, take: str = TAKE) -> Iterator[subprocess.Popen[str]]:
+        """A stream for as long as the context lasts."""
+        command = f"exec {self._filled_in(take, ID)}"
         with subprocess.Popen(
             ["sh", "-c", command], env=self._environment, stdout=subprocess.PIPE, text=True
         ) as worker:
@@ -121,3 +123,37 @@ async def test_what_is_left_to_do_survives_kill_9(tmp_path: Path) -> None:
         assert shell.document(COUNT) == {"count": 1}
         with shell.worker() as worker:
             assert next_job(worker)["id"] == jobs[1]
+
+
+async def test_the_results_of_the_readme(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+
+        added = shell.document(ADD)["id"]
+        with shell.worker(TAKE_SUMS) as worker:
+            taken = next_job(worker)
+            assert (taken["id"], taken["lease"]) == (added, 1)
+            assert shell.run(RETURN, added).startswith("HTTP/1.1 204")
+            for command in (RESULT, WAIT):
+                assert shell.document(command, added) == {"status": "completed", "result": 3}
+            kept = shell.document(KEEP, added)
+            assert kept["purge_at"] > kept["completed_at"] + 60_000
+
+            called = asyncio.create_task(asyncio.to_thread(shell.document, CALL))
+            summed = await asyncio.to_thread(next_job, worker)
+            shell.run(RETURN, summed["id"])
+            answer = await called
+            assert (answer["status"], answer["result"]) == ("completed", 3)
+            assert answer["job"]["id"] == summed["id"]
+
+
+async def test_the_keys_of_the_readme(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+
+        digest = shell.document(DIGEST)
+        assert digest["duplicate"] is False
+        assert shell.document(DIGEST)["replaced"] is True
+        assert shell.document(OWNER)["id"] == digest["id"]
+        assert shell.document(CANCEL)["status"] == "cancelled"
+        assert shell.document(OWNER) == {"error": "job not found"}

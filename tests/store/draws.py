@@ -6,6 +6,8 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from zq.model.commands import (
+    Cancel,
+    CancelSlice,
     Change,
     ChangeSlice,
     Claim,
@@ -15,16 +17,18 @@ from zq.model.commands import (
     DeleteSlice,
     Enqueue,
     Fail,
+    Retain,
     Return,
     Succeed,
 )
 from zq.model.filters import Filter, Range
 from zq.model.ids import Mint
 from zq.model.job import Backoff, NewJob, Options, Retention
-from zq.model.lifecycle import Status
+from zq.model.lifecycle import TERMINAL, Status
+from zq.model.outcome import Completion
 from zq.model.patching import UNSET, Patch, RetentionPatch
 from zq.model.settling import Failure
-from zq.model.unique import Scope
+from zq.model.unique import OnConflict, Scope
 
 from .naive import NaiveQueue
 from .rig import new_job
@@ -63,6 +67,18 @@ options = st.builds(
 NOT_UNIQUE: tuple[str | None, Scope | None] = (None, None)
 unique = st.sampled_from(
     [NOT_UNIQUE] * 12 + [(key, scope) for key in ("k", "k\0", "", 'é" ,') for scope in Scope]
+)
+
+
+leases = st.sampled_from([None, None, 1, 1, 2, 3])
+results = st.sampled_from([None, "null", '{"a":"\\u0000é"}', f'"{"x" * 510}"', f'"{"é" * 300}"'])
+completions = st.builds(
+    lambda result, retention, lease: Completion(
+        result, 0 if result is None else len(result.encode()), retention, lease
+    ),
+    results,
+    st.none() | retentions,
+    leases,
 )
 
 
@@ -108,7 +124,8 @@ class Draw:
 
     def changes(self) -> list[Command]:
         kinds = (self._change, self._change, self._delete, self._change_slice, self._delete_slice)
-        return self._some(kinds)
+        ends = (self._cancel, self._cancel, self._cancel_by_key, self._cancel_slice, self._retain)
+        return self._some(kinds + ends)
 
     def enqueues(self) -> list[Command]:
         return self._some((self.enqueue,))
@@ -149,10 +166,15 @@ class Draw:
             options=draw(st.none() | options),
             unique_key=key_and_scope[0],
             unique_while=key_and_scope[1],
+            on_conflict=draw(st.sampled_from(OnConflict)),
         )
 
     def _succeed(self) -> Command:
-        return Succeed(self._unsettled(self._keys()))
+        keys = self._unsettled(self._keys())
+        if not keys or self._draw(st.booleans()):
+            return Succeed(keys)
+        told = self._draw(st.dictionaries(st.sampled_from(keys), completions))
+        return Succeed(keys, said=told, size=sum(one.result_size for one in told.values()))
 
     def _fail(self) -> Command:
         failure = st.builds(
@@ -183,6 +205,22 @@ class Draw:
 
     def _delete_slice(self) -> Command:
         return DeleteSlice(self._keys(), self.filter())
+
+    def _cancel(self) -> Command:
+        return Cancel(key=self._key(), force=self._draw(st.booleans()))
+
+    def _cancel_by_key(self) -> Command:
+        name = self._draw(st.sampled_from(["k", "k\0", ""]))
+        return Cancel(unique_key=name, force=self._draw(st.booleans()))
+
+    def _cancel_slice(self) -> Command:
+        return CancelSlice(self._keys(), self.filter(), self._draw(st.booleans()))
+
+    def _retain(self) -> Command:
+        finished = self._queue.keys(*TERMINAL)
+        aimed = self._draw(mostly)
+        key = self._draw(st.sampled_from(finished)) if finished and aimed else self._key()
+        return Retain(key, self._draw(retentions))
 
     def _patch(self) -> Patch:
         patch = self._draw(patches)

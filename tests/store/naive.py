@@ -4,12 +4,14 @@ It shares the words of the model (commands, statuses, jobs) with the store, and 
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
 
 from zq.model.commands import (
+    Cancel,
+    CancelSlice,
     Change,
     ChangeSlice,
     Claim,
@@ -21,21 +23,30 @@ from zq.model.commands import (
     Enqueue,
     Enqueued,
     Fail,
+    Retain,
     Return,
+    Settled,
     Succeed,
     Tick,
 )
-from zq.model.errors import JobNotFound, NotInFlight, Unprocessable
+from zq.model.errors import (
+    JobNotFound,
+    NotCancellable,
+    NotFinished,
+    NotInFlight,
+    Unprocessable,
+)
 from zq.model.filters import Filter
 from zq.model.job import ErrorRecord, Job, NewJob, Options, Retention
 from zq.model.lifecycle import Status
+from zq.model.outcome import Completion
 from zq.model.patching import UNSET, Patch
 from zq.model.settling import Policy
-from zq.model.unique import Scope
+from zq.model.unique import OnConflict, Scope
 
 from .naive_row import Row, matches
 
-SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD = Status
+SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED = Status
 
 SPAN = {
     Scope.QUEUED: {SCHEDULED, READY},
@@ -45,11 +56,12 @@ SPAN = {
 
 
 @dataclass
-class Outcome:
+class Answers:
     """What a tick has to answer. `gained` names queues that got a ready job before the claims."""
 
     replies: list[object] = field(default_factory=list)
     ended: list[tuple[int, int]] = field(default_factory=list)
+    cancelled: list[int] = field(default_factory=list)
     claimed: list[list[Job]] = field(default_factory=list)
     gained: set[str] = field(default_factory=set)
 
@@ -62,7 +74,7 @@ class NaiveQueue:
         self.now = 0
         self.rows: dict[int, Row] = {}
         self.owners: dict[str, int] = {}
-        self.outcome = Outcome()
+        self.outcome = Answers()
         self._waits_again: list[Row] = []
 
     # What there is to see.
@@ -89,12 +101,15 @@ class NaiveQueue:
 
     # What happens.
 
-    def tick(self, tick: Tick) -> Outcome:
+    def tick(self, tick: Tick) -> Answers:
         """Phase by phase: settlements, returns, changes, enqueues, what is due, claims."""
         self.now = tick.now
-        self.outcome = Outcome()
+        self.outcome = Answers()
         replies: dict[int, object] = {}
-        changes = (Change, ChangeSlice, Delete, DeleteSlice, Clear)
+        changes = (
+            *(Change, ChangeSlice, Delete, DeleteSlice, Clear),
+            *(Cancel, CancelSlice, Retain),
+        )
         for kinds in (Succeed, Fail, Return, changes, Enqueue):
             chosen = {i: c for i, c in enumerate(tick.commands) if isinstance(c, kinds)}
             replies |= {i: self._apply(command) for i, command in chosen.items()}
@@ -121,7 +136,11 @@ class NaiveQueue:
     def _apply(self, command: Command) -> object:
         match command:
             case Succeed(keys):
-                return frozenset(key for key in keys if not self._succeed(key))
+                said = command.said or {}
+                stale = frozenset(key for key in keys if self._is_stale(key, said))
+                rest = set(keys) - stale
+                missing = [key for key in rest if not self._succeed(key, said.get(key))]
+                return Settled(frozenset(missing), stale)
             case Fail():
                 return self._fail(command)
             case Return(holder, keys):
@@ -140,6 +159,15 @@ class NaiveQueue:
                 return None if self._remove(key) else JobNotFound()
             case DeleteSlice(keys, filter):
                 return sum(self._remove(row.key) for row in self._among(keys, filter))
+            case Cancel():
+                return self._cancel_one(command)
+            case CancelSlice(keys, filter, force):
+                rows = [row for row in self._among(keys, filter) if self._can_cancel(row, force)]
+                for row in rows:
+                    self._cancel(row)
+                return len(rows)
+            case Retain():
+                return self._retain(command)
             case Clear():
                 return sum(self._remove(key) for key in list(self.rows))
             case Enqueue():
@@ -147,13 +175,19 @@ class NaiveQueue:
 
     def _enqueue(self, command: Enqueue) -> Enqueued:
         duplicates: dict[int, Job] = {}
+        replaced: set[int] = set()
         for index, (key, new) in enumerate(zip(command.keys, command.jobs, strict=True)):
             owner = self._blocker(new)
-            if owner is not None:
-                duplicates[index] = owner.job()
-            else:
+            dead = owner is not None and owner.status is DEAD
+            if owner is None or (dead and new.on_conflict is OnConflict.REPLACE_DEAD):
                 self._add(key, new, command.now)
-        return Enqueued(duplicates)
+                continue
+            waits = owner.status in (SCHEDULED, READY)
+            if waits and new.on_conflict is OnConflict.REPLACE_PAYLOAD:
+                owner.payload = new.payload
+                replaced.add(index)
+            duplicates[index] = owner.job()
+        return Enqueued(duplicates, frozenset(replaced))
 
     def _blocker(self, new: NewJob) -> Row | None:
         """The job that makes this one a duplicate: the incoming scope decides."""
@@ -186,13 +220,24 @@ class NaiveQueue:
         if new.unique_key is not None:
             self.owners[new.unique_key] = key
 
-    def _succeed(self, key: int) -> bool:
+    def _is_stale(self, key: int, said: Mapping[int, Completion]) -> bool:
+        """Whether the delivery that is named, of a job that is there, is not the current one."""
+        row = self.rows.get(key)
+        if key not in said or said[key].lease is None or row is None or row.expired(self.now):
+            return False
+        return row.status is not IN_FLIGHT or row.deliveries != said[key].lease
+
+    def _succeed(self, key: int, told: Completion | None) -> bool:
         row = self.rows.get(key)
         if row is None or row.status is not IN_FLIGHT:
             return False
-        keep_ms = self.policy.completed_ms if row.completed_ms is None else row.completed_ms
+        told = told or Completion()
+        said = (told.retention or Retention()).completed_ms
+        own = self.policy.completed_ms if row.completed_ms is None else row.completed_ms
+        keep_ms = own if said is None else said
         if keep_ms == 0:
             return self._remove(key)
+        row.result = told.result
         row.completed_at, row.purge_at = self.now, self.now + keep_ms
         self._to(row, COMPLETED)
         return True
@@ -222,11 +267,52 @@ class NaiveQueue:
         self._wait_again(row, SCHEDULED)
         return row.job()
 
+    def _cancel_one(self, command: Cancel) -> object:
+        key = command.key
+        if key is None:
+            key = self.owners.get(command.unique_key or "", -1)
+        row = self.rows.get(key)
+        if row is None or row.expired(self.now):
+            return JobNotFound()
+        if not self._can_cancel(row, command.force):
+            return NotCancellable(row.status.name.lower())
+        return self._cancel(row)
+
+    def _can_cancel(self, row: Row, force: bool) -> bool:
+        return row.status in (SCHEDULED, READY) or (force and row.status is IN_FLIGHT)
+
+    def _cancel(self, row: Row) -> Job:
+        keep_ms = self.policy.dead_ms if row.dead_ms is None else row.dead_ms
+        row.cancelled_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
+        self._to(row, CANCELLED)
+        self.outcome.cancelled.append(row.key)
+        reply = row.job()
+        if not keep_ms:
+            self._remove(row.key)
+        return reply
+
+    def _retain(self, command: Retain) -> object:
+        row = self.rows.get(command.key)
+        if row is None or row.expired(self.now):
+            return JobNotFound()
+        if row.purge_at is None:
+            return NotFinished(row.status.name.lower())
+        completed = row.status is COMPLETED
+        asked = command.retention.completed_ms if completed else command.retention.dead_ms
+        own = row.completed_ms if completed else row.dead_ms
+        default = self.policy.completed_ms if completed else self.policy.dead_ms
+        keep_ms = next(ms for ms in (asked, own, default) if ms is not None)
+        row.purge_at = self.now + keep_ms if keep_ms else None
+        reply = row.job()
+        if not keep_ms:
+            self._remove(row.key)
+        return reply
+
     def _change(self, key: int, text_id: str, patch: Patch) -> object:
         row = self.rows.get(key)
         if row is None or row.expired(self.now):
             return JobNotFound()
-        if row.status in (COMPLETED, DEAD):
+        if row.status in (COMPLETED, DEAD, CANCELLED):
             name = row.status.name.lower()
             return Unprocessable(f"cannot patch job {text_id} in {name} status")
         self._patch(row, patch)

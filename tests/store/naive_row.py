@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from zq.model.filters import Filter, Range
 from zq.model.job import Backoff, ErrorRecord, Job, Options, Retention
 from zq.model.lifecycle import Status
+from zq.model.outcome import Outcome
 from zq.model.unique import Scope
 
 LARGE = 512
@@ -35,14 +36,20 @@ class Row:
     failed_at: int | None = None
     completed_at: int | None = None
     purge_at: int | None = None
+    cancelled_at: int | None = None
+    result: str | None = None
     errors: list[ErrorRecord] = field(default_factory=list)
 
     @property
     def size(self) -> int:
         return len(self.payload.encode())
 
+    @property
+    def result_size(self) -> int | None:
+        return None if self.result is None else len(self.result.encode())
+
     def job(self, *, whole: bool = False) -> Job:
-        """As the store shows it: a large payload only where `whole` asks for it."""
+        """As the store shows it: a large payload or result only where `whole` asks for it."""
         retention = Retention(self.completed_ms, self.dead_ms)
         options = Options(
             self.retry_limit, self.backoff, None if retention == Retention() else retention
@@ -66,6 +73,15 @@ class Row:
             options=None if options == Options() else options,
             unique_key=self.unique_key,
             unique_while=self.scope,
+            cancelled_at=self.cancelled_at,
+            result_size=self.result_size,
+            result=self.result if whole or (self.result_size or 0) <= LARGE else None,
+        )
+
+    def outcome(self) -> Outcome:
+        """What those who ask for its result are told."""
+        return Outcome(
+            self.status, self.result, self.errors[-1] if self.status is Status.DEAD else None
         )
 
     def expired(self, now: int) -> bool:

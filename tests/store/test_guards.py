@@ -10,7 +10,7 @@ from zq.store.queries import load
 from zq.store.work import as_json
 
 from .rig import Ticker
-from .test_schema import BURIED, DONE, FAILED, HELD, WAITING
+from .test_schema import BURIED, CANCELLED, DONE, FAILED, HELD, WAITING
 
 KEY = 16
 
@@ -21,6 +21,7 @@ ROWS = {
     Status.IN_FLIGHT: HELD,
     Status.COMPLETED: DONE,
     Status.DEAD: BURIED,
+    Status.CANCELLED: CANCELLED,
 }
 
 # Statement that sets a status → the move that it makes.
@@ -31,7 +32,10 @@ MAKES = {
     "give_back": Move.RETURN,
     "give_back_all": Move.RETURN,
     "complete": Move.SUCCEED,
+    "complete_with_results": Move.SUCCEED,
     "fail": Move.FAIL,
+    "cancel": Move.CANCEL,
+    "cancel_by_force": Move.FORCE,
 }
 
 
@@ -49,6 +53,7 @@ def parameters(name: str, start: Status, end: Status) -> dict[str, Any]:
         "keys": as_json([KEY]),
         "now": 9,
         "purges": as_json({KEY: 10}),
+        "completions": as_json([[KEY, 10, 4, "null"]]),
         "verdicts": as_json([verdict]),
         "holders": as_json({KEY: ROWS[start].get("holder") or 1}),
         "changes": as_json([[KEY, "q", 1, end, 9, None]]),

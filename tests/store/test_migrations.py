@@ -41,7 +41,9 @@ def scripts() -> list[str]:
 def test_a_fresh_database_gets_every_table_and_an_identity(tmp_path: Path) -> None:
     connection = connect(tmp_path / "zq.db")
     migrate(connection)
-    assert {"jobs", "payloads", "errors", "queue_counts", "meta"} <= shape(connection).keys()
+    assert {"jobs", "payloads", "results", "errors", "queue_counts", "meta"} <= shape(
+        connection
+    ).keys()
     assert version(connection) == len(scripts())
     known = meta(connection)
     assert known.keys() == {"epoch", "id_suffix", "high_water"}
@@ -63,6 +65,7 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
     assert {name: strict for name, strict in tables if not name.startswith("sqlite_")} == {
         "jobs": 1,
         "payloads": 1,
+        "results": 1,
         "errors": 1,
         "queue_counts": 1,
         "meta": 1,
@@ -129,6 +132,44 @@ def test_the_scripts_are_numbered_without_gaps_and_end_in_whole_statements() -> 
     for name in names:
         text = files("zq.store").joinpath("migrations", name).read_text(encoding="utf-8")
         assert sqlite3.complete_statement(text), f"the end of {name} would not run"
+
+
+# A job in each state as the first version stored it: columns that are not null, and their values.
+FIRST_ROWS = [
+    "16, 'a', 't', 1, 0, 9, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 4, 'null'",
+    "32, 'a', 't', 1, 1, 5, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 'k', 2, 1, 600, NULL",
+    "48, 'b', 't', 1, 2, 5, 0, 1, 7, 6, NULL, NULL, NULL, NULL, NULL, NULL, 0, 4, 'null'",
+    "64, 'b', 't', 1, 3, 5, 0, 1, NULL, 6, NULL, 7, 8, NULL, NULL, NULL, 0, 4, 'null'",
+    "80, 'b', 't', 1, 4, 5, 1, 1, NULL, 6, 7, NULL, 9, '{\"retry_limit\":0}', NULL, NULL, 0, 4,"
+    " 'null'",
+]
+
+
+def test_a_database_of_the_first_version_keeps_its_jobs(tmp_path: Path) -> None:
+    connection = connect(tmp_path / "zq.db")
+    first = files("zq.store").joinpath("migrations", scripts()[0]).read_text(encoding="utf-8")
+    connection.executescript(first)
+    for row in FIRST_ROWS:
+        connection.execute(f"INSERT INTO jobs VALUES ({row})")
+    connection.execute("INSERT INTO payloads VALUES (32, 'large')")
+    connection.execute("PRAGMA user_version = 1")
+    connection.row_factory = sqlite3.Row
+    before = [dict(row) for row in connection.execute("SELECT * FROM jobs ORDER BY id")]
+
+    migrate(connection)
+
+    new = {"cancelled_at": None, "result_size": None, "result": None}
+    after = [dict(row) for row in connection.execute("SELECT * FROM jobs ORDER BY id")]
+    assert after == [row | new for row in before]
+    assert [tuple(row) for row in connection.execute("SELECT * FROM payloads")] == [(32, "large")]
+    assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+    connection.row_factory = None
+    fresh = connect(tmp_path / "fresh.db")
+    migrate(fresh)
+    assert shape(connection) == shape(fresh)
+    assert version(connection) == version(fresh)
+    connection.close()
+    fresh.close()
 
 
 async def test_a_store_refuses_a_newer_database_and_lets_go_of_the_directory(rig: Rig) -> None:

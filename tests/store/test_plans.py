@@ -11,7 +11,8 @@ from zq.model.commands import Claim, Fail, Succeed
 from zq.model.filters import EVERYTHING, Filter, Range
 from zq.model.job import Options, Retention
 from zq.model.lifecycle import Status
-from zq.model.reach import reach_of
+from zq.model.outcome import Completion, Outcome
+from zq.model.reach import EVERYWHERE, reach_of
 from zq.model.settling import Failure
 from zq.model.unique import Scope
 from zq.store import reads
@@ -21,7 +22,7 @@ from .rig import FOREVER, NOW, Ticker, new_job
 
 QUEUES = tuple(f"q{number:02}" for number in range(30))
 HOUR_MS = 3_600_000
-SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD = Status
+SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED = Status
 
 BY_ID = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"
 CLAIM_ANY = "SCAN jobs USING INDEX ready_by_priority"
@@ -33,14 +34,21 @@ FINDS: dict[str, set[str]] = {
     "read_held": {BY_ID},
     "read_briefs": {BY_ID},
     "read_jobs": {BY_ID},
+    "read_stale": {BY_ID},
     "delete_jobs": {BY_ID},
     "delete_payloads": {"SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?)"},
+    "delete_results": {"SEARCH results USING INTEGER PRIMARY KEY (rowid=?)"},
     "delete_errors": {"SEARCH errors USING PRIMARY KEY (job_id=?)"},
     "complete": {BY_ID},
+    "complete_with_results": {BY_ID},
     "fail": {BY_ID},
     "give_back": {BY_ID},
     "restore_locks": {BY_ID},
     "change": {BY_ID},
+    "cancel": {BY_ID},
+    "cancel_by_force": {BY_ID},
+    "retain": {BY_ID},
+    "replace_payloads": {BY_ID},
     "read_owners": {"SEARCH jobs USING INDEX key_owner (unique_key=?)"},
     "release_locks": {BY_ID},
     "read_due": {"SEARCH jobs USING INDEX scheduled_by_time (ready_at<?)"},
@@ -57,6 +65,7 @@ FINDS: dict[str, set[str]] = {
     "count": {"SEARCH c USING PRIMARY KEY (queue=? AND status=?) LEFT-JOIN"},
     "clear_jobs": set(),
     "clear_payloads": set(),
+    "clear_results": set(),
     "clear_errors": set(),
     "clear_counts": set(),
     "count_all": {"SCAN queue_counts"},
@@ -190,6 +199,28 @@ def test_the_owners_of_unique_keys_are_found_by_their_keys(ticker: Ticker, count
         assert lines == ["SEARCH jobs USING INDEX key_owner (unique_key=?)"]
 
 
+def test_a_job_is_looked_up_by_the_key_that_it_owns(ticker: Ticker) -> None:
+    (lines,) = plans_of(
+        ticker, lambda: reads.get_owner(ticker.connection, "key 5", EVERYWHERE, NOW)
+    )
+    assert lines == ["SEARCH jobs USING INDEX key_owner (unique_key=?)"]
+
+
+def test_a_result_is_found_by_the_id_of_its_job(ticker: Ticker) -> None:
+    (key,) = ticker.take(1)
+    told = Completion(f'"{"x" * 600}"', 602, Retention(completed_ms=HOUR_MS))
+    ticker.run(Succeed([key], said={key: told}))
+    statements: list[str] = []
+    ticker.connection.set_trace_callback(statements.append)
+    found = reads.get_outcome(ticker.connection, key, EVERYWHERE, NOW)
+    ticker.connection.set_trace_callback(None)
+    assert found == Outcome(COMPLETED, told.result)
+    selects = [sql for sql in statements if sql.startswith("SELECT")]
+    job, body = [plan(ticker.connection, sql) for sql in selects]
+    assert job == ["SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"]
+    assert body == ["SEARCH results USING INTEGER PRIMARY KEY (rowid=?)"]
+
+
 # Filter → how a listing in id order finds its jobs; `<` stands for `>` when descending.
 LISTINGS = [
     (EVERYTHING, "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>?)"),
@@ -200,7 +231,7 @@ LISTINGS = [
     (Filter(keys=(16, 32), statuses=(READY,)), BY_ID),
     *(
         (filter, "SEARCH jobs USING INDEX not_ready (status=? AND id>?)")
-        for status in (SCHEDULED, IN_FLIGHT, COMPLETED, DEAD)
+        for status in (SCHEDULED, IN_FLIGHT, COMPLETED, DEAD, CANCELLED)
         for filter in (
             Filter(statuses=(status,)),
             Filter(statuses=(status,), queues=("q01", "q02"), types=("t",)),

@@ -17,11 +17,13 @@ from zq.model.commands import (
     Enqueue,
     Enqueued,
     Fail,
+    Settled,
     Succeed,
 )
 from zq.model.errors import JobNotFound, KeyConflict, NotInFlight
 from zq.model.filters import Filter
 from zq.model.lifecycle import Status
+from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach, reach_of
 from zq.model.settling import Failure
@@ -113,11 +115,22 @@ def test_settlements_beyond_reach_find_nothing_and_change_nothing(ticker: Ticker
 
     result = ticker.run(Succeed([mine, other], SHOP))
 
-    assert result.replies == [frozenset({other})]
+    assert result.replies == [Settled(frozenset({other}))]
     assert result.ended == [(1, mine)]
     (refusal,) = ticker.run(Fail(other, Failure("m"), SHOP)).replies
     assert isinstance(refusal, NotInFlight)
     assert {key: job.status for key, job in ticker.jobs().items()} == {other: Status.IN_FLIGHT}
+
+
+def test_a_lease_beyond_reach_is_not_found_whatever_it_is(ticker: Ticker) -> None:
+    mine, other = *ticker.store(1, queue="shop-a"), *ticker.store(1, queue="mail")
+    ticker.take(2)
+    stale = Completion(lease=9)
+
+    result = ticker.run(Succeed([mine, other], SHOP, {mine: stale, other: stale}))
+
+    assert result.replies == [Settled(frozenset({other}), frozenset({mine}))]
+    assert result.ended == []
 
 
 def test_each_acknowledgement_of_a_tick_goes_by_its_own_reach(ticker: Ticker) -> None:
@@ -126,7 +139,7 @@ def test_each_acknowledgement_of_a_tick_goes_by_its_own_reach(ticker: Ticker) ->
 
     result = ticker.run(Succeed([first], SHOP), Succeed([second]))
 
-    assert result.replies == [frozenset({first}), frozenset()]
+    assert result.replies == [Settled(frozenset({first})), Settled(frozenset())]
     assert set(ticker.jobs()) == {first}
 
 

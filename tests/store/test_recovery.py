@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from zq.model.commands import Claim, Clear, Delete, Enqueued, Fail, Succeed
+from zq.model.commands import Claim, Clear, Delete, Enqueued, Fail, Settled, Succeed
 from zq.model.filters import EVERYTHING
 from zq.model.job import Job, Options, Retention
 from zq.model.lifecycle import Status
@@ -69,7 +69,7 @@ async def test_an_acknowledgement_of_a_delivery_before_the_restart_finds_nothing
     (key,) = await rig.keep(1)
     await rig.take(1)
     await rig.reopen()
-    assert (await rig.run(Succeed([key]))).replies == [{key}]
+    assert (await rig.run(Succeed([key]))).replies == [Settled(frozenset({key}))]
     assert (await rig.statuses())[key] is READY
 
 

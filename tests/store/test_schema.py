@@ -11,7 +11,7 @@ from zq.model.lifecycle import Status
 
 from .rig import Ticker
 
-SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD = Status
+SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, _ = Status
 
 WAITING: dict[str, Any] = {
     "id": 16,
@@ -27,10 +27,25 @@ HELD = WAITING | {"status": IN_FLIGHT, "holder": 1, "deliveries": 1, "dequeued_a
 FAILED = HELD | {"status": SCHEDULED, "holder": None, "attempts": 1, "failed_at": 7}
 DONE = HELD | {"status": COMPLETED, "holder": None, "completed_at": 7, "purge_at": 8}
 BURIED = FAILED | {"status": DEAD, "purge_at": 8}
+CANCELLED = WAITING | {"status": Status.CANCELLED, "cancelled_at": 7, "purge_at": 8}
+RETURNED = DONE | {"result_size": 4, "result": "null"}
+LARGELY_RETURNED = DONE | {"result_size": INLINE_PAYLOAD + 1}
 UNIQUE = WAITING | {"unique_key": "k", "unique_while": 0, "owns_key": 1}
 LARGE = WAITING | {"payload_size": INLINE_PAYLOAD + 1, "payload": None}
 
-POSSIBLE = [WAITING, HELD, FAILED, DONE, BURIED, UNIQUE, LARGE, WAITING | {"status": SCHEDULED}]
+POSSIBLE = [
+    WAITING,
+    WAITING | {"status": SCHEDULED},
+    HELD,
+    FAILED,
+    DONE,
+    BURIED,
+    CANCELLED,
+    RETURNED,
+    LARGELY_RETURNED,
+    UNIQUE,
+    LARGE,
+]
 
 # The condition that refuses the row → rows that break this one and no other.
 IMPOSSIBLE: dict[str, list[dict[str, Any]]] = {
@@ -40,7 +55,10 @@ IMPOSSIBLE: dict[str, list[dict[str, Any]]] = {
         WAITING | {"priority": -1},
         WAITING | {"priority": MAX_PRIORITY + 1},
     ],
-    "status BETWEEN 0 AND 4": [WAITING | {"status": -1}, WAITING | {"status": 5}],
+    "status BETWEEN 0 AND 6": [
+        WAITING | {"status": -1},
+        WAITING | {"status": 7, "purge_at": 8},
+    ],
     "ready_at >= 0": [WAITING | {"ready_at": -1}],
     "unique_while BETWEEN 0 AND 2": [UNIQUE | {"unique_while": 3}, UNIQUE | {"unique_while": -1}],
     "owns_key IN (0, 1)": [UNIQUE | {"owns_key": 2}],
@@ -67,9 +85,15 @@ IMPOSSIBLE: dict[str, list[dict[str, Any]]] = {
         BURIED | {"completed_at": 7},
         WAITING | {"completed_at": 7},
     ],
-    "(status IN (3, 4)) = (purge_at IS NOT NULL)": [
+    "(status = 5) = (cancelled_at IS NOT NULL)": [
+        CANCELLED | {"cancelled_at": None},
+        WAITING | {"cancelled_at": 7},
+        DONE | {"cancelled_at": 7},
+    ],
+    "(status >= 3) = (purge_at IS NOT NULL)": [
         DONE | {"purge_at": None},
         BURIED | {"purge_at": None},
+        CANCELLED | {"purge_at": None},
         WAITING | {"purge_at": 8},
         HELD | {"purge_at": 8},
     ],
@@ -78,6 +102,19 @@ IMPOSSIBLE: dict[str, list[dict[str, Any]]] = {
         WAITING | {"unique_while": 1},
     ],
     "owns_key = 0 OR unique_key IS NOT NULL": [WAITING | {"owns_key": 1}],
+    "owns_key = 0 OR status < 5": [
+        CANCELLED | {"unique_key": "k", "unique_while": 2, "owns_key": 1}
+    ],
+    "result_size IS NULL OR status = 3": [
+        BURIED | {"result_size": 4, "result": "null"},
+        WAITING | {"result_size": INLINE_PAYLOAD + 1},
+    ],
+    "(result IS NOT NULL) = (ifnull(result_size, 513) <= 512)": [
+        RETURNED | {"result": None},
+        RETURNED | {"result_size": None},
+        RETURNED | {"result_size": INLINE_PAYLOAD + 1},
+        LARGELY_RETURNED | {"result": "null"},
+    ],
     "(payload IS NULL) = (payload_size > 512)": [
         WAITING | {"payload": None},
         WAITING | {"payload_size": INLINE_PAYLOAD + 1},

@@ -23,10 +23,12 @@ from zq.model.errors import ZqError
 from zq.model.filters import EVERYTHING
 from zq.model.job import ErrorRecord, Job
 from zq.model.lifecycle import Status
+from zq.model.outcome import Outcome
+from zq.model.reach import EVERYWHERE
 from zq.store import reads
 
 from .draws import Draw
-from .naive import NaiveQueue, Outcome
+from .naive import Answers, NaiveQueue
 from .naive_row import LARGE
 from .rig import FOREVER, POLICY, Rig
 
@@ -108,6 +110,10 @@ class History(RuleBasedStateMachine):
         assert seen.jobs == self.queue.visible(self.rig.now)
         assert seen.keys == sorted(self.queue.rows)
         assert seen.payloads == {r.key: r.payload for r in rows if r.size > LARGE}
+        assert seen.results == {
+            r.key: r.result for r in rows if r.result is not None and len(r.result.encode()) > LARGE
+        }
+        assert seen.outcomes == {r.key: r.outcome() for r in rows if not r.expired(self.rig.now)}
         assert seen.errors == {r.key: r.errors for r in rows if r.errors}
         assert seen.kept_counts == seen.full_counts == counts
         assert seen.owners == self.queue.owners
@@ -145,6 +151,8 @@ class Everything(NamedTuple):
     jobs: list[Job]
     keys: list[int]
     payloads: dict[int, str]
+    results: dict[int, str]
+    outcomes: dict[int, Outcome]
     errors: dict[int, list[ErrorRecord]]
     kept_counts: dict[tuple[str, Status], int]
     full_counts: dict[tuple[str, Status], int]
@@ -157,10 +165,14 @@ def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
         return {(queue, Status(status)): n for queue, status, n in connection.execute(sql)}
 
     failed = [key for (key,) in connection.execute("SELECT DISTINCT job_id FROM errors")]
+    jobs = reads.list_jobs(connection, EVERYTHING, -1, False, FOREVER, now)
+    outcomes = [(job.key, reads.get_outcome(connection, job.key, EVERYWHERE, now)) for job in jobs]
     return Everything(
-        jobs=reads.list_jobs(connection, EVERYTHING, -1, False, FOREVER, now),
+        jobs=jobs,
         keys=[key for (key,) in connection.execute("SELECT id FROM jobs ORDER BY id")],
         payloads=dict(connection.execute("SELECT job_id, body FROM payloads")),
+        results=dict(connection.execute("SELECT job_id, body FROM results")),
+        outcomes={key: outcome for key, outcome in outcomes if outcome is not None},
         errors={key: reads.list_errors(connection, key, 0, False, FOREVER) for key in failed},
         kept_counts=counts("SELECT queue, status, n FROM queue_counts WHERE n <> 0"),
         full_counts=counts("SELECT queue, status, count(*) FROM jobs GROUP BY queue, status"),
@@ -174,20 +186,25 @@ def _check_file(connection: sqlite3.Connection) -> str:
     return verdict
 
 
-def _compare(result: TickResult, expected: Outcome) -> None:
+def _compare(result: TickResult, expected: Answers) -> None:
     assert [_plain(r) for r in result.replies] == [_plain(r) for r in expected.replies]
+    assert sorted(result.cancelled) == sorted(expected.cancelled)
     assert sorted(result.ended) == sorted(expected.ended)
     assert result.claimed == expected.claimed
     assert result.woken >= expected.gained
 
 
 def _plain(reply: object) -> object:
-    """A reply in a form that can be compared: errors by kind and text, owners without payload."""
+    """A reply in a form that can be compared: errors by kind and text, owners without payload.
+
+    An owner that takes over a payload is shown as it was or as it is: clients see neither.
+    """
     if isinstance(reply, ZqError):
         return type(reply), reply.message
     if isinstance(reply, Enqueued):
         owners = reply.owners.items()
-        return {index: msgspec.structs.replace(job, payload=None) for index, job in owners}
+        plain = {i: msgspec.structs.replace(j, payload=None, payload_size=0) for i, j in owners}
+        return plain, reply.replaced
     return reply
 
 

@@ -4,19 +4,21 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from zq.model.commands import (
+    CancelSlice,
     ChangeSlice,
     Claim,
     Clear,
     Command,
     Deadlines,
     DeleteSlice,
+    Enqueue,
     Enqueued,
     Fail,
     Return,
@@ -25,9 +27,10 @@ from zq.model.commands import (
 from zq.model.filters import EVERYTHING
 from zq.model.job import INLINE_PAYLOAD, Job, Options, Retention
 from zq.model.lifecycle import Status
+from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.settling import Failure
-from zq.model.unique import Scope
+from zq.model.unique import OnConflict, Scope
 from zq.store.claim import MOST_ARMS, SLICE, deal
 from zq.store.work import LARGEST_INSERT
 
@@ -36,7 +39,7 @@ from .rig import Ticker, new_job
 KEPT = Options(retention=Retention(completed_ms=60_000))
 LARGE_PAYLOAD = f'"{"x" * INLINE_PAYLOAD}"'
 FEW, MANY = 20, 900
-BATCHED = re.compile("^INSERT INTO (jobs|payloads|errors) |unique_key IN ")
+BATCHED = re.compile("^INSERT INTO (jobs|payloads|results|errors) |unique_key IN ")
 """Statements that carry their values as parameters, and so up to so many rows each."""
 
 
@@ -105,11 +108,32 @@ def wait(ticker: Ticker, count: int) -> list[Command]:
     return []
 
 
+def with_results(ticker: Ticker, count: int, result: str) -> list[Command]:
+    told = Completion(result, len(result.encode()), Retention(completed_ms=60_000), 1)
+    return [Succeed(keys := held(ticker, count), said=dict.fromkeys(keys, told))]
+
+
+def replacement(ticker: Ticker, count: int) -> Command:
+    """New payloads for jobs that wait."""
+
+    def jobs(**fields: Any) -> Enqueue:
+        names = [f"replaced {number}" for number in range(count)]
+        scope = Scope.QUEUED
+        return ticker.enqueue(
+            new_job(unique_key=name, unique_while=scope, **fields) for name in names
+        )
+
+    ticker.run(jobs())
+    return jobs(payload="[1]", on_conflict=OnConflict.REPLACE_PAYLOAD)
+
+
 CASES = {
     "succeed, one request": Case(lambda t, n: [Succeed(held(t, n))]),
     "succeed, many requests": Case(lambda t, n: [Succeed([key]) for key in held(t, n)]),
     "succeed and keep": Case(lambda t, n: [Succeed(held(t, n, options=KEPT))]),
     "succeed with large payloads": Case(lambda t, n: [Succeed(held(t, n, payload=LARGE_PAYLOAD))]),
+    "succeed with results": Case(lambda t, n: with_results(t, n, '{"n":1}')),
+    "succeed with large results": Case(lambda t, n: with_results(t, n, LARGE_PAYLOAD)),
     "fail and retry": Case(lambda t, n: fail_all(t, n, Failure("m"))),
     "fail and die": Case(lambda t, n: fail_all(t, n, Failure("m", kill=True))),
     "return": Case(lambda t, n: [Return(1, held(t, n))]),
@@ -120,6 +144,9 @@ CASES = {
     "delete a slice": Case(
         lambda t, n: [DeleteSlice(t.store(n, payload=LARGE_PAYLOAD), EVERYTHING)]
     ),
+    "cancel a slice": Case(lambda t, n: [CancelSlice(t.store(n), EVERYTHING, False)]),
+    "cancel a slice by force": Case(lambda t, n: [CancelSlice(held(t, n), EVERYTHING, True)]),
+    "replace payloads": Case(lambda t, n: [replacement(t, n)]),
     "clear": Case(clear),
     "duplicates": Case(duplicate),
     "promote": Case(schedule, due=True),
@@ -324,5 +351,5 @@ def test_a_job_is_what_was_sent(ticker: Ticker) -> None:
     enqueue = ticker.enqueue([sent])
     ticker.run(enqueue)
     stored = ticker.jobs()[enqueue.keys[0]]
-    for field in sent.__struct_fields__:
+    for field in set(sent.__struct_fields__) - {"on_conflict"}:
         assert getattr(stored, field) == getattr(sent, field), field

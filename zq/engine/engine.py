@@ -5,17 +5,20 @@ A verb that touches jobs is told how far its caller's reach goes; what lies beyo
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from zq.engine.inbox import result_of
 from zq.engine.jq_filter import JqFilter
 from zq.engine.listing import Listing, Page
 from zq.engine.loop import TickLoop
+from zq.engine.outcomes import Outcomes
 from zq.engine.room import Room
+from zq.engine.settlements import Settlements
 from zq.engine.stats import Stats
 from zq.engine.streams import Stream, Streams
 from zq.engine.sweeps import Sweeps
+from zq.engine.waiters import Waiter, Waiters
 from zq.model.clock import Clock
 from zq.model.commands import (
     Change,
@@ -24,14 +27,11 @@ from zq.model.commands import (
     Delete,
     Enqueue,
     Enqueued,
-    Fail,
     Return,
-    Succeed,
 )
 from zq.model.errors import (
     ErrorRecordNotFound,
     JobNotFound,
-    NotInFlight,
     Unavailable,
     ZqError,
 )
@@ -39,9 +39,9 @@ from zq.model.filters import EVERYTHING, Filter
 from zq.model.ids import IdCodec, Mint
 from zq.model.job import ErrorRecord, Job, NewJob
 from zq.model.lifecycle import Status
+from zq.model.outcome import Outcome
 from zq.model.patching import UNSET, Patch
 from zq.model.reach import EVERYWHERE, Reach
-from zq.model.settling import Failure
 from zq.store import reads
 from zq.store.store import Store
 
@@ -59,14 +59,19 @@ class EngineOptions(NamedTuple):
     read_timeout: float
     durable: bool
     durable_enqueues: bool
+    max_result: int
 
 
 class Accepted(NamedTuple):
-    """What an enqueue did: keys and time of minting, and the owners of duplicates by index."""
+    """What an enqueue did: keys and time of minting, and the owners of duplicates by index.
+
+    `replaced` has the indexes of the duplicates whose payload their owner has now.
+    """
 
     keys: Sequence[int]
     now: int
     owners: dict[int, Job]
+    replaced: frozenset[int]
 
 
 class Storage(NamedTuple):
@@ -99,6 +104,10 @@ class Engine:
         )
         self._listing = Listing(store, clock, self._filter, options.read_timeout)
         self._sweeps = Sweeps(store, self._filter, self._submit)
+        self.settlements = Settlements(self.ids, self._submit, options.max_result)
+        self.outcomes = Outcomes(
+            store, clock, self.ids, self._loop.waiters, self._sweeps, self._submit
+        )
         self._task: asyncio.Task[None] | None = None
         self._room = Room(store, clock, self._loop.inbox, disk_reserve=options.disk_reserve)
 
@@ -161,14 +170,24 @@ class Engine:
         for stream in self.streams.all():
             stream.end()
 
+    @property
+    def waiters(self) -> Waiters:
+        """Those who wait for jobs to be finished."""
+        return self._loop.waiters
+
     async def ping(self) -> None:
         """A finished round trip through the database's thread."""
         await self._store.ping()
 
     # Jobs in
 
-    async def enqueue(self, jobs: Sequence[NewJob], reach: Reach) -> Accepted:
-        """Store jobs, all or none, in order. Raises `QueueOutOfReach` or `KeyConflict`."""
+    async def enqueue(
+        self, jobs: Sequence[NewJob], reach: Reach, waiter: Waiter | None = None
+    ) -> Accepted:
+        """Store jobs, all or none, in order. Raises `QueueOutOfReach` or `KeyConflict`.
+
+        From before the commit on, `waiter` waits for the first of them.
+        """
         if reach is not EVERYWHERE:
             reach.require([job.queue for job in jobs])
         size = sum(job.payload_size for job in jobs)
@@ -176,9 +195,23 @@ class Engine:
         now = self._clock.now_ms()
         keys = self._mint.take(len(jobs), now)
         command = Enqueue(keys=keys, jobs=jobs, now=now, size=size, reach=reach)
+        if waiter is not None:
+            self.waiters.watch(waiter, keys[0])
         reply = await self._submit(command)
         assert isinstance(reply, Enqueued)
-        return Accepted(keys, now, reply.owners)
+        await self._large_results(reply.owners.values())
+        return Accepted(keys, now, reply.owners, reply.replaced)
+
+    async def enqueue_and_wait(
+        self, job: NewJob, reach: Reach, wait_ms: int
+    ) -> tuple[Accepted, Outcome]:
+        """Store one job and wait for it; where it is a duplicate, for its owner.
+
+        Raises what `enqueue` raises, and `JobNotFound` where it is deleted.
+        """
+        with self.outcomes.waiter(wait_ms) as waiter:
+            stored = await self.enqueue([job], reach, waiter)
+            return stored, await self.outcomes.wait(waiter, reach, visible=True)
 
     # Jobs out
 
@@ -223,28 +256,6 @@ class Engine:
             if job.payload is None:
                 job.payload = bodies.get(job.key)
         return [job for job in jobs if job.payload is not None]
-
-    # Settlements
-
-    async def succeed(self, ids: Sequence[str], reach: Reach) -> list[str]:
-        """Acknowledge jobs; the ids that were not in flight, in the order given."""
-        keys = list(map(self.ids.key, ids))
-        known = [key for key in keys if key is not None]
-        missing: object = frozenset()
-        if known:
-            missing = await self._submit(Succeed(keys=known, reach=reach))
-        assert isinstance(missing, frozenset)
-        if not missing and len(known) == len(ids):
-            return []
-        pairs = zip(ids, keys, strict=True)
-        return [id for id, key in pairs if key is None or key in missing]
-
-    async def fail(self, id: str, failure: Failure, reach: Reach) -> Job:
-        """Report a failure; the job as it is now. Raises `NotInFlight`."""
-        key = self.ids.key(id)
-        if key is None:
-            raise NotInFlight
-        return _job(await self._submit(Fail(key=key, failure=failure, reach=reach)))
 
     # Changes
 
@@ -340,6 +351,14 @@ class Engine:
             raise Unavailable("the server is stopping after a failure of its disk")
         # A handler that is cancelled here loses the answer, not the command.
         return result_of(await self._loop.inbox.submit(command))
+
+    async def _large_results(self, owners: Iterable[Job]) -> None:
+        """Fill in the results of jobs that lie beside."""
+        beside = [job.key for job in owners if job.result_beside]
+        if beside:
+            bodies = await self._store.read(reads.results, beside)
+            for job in owners:
+                job.result = bodies.get(job.key, job.result)
 
     def _known(self, id: str) -> int:
         key = self.ids.key(id)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from zq.model.commands import (
+    CancelSlice,
     ChangeSlice,
     Command,
     DeleteSlice,
@@ -18,6 +19,9 @@ from zq.model.errors import InboxFull, ZqError
 
 MOST_BYTES = 8 * 1024 * 1024
 """Payload bytes that one tick stores, but for a single request that is larger."""
+
+RESULT_ROW = 1024
+"""Bytes of results that count as one row against the bound on a tick."""
 
 
 class Request(NamedTuple):
@@ -160,7 +164,9 @@ def _rows(command: Command) -> int:
     match command:
         case Enqueue():
             return len(command.jobs)
-        case Succeed() | Return() | ChangeSlice() | DeleteSlice():
+        case Succeed():
+            return len(command.keys) + command.size // RESULT_ROW
+        case Return() | ChangeSlice() | DeleteSlice() | CancelSlice():
             return len(command.keys)
         case _:
             return 1

@@ -71,7 +71,7 @@ class Listing:
     async def _cut(self, jobs: list[Job], filter: Filter, descending: bool, limit: int) -> Page:
         if len(jobs) > limit:
             return Page(jobs[:limit], True)
-        if not jobs or sum(job.payload_size for job in jobs) < reads.PAGE_BYTES // 2:
+        if not jobs or sum(job.weight for job in jobs) < reads.PAGE_BYTES // 2:
             return Page(jobs, False)
         # Large payloads may have ended the page early.
         return Page(jobs, bool(await self._read(filter, jobs[-1].key, descending, 1)))

@@ -12,6 +12,7 @@ import sqlite3
 from zq.engine.inbox import Inbox, Request, commands
 from zq.engine.stats import Stats
 from zq.engine.streams import Plan, Streams
+from zq.engine.waiters import Waiters
 from zq.model.clock import Clock, Timer
 from zq.model.commands import Command, Deadlines, Enqueue, Return, Tick, TickResult
 from zq.model.errors import Internal, OutcomeUnknown, StorageFull
@@ -58,6 +59,7 @@ class TickLoop:
         durable_enqueues: bool,
     ) -> None:
         self.inbox = Inbox(max_inbox_jobs, self.wake)
+        self.waiters = Waiters()
         self.stats = Stats()
         self.delivering = True
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
@@ -178,6 +180,7 @@ class TickLoop:
         # Replies first: a worker that has its reply sends more while frames are still rendered.
         for request, reply in zip(requests, result.replies, strict=True):
             request.reply(reply)
+        self.waiters.learn([request.command for request in requests], result)
         for holder, keys in self._streams.apply(result, plan):
             self.inbox.submit(Return(holder=holder, keys=keys))
 

@@ -7,10 +7,11 @@ commit, from the tick's result.
 import asyncio
 import itertools
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from zq.model.commands import Claim, Command, Enqueue, Fail, Succeed, TickResult
 from zq.model.job import Job
+from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE, Reach
 
 MOST_UNSENT = 1024 * 1024
@@ -294,10 +295,23 @@ class Streams:
             if not isinstance(command, Succeed | Fail) or command.reach is not EVERYWHERE:
                 continue
             if isinstance(command, Succeed):
-                freed.update(holders[key] for key in command.keys if key in holders)
+                stale = self._stale(command.said)
+                freed.update(
+                    holders[key] for key in command.keys if key in holders and key not in stale
+                )
             elif command.key in holders:
                 freed[holders[command.key]] += 1
         return freed
+
+    def _stale(self, said: Mapping[int, Completion] | None) -> set[int]:
+        """The jobs of which another delivery is held than the one that is acknowledged."""
+        return {
+            key
+            for key, told in (said or {}).items()
+            if told.lease is not None
+            and key in self._holders
+            and self._holders[key].held.get(key) != told.lease
+        }
 
     def _credits(self, group: _Group, freed: Counter[Stream], most: int) -> list[tuple[int, int]]:
         credits: list[tuple[int, int]] = []

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from zq.engine.jq_filter import JqFilter
-from zq.model.commands import ChangeSlice, Command, DeleteSlice
+from zq.model.commands import CancelSlice, ChangeSlice, Command, DeleteSlice
 from zq.model.filters import Filter
 from zq.model.lifecycle import Move, sources
 from zq.model.patching import Patch
@@ -45,6 +45,16 @@ class Sweeps:
     async def delete(self, filter: Filter) -> int:
         """Delete what matches; how many went."""
         return await self._run(self._sweep(filter, DeleteSlice))
+
+    async def cancel(self, filter: Filter, force: bool) -> int:
+        """Cancel what matches and can be cancelled; how many it were."""
+        statuses = filter.statuses or tuple(sources(Move.FORCE if force else Move.CANCEL))
+        unfinished = msgspec.structs.replace(filter, statuses=statuses)
+
+        def slice_of(keys: list[int], plain: Filter) -> Command:
+            return CancelSlice(keys=keys, filter=plain, force=force)
+
+        return await self._run(self._sweep(unfinished, slice_of))
 
     async def stop(self) -> None:
         """Cut running sweeps short between two slices."""

@@ -12,6 +12,7 @@ from zq.http.endpoints import Route
 from zq.http.guard import Guard
 from zq.http.metrics.api import MetricsApi
 from zq.http.native.jobs import JobsApi
+from zq.http.native.outcomes import OutcomesApi
 from zq.http.native.service import ServiceApi
 from zq.http.native.settlements import SettlementsApi
 from zq.http.native.take import TakeApi, TakeOptions
@@ -20,7 +21,7 @@ from zq.model.errors import ZqError
 from zq.wire.bodies import Limits
 
 # Words that are no ids: `GET /jobs/bulk` is a wrong method, not a job that does not exist.
-JOB_PATH = r"/jobs/{id:(?!(?:bulk|success|count|take)(?:/|\Z))[^{}/]+}"
+JOB_PATH = r"/jobs/{id:(?!(?:bulk|success|count|take|by-key|cancel)(?:/|\Z))[^{}/]+}"
 
 
 def build_app(
@@ -38,6 +39,7 @@ def build_app(
     for api in (
         JobsApi(engine, bodies, limits, JOB_PATH),
         SettlementsApi(engine, bodies, limits, JOB_PATH),
+        OutcomesApi(engine, bodies, JOB_PATH),
         TakeApi(engine, guard, take),
         ServiceApi(engine),
         metrics,

@@ -8,7 +8,7 @@ from aiohttp import web
 from zq.http.bodies import Bodies
 from zq.http.negotiation import answer_codec, body_codec
 from zq.model.keys import KeyScope
-from zq.wire.codecs import Codec
+from zq.wire.codecs import JSON, Codec
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Plain = Callable[[web.Request, Codec], Awaitable[web.StreamResponse]]
@@ -38,15 +38,18 @@ def endpoint(serve: Plain) -> Handler:
     return handler
 
 
-def body_endpoint(serve: WithBody, bodies: Bodies, *, reserved: bool) -> Handler:
+def body_endpoint(
+    serve: WithBody, bodies: Bodies, *, reserved: bool, optional: bool = False
+) -> Handler:
     """An endpoint that reads a body: ``serve(request, answer format, body, body's format)``.
 
-    `reserved` marks what has a reserved share of memory: everything but new jobs.
+    `reserved` marks what has a reserved share of memory: everything but new jobs. A body that is
+    `optional` may be missing, and then its format is of no account.
     """
 
     async def handler(request: web.Request) -> web.StreamResponse:
         accepted = answer_codec(request)
-        sent = body_codec(request)
+        sent = JSON if optional and not request.can_read_body else body_codec(request)
         body = await bodies.read(request, reserved=reserved)
         try:
             return await serve(request, accepted, body, sent)

@@ -23,6 +23,7 @@ STATUSES: dict[type[ZqError], int] = {
     NotAcceptable: 406,
     errors.RequestTimeout: 408,
     errors.Conflict: 409,
+    errors.Gone: 410,
     errors.TooLarge: 413,
     UnsupportedMediaType: 415,
     errors.NotBuilt: 422,
@@ -48,6 +49,8 @@ def problem(error: ZqError, codec: Codec) -> web.Response:
     headers = {CODE_HEADER: error.code}
     if isinstance(error, NotAcceptable | UnsupportedMediaType):
         body["supported"] = error.supported
+    if isinstance(error, errors.NotCancellable | errors.NotFinished):
+        body["status"] = error.status
     if isinstance(error, errors.Unavailable):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.Unauthorized):

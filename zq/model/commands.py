@@ -4,12 +4,13 @@ A command is fully validated before it exists; ids of new jobs are minted with i
 it in one transaction with whatever else waits. Beyond a command's reach, jobs do not exist for it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from zq.model.filters import Filter
-from zq.model.job import Job, NewJob
+from zq.model.job import Job, NewJob, Retention
+from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settling import Failure
@@ -30,16 +31,35 @@ class Enqueue(msgspec.Struct, frozen=True):
 
 
 class Enqueued(msgspec.Struct, frozen=True):
-    """What an `Enqueue` did. `owners` maps the index of each duplicate to the job that exists."""
+    """What an `Enqueue` did. `owners` maps the index of each duplicate to the job that exists.
+
+    `replaced` has the indexes of those whose payload the owner has taken over.
+    """
 
     owners: dict[int, Job]
+    replaced: frozenset[int] = frozenset()
 
 
 class Succeed(msgspec.Struct, frozen=True):
-    """Acknowledge jobs. Result: the set of keys that were not in flight."""
+    """Acknowledge jobs. Result: a `Settled`.
+
+    `said` has what was said with some of them, by key, and `size` the bytes of it.
+    """
 
     keys: Sequence[int]
     reach: Reach = EVERYWHERE
+    said: Mapping[int, Completion] | None = None
+    size: int = 0
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """The keys that a `Succeed` left alone.
+
+    `missing` were not in flight; of `stale` ones the delivery that was named has ended.
+    """
+
+    missing: frozenset[int]
+    stale: frozenset[int] = frozenset()
 
 
 class Fail(msgspec.Struct, frozen=True):
@@ -88,11 +108,56 @@ class DeleteSlice(msgspec.Struct, frozen=True):
     filter: Filter
 
 
+class Cancel(msgspec.Struct, frozen=True):
+    """Cancel one job; one in flight only by `force`.
+
+    The job is named by its `key`, or as the owner of a `unique_key`. Result: the job as it is now,
+    `JobNotFound` or `NotCancellable`.
+    """
+
+    key: int | None = None
+    unique_key: str | None = None
+    force: bool = False
+    reach: Reach = EVERYWHERE
+
+
+class CancelSlice(msgspec.Struct, frozen=True):
+    """A slice of a sweep: cancel those of `keys` that still match. Result: how many it were."""
+
+    keys: Sequence[int]
+    filter: Filter
+    force: bool
+
+
+class Retain(msgspec.Struct, frozen=True):
+    """Keep a finished job for so long from now. Result: the job, `JobNotFound` or `NotFinished`.
+
+    What `retention` leaves open is as it would be for a job that finishes now.
+    """
+
+    key: int
+    retention: Retention
+    reach: Reach = EVERYWHERE
+
+
 class Clear(msgspec.Struct, frozen=True):
     """Delete every job. Result: how many there were."""
 
 
-Command = Enqueue | Succeed | Fail | Return | Change | ChangeSlice | Delete | DeleteSlice | Clear
+Command = (
+    Enqueue
+    | Succeed
+    | Fail
+    | Return
+    | Change
+    | ChangeSlice
+    | Delete
+    | DeleteSlice
+    | Cancel
+    | CancelSlice
+    | Retain
+    | Clear
+)
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -141,7 +206,7 @@ class Tally(msgspec.Struct):
     retried: int = 0
     died: int = 0
     not_in_flight: int = 0
-    """Acknowledgements and failures of jobs that nobody held."""
+    """Acknowledgements and failures of jobs that nobody held, or not by the delivery named."""
     returned: int = 0
     delivered: int = 0
 
@@ -160,6 +225,8 @@ class TickResult(msgspec.Struct):
     """Leases that are over, as (holder, key)."""
     claimed: list[list[Job]]
     """One list a claim, jobs carrying their new holder; in dispatch order."""
+    cancelled: list[int]
+    """Keys of the jobs that were cancelled."""
     woken: set[str]
     """Queues that have ready jobs which they may not have had before."""
     deadlines: Deadlines | None

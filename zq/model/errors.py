@@ -15,7 +15,12 @@ ZqError
 │   ├── ForeignHost         a name that is not this server's: see `zq.http.browsers`
 │   └── ForeignPage         a page of another site, in somebody's browser
 ├── Conflict
-│   └── KeyConflict         a unique key belongs to a job that the caller may not see
+│   ├── KeyConflict         a unique key belongs to a job that the caller may not see
+│   ├── StaleLease          the delivery that is acknowledged has ended
+│   ├── NotCancellable      a job that is running or finished
+│   └── NotFinished         only a finished job has a retention that runs
+├── Gone
+│   └── JobCancelled        nobody will ever see its result
 ├── Unprocessable           well formed, but the job's state or the field's meaning refuses it
 ├── RequestTimeout          the request has not arrived in time
 │   ├── HeaderTimeout
@@ -124,6 +129,41 @@ class KeyConflict(Conflict):
 
     def __init__(self) -> None:
         super().__init__("a job that this key may not see has the same unique_key")
+
+
+class StaleLease(Conflict):
+    code = "stale_lease"
+
+    def __init__(self) -> None:
+        super().__init__("this delivery of the job has ended: drop what came of it")
+
+
+class NotCancellable(Conflict):
+    code = "not_cancellable"
+
+    def __init__(self, status: str) -> None:
+        remedy = " without force" if status == "in_flight" else ""
+        super().__init__(f"a job that is {status} cannot be cancelled{remedy}")
+        self.status = status
+
+
+class NotFinished(Conflict):
+    code = "not_finished"
+
+    def __init__(self, status: str) -> None:
+        super().__init__(f"the job is {status}: its retention begins when it is finished")
+        self.status = status
+
+
+class Gone(ZqError):
+    code = "gone"
+
+
+class JobCancelled(Gone):
+    code = "job_cancelled"
+
+    def __init__(self) -> None:
+        super().__init__("the job was cancelled")
 
 
 class Unprocessable(ZqError):

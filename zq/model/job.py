@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from zq.model.lifecycle import Status
-from zq.model.unique import Scope
+from zq.model.unique import OnConflict, Scope
 
 DEFAULT_PRIORITY = 32768
 MAX_PRIORITY = 65535
@@ -15,8 +15,9 @@ MAX_TIME = 2**63 - 1
 """The largest time or duration in milliseconds: what SQLite's integers hold."""
 
 INLINE_PAYLOAD = 512
-"""Payloads of up to this many bytes lie in the job's row; larger ones beside it, so that a change
-of status never rewrites them (measured: 1 KB 14.8 against 11.1 µs a job, 4 KB 38.7 to 22.5)."""
+"""Payloads and results of up to this many bytes lie in the job's row; larger ones beside it, so
+that a change of status never rewrites them (measured: 1 KB 14.8 against 11.1 µs a job, 4 KB 38.7 to
+22.5)."""
 
 
 Priority = Annotated[int, Meta(ge=0, le=MAX_PRIORITY)]
@@ -65,14 +66,16 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     options: Options | None = None
     unique_key: str | None = None
     unique_while: Scope | None = None
+    on_conflict: OnConflict = OnConflict.RETURN
 
 
 class Job(msgspec.Struct, array_like=True, gc=False):
     """A stored job, in the order of the store's columns. Times are milliseconds since the epoch.
 
     `deliveries` counts hand-outs and never falls, so it names one lease. `holder` is the stream
-    that has the job while it is in flight. `payload` is None where it lies beside the row. What
-    most waiting jobs do not have comes last, so that the store can leave it out.
+    that has the job while it is in flight. `payload` is None where it lies beside the row, and so
+    is `result`; a `result_size` of None says that there is no result. What most waiting jobs do not
+    have comes last, so that the store can leave it out.
     """
 
     key: int
@@ -93,6 +96,19 @@ class Job(msgspec.Struct, array_like=True, gc=False):
     options: Options | None = None
     unique_key: str | None = None
     unique_while: Scope | None = None
+    cancelled_at: int | None = None
+    result_size: int | None = None
+    result: str | None = None
+
+    @property
+    def weight(self) -> int:
+        """Bytes of the payload and the result."""
+        return self.payload_size + (self.result_size or 0)
+
+    @property
+    def result_beside(self) -> bool:
+        """Whether there is a result that lies in its own row."""
+        return self.result_size is not None and self.result_size > INLINE_PAYLOAD
 
 
 class ErrorRecord(msgspec.Struct, array_like=True):

@@ -4,7 +4,8 @@
                     ▲                    ▲ ◄──return──────┘ │ │
                     └────────fail────────┼──────────────────┘ └─────fail────► dead
 
-A patch moves a job between scheduled and ready. Any state may end in deletion.
+A patch moves a job between scheduled and ready. A job that waits may be cancelled, one in flight
+only by force. Any state may end in deletion.
 """
 
 from enum import Enum, IntEnum
@@ -18,6 +19,7 @@ class Status(IntEnum):
     IN_FLIGHT = 2
     COMPLETED = 3
     DEAD = 4
+    CANCELLED = 5
 
 
 class Move(Enum):
@@ -29,6 +31,8 @@ class Move(Enum):
     RETURN = "return"
     SUCCEED = "succeed"
     FAIL = "fail"
+    CANCEL = "cancel"
+    FORCE = "cancel by force"
 
 
 MOVES: dict[Move, dict[Status, frozenset[Status]]] = {
@@ -42,9 +46,18 @@ MOVES: dict[Move, dict[Status, frozenset[Status]]] = {
     Move.RETURN: {Status.IN_FLIGHT: frozenset({Status.READY})},
     Move.SUCCEED: {Status.IN_FLIGHT: frozenset({Status.COMPLETED})},
     Move.FAIL: {Status.IN_FLIGHT: frozenset({Status.SCHEDULED, Status.DEAD})},
+    Move.CANCEL: {
+        Status.SCHEDULED: frozenset({Status.CANCELLED}),
+        Status.READY: frozenset({Status.CANCELLED}),
+    },
+    Move.FORCE: {
+        Status.SCHEDULED: frozenset({Status.CANCELLED}),
+        Status.READY: frozenset({Status.CANCELLED}),
+        Status.IN_FLIGHT: frozenset({Status.CANCELLED}),
+    },
 }
 
-TERMINAL = frozenset({Status.COMPLETED, Status.DEAD})
+TERMINAL = frozenset({Status.COMPLETED, Status.DEAD, Status.CANCELLED})
 
 NAMES: dict[Status, str] = {status: status.name.lower() for status in Status}
 BY_NAME: dict[str, Status] = {name: status for status, name in NAMES.items()}

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from zq.model.job import MAX_TIME, NO_OPTIONS, Backoff, Millis, Options
+from zq.model.job import MAX_TIME, NO_OPTIONS, Backoff, Millis, Options, Retention
 from zq.model.lifecycle import Status
 
 
@@ -48,9 +48,27 @@ def purge_time(now: int, retention_ms: int) -> int | None:
     return min(now + retention_ms, MAX_TIME) if retention_ms > 0 else None
 
 
-def after_success(options: Options | None, now: int, policy: Policy) -> int | None:
-    """The completed job's `purge_at`, or None where it is deleted on success."""
-    return purge_time(now, _retention(options, "completed_ms", policy.completed_ms))
+def kept_until(
+    status: Status,
+    options: Options | None,
+    now: int,
+    policy: Policy,
+    said: Retention | None = None,
+) -> int | None:
+    """The `purge_at` of a job that is finished `now`, or None where it is not kept at all.
+
+    What is `said` now counts before the job's own options, and those before the policy. A cancelled
+    job is kept as long as a dead one.
+    """
+    if status is Status.COMPLETED:
+        field, default = "completed_ms", policy.completed_ms
+    else:
+        field, default = "dead_ms", policy.dead_ms
+    for retention in (said, options.retention if options else None):
+        chosen: int | None = getattr(retention, field) if retention else None
+        if chosen is not None:
+            return purge_time(now, chosen)
+    return purge_time(now, default)
 
 
 def after_failure(
@@ -68,8 +86,7 @@ def after_failure(
     options = options or NO_OPTIONS
     limit = policy.retry_limit if options.retry_limit is None else options.retry_limit
     if failure.kill or (failure.retry_at is None and attempts > limit):
-        purge_at = purge_time(now, _retention(options, "dead_ms", policy.dead_ms))
-        return Verdict(Status.DEAD, None, purge_at)
+        return Verdict(Status.DEAD, None, kept_until(Status.DEAD, options, now, policy))
     if failure.retry_at is not None:
         return Verdict(Status.SCHEDULED, failure.retry_at, None)
     delay = backoff_delay(attempts, options.backoff or policy.backoff, random)
@@ -88,9 +105,3 @@ def backoff_delay(attempts: int, backoff: Backoff, random: Random) -> int:
         return min(math.trunc(delay), MAX_TIME)
     except OverflowError:
         return MAX_TIME
-
-
-def _retention(options: Options | None, field: str, default: int) -> int:
-    retention = options.retention if options else None
-    chosen: int | None = getattr(retention, field) if retention else None
-    return default if chosen is None else chosen

@@ -2,10 +2,10 @@
 
 One key space spans all queues and types. The latest job stored with a key owns it while the job's
 status lies inside its scope; a new job with the key is a duplicate if the owner's status lies
-inside the *new* job's scope.
+inside the *new* job's scope. A cancelled job owns nothing.
 """
 
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 
 from zq.model.lifecycle import Status
 
@@ -24,5 +24,16 @@ BY_NAME: dict[str, Scope] = {name: scope for scope, name in NAMES.items()}
 COVERS: dict[Scope, frozenset[Status]] = {
     Scope.QUEUED: frozenset({Status.SCHEDULED, Status.READY}),
     Scope.ACTIVE: frozenset({Status.SCHEDULED, Status.READY, Status.IN_FLIGHT}),
-    Scope.EXISTS: frozenset(Status),
+    Scope.EXISTS: frozenset(Status) - {Status.CANCELLED},
 }
+
+
+class OnConflict(StrEnum):
+    """What becomes of a job whose key has an owner."""
+
+    RETURN = "return"
+    """It is a duplicate: not stored, and answered with the owner."""
+    REPLACE_DEAD = "replace_dead"
+    """The same, but a dead owner has to hand over the key."""
+    REPLACE_PAYLOAD = "replace_payload"
+    """The same, but an owner that still waits gets its payload, and keeps its id and place."""

@@ -2,17 +2,26 @@
 
 from collections.abc import Sequence
 
-from zq.model.commands import Change, ChangeSlice, Clear, Delete, DeleteSlice
+from zq.model.commands import (
+    Cancel,
+    CancelSlice,
+    Change,
+    ChangeSlice,
+    Clear,
+    Delete,
+    DeleteSlice,
+    Retain,
+)
 from zq.model.errors import JobNotFound, ZqError
-from zq.model.filters import Filter
 from zq.model.job import Job
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.patching import Patch, patched, refuse_terminal
+from zq.store.finish import cancel, cancel_slice, retain
+from zq.store.pick import still_matching, visible_job
 from zq.store.queries import load
-from zq.store.where import where
 from zq.store.work import QUERIES, Work, as_json
 
-AnyChange = Change | ChangeSlice | Delete | DeleteSlice | Clear
+AnyChange = Change | ChangeSlice | Delete | DeleteSlice | Clear | Cancel | CancelSlice | Retain
 
 
 def apply_changes(work: Work, commands: Sequence[AnyChange]) -> list[object]:
@@ -32,24 +41,30 @@ def _apply_change(work: Work, command: AnyChange) -> object:
             return _delete_slice(work, command)
         case Clear():
             return _clear(work)
+        case Cancel():
+            return cancel(work, command)
+        case CancelSlice():
+            return cancel_slice(work, command)
+        case Retain():
+            return retain(work, command)
 
 
 def _change(work: Work, command: Change) -> object:
     """Patch one job."""
-    jobs = _visible(work, work.jobs(QUERIES["read_jobs"], keys=as_json([command.key])))
-    if not jobs or not command.reach.covers(jobs[0].queue):
+    job = visible_job(work, command.key, command.reach)
+    if job is None:
         return JobNotFound()
     try:
-        refuse_terminal(command.text_id, jobs[0].status)
+        refuse_terminal(command.text_id, job.status)
     except ZqError as refusal:
         return refusal
-    (job,) = _apply(work, jobs, command.patch)
-    return job
+    (changed,) = _apply(work, [job], command.patch)
+    return changed
 
 
 def _change_slice(work: Work, command: ChangeSlice) -> int:
     """Patch the unfinished jobs among the keys that still match the sweep's filter."""
-    keys = _still_matching(work, command.keys, command.filter)
+    keys = still_matching(work, command.keys, command.filter)
     jobs = work.jobs(QUERIES["read_jobs"], keys=as_json(keys))
     patchable = sources(Move.PATCH)
     return len(_apply(work, [job for job in jobs if job.status in patchable], command.patch))
@@ -65,7 +80,7 @@ def _delete(work: Work, command: Delete) -> object:
 
 def _delete_slice(work: Work, command: DeleteSlice) -> int:
     """Delete the jobs among the keys that still match the sweep's filter."""
-    keys = _still_matching(work, command.keys, command.filter)
+    keys = still_matching(work, command.keys, command.filter)
     briefs = work.briefs("read_briefs", keys)
     work.remove(briefs)
     return len(briefs)
@@ -80,8 +95,8 @@ def _clear(work: Work) -> int:
     work.write_counts()
     total = work.value(QUERIES["count_all"], {})
     assert isinstance(total, int)
-    for table in ("clear_jobs", "clear_payloads", "clear_errors", "clear_counts"):
-        work.run(table)
+    for table in ("jobs", "payloads", "results", "errors", "counts"):
+        work.run(f"clear_{table}")
     work.moved.update(Status)
     return total
 
@@ -99,14 +114,3 @@ def _apply(work: Work, jobs: Sequence[Job], patch: Patch) -> list[Job]:
         if new.status is Status.READY:
             work.woken.add(new.queue)
     return changed
-
-
-def _visible(work: Work, jobs: Sequence[Job]) -> list[Job]:
-    return [job for job in jobs if job.purge_at is None or job.purge_at > work.now]
-
-
-def _still_matching(work: Work, keys: Sequence[int], filter: Filter) -> list[int]:
-    conditions, parameters = where(filter)
-    among = "id IN (SELECT value FROM json_each(:slice))"
-    query = f"SELECT json_group_array(id) FROM jobs WHERE {among} AND {conditions}"
-    return work.keys(query, slice=as_json(keys), **parameters)

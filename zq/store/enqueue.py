@@ -1,6 +1,6 @@
 """The tick's phase of new jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -9,11 +9,8 @@ from zq.model.errors import KeyConflict
 from zq.model.job import INLINE_PAYLOAD, Job, NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
-from zq.model.unique import COVERS, Scope
-from zq.store.work import LARGEST_INSERT, QUERIES, Work, as_json
-
-PAYLOAD_ROW = 1024
-"""Bytes of a large payload that count as one row changed, where checkpoints are planned by rows."""
+from zq.model.unique import COVERS, OnConflict, Scope
+from zq.store.work import BYTES_A_ROW, LARGEST_INSERT, QUERIES, Work, as_json
 
 _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
 _FULL = _PLAIN + ", options, unique_key, unique_while, owns_key"
@@ -24,7 +21,8 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
     keys = _KeyTable(work, commands)
     plain: list[tuple[object, ...]] = []
     full: list[tuple[tuple[object, ...], int, NewJob]] = []
-    payloads: list[tuple[object, ...]] = []
+    replaced: dict[int, NewJob] = {}
+    payloads: list[tuple[int, NewJob]] = []
     replies: list[object] = []
     stored: list[tuple[str, Status]] = []
     for command in commands:
@@ -32,28 +30,29 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
             replies.append(KeyConflict())
             continue
         owners: dict[int, Job] = {}
+        updates: set[int] = set()
         for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
             ready_at = command.now if job.ready_at is None else job.ready_at
             status = Status.READY if ready_at <= command.now else Status.SCHEDULED
             if job.unique_key is not None:
-                owner = keys.claim(_stored(key, job, status, ready_at))
+                owner = keys.claim(_stored(key, job, status, ready_at), job.on_conflict)
                 if owner is not None:
                     owners[index] = owner
+                    if _takes_payload(owner, job):
+                        updates.add(index)
+                        replaced[owner.key] = job
                     work.tally.duplicates += 1
                     continue
-            payload: str | None = job.payload
-            if job.payload_size > INLINE_PAYLOAD:
-                payloads.append((key, payload))
-                work.rows += job.payload_size // PAYLOAD_ROW
-                payload = None
-            head = (key, job.queue, job.type, job.priority)
-            row = (*head, status, ready_at, job.payload_size, payload)
-            if job.unique_key is None and job.options is None:
-                plain.append(row)
+            head = (key, job.queue, job.type, job.priority, status, ready_at)
+            if job.unique_key is not None or job.options is not None:
+                full.append((head, key, job))
+            elif job.payload_size > INLINE_PAYLOAD:
+                plain.append((*head, job.payload_size, None))
+                payloads.append((key, job))
             else:
-                full.append((row, key, job))
+                plain.append((*head, job.payload_size, job.payload))
             stored.append((job.queue, status))
-        replies.append(Enqueued(owners))
+        replies.append(Enqueued(owners, frozenset(updates)))
         if command.keys:
             work.highest_key = max(work.highest_key, command.keys[-1])
     work.counts.update(stored)
@@ -61,8 +60,10 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
     work.woken.update({queue for queue, status in set(stored) if status is Status.READY})
     keys.release_former_owners()
     work.insert("jobs", _PLAIN, plain)
-    work.insert("jobs", _FULL, [row + _rest(job, keys.owns(key, job)) for row, key, job in full])
-    work.insert("payloads", "job_id, body", payloads)
+    payloads += _insert_full(work, keys, full, replaced)
+    payloads += _replace_payloads(work, replaced)
+    work.insert("payloads", "job_id, body", [(key, job.payload) for key, job in payloads])
+    work.rows += sum(job.payload_size // BYTES_A_ROW for _, job in payloads)
     return replies
 
 
@@ -82,11 +83,13 @@ class _KeyTable:
         self._stored = {job.key for job in found}
         self._work = work
 
-    def claim(self, job: Job) -> Job | None:
+    def claim(self, job: Job, on_conflict: OnConflict) -> Job | None:
         """Make a new job the owner of its key, or answer the owner of which it is a duplicate."""
         owner = self._owners.get(job.unique_key)
         if owner is not None and self._blocks(owner, job.unique_while):
-            return owner
+            replaceable = owner.status is Status.DEAD and on_conflict is OnConflict.REPLACE_DEAD
+            if not replaceable:
+                return owner
         if owner is not None and owner.key in self._stored:
             self._former.append(owner.key)
         self._owners[job.unique_key] = job
@@ -117,6 +120,45 @@ class _KeyTable:
     def _blocks(self, owner: Job, scope: Scope | None) -> bool:
         purged = owner.purge_at is not None and owner.purge_at <= self._work.now
         return scope is not None and owner.status in COVERS[scope] and not purged
+
+
+def _insert_full(
+    work: Work,
+    keys: _KeyTable,
+    jobs: Sequence[tuple[tuple[object, ...], int, NewJob]],
+    replaced: dict[int, NewJob],
+) -> list[tuple[int, NewJob]]:
+    """Insert jobs that set something unusual; those whose payload is to lie beside.
+
+    Jobs whose payload is replaced already leave `replaced`, stored with the new one.
+    """
+    rows: list[tuple[object, ...]] = []
+    beside: list[tuple[int, NewJob]] = []
+    for head, key, job in jobs:
+        latest = replaced.pop(key, job)
+        rows.append((*head, *_payload(latest), *_rest(job, keys.owns(key, job))))
+        if latest.payload_size > INLINE_PAYLOAD:
+            beside.append((key, latest))
+    work.insert("jobs", _FULL, rows)
+    return beside
+
+
+def _takes_payload(owner: Job, job: NewJob) -> bool:
+    return job.on_conflict is OnConflict.REPLACE_PAYLOAD and owner.status in COVERS[Scope.QUEUED]
+
+
+def _replace_payloads(work: Work, jobs: Mapping[int, NewJob]) -> list[tuple[int, NewJob]]:
+    """Give stored jobs the payloads of others; those that are to lie beside are left to insert."""
+    if jobs:
+        work.run("delete_payloads", keys=as_json(list(jobs)))
+        rows = [(key, *_payload(job)) for key, job in jobs.items()]
+        work.run("replace_payloads", payloads=as_json(rows))
+    return [(key, job) for key, job in jobs.items() if job.payload_size > INLINE_PAYLOAD]
+
+
+def _payload(job: NewJob) -> tuple[int, str | None]:
+    """The columns of a payload, which lies beside where it is large."""
+    return job.payload_size, job.payload if job.payload_size <= INLINE_PAYLOAD else None
 
 
 def _owners(work: Work, names: Sequence[str]) -> list[Job]:

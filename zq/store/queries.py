@@ -18,11 +18,14 @@ JOB_COLUMNS = (
     " purge_at, json(options), unique_key, unique_while"
 )
 """In the order of `zq.model.job.Job`'s fields. A job that has never been delivered and sets nothing
-unusual is told by the first eight, at half the cost."""
+unusual is told by the first eight, at half the cost; a finished one also by those below."""
+
+FINISHED_JOB_COLUMNS = f"{JOB_COLUMNS}, cancelled_at, result_size, result"
 
 USUAL_BRIEF_COLUMNS = "id, queue, holder"
 BRIEF_COLUMNS = (
-    f"{USUAL_BRIEF_COLUMNS}, status, attempts, json(options), unique_while, payload_size"
+    f"{USUAL_BRIEF_COLUMNS}, status, attempts, json(options), unique_while, payload_size,"
+    " result_size"
 )
 """In the order of `zq.store.work.Brief`'s fields; the first three tell the usual job in flight."""
 
@@ -31,6 +34,11 @@ _CONSTANTS = {
     **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
     "job_row": (
         "CASE WHEN deliveries = 0 AND options IS NULL AND unique_key IS NULL"
+        f" THEN json_array({NEW_JOB_COLUMNS}) ELSE json_array({JOB_COLUMNS}) END"
+    ),
+    "any_job_row": (
+        f"CASE WHEN purge_at IS NOT NULL THEN json_array({FINISHED_JOB_COLUMNS})"
+        " WHEN deliveries = 0 AND options IS NULL AND unique_key IS NULL"
         f" THEN json_array({NEW_JOB_COLUMNS}) ELSE json_array({JOB_COLUMNS}) END"
     ),
     "brief_row": (

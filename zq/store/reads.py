@@ -2,13 +2,15 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
 from zq.model.filters import Filter
-from zq.model.job import ErrorRecord, Job
+from zq.model.job import MAX_TIME, ErrorRecord, Job
 from zq.model.lifecycle import Status
+from zq.model.outcome import Outcome
 from zq.model.reach import Reach
 from zq.store.queries import load
 from zq.store.where import where
@@ -17,7 +19,8 @@ from zq.store.work import as_json
 QUERIES = load("reads.sql")
 
 PAGE_BYTES = 16 * 1024 * 1024
-"""Payload bytes in one page of a listing, which may end before its limit and then has a `next`."""
+"""Bytes of payloads and results in one page of a listing, which may end before its limit and then
+has a `next`."""
 
 OLDEST_DEPTH = 20
 OLDEST_PRIORITIES = 2_000
@@ -34,8 +37,34 @@ def get_job(connection: sqlite3.Connection, key: int, reach: Reach, now: int) ->
     """One job with its payload, if it is within reach and readers may still see it."""
     conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
     sql = QUERIES["get"].replace("CONDITIONS", conditions)
-    jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
-    return _with_payloads(connection, jobs)[0] if jobs else None
+    jobs = _whole_jobs(connection, sql, {**parameters, "key": key})
+    return jobs[0] if jobs else None
+
+
+def get_owner(
+    connection: sqlite3.Connection, unique_key: str, reach: Reach, now: int
+) -> Job | None:
+    """The job that owns a unique key, as `get_job` has it."""
+    conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
+    sql = QUERIES["get_owner"].replace("CONDITIONS", conditions)
+    jobs = _whole_jobs(connection, sql, {**parameters, "unique_key": unique_key})
+    return jobs[0] if jobs else None
+
+
+def get_outcome(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> Outcome | None:
+    """How a job came out, or is doing; None where readers do not see it."""
+    conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
+    sql = QUERIES["get"].replace("CONDITIONS", conditions)
+    with _snapshot(connection):
+        jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
+        if not jobs:
+            return None
+        (job,) = jobs
+        if job.status is Status.DEAD:
+            (error,) = list_errors(connection, key, MAX_TIME, True, 1)
+            return Outcome(job.status, error=error)
+        body = results(connection, [key])[key] if job.result_beside else job.result
+        return Outcome(job.status, body)
 
 
 def list_jobs(
@@ -51,7 +80,7 @@ def list_jobs(
     name = "list_descending" if descending else "list_ascending"
     sql = QUERIES[name].replace("CONDITIONS", conditions)
     parameters |= {"after": after, "limit": limit}
-    return _with_payloads(connection, _jobs.decode(_text(connection, sql, parameters)))
+    return _whole_jobs(connection, sql, parameters)
 
 
 def list_keys(
@@ -122,6 +151,11 @@ def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, s
     return dict(connection.execute(QUERIES["payloads"], {"keys": as_json(keys)}))
 
 
+def results(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
+    """Large results by key; jobs that are gone are missing."""
+    return dict(connection.execute(QUERIES["results"], {"keys": as_json(keys)}))
+
+
 def list_errors(
     connection: sqlite3.Connection, key: int, after: int, descending: bool, limit: int
 ) -> list[ErrorRecord]:
@@ -131,22 +165,40 @@ def list_errors(
     return _errors.decode(_text(connection, QUERIES[name], parameters))
 
 
-def _with_payloads(connection: sqlite3.Connection, jobs: list[Job]) -> list[Job]:
-    kept = _first_bytes(jobs)
-    beside = [job.key for job in kept if job.payload is None]
-    bodies = payloads(connection, beside) if beside else {}
-    for job in kept:
+def _whole_jobs(
+    connection: sqlite3.Connection, sql: str, parameters: dict[str, object]
+) -> list[Job]:
+    """The jobs that a query finds, with payloads and results, as many as fit into a page."""
+    with _snapshot(connection):
+        jobs = _first_bytes(_jobs.decode(_text(connection, sql, parameters)))
+        beside = [job.key for job in jobs if job.payload is None]
+        bodies = payloads(connection, beside) if beside else {}
+        ended = [job.key for job in jobs if job.result_beside]
+        ends = results(connection, ended) if ended else {}
+    for job in jobs:
         if job.payload is None:
-            job.payload = bodies.get(job.key)
-    # A job that went between the two queries is as good as one that went before the first.
-    return [job for job in kept if job.payload is not None]
+            job.payload = bodies[job.key]
+        if job.result_beside:
+            job.result = ends[job.key]
+    return jobs
+
+
+@contextmanager
+def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let several queries see the same moment: what lies beside a row belongs to it."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _first_bytes(jobs: list[Job]) -> list[Job]:
-    """The first jobs whose payloads fit into a page together; the first in any case."""
+    """The first jobs whose bodies fit into a page together; the first in any case."""
     total = 0
     for index, job in enumerate(jobs):
-        total += job.payload_size
+        total += job.weight
         if total > PAGE_BYTES and index:
             return jobs[:index]
     return jobs

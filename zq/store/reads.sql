@@ -1,11 +1,11 @@
 -- Queries of the readers. CONDITIONS stands for what a request filters by.
 
 -- name: list_ascending
-SELECT json_group_array({job_row}) FROM (
+SELECT json_group_array({any_job_row}) FROM (
     SELECT * FROM jobs WHERE id > :after AND CONDITIONS ORDER BY id LIMIT :limit)
 
 -- name: list_descending
-SELECT json_group_array({job_row}) FROM (
+SELECT json_group_array({any_job_row}) FROM (
     SELECT * FROM jobs WHERE id < :after AND CONDITIONS ORDER BY id DESC LIMIT :limit)
 
 -- name: list_keys
@@ -13,7 +13,11 @@ SELECT json_group_array(id) FROM (
     SELECT id FROM jobs WHERE id > :after AND id <= :upto AND CONDITIONS ORDER BY id LIMIT :limit)
 
 -- name: get
-SELECT json_group_array({job_row}) FROM jobs WHERE id = :key AND CONDITIONS
+SELECT json_group_array({any_job_row}) FROM jobs WHERE id = :key AND CONDITIONS
+
+-- name: get_owner
+SELECT json_group_array({any_job_row}) FROM jobs
+WHERE owns_key = 1 AND unique_key = :unique_key AND CONDITIONS
 
 -- name: count
 SELECT count(*) FROM jobs WHERE CONDITIONS
@@ -48,6 +52,9 @@ SELECT json_group_array(json_array(queue, ready_at)) FROM (
 
 -- name: payloads
 SELECT job_id, body FROM payloads WHERE job_id IN {keys}
+
+-- name: results
+SELECT job_id, body FROM results WHERE job_id IN {keys}
 
 -- name: errors_ascending
 SELECT json_group_array(json_array(attempt, message, error_type, backtrace, dequeued_at, failed_at))

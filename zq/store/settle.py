@@ -1,14 +1,17 @@
 """The tick's first phases: acknowledgements, failures, and jobs whose stream has ended."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from zq.model.commands import Fail, Return, Succeed
+from zq.model.commands import Fail, Return, Settled, Succeed
 from zq.model.errors import NotInFlight
-from zq.model.job import Job
+from zq.model.job import INLINE_PAYLOAD, Job
 from zq.model.lifecycle import Move, Status, sources
+from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
-from zq.model.settling import Verdict, after_failure, after_success
-from zq.store.work import QUERIES, Brief, Work, as_json
+from zq.model.settling import Verdict, after_failure, kept_until
+from zq.store.work import BYTES_A_ROW, QUERIES, Brief, Work, as_json, brief_of
+
+NOTHING_SAID = Completion()
 
 _ERROR_COLUMNS = "job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at"
 
@@ -16,30 +19,39 @@ _ERROR_COLUMNS = "job_id, attempt, message, error_type, backtrace, dequeued_at, 
 def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
     """Complete jobs: delete those that are not retained, mark the others."""
     keys = [key for command in commands for key in command.keys]
+    said = {k: c for command in commands if command.said for k, c in command.said.items()}
     held = work.briefs("read_held", keys)
     if any(command.reach is not EVERYWHERE for command in commands):
         held = _within_reach(held, commands)
-    usual = after_success(None, work.now, work.policy)
+    stale = _stale(work, said, commands)
+    if stale:
+        held = [job for job in held if job.key not in stale]
+    usual = kept_until(Status.COMPLETED, None, work.now, work.policy)
     gone: list[Brief] = []
-    kept: list[Brief] = []
+    kept: dict[int, Brief] = {}
     purges: dict[int, int] = {}
     for job in held:
-        options = job.options
-        purge_at = usual if options is None else after_success(options, work.now, work.policy)
+        purge_at = usual
+        if job.options is not None or job.key in said:
+            retention = said.get(job.key, NOTHING_SAID).retention
+            purge_at = kept_until(Status.COMPLETED, job.options, work.now, work.policy, retention)
         if purge_at is None:
             gone.append(job)
         else:
-            kept.append(job)
+            kept[job.key] = job
             purges[job.key] = purge_at
     if kept:
-        work.run("complete", purges=as_json(purges), now=work.now)
-        work.move([job.queue for job in kept], Status.IN_FLIGHT, Status.COMPLETED)
-        _end(work, kept)
+        _complete(work, purges, said)
+        work.move([job.queue for job in kept.values()], Status.IN_FLIGHT, Status.COMPLETED)
+        _end(work, kept.values())
     work.remove(gone)
-    found = {job.key for job in held}
     work.tally.completed += len(held)
     work.tally.not_in_flight += len(keys) - len(held)
-    return [frozenset(command.keys) - found for command in commands]
+    done = {job.key for job in held} | stale
+    return [
+        Settled(frozenset(command.keys) - done, stale.intersection(command.keys))
+        for command in commands
+    ]
 
 
 def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
@@ -64,7 +76,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         failure, attempts = command.failure, job.attempts + 1
         verdict = after_failure(attempts, job.options, failure, work.now, work.policy, work.random)
         if verdict.status is Status.DEAD and verdict.purge_at is None:
-            unkept.append(_brief(job))
+            unkept.append(brief_of(job))
         else:
             row = (job.key, verdict.status, attempts, verdict.ready_at, verdict.purge_at)
             verdicts.append(row)
@@ -110,7 +122,39 @@ def _within_reach(held: Sequence[Brief], commands: Sequence[Succeed]) -> list[Br
     return [job for job in held if reaches[job.key].covers(job.queue)]
 
 
-def _end(work: Work, jobs: Sequence[Brief | Job]) -> None:
+def _stale(
+    work: Work, said: Mapping[int, Completion], commands: Sequence[Succeed]
+) -> frozenset[int]:
+    """The jobs that are there, but of which the delivery that is acknowledged has ended."""
+    leases = {key: told.lease for key, told in said.items() if told.lease is not None}
+    if not leases:
+        return frozenset()
+    found = work.pairs(QUERIES["read_stale"], leases=as_json(leases), now=work.now)
+    reaches = {key: command.reach for command in commands for key in command.said or ()}
+    return frozenset(key for key, queue in found if reaches[key].covers(queue))
+
+
+def _complete(work: Work, purges: dict[int, int], said: Mapping[int, Completion]) -> None:
+    """Mark jobs as completed, and keep their results."""
+    rows: list[tuple[object, ...]] = []
+    beside: list[tuple[object, ...]] = []
+    for key, told in said.items():
+        if key not in purges or told.result is None:
+            continue
+        text: str | None = told.result
+        if told.result_size > INLINE_PAYLOAD:
+            beside.append((key, text))
+            work.rows += told.result_size // BYTES_A_ROW
+            text = None
+        rows.append((key, purges.pop(key), told.result_size, text))
+    if purges:
+        work.run("complete", purges=as_json(purges), now=work.now)
+    if rows:
+        work.run("complete_with_results", completions=as_json(rows), now=work.now)
+        work.insert("results", "job_id, body", beside)
+
+
+def _end(work: Work, jobs: Iterable[Brief | Job]) -> None:
     work.ended += [(job.holder, job.key) for job in jobs if job.holder is not None]
 
 
@@ -123,16 +167,3 @@ def _failed(job: Job, verdict: Verdict, attempts: int, now: int) -> Job:
     if verdict.ready_at is not None:
         job.ready_at = verdict.ready_at
     return job
-
-
-def _brief(job: Job) -> Brief:
-    return Brief(
-        key=job.key,
-        queue=job.queue,
-        status=job.status,
-        attempts=job.attempts,
-        holder=job.holder,
-        options=job.options,
-        unique_while=job.unique_while,
-        payload_size=job.payload_size,
-    )

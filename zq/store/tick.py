@@ -17,7 +17,7 @@ import msgspec
 from zq.model.commands import Command, Enqueue, Fail, Return, Succeed, Tick, TickResult
 from zq.model.errors import Internal, StorageFull
 from zq.model.job import Job
-from zq.model.lifecycle import Status
+from zq.model.lifecycle import TERMINAL, Status
 from zq.model.settling import Policy
 from zq.store.change import AnyChange, apply_changes
 from zq.store.claim import claim, promote, purge
@@ -164,6 +164,7 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
     return TickResult(
         replies=replies,
         ended=work.ended,
+        cancelled=work.cancelled,
         claimed=claimed,
         woken=work.woken,
         deadlines=work.deadlines() if _moves_deadlines(work, tick) else None,
@@ -173,5 +174,5 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
 
 
 def _moves_deadlines(work: Work, tick: Tick) -> bool:
-    waiting = {Status.SCHEDULED, Status.COMPLETED, Status.DEAD}
-    return not waiting.isdisjoint(work.moved) or tick.promote or tick.purge
+    timed = TERMINAL | {Status.SCHEDULED}
+    return not timed.isdisjoint(work.moved) or tick.promote or tick.purge

@@ -13,13 +13,24 @@ SELECT json_group_array({brief_row})
 FROM jobs WHERE id IN {keys}
 
 -- name: read_jobs
-SELECT json_group_array({job_row}) FROM jobs WHERE id IN {keys}
+SELECT json_group_array({any_job_row}) FROM jobs WHERE id IN {keys}
+
+-- name: read_stale
+-- :leases maps a key to the delivery that is acknowledged. The jobs that are there, but of which this
+-- delivery has ended.
+SELECT json_group_array(json_array(jobs.id, queue))
+FROM json_each(:leases) AS l
+JOIN jobs ON jobs.id = CAST(l.key AS INTEGER)
+WHERE (status <> {in_flight} OR deliveries <> l.value) AND (purge_at IS NULL OR purge_at > :now)
 
 -- name: delete_jobs
 DELETE FROM jobs WHERE id IN {keys}
 
 -- name: delete_payloads
 DELETE FROM payloads WHERE job_id IN {keys}
+
+-- name: delete_results
+DELETE FROM results WHERE job_id IN {keys}
 
 -- name: delete_errors
 DELETE FROM errors WHERE job_id IN {keys}
@@ -30,6 +41,14 @@ UPDATE jobs SET status = {completed}, holder = NULL, completed_at = :now, purge_
     owns_key = owns_key AND unique_while <> {while_active}
 FROM json_each(:purges) AS p
 WHERE jobs.id = CAST(p.key AS INTEGER) AND status = {in_flight}
+
+-- name: complete_with_results
+-- :completions lists [key, purge_at, result_size, result or null where it lies beside].
+UPDATE jobs SET status = {completed}, holder = NULL, completed_at = :now, purge_at = c.value ->> 1,
+    result_size = c.value ->> 2, result = c.value ->> 3,
+    owns_key = owns_key AND unique_while <> {while_active}
+FROM json_each(:completions) AS c
+WHERE jobs.id = c.value ->> 0 AND status = {in_flight}
 
 -- name: fail
 -- :verdicts lists [key, status, attempts, ready_at or null, purge_at or null].
@@ -58,9 +77,32 @@ UPDATE jobs SET queue = c.value ->> 1, priority = c.value ->> 2, status = c.valu
 FROM json_each(:changes) AS c
 WHERE jobs.id = c.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
 
+-- name: cancel
+-- :purges maps a key to its purge_at. The key of a cancelled job is free.
+UPDATE jobs SET status = {cancelled}, holder = NULL, cancelled_at = :now, purge_at = p.value,
+    owns_key = 0
+FROM json_each(:purges) AS p
+WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready})
+
+-- name: cancel_by_force
+UPDATE jobs SET status = {cancelled}, holder = NULL, cancelled_at = :now, purge_at = p.value,
+    owns_key = 0
+FROM json_each(:purges) AS p
+WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready}, {in_flight})
+
+-- name: retain
+UPDATE jobs SET purge_at = :purge_at
+WHERE id = :key AND status IN ({completed}, {dead}, {cancelled})
+
+-- name: replace_payloads
+-- :payloads lists [key, payload_size, payload or null where it lies beside].
+UPDATE jobs SET payload_size = p.value ->> 1, payload = p.value ->> 2
+FROM json_each(:payloads) AS p
+WHERE jobs.id = p.value ->> 0 AND status IN ({scheduled}, {ready})
+
 -- name: read_owners
 -- NAMES stands for one parameter a key: json_each would cut a key short at a NUL.
-SELECT json_group_array({job_row}) FROM jobs
+SELECT json_group_array({any_job_row}) FROM jobs
 WHERE owns_key = 1 AND unique_key IN (NAMES)
 
 -- name: release_locks
@@ -132,6 +174,9 @@ DELETE FROM jobs
 
 -- name: clear_payloads
 DELETE FROM payloads
+
+-- name: clear_results
+DELETE FROM results
 
 -- name: clear_errors
 DELETE FROM errors

@@ -21,6 +21,10 @@ LARGEST_INSERT = 512
 """Rows in one INSERT: 500 rows of 12 columns stay far below SQLite's 32,766 parameters."""
 
 
+BYTES_A_ROW = 1024
+"""Bytes that lie beside which count as one row changed, where checkpoints are planned by rows."""
+
+
 class Brief(msgspec.Struct, array_like=True, gc=False):
     """The few columns of a job that ending or returning it needs."""
 
@@ -32,6 +36,7 @@ class Brief(msgspec.Struct, array_like=True, gc=False):
     options: Options | None = None
     unique_while: Scope | None = None
     payload_size: int = 0
+    result_size: int | None = None
 
 
 _briefs = msgspec.json.Decoder(list[Brief])
@@ -51,6 +56,7 @@ class Work:
         self.counts: Counter[tuple[str, Status]] = Counter()
         self.moved: set[Status] = set()
         self.ended: list[tuple[int, int]] = []
+        self.cancelled: list[int] = []
         self.woken: set[str] = set()
         self.rows = 0
         self.highest_key = 0
@@ -61,6 +67,7 @@ class Work:
         """Take over the findings of a part of this transaction that was kept and counted."""
         self.moved |= other.moved
         self.ended += other.ended
+        self.cancelled += other.cancelled
         self.woken |= other.woken
         self.rows += other.rows
         self.tally.add(other.tally)
@@ -119,12 +126,14 @@ class Work:
             start += size
 
     def remove(self, briefs: Sequence[Brief]) -> None:
-        """Delete jobs with their payloads and errors."""
+        """Delete jobs with their payloads, results and errors."""
         if not briefs:
             return
         self.run("delete_jobs", keys=as_json([job.key for job in briefs]))
         if beside := [job.key for job in briefs if job.payload_size > INLINE_PAYLOAD]:
             self.run("delete_payloads", keys=as_json(beside))
+        if results := [job.key for job in briefs if (job.result_size or 0) > INLINE_PAYLOAD]:
+            self.run("delete_results", keys=as_json(results))
         if failed := [job.key for job in briefs if job.attempts]:
             self.run("delete_errors", keys=as_json(failed))
         for (queue, status), n in Counter([(job.queue, job.status) for job in briefs]).items():
@@ -154,6 +163,21 @@ class Work:
         text = self.value(sql, parameters)
         assert isinstance(text, str)
         return text
+
+
+def brief_of(job: Job) -> Brief:
+    """What ending a job needs to know of it."""
+    return Brief(
+        key=job.key,
+        queue=job.queue,
+        status=job.status,
+        attempts=job.attempts,
+        holder=job.holder,
+        options=job.options,
+        unique_while=job.unique_while,
+        payload_size=job.payload_size,
+        result_size=job.result_size,
+    )
 
 
 def as_json(value: object) -> str:

@@ -25,12 +25,15 @@ from zq.model.job import (
     UInt32,
 )
 from zq.model.names import check_name
+from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
 from zq.model.settling import Failure
-from zq.model.unique import BY_NAME, Scope
+from zq.model.unique import BY_NAME, OnConflict, Scope
 from zq.wire.codecs import MAX_DEPTH, Codec, decode, nests_too_deeply
 
 T = TypeVar("T")
+
+RETURN = OnConflict.RETURN
 
 
 class Limits(NamedTuple):
@@ -52,6 +55,7 @@ class _Job(msgspec.Struct, gc=False):
     retention: Retention | None = None
     unique_key: str | None = None
     unique_while: str | None = None
+    on_conflict: str | None = None
     batch: Any = None
     budgets: Any = None
 
@@ -60,8 +64,23 @@ class _Bulk(msgspec.Struct):
     jobs: list[_Job]
 
 
-class _Ids(msgspec.Struct):
-    ids: list[str]
+class _Success(msgspec.Struct):
+    result: Raw = Raw()
+    retention: Retention | None = None
+    lease: UInt32 | None = None
+
+
+class _Item(_Success, kw_only=True):
+    id: str
+
+
+class _Successes(msgspec.Struct):
+    ids: list[str] | UnsetType = UNSET
+    items: list[_Item] | UnsetType = UNSET
+
+
+class _Cancel(msgspec.Struct):
+    force: bool | None = None
 
 
 class _Patch(msgspec.Struct):
@@ -75,7 +94,10 @@ class _Patch(msgspec.Struct):
 
 _job = msgspec.json.Decoder(_Job)
 _bulk = msgspec.json.Decoder(_Bulk)
-_ids = msgspec.json.Decoder(_Ids)
+_success = msgspec.json.Decoder(_Success)
+_successes = msgspec.json.Decoder(_Successes)
+_cancel = msgspec.json.Decoder(_Cancel)
+_retention = msgspec.json.Decoder(Retention)
 _failure = msgspec.json.Decoder(Failure)
 _patch = msgspec.json.Decoder(_Patch)
 
@@ -98,13 +120,44 @@ def decode_jobs(body: bytes, codec: Codec, limits: Limits) -> list[NewJob]:
     return jobs
 
 
-def decode_ids(body: bytes, codec: Codec, limits: Limits) -> list[str]:
-    """The body of a bulk acknowledgement, each id once, in the order of first mention."""
-    ids = decode(body, codec, _ids).ids
-    _check_items(len(ids), limits, "ids")
-    if not ids:
-        raise InvalidRequest("ids must not be empty")
-    return list(dict.fromkeys(ids))
+def decode_success(body: bytes, codec: Codec) -> Completion:
+    """The body of a single acknowledgement; there need not be one."""
+    return _completion(decode(body, codec, _success), "", codec) if body else Completion()
+
+
+def decode_successes(
+    body: bytes, codec: Codec, limits: Limits
+) -> tuple[list[str], dict[str, Completion]]:
+    """The body of a bulk acknowledgement: its ids, and what is said with some of them.
+
+    Each id comes once, in the order of first mention. Items that say two things of a job are
+    refused.
+    """
+    sent = decode(body, codec, _successes)
+    if sent.ids is UNSET and sent.items is UNSET:
+        raise InvalidRequest("ids is missing: send ids, or items, or both")
+    ids = [] if sent.ids is UNSET else sent.ids
+    items = [] if sent.items is UNSET else sent.items
+    _check_items(len(ids) + len(items), limits, "ids" if sent.items is UNSET else "items")
+    if not ids and not items:
+        raise InvalidRequest("ids must not be empty" if sent.items is UNSET else "nothing is named")
+    named = dict.fromkeys(ids)
+    said: dict[str, Completion] = {}
+    for index, item in enumerate(items):
+        if item.id in named or item.id in said:
+            raise InvalidRequest(f"items[{index}].id: {item.id[:64]!r} is named twice")
+        said[item.id] = _completion(item, f"items[{index}].", codec)
+    return [*named, *said], said
+
+
+def decode_force(body: bytes, codec: Codec) -> bool:
+    """The body of a cancellation, whether it is by force; there need not be one."""
+    return bool(decode(body, codec, _cancel).force) if body else False
+
+
+def decode_retention(body: bytes, codec: Codec) -> Retention:
+    """The body of a change of a finished job's retention."""
+    return decode(body, codec, _retention)
 
 
 def decode_failure(body: bytes, codec: Codec) -> Failure:
@@ -145,19 +198,11 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
     scope = _scope(job.unique_key, job.unique_while)
     if job.batch is not None or job.budgets:
         _refuse_unbuilt(job)
-    payload = str(job.payload, "utf-8")
-    if "\n" in payload or "\r" in payload:
-        # A stream carries a job a line; outside of strings line breaks mean nothing.
-        payload = msgspec.json.format(payload, indent=-1)
-    size = len(payload) if payload.isascii() else len(payload.encode())
+    payload, size = _text(job.payload, "payload", codec)
     if size > max_payload:
         raise PayloadTooLarge(
             f"the payload has {size} bytes, at most {max_payload} are taken: keep large data"
             " elsewhere and send its address, or raise --max-payload"
-        )
-    if nests_too_deeply(payload):
-        raise InvalidRequest(
-            f"invalid {codec.name}: payload: values may nest up to {MAX_DEPTH} deep"
         )
     return NewJob(
         job.queue,
@@ -169,7 +214,37 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
         _options(job),
         job.unique_key,
         scope,
+        RETURN if job.on_conflict is None else _on_conflict(job.unique_key, job.on_conflict),
     )
+
+
+def _completion(sent: _Success, place: str, codec: Codec) -> Completion:
+    if not bytes(sent.result):
+        return Completion(retention=sent.retention, lease=sent.lease)
+    result, size = _text(sent.result, f"{place}result", codec)
+    return Completion(result, size, sent.retention, sent.lease)
+
+
+def _text(raw: Raw, field: str, codec: Codec) -> tuple[str, int]:
+    """A value of any kind as the JSON text that is stored, and its size in bytes."""
+    text = str(raw, "utf-8")
+    if "\n" in text or "\r" in text:
+        # A stream carries a job a line; outside of strings line breaks mean nothing.
+        text = msgspec.json.format(text, indent=-1)
+    if nests_too_deeply(text):
+        raise InvalidRequest(
+            f"invalid {codec.name}: {field}: values may nest up to {MAX_DEPTH} deep"
+        )
+    return text, len(text) if text.isascii() else len(text.encode())
+
+
+def _on_conflict(key: str | None, name: str) -> OnConflict:
+    if key is None:
+        raise InvalidRequest("on_conflict requires unique_key")
+    if name not in tuple(OnConflict):
+        expected = ", ".join(f'"{policy}"' for policy in OnConflict)
+        raise InvalidRequest(f'invalid on_conflict: "{name}" (expected one of {expected})')
+    return OnConflict(name)
 
 
 def _scope(key: str | None, name: str | None) -> Scope | None:

@@ -167,7 +167,7 @@ def explain(error: msgspec.ValidationError) -> str:
 
 
 def _integral(text: bytes) -> bytes:
-    """The same JSON with integral floats as integers, except inside payloads."""
+    """The same JSON with integral floats as integers, except inside payloads and results."""
     value = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({key: _integral_field(key, raw) for key, raw in value.items()})
 
@@ -177,7 +177,7 @@ _INTEGRAL = re.compile(rb"(-?[0-9]+)\.0+\Z")
 
 def _integral_field(key: str, raw: msgspec.Raw) -> object:
     text = bytes(raw)
-    if key == "payload":
+    if key in ("payload", "result"):
         return raw
     if text.startswith(b"{"):
         return msgspec.Raw(_integral(text))

@@ -9,6 +9,7 @@ from zq.model import lifecycle, unique
 from zq.model.ids import IdCodec
 from zq.model.job import Backoff, ErrorRecord, Job, NewJob, Options, Retention
 from zq.model.lifecycle import Status
+from zq.model.outcome import Outcome
 
 
 class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
@@ -33,21 +34,35 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     unique_while: str | None = None
     duplicate: bool | None = None
     folded: bool | None = None
+    replaced: bool | None = None
+    cancelled_at: int | None = None
+    result: Raw | UnsetType = UNSET
+    lease: int | None = None
 
 
 def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
-    """Jobs for the worker that takes them, with their payloads."""
+    """Jobs for the worker that takes them, each with its payload and the name of its delivery."""
     texts = ids.texts_to_return([job.key for job in jobs])
-    return [
+    documents = [
         _document(job, text, Raw(job.payload or "null"))
         for job, text in zip(jobs, texts, strict=True)
     ]
+    for document, job in zip(documents, jobs, strict=True):
+        document.lease = job.deliveries
+    return documents
 
 
 def job_document(job: Job, ids: IdCodec, *, with_payload: bool) -> JobDocument:
-    """A stored job; `with_payload` needs `job.payload` to be filled in."""
+    """A stored job; `with_payload`, its payload and result need to be filled in."""
     shown = with_payload and job.payload is not None
-    return _document(job, ids.text(job.key), Raw(job.payload or "") if shown else UNSET)
+    document = _document(job, ids.text(job.key), Raw(job.payload or "") if shown else UNSET)
+    if with_payload:
+        document.result = _raw(job.result)
+    return document
+
+
+def _raw(text: str | None) -> Raw | UnsetType:
+    return UNSET if text is None else Raw(text)
 
 
 def _document(job: Job, id: str, payload: Raw | UnsetType) -> JobDocument:
@@ -69,6 +84,7 @@ def _document(job: Job, id: str, payload: Raw | UnsetType) -> JobDocument:
         document.failed_at = job.failed_at
         document.completed_at = job.completed_at
         document.purge_at = job.purge_at
+        document.cancelled_at = job.cancelled_at
     if job.unique_key is not None:
         _add_key(document, job)
     return document
@@ -91,6 +107,7 @@ def enqueued_documents(
     keys: Sequence[int],
     now: int,
     owners: dict[int, Job],
+    replaced: frozenset[int],
     ids: IdCodec,
 ) -> list[JobDocument]:
     """The answer to an enqueue: new jobs as they were stored, duplicates as their owners are."""
@@ -101,6 +118,8 @@ def enqueued_documents(
         documents[index] = document = job_document(owner, ids, with_payload=False)
         document.duplicate = True
         document.folded = False
+        document.replaced = True if index in replaced else None
+        document.result = _raw(owner.result)
     return documents
 
 
@@ -145,3 +164,18 @@ def error_document(record: ErrorRecord) -> ErrorDocument:
         error_type=record.error_type,
         backtrace=record.backtrace,
     )
+
+
+class OutcomeDocument(msgspec.Struct, omit_defaults=True):
+    """How a job came out, or what it is doing. `job` answers those who have just stored it."""
+
+    status: str
+    result: Raw | UnsetType = UNSET
+    error: ErrorDocument | str | None = None
+    job: JobDocument | None = None
+
+
+def outcome_document(outcome: Outcome, job: JobDocument | None) -> OutcomeDocument:
+    """An outcome; a completed job without a result shows none, which differs from null."""
+    error = None if outcome.error is None else error_document(outcome.error)
+    return OutcomeDocument(lifecycle.NAMES[outcome.status], _raw(outcome.result), error, job)

@@ -66,6 +66,8 @@ class Http2Connection(asyncio.Protocol):
         """By stream: handlers that run. A stream that was reset is here until its handler ends."""
         self._lingering: dict[int, Timer] = {}
         """By stream: answered, while the body still comes."""
+        self._prioritised: events.PriorityUpdated | None = None
+        """Came with the last request: h2 tells of it again by itself."""
         self._leaving = False
         self._closed = False
         self._outlet: Outlet
@@ -209,9 +211,10 @@ class Http2Connection(asyncio.Protocol):
         handler: Handler = self._server.request_handler
         head = EMPTY_HEAD
         try:
-            head = read_head(event.headers)
+            head = read_head(tuple(event.headers))
         except BadHead as error:
             handler = _refusal(error)
+        self._prioritised = event.priority_updated
         stream.bodiless = head.method == "HEAD"
         body = None
         if event.stream_ended is None:
@@ -320,7 +323,8 @@ class Http2Connection(asyncio.Protocol):
         self._count(Nuisance.SETTINGS)
 
     def _idle_frame(self, event: events.Event) -> None:
-        self._count(Nuisance.IDLE_FRAMES)
+        if event is not self._prioritised:
+            self._count(Nuisance.IDLE_FRAMES)
 
 
 class _Running(NamedTuple):

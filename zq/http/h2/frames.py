@@ -12,7 +12,7 @@ from h2.frame_buffer import CONTINUATION_BACKLOG, FrameBuffer
 from h2.settings import SettingCodes, Settings
 from hyperframe.frame import Frame
 
-from zq.http.h2.hpack import RepeatingEncoder
+from zq.http.h2.hpack import RepeatingDecoder, RepeatingEncoder
 
 MAX_STREAMS = 200
 """Requests under way on one connection: what Zizq allows."""
@@ -68,6 +68,7 @@ class Frames(H2Connection):
         self.state_machine = _States()
         self.incoming_buffer = _FrameBuffer(server=True)
         self.encoder = RepeatingEncoder()
+        self.decoder = RepeatingDecoder()
         self.decoder.max_header_list_size = MAX_HEADER_LIST
         self.local_settings = Settings(
             client=False,

@@ -48,7 +48,8 @@ class BadHead(Exception):
         self.status = status
 
 
-def read_head(fields: Iterable[Field]) -> RawRequestMessage:
+@lru_cache(maxsize=64)
+def read_head(fields: tuple[Field, ...]) -> RawRequestMessage:
     """A request from its header fields. Raises BadHead (RFC 9113, 8.2 and 8.3)."""
     pseudo: dict[bytes, bytes] = {}
     headers: CIMultiDict[str] = CIMultiDict()

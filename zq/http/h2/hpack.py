@@ -1,12 +1,18 @@
-"""Compression of answers' headers. They repeat, so what is encoded once is mostly good again."""
+"""Compression of headers. They repeat, so what was done once is mostly good again.
+
+A block that leaves its table as it was says the same thing until the table changes.
+"""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from hpack import Encoder
+from hpack import Decoder, Encoder, HeaderTuple
 from hpack.table import HeaderTable
 
-_MOST_KNOWN = 256
+K = TypeVar("K")
+V = TypeVar("V")
+
+_MOST_KNOWN = 64
 
 
 class _Table(HeaderTable):
@@ -20,25 +26,67 @@ class _Table(HeaderTable):
         super().add(name, value)
         self.added += 1
 
+    @property
+    def state(self) -> tuple[int, int]:
+        """Another one whenever blocks may mean something else."""
+        return self.added, self.maxsize
+
+
+class _Known(Generic[K, V]):
+    """Results that hold in one state of a table."""
+
+    def __init__(self, table: _Table) -> None:
+        self._table = table
+        self._state = table.state
+        self._known: dict[K, V] = {}
+
+    def get(self, key: K) -> V | None:
+        """The result for `key`, if the table is as it was then."""
+        if self._table.state != self._state:
+            self._state = self._table.state
+            self._known.clear()
+        return self._known.get(key)
+
+    def keep(self, key: K, value: V) -> None:
+        """Remember a result, unless coming by it has changed the table."""
+        if self._table.state == self._state:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = value
+
 
 class RepeatingEncoder(Encoder):
-    """Remembers each block that left the table as it was, until the table changes."""
+    """For the heads of answers."""
 
     def __init__(self) -> None:
         super().__init__()
         self.header_table: _Table = _Table()
-        self._known: dict[tuple[Any, ...], bytes] = {}
+        self._known: _Known[tuple[Any, ...], bytes] = _Known(self.header_table)
 
     def encode(self, headers: Iterable[Any], huffman: bool = True) -> bytes:
         """A header block of (name, value) pairs."""
-        table = self.header_table
-        added = -1 if table.resized else table.added  # a block that tells the size is not repeated
         key = tuple(headers)
-        if added >= 0 and (block := self._known.get(key)) is not None:
-            return block
-        block = super().encode(key, huffman)
-        if added != table.added or len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        if added == table.added:
-            self._known[key] = block
-        return block
+        known = self._known.get(key)
+        if self.header_table.resized:
+            return super().encode(key, huffman)  # tells the new size, once
+        if known is None:
+            known = super().encode(key, huffman)
+            self._known.keep(key, known)
+        return known
+
+
+class RepeatingDecoder(Decoder):
+    """For the heads of requests."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.header_table: _Table = _Table()
+        self._known: _Known[tuple[bytes, bool], tuple[HeaderTuple, ...]] = _Known(self.header_table)
+
+    def decode(self, data: bytes, raw: bool = False) -> Iterable[HeaderTuple]:
+        """The fields of a header block. Raises HPACKError."""
+        known = self._known.get((data, raw))
+        if known is None:
+            known = tuple(super().decode(data, raw))
+            self._known.keep((data, raw), known)
+        return known

@@ -1,13 +1,15 @@
 """Jobs in, read, changed and deleted."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from aiohttp import web
 
-from zq.engine.engine import Engine
+from zq.engine.engine import Accepted, Engine
 from zq.http.bodies import Bodies
 from zq.http.endpoints import Route, body_endpoint, endpoint
 from zq.http.guard import reach_of
+from zq.http.native.outcomes import outcome_answer, wait_time
 from zq.http.native.pages import Shown, links
 from zq.http.native.query import (
     FILTERS,
@@ -20,10 +22,11 @@ from zq.http.native.query import (
 )
 from zq.http.problems import answer
 from zq.model.filters import Filter
+from zq.model.job import NewJob
 from zq.model.keys import KeyScope
 from zq.wire.bodies import Limits, decode_job, decode_jobs, decode_patch
 from zq.wire.codecs import Codec
-from zq.wire.documents import enqueued_documents, job_document
+from zq.wire.documents import JobDocument, enqueued_documents, job_document
 
 ENQUEUE, READ, MANAGE = KeyScope.ENQUEUE, KeyScope.READ, KeyScope.MANAGE
 
@@ -57,13 +60,16 @@ class JobsApi:
     async def enqueue(
         self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
-        """Store one job: 201, or 200 for a duplicate."""
+        """Store one job: 201, or 200 for a duplicate; with `wait_ms`, answer its outcome."""
+        wait_ms = wait_time(request)
         job = decode_job(body, sent, self._limits)
-        stored = await self._engine.enqueue([job], reach_of(request))
-        (document,) = enqueued_documents(
-            [job], stored.keys, stored.now, stored.owners, self._engine.ids
-        )
-        return answer(document, accepted, 200 if stored.owners else 201)
+        if wait_ms is None:
+            stored = await self._engine.enqueue([job], reach_of(request))
+            (document,) = self._enqueued([job], stored)
+            return answer(document, accepted, 200 if stored.owners else 201)
+        stored, outcome = await self._engine.enqueue_and_wait(job, reach_of(request), wait_ms)
+        (document,) = self._enqueued([job], stored)
+        return outcome_answer(outcome, accepted, document)
 
     async def enqueue_bulk(
         self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
@@ -73,12 +79,8 @@ class JobsApi:
         if not jobs:
             return answer({"jobs": []}, accepted, 201)
         stored = await self._engine.enqueue(jobs, reach_of(request))
-        documents = enqueued_documents(
-            jobs, stored.keys, stored.now, stored.owners, self._engine.ids
-        )
-        return answer(
-            {"jobs": documents}, accepted, 200 if len(stored.owners) == len(jobs) else 201
-        )
+        status = 200 if len(stored.owners) == len(jobs) else 201
+        return answer({"jobs": self._enqueued(jobs, stored)}, accepted, status)
 
     async def list(self, request: web.Request, accepted: Codec) -> web.Response:
         """A page of jobs."""
@@ -134,6 +136,11 @@ class JobsApi:
         """Delete the jobs that match, all where nothing is asked for."""
         filter = self._filter(request)
         return answer({"deleted": await self._engine.delete_all(filter)}, accepted)
+
+    def _enqueued(self, jobs: Sequence[NewJob], stored: Accepted) -> Sequence[JobDocument]:
+        return enqueued_documents(
+            jobs, stored.keys, stored.now, stored.owners, stored.replaced, self._engine.ids
+        )
 
     def _filter(self, request: web.Request) -> Filter:
         return job_filter(parameters(request, FILTERS), self._engine.ids, reach_of(request))

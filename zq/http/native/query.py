@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from zq.model.errors import InvalidFilter, InvalidRequest, NotBuilt, Unprocessable
+from zq.model.errors import InvalidFilter, InvalidRequest, NotBuilt, NotCancellable, Unprocessable
 from zq.model.filters import Filter, Range
 from zq.model.ids import IdCodec, is_ulid
 from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32
-from zq.model.lifecycle import BY_NAME, NAMES, TERMINAL, Status
+from zq.model.lifecycle import BY_NAME, NAMES, TERMINAL, Move, Status, sources
 from zq.model.reach import Reach
 
 FILTERS = ("status", "queue", "type", "id", "priority", "ready_at", "attempts", "filter")
@@ -92,6 +92,13 @@ def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
         program=program,
         reach=reach,
     )
+
+
+def refuse_uncancellable(filter: Filter, force: bool) -> None:
+    """Raise `Unprocessable` for a cancellation that names jobs which it cannot cancel."""
+    for status in filter.statuses:
+        if status not in sources(Move.FORCE if force else Move.CANCEL):
+            raise Unprocessable(NotCancellable(NAMES[status]).message)
 
 
 def refuse_terminal_statuses(filter: Filter) -> None:

@@ -11,10 +11,10 @@ from zq.http.guard import reach_of
 from zq.http.native.pages import Shown, links
 from zq.http.native.query import PAGING, canonical, paging, parameters, whole_number
 from zq.http.problems import answer
-from zq.model.errors import ErrorRecordNotFound, NotInFlight
+from zq.model.errors import ErrorRecordNotFound, NotInFlight, StaleLease
 from zq.model.job import MAX_UINT32
 from zq.model.keys import KeyScope
-from zq.wire.bodies import Limits, decode_failure, decode_ids
+from zq.wire.bodies import Limits, decode_failure, decode_success, decode_successes
 from zq.wire.codecs import Codec
 from zq.wire.documents import error_document, job_document
 
@@ -33,28 +33,38 @@ class SettlementsApi:
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
         settle = partial(body_endpoint, bodies=self._bodies, reserved=True)
+        succeed = settle(self.succeed, optional=True)
         return [
             Route("POST", "/jobs/success", settle(self.succeed_bulk), TAKE),
-            Route("POST", f"{self._job_path}/success", endpoint(self.succeed), TAKE),
+            Route("POST", f"{self._job_path}/success", succeed, TAKE),
             Route("POST", f"{self._job_path}/failure", settle(self.fail), TAKE),
             Route("GET", f"{self._job_path}/errors", endpoint(self.list_errors), READ),
             Route("GET", f"{self._job_path}/errors/{{attempt}}", endpoint(self.get_error), READ),
         ]
 
-    async def succeed(self, request: web.Request, _accepted: Codec) -> web.Response:
-        """Acknowledge one job. A body, if there is one, says nothing."""
-        if await self._engine.succeed([request.match_info["id"]], reach_of(request)):
+    async def succeed(
+        self, request: web.Request, _accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Acknowledge one job, with its result, its retention and its delivery's name or none."""
+        id = request.match_info["id"]
+        said = {id: decode_success(body, sent)} if body else None
+        refused = await self._engine.settlements.succeed([id], reach_of(request), said)
+        if refused.stale:
+            raise StaleLease
+        if refused.not_found:
             raise NotInFlight
         return web.Response(status=204)
 
     async def succeed_bulk(
         self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
-        """Acknowledge many: 422 names those that were not in flight, the others are done."""
-        ids = decode_ids(body, sent, self._limits)
-        missing = await self._engine.succeed(ids, reach_of(request))
-        if missing:
-            return answer({"not_found": missing}, accepted, 422)
+        """Acknowledge many: 422 names those that were left alone, the others are done."""
+        ids, said = decode_successes(body, sent, self._limits)
+        refused = await self._engine.settlements.succeed(ids, reach_of(request), said)
+        if refused.stale:
+            return answer(refused._asdict(), accepted, 422)
+        if refused.not_found:
+            return answer({"not_found": refused.not_found}, accepted, 422)
         return web.Response(status=204)
 
     async def fail(
@@ -62,7 +72,7 @@ class SettlementsApi:
     ) -> web.Response:
         """Report a failure."""
         id, failure = request.match_info["id"], decode_failure(body, sent)
-        job = await self._engine.fail(id, failure, reach_of(request))
+        job = await self._engine.settlements.fail(id, failure, reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
 
     async def list_errors(self, request: web.Request, accepted: Codec) -> web.Response:

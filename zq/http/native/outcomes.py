@@ -1,0 +1,123 @@
+"""How jobs end: results, waiting for them, look-up by key, cancelling, retention."""
+
+from functools import partial
+
+from aiohttp import web
+
+from zq.engine.engine import Engine
+from zq.http.bodies import Bodies
+from zq.http.endpoints import Route, body_endpoint, endpoint
+from zq.http.guard import reach_of
+from zq.http.native.query import FILTERS, job_filter, parameters, refuse_uncancellable, whole_number
+from zq.http.problems import CODE_HEADER, answer, status_of
+from zq.model.errors import InvalidRequest, JobCancelled
+from zq.model.keys import KeyScope
+from zq.model.lifecycle import Status
+from zq.model.outcome import Outcome
+from zq.wire.bodies import decode_force, decode_retention
+from zq.wire.codecs import Codec
+from zq.wire.documents import JobDocument, job_document, outcome_document
+
+READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
+
+MOST_WAIT_MS = 30_000
+"""Proxies and clients cut a silent connection off sooner or later; ask again instead."""
+
+
+class OutcomesApi:
+    """What goes beyond a worker's success and failure."""
+
+    def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
+        self._engine = engine
+        self._bodies = bodies
+        self._job_path = job_path
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        change = partial(body_endpoint, bodies=self._bodies, reserved=True)
+        cancel = partial(change, optional=True)
+        return [
+            Route("GET", "/jobs/by-key", endpoint(self.by_key), READ),
+            Route("POST", "/jobs/by-key/cancel", cancel(self.cancel_by_key), MANAGE),
+            Route("POST", "/jobs/cancel", cancel(self.cancel_all), MANAGE),
+            Route("GET", f"{self._job_path}/result", endpoint(self.result), READ),
+            Route("POST", f"{self._job_path}/cancel", cancel(self.cancel), MANAGE),
+            Route("PATCH", f"{self._job_path}/retention", change(self.retain), MANAGE),
+        ]
+
+    async def result(self, request: web.Request, accepted: Codec) -> web.Response:
+        """How a job came out, now or within `wait_ms`."""
+        id, wait_ms = request.match_info["id"], wait_time(request) or 0
+        outcome = await self._engine.outcomes.result(id, reach_of(request), wait_ms)
+        return outcome_answer(outcome, accepted)
+
+    async def by_key(self, request: web.Request, accepted: Codec) -> web.Response:
+        """The job that owns a unique key."""
+        job = await self._engine.outcomes.by_key(_unique_key(request), reach_of(request))
+        return answer(job_document(job, self._engine.ids, with_payload=True), accepted)
+
+    async def cancel(
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Cancel one job. The worker of one in flight is not told yet: its success gets 404."""
+        id, force = request.match_info["id"], decode_force(body, sent)
+        job = await self._engine.outcomes.cancel(id, force, reach_of(request))
+        return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
+
+    async def cancel_by_key(
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Cancel the job that owns a unique key."""
+        unique_key, force = _unique_key(request), decode_force(body, sent)
+        job = await self._engine.outcomes.cancel_by_key(unique_key, force, reach_of(request))
+        return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
+
+    async def cancel_all(
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Cancel the jobs that match, all that can be where nothing is asked for."""
+        force = decode_force(body, sent)
+        filter = job_filter(parameters(request, FILTERS), self._engine.ids, reach_of(request))
+        refuse_uncancellable(filter, force)
+        return answer(
+            {"cancelled": await self._engine.outcomes.cancel_all(filter, force)}, accepted
+        )
+
+    async def retain(
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Keep a finished job for so long from now."""
+        id, retention = request.match_info["id"], decode_retention(body, sent)
+        job = await self._engine.outcomes.retain(id, retention, reach_of(request))
+        return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
+
+
+def wait_time(request: web.Request) -> int | None:
+    """How long the request is willing to wait, in milliseconds; None where it does not say."""
+    if not request.query_string:
+        return None
+    text = parameters(request, ("wait_ms",)).get("wait_ms")
+    return None if text is None else whole_number("wait_ms", text, MOST_WAIT_MS)
+
+
+def outcome_answer(
+    outcome: Outcome, accepted: Codec, job: JobDocument | None = None
+) -> web.Response:
+    """200 for a job that ran to its end, 410 for a cancelled one, 202 for one that still goes on.
+
+    `job` is put in for those who have just stored it.
+    """
+    document = outcome_document(outcome, job)
+    if outcome.status is Status.CANCELLED:
+        gone = JobCancelled()
+        document.error = gone.message
+        return answer(document, accepted, status_of(gone), {CODE_HEADER: gone.code})
+    return answer(document, accepted, 200 if outcome.is_final else 202)
+
+
+def _unique_key(request: web.Request) -> str:
+    # An empty text is a key like any other.
+    parameters(request, ("key",))
+    if "key" not in request.query:
+        raise InvalidRequest("invalid query parameters: `key` is missing")
+    return request.query["key"]
