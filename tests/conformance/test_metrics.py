@@ -214,3 +214,13 @@ async def test_the_format_is_the_one_asked_for(
         assert families["zq_jobs"].samples[0].labels["queue"] == 'a"b\nc'
     else:
         assert Metrics(text)["zq_jobs", 'a"b\nc', "ready"] == 1
+
+
+async def test_a_delivery_is_on_the_disk_before_its_worker_has_its_token(
+    client: Client, scrape: Scraper
+) -> None:
+    await client.enqueue()
+    before = await scrape()
+    stream = await client.take()
+    await stream.job()
+    assert (await scrape())["zq_fsync_seconds_count"] == before["zq_fsync_seconds_count"] + 1

@@ -113,7 +113,7 @@ class TickLoop:
             claims=plan.claims,
             promote=promote,
             purge=purge,
-            durable=self._sync_due() or any(self._is_durable(command) for command in batch),
+            durable=self._sync_due() or self._must_sync(batch, plan),
         )
         started = self._clock.monotonic()
         try:
@@ -200,6 +200,11 @@ class TickLoop:
                 request.reply(StorageFull(STORAGE_FULL))
             else:
                 request.reply(Internal())
+
+    def _must_sync(self, batch: list[Command], plan: Plan) -> bool:
+        # A token that a power cut could take back might be given out a second time.
+        claims = self._durable and bool(plan.claims)
+        return claims or any(self._is_durable(command) for command in batch)
 
     def _is_durable(self, command: Command) -> bool:
         return self._durable_enqueues if isinstance(command, Enqueue) else self._durable
