@@ -34,10 +34,21 @@ async def jq_filter() -> AsyncIterator[JqFilter]:
     await jq_filter.close()
 
 
+_strangers: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def note_strangers() -> None:
+    """Leave out what other tests have started: multiprocessing keeps a helper of its own."""
+    _strangers.clear()
+    _strangers.update(children(os.getpid()))
+
+
 def children(parent: int) -> list[int]:
     """Ids of the processes that `parent` started and did not reap, zombies included."""
     running = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
-    return [pid for pid in running if stat(pid)[1:2] == [str(parent)]]
+    found = [pid for pid in running if stat(pid)[1:2] == [str(parent)]]
+    return [pid for pid in found if pid not in _strangers]
 
 
 def stat(pid: int) -> list[str]:
