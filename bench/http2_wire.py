@@ -19,7 +19,7 @@ WINDOW = 2**30
 REPLENISH = 2**20
 # HPACK by the static table alone: 200 and 204; method POST, scheme http, :authority, content-type.
 SUCCESSES = (0x88, 0x89)
-PSEUDO = b"\x83\x86" + b"\x01\x05bench" + b"\x04%c%b"
+PSEUDO = b"\x83\x86" + b"\x01\x09localhost" + b"\x04%c%b"
 FIELDS = b"\x0f\x10\x10application/json"
 
 
