@@ -30,7 +30,7 @@ LAYERS: dict[str, set[str]] = {
         *("model", "store", "wire", "engine", "http"),
         *("activation", "config", "keyfile", "logs", "notify"),
     },
-    "cli": {"model", "store", "kinds", "config", "keyfile", "logs", "runtime", "client"},
+    "cli": {"model", "store", "kinds", "config", "keyfile", "logs", "notify", "runtime", "client"},
     "client": {"model", "wire"},
     "spark": {"client"},
 }

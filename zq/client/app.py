@@ -6,8 +6,9 @@ from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 from zq.client.backend import Backend
 from zq.client.connect import connect
+from zq.client.core import Core
 from zq.client.errors import InvalidOption
-from zq.client.events import EventName, Events, Listener
+from zq.client.events import EventName, Listener
 from zq.client.formats import JSON, Codec
 from zq.client.options import Options, check
 from zq.client.queue import Queue
@@ -40,15 +41,19 @@ class App:
         backend: Backend | None = None,
     ) -> None:
         """Without `url` and `token`, those of the variables ZQ_URL and ZQ_TOKEN."""
-        self.backend = connect(url, token, codec) if backend is None else backend
-        self.defaults: Options = {} if defaults is None else defaults
-        check(self.defaults)
-        if "key" in self.defaults:
+        backend = connect(url, token, codec) if backend is None else backend
+        self.core = Core(backend, {} if defaults is None else defaults)
+        check(self.core.defaults)
+        if "key" in self.core.defaults:
             raise InvalidOption("key: no two jobs would ever be enqueued with the same one")
         self.middleware = tuple(middleware)
         self.tasks: dict[str, Task[Any, Any]] = {}
         self.message_queues: dict[str, Queue[Any, Any]] = {}
-        self.local_events = Events()
+
+    @property
+    def backend(self) -> Backend:
+        """The server."""
+        return self.core.backend
 
     @overload  # Every coroutine function is a function too: the first that fits holds.
     def task(  # type: ignore[overload-overlap]
@@ -81,7 +86,7 @@ class App:
             if chosen in self.tasks:
                 raise InvalidOption(f"there is a task {chosen!r} already: give this one a name=")
             kind = AsyncTask if inspect.iscoroutinefunction(function) else SyncTask
-            self.tasks[chosen] = kind(self, function, chosen, queue, cast(Options, options))
+            self.tasks[chosen] = kind(self.core, function, chosen, queue, cast(Options, options))
             return self.tasks[chosen]
 
         return register if function is None else register(function)
@@ -104,7 +109,7 @@ class App:
         Raises `InvalidOption`.
         """
         check(options)
-        queue: Queue[Any, Any] = Queue(self, name, payload, result, options)
+        queue: Queue[Any, Any] = Queue(self.core, name, payload, result, options)
         known = self.message_queues.get(name)
         if known is not None:
             queue.function = known.function
@@ -115,7 +120,7 @@ class App:
         """Have a function called, or a coroutine function awaited, when this happens here."""
 
         def register(listener: L) -> L:
-            self.local_events.add(event, listener)
+            self.core.events.add(event, listener)
             return listener
 
         return register

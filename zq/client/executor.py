@@ -51,7 +51,7 @@ class Executor:
         self._acks = acks
         self._worker_id = worker_id
         self._after = after_execution
-        self._events = app.local_events
+        self._events = app.core.events
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="zq-job")
         self._processes = Processes(processes) if processes else None
         self._loose: set[Future[Any]] = set()

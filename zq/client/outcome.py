@@ -81,3 +81,5 @@ class DrainReport:
     returned: list[str]
     stuck: int = 0
     """Threads that were still at work and cannot be stopped."""
+    aborted: bool = False
+    """Whether it had to leave at once."""

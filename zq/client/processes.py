@@ -8,7 +8,6 @@ import asyncio
 import importlib
 import os
 import signal
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -16,13 +15,20 @@ from typing import Any
 
 import msgspec
 
-from zq.client.app import App
+from zq.client.backend import Backend
 from zq.client.errors import InvalidOption
 from zq.client.formats import JSON
+from zq.client.queue import Queue
 from zq.client.running import Running, current
 from zq.client.task import Task
 from zq.client.values import Delivery, LeasedFailure
-from zq.client.work import Handler, Registry, failure_of
+from zq.client.work import (
+    Handler,
+    OnException,
+    failure_of,
+    handler_of_queue,
+    handler_of_task,
+)
 
 
 class ProcessDied(Exception):
@@ -110,36 +116,33 @@ def _leave_signals_to_the_worker() -> None:
 def _run(function: tuple[str, str], job: bytes) -> tuple[bytes | None, bytes]:
     """In the process: find the function, call it, and put in JSON what comes of it."""
     delivery = msgspec.json.decode(job, type=Delivery)
+    on_exception: OnException = {}
     try:
-        app, call = find(*function)
-        handler = Registry(app).find(delivery)
-        running = Running(delivery, delivery.payload, app.backend)
+        handler, backend = find(*function)
+        on_exception = handler.on_exception
+        running = Running(delivery, delivery.payload, backend)
         token = current.set(running)
         try:
             args, kwargs = handler.arguments(running)
-            return None, JSON.encode(call(*args, **kwargs))
-        except Exception as error:
-            failure = failure_of(error, delivery, handler.on_exception)
+            return None, JSON.encode(handler.function(*args, **kwargs))
         finally:
             current.reset(token)
     except Exception as error:
-        failure = failure_of(error, delivery, {})
-    return msgspec.json.encode(failure), b""
+        return msgspec.json.encode(failure_of(error, delivery, on_exception)), b""
 
 
-def find(module: str, qualname: str) -> tuple[App, Callable[..., Any]]:
-    """The app and the function of a task, or of a queue's handler, by module and name."""
-    place: Any = importlib.import_module(module)
-    holder = place
+def find(module: str, qualname: str) -> tuple[Handler, Backend]:
+    """A task, or the handler of a queue, by the module and name of its function, and its server."""
+    home = importlib.import_module(module)
+    place: Any = home
     for name in qualname.split("."):
         place = getattr(place, name)
     if isinstance(place, Task):
-        return place.app, place.function
-    for app in vars(holder).values():
-        if isinstance(app, App) and any(
-            queue.function is place for queue in app.message_queues.values()
-        ):
-            return app, place
+        return handler_of_task(place), place.core.backend
+    for queue in vars(home).values():
+        if isinstance(queue, Queue) and queue.function is place:
+            return handler_of_queue(queue), queue.core.backend
     raise InvalidOption(
-        f"{module}.{qualname} belongs to no app of its module: processes find functions by name"
+        f"{module}.{qualname} is no task, and no handler of a queue of its module: processes find"
+        " functions by name"
     )

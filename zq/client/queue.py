@@ -6,9 +6,10 @@ succeeds or fails; cancelling frees it at once. The first payload wins.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, cast, overload
+from typing import Any, Generic, Literal, TypeVar, Unpack, cast, overload
 
 from zq.client.backend import Backend
+from zq.client.core import Core
 from zq.client.errors import InvalidOption, JobNotFound, JobState
 from zq.client.events import Event
 from zq.client.job import CancelStatus, Job, Patience, cancelled
@@ -26,9 +27,6 @@ from zq.client.payloads import Convert, converter
 from zq.client.sync import run
 from zq.client.values import MISSING, JobError, Missing, State, StoredJob, Submission
 from zq.model.names import check_name
-
-if TYPE_CHECKING:
-    from zq.client.app import App
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -77,15 +75,15 @@ class Queue(Generic[T, R]):
     """Jobs of one queue, by message id. `sync` has the same methods for programs without a loop."""
 
     def __init__(
-        self, app: "App", name: str, payload: Any, result: Any, own: Options, blocking: bool = False
+        self, core: Core, name: str, payload: Any, result: Any, own: Options, blocking: bool = False
     ) -> None:
         if "key" in own or "unique_while" in own:
             raise InvalidOption("key: in a queue by message id, the id is the key")
         check_name("queue", name)
-        self.app = app
+        self.core = core
         self.name = name
         self.function: Callable[..., Any] | None = None
-        self.effective = merge(DEFAULTS, app.defaults, own)
+        self.effective = merge(DEFAULTS, core.defaults, own)
         if self.effective.get("result_ttl") is None:
             raise InvalidOption("result_ttl: a queue by message id needs one: ids live as long")
         self.payload_converter = converter(payload)
@@ -102,7 +100,9 @@ class Queue(Generic[T, R]):
     @property
     def sync(self) -> "SyncQueue[T, R]":
         """The same methods, blocking."""
-        twin: Queue[T, R] = Queue(self.app, self.name, self._payload, self._result, self._own, True)
+        twin: Queue[T, R] = Queue(
+            self.core, self.name, self._payload, self._result, self._own, True
+        )
         return SyncQueue(twin)
 
     def handler(self, function: Handler[R]) -> Handler[R]:
@@ -144,9 +144,9 @@ class Queue(Generic[T, R]):
     async def cancel(self, id: str, *, force: bool = False) -> CancelStatus:
         """Cancel a job that waits, also for its next try; with `force` one that runs."""
         done = await cancelled(self._backend.cancel_by_key(self._key(id), force=force))
-        if done == "cancelled" and self.app.local_events.wanted("cancelled"):
+        if done == "cancelled" and self.core.events.wanted("cancelled"):
             event = Event("cancelled", self.name, key=id)
-            await self.app.local_events.emit(event, blocking=self._blocking)
+            await self.core.events.emit(event, blocking=self._blocking)
         return done
 
     async def status(self, id: str) -> JobStatus[R] | None:
@@ -198,7 +198,7 @@ class Queue(Generic[T, R]):
 
     @property
     def _backend(self) -> Backend:
-        return self.app.backend.blocking if self._blocking else self.app.backend
+        return self.core.backend.blocking if self._blocking else self.core.backend
 
     def _key(self, id: str) -> str:
         if not isinstance(id, str) or not 0 < len(id.encode()) <= 512:
@@ -220,11 +220,11 @@ class Queue(Generic[T, R]):
         return form.submission(payload, key=self._key(id), on_conflict=conflict)
 
     async def _enqueued(self, id: str, stored: StoredJob) -> Enqueued[R]:
-        job: Job[R] = Job(stored, self.app.backend, self._convert, id)
+        job: Job[R] = Job(stored, self.core.backend, self._convert, id)
         if not stored.duplicate:
-            if self.app.local_events.wanted("enqueued"):
+            if self.core.events.wanted("enqueued"):
                 event = Event("enqueued", self.name, stored.id, id)
-                await self.app.local_events.emit(event, blocking=self._blocking)
+                await self.core.events.emit(event, blocking=self._blocking)
             return Enqueued("queued", job)
         if stored.status == "completed" and stored.result is not MISSING:
             return Enqueued("completed", job, "completed", self._converted(stored.result))

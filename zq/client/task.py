@@ -5,6 +5,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from zq.client.backend import Backend
+from zq.client.core import Core
 from zq.client.errors import BackendError
 from zq.client.events import Event
 from zq.client.job import Job, Patience
@@ -12,9 +13,6 @@ from zq.client.options import DEFAULTS, Form, Options, check, merge
 from zq.client.payloads import Signature
 from zq.client.sync import run
 from zq.client.values import StoredJob, Submission
-
-if TYPE_CHECKING:
-    from zq.client.app import App
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -39,14 +37,14 @@ class Task(Generic[P, R]):
     """A function of an app. `await task.enqueue(…)` has a worker call it with these arguments."""
 
     def __init__(
-        self, app: "App", function: Callable[..., Any], name: str, queue: str, own: Options
+        self, core: Core, function: Callable[..., Any], name: str, queue: str, own: Options
     ) -> None:
         """`own` are options that go before the app's defaults."""
-        self.app = app
+        self.core = core
         self.function = function
         self.name = name
         self.queue = queue
-        self.effective = merge(DEFAULTS, app.defaults, own)
+        self.effective = merge(DEFAULTS, core.defaults, own)
         self.signature = Signature(function)
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
@@ -63,7 +61,7 @@ class Task(Generic[P, R]):
         """The same task with other options. This one stays as it is. Raises `InvalidOption`."""
         check(options)
         own = merge(self._own, options)
-        return type(self)(self.app, self.function, self.name, self.queue, own)
+        return type(self)(self.core, self.function, self.name, self.queue, own)
 
     def args(self, *args: P.args, **kwargs: P.kwargs) -> Call[P]:
         """Arguments for `enqueue_many`."""
@@ -71,11 +69,11 @@ class Task(Generic[P, R]):
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Store one job. Whether it was there already, by its key, is in `Job.duplicate`."""
-        return await self._enqueue(self.app.backend, args, kwargs)
+        return await self._enqueue(self.core.backend, args, kwargs)
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """The same, blocking: for programs without an event loop."""
-        return run(self._enqueue(self.app.backend.blocking, args, kwargs))
+        return run(self._enqueue(self.core.backend.blocking, args, kwargs))
 
     async def enqueue_many(self, calls: Iterable[Call[P]]) -> list[Job[R]]:
         """Store a job for each call, in their order, a thousand a request.
@@ -83,22 +81,22 @@ class Task(Generic[P, R]):
         A request is stored whole or not at all; where one is refused, those before it stay and the
         error tells how many they are.
         """
-        return await self._enqueue_many(self.app.backend, calls)
+        return await self._enqueue_many(self.core.backend, calls)
 
     def enqueue_many_sync(self, calls: Iterable[Call[P]]) -> list[Job[R]]:
         """The same, blocking."""
-        return run(self._enqueue_many(self.app.backend.blocking, calls))
+        return run(self._enqueue_many(self.core.backend.blocking, calls))
 
     async def call(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Store one job and wait for its result, as long as the option `wait` says.
 
         Raises what `Job.result` raises; after `WaitTimeout` the job goes on.
         """
-        return await self._call(self.app.backend, args, kwargs)
+        return await self._call(self.core.backend, args, kwargs)
 
     def call_sync(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The same, blocking."""
-        return run(self._call(self.app.backend.blocking, args, kwargs))
+        return run(self._call(self.core.backend.blocking, args, kwargs))
 
     async def _enqueue(self, backend: Backend, args: Any, kwargs: Any) -> Job[R]:
         wanted = self._form.submission(self.signature.payload(args, kwargs))
@@ -107,7 +105,7 @@ class Task(Generic[P, R]):
 
     async def _enqueue_many(self, backend: Backend, calls: Iterable[Call[P]]) -> list[Job[R]]:
         done: list[Job[R]] = []
-        listened_to = self.app.local_events.wanted("enqueued")
+        listened_to = self.core.events.wanted("enqueued")
         jobs = (self._form.submission(call.payload) for call in calls)
         while chunk := list(islice(jobs, CHUNK)):
             try:
@@ -130,12 +128,12 @@ class Task(Generic[P, R]):
         return await job.outcome(backend, patience.left_ms() / 1000, known)
 
     def _handle(self, stored: StoredJob) -> Job[R]:
-        return Job(stored, self.app.backend, self.signature.result)
+        return Job(stored, self.core.backend, self.signature.result)
 
     async def _stored(self, backend: Backend, stored: StoredJob) -> Job[R]:
-        if not stored.duplicate and self.app.local_events.wanted("enqueued"):
+        if not stored.duplicate and self.core.events.wanted("enqueued"):
             event = Event("enqueued", stored.queue, stored.id, stored.unique_key)
-            await self.app.local_events.emit(event, blocking=backend is backend.blocking)
+            await self.core.events.emit(event, blocking=backend is backend.blocking)
         return self._handle(stored)
 
 

@@ -227,7 +227,9 @@ class _Life:
             await asyncio.wait(helpers)
             await self._supply.close()
             self.executor.close()
-            report = DrainReport(self.executor.finished, returned, self.executor.stuck)
+            report = DrainReport(
+                self.executor.finished, returned, self.executor.stuck, self._aborted.is_set()
+            )
             self._done.set_result(report)
             await self._emit("stopped")
         return report
@@ -346,7 +348,7 @@ class _Life:
         return [each.id for each in unfinished]
 
     async def _emit(self, name: Any, delivery: Delivery | None = None) -> None:
-        events = self._worker.app.local_events
+        events = self._worker.app.core.events
         if events.wanted(name):
             queue, id = (None, None) if delivery is None else (delivery.queue, delivery.id)
             await events.emit(Event(name, queue, id))
