@@ -48,7 +48,6 @@ class App:
             raise InvalidOption("key: no two jobs would ever be enqueued with the same one")
         self.middleware = tuple(middleware)
         self.tasks: dict[str, Task[Any, Any]] = {}
-        self.message_queues: dict[str, Queue[Any, Any]] = {}
 
     @property
     def backend(self) -> Backend:
@@ -109,12 +108,7 @@ class App:
         Raises `InvalidOption`.
         """
         check(options)
-        queue: Queue[Any, Any] = Queue(self.core, name, payload, result, options)
-        known = self.message_queues.get(name)
-        if known is not None:
-            queue.function = known.function
-        self.message_queues[name] = queue
-        return queue
+        return Queue(self.core, name, payload, result, options)
 
     def on(self, event: EventName) -> Callable[[L], L]:
         """Have a function called, or a coroutine function awaited, when this happens here."""

@@ -140,8 +140,9 @@ def find(module: str, qualname: str) -> tuple[Handler, Backend]:
     if isinstance(place, Task):
         return handler_of_task(place), place.core.backend
     for queue in vars(home).values():
-        if isinstance(queue, Queue) and queue.function is place:
-            return handler_of_queue(queue), queue.core.backend
+        known = queue.core.handlers.get(queue.name) if isinstance(queue, Queue) else None
+        if known is not None and known.function is place:
+            return handler_of_queue(known), queue.core.backend
     raise InvalidOption(
         f"{module}.{qualname} is no task, and no handler of a queue of its module: processes find"
         " functions by name"

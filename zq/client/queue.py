@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, Unpack, cast, overload
 
 from zq.client.backend import Backend
-from zq.client.core import Core
+from zq.client.core import Core, QueueHandler
 from zq.client.errors import InvalidOption, JobNotFound, JobState
 from zq.client.events import Event
 from zq.client.job import CancelStatus, Job, Patience, cancelled
@@ -82,11 +82,9 @@ class Queue(Generic[T, R]):
         check_name("queue", name)
         self.core = core
         self.name = name
-        self.function: Callable[..., Any] | None = None
         self.effective = merge(DEFAULTS, core.defaults, own)
         if self.effective.get("result_ttl") is None:
             raise InvalidOption("result_ttl: a queue by message id needs one: ids live as long")
-        self.payload_converter = converter(payload)
         self._payload = payload
         self._result = result
         self._result_converter = converter(result)
@@ -100,14 +98,13 @@ class Queue(Generic[T, R]):
     @property
     def sync(self) -> "SyncQueue[T, R]":
         """The same methods, blocking."""
-        twin: Queue[T, R] = Queue(
-            self.core, self.name, self._payload, self._result, self._own, True
-        )
-        return SyncQueue(twin)
+        types = self._payload, self._result
+        return SyncQueue(Queue(self.core, self.name, *types, self._own, blocking=True))
 
     def handler(self, function: Handler[R]) -> Handler[R]:
         """Have workers call this function; a second one takes the place of the first."""
-        self.function = function
+        handler = QueueHandler(function, converter(self._payload), self.effective)
+        self.core.handlers[self.name] = handler
         return function
 
     async def enqueue(

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from zq.client.app import App
+from zq.client.core import QueueHandler
 from zq.client.errors import InvalidPayload
 from zq.client.options import Backoff, Options, milliseconds
-from zq.client.queue import Queue
 from zq.client.running import Discard, Kill, Retry, Running
 from zq.client.task import Task
 from zq.client.values import Delivery, LeasedFailure
@@ -51,10 +51,9 @@ def handler_of_task(task: Task[Any, Any]) -> Handler:
     return _handler(task.function, arguments, task.effective)
 
 
-def handler_of_queue(queue: Queue[Any, Any]) -> Handler:
+def handler_of_queue(queue: QueueHandler) -> Handler:
     """The payload is the first argument; a second parameter gets the job."""
-    function, convert = queue.function, queue.payload_converter
-    assert function is not None
+    function, convert = queue.function, queue.convert
     parameters = inspect.signature(function).parameters.values()
     wants_job = sum(each.kind in (each.POSITIONAL_ONLY, _EITHER) for each in parameters) > 1
 
@@ -63,7 +62,7 @@ def handler_of_queue(queue: Queue[Any, Any]) -> Handler:
             job.payload = convert(job.payload)
         return (job.payload, job) if wants_job else (job.payload,), {}
 
-    return _handler(function, arguments, queue.effective)
+    return _handler(function, arguments, queue.options)
 
 
 def _handler(
@@ -86,8 +85,7 @@ class Registry:
     """The functions of an app, by the queues and types of their jobs."""
 
     def __init__(self, app: App) -> None:
-        queues = [queue for queue in app.message_queues.values() if queue.function is not None]
-        self._queues = {queue.name: handler_of_queue(queue) for queue in queues}
+        self._queues = {name: handler_of_queue(queue) for name, queue in app.core.handlers.items()}
         self._tasks = {name: handler_of_task(task) for name, task in app.tasks.items()}
         self.queues = sorted({task.queue for task in app.tasks.values()} | set(self._queues))
         """The queues that there are functions for."""
