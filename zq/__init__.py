@@ -1,3 +1,95 @@
-"""zq: a persistent job queue for one host."""
+"""zq: a persistent job queue for one host. What programs use of it is imported when it is named."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zq.client import errors as errors
+    from zq.client.app import App as App
+    from zq.client.backend import Backend as Backend
+    from zq.client.errors import BackendError as BackendError
+    from zq.client.errors import DiscoveryError as DiscoveryError
+    from zq.client.errors import EmptyPayload as EmptyPayload
+    from zq.client.errors import InvalidOption as InvalidOption
+    from zq.client.errors import InvalidPayload as InvalidPayload
+    from zq.client.errors import JobCancelled as JobCancelled
+    from zq.client.errors import JobFailed as JobFailed
+    from zq.client.errors import JobNotFound as JobNotFound
+    from zq.client.errors import JobState as JobState
+    from zq.client.errors import MissingGroup as MissingGroup
+    from zq.client.errors import NotFifo as NotFifo
+    from zq.client.errors import RetriesExhausted as RetriesExhausted
+    from zq.client.errors import StaleLease as StaleLease
+    from zq.client.errors import Unavailable as Unavailable
+    from zq.client.errors import UnknownQueue as UnknownQueue
+    from zq.client.errors import WaitTimeout as WaitTimeout
+    from zq.client.errors import ZqError as ZqError
+    from zq.client.events import Event as Event
+    from zq.client.formats import JSON as JSON
+    from zq.client.formats import MSGPACK as MSGPACK
+    from zq.client.formats import Codec as Codec
+    from zq.client.job import CancelStatus as CancelStatus
+    from zq.client.job import Job as Job
+    from zq.client.options import Backoff as Backoff
+    from zq.client.options import Options as Options
+    from zq.client.options import Seconds as Seconds
+    from zq.client.outcome import DrainReport as DrainReport
+    from zq.client.outcome import Outcome as Outcome
+    from zq.client.payloads import content_key as content_key
+    from zq.client.payloads import new_id as new_id
+    from zq.client.queue import Enqueued as Enqueued
+    from zq.client.queue import JobStatus as JobStatus
+    from zq.client.queue import Queue as Queue
+    from zq.client.queue import SyncQueue as SyncQueue
+    from zq.client.running import Discard as Discard
+    from zq.client.running import Kill as Kill
+    from zq.client.running import Middleware as Middleware
+    from zq.client.running import Retry as Retry
+    from zq.client.running import Running as Running
+    from zq.client.running import current_job as current_job
+    from zq.client.task import Call as Call
+    from zq.client.task import Task as Task
+    from zq.client.values import MISSING as MISSING
+    from zq.client.values import JobError as JobError
+    from zq.client.values import Missing as Missing
+    from zq.client.values import State as State
+    from zq.client.worker import Worker as Worker
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "app": ("App",),
+    "backend": ("Backend",),
+    "errors": (
+        *("BackendError", "DiscoveryError", "EmptyPayload", "InvalidOption", "InvalidPayload"),
+        *("JobCancelled", "JobFailed", "JobNotFound", "JobState", "MissingGroup", "NotFifo"),
+        *("RetriesExhausted", "StaleLease", "Unavailable", "UnknownQueue", "WaitTimeout"),
+        "ZqError",
+    ),
+    "events": ("Event",),
+    "formats": ("JSON", "MSGPACK", "Codec"),
+    "job": ("CancelStatus", "Job"),
+    "options": ("Backoff", "Options", "Seconds"),
+    "outcome": ("DrainReport", "Outcome"),
+    "payloads": ("content_key", "new_id"),
+    "queue": ("Enqueued", "JobStatus", "Queue", "SyncQueue"),
+    "running": ("Discard", "Kill", "Middleware", "Retry", "Running", "current_job"),
+    "task": ("Call", "Task"),
+    "values": ("MISSING", "JobError", "Missing", "State"),
+    "worker": ("Worker",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module("zq.client.errors")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"zq.client.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME, "errors"])

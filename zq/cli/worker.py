@@ -1,0 +1,168 @@
+"""`zq worker`: execute the jobs of an app until told to stop."""
+
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import click
+
+from zq import logs, notify
+from zq.config import LogFormat, LogLevel
+from zq.kinds import DURATION
+
+if TYPE_CHECKING:
+    from zq.client.app import App
+    from zq.client.outcome import DrainReport
+    from zq.client.worker import Worker
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EX_ABORTED = 1
+EX_UNREACHABLE = 3
+
+log = logging.getLogger("zq.worker")
+
+
+class _Time(click.ParamType[float]):
+    """Milliseconds, or 500ms, 3s, 10m."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """In seconds, as the library has it."""
+        if isinstance(value, float):
+            return value
+        try:
+            milliseconds: int = DURATION.parse(value)
+        except ValueError:
+            self.fail(f'"{value}" is no {DURATION.noun}: {DURATION.remedy}', param, ctx)
+        return milliseconds / 1000
+
+
+def _option(flag: str, *more: str, **rest: Any) -> Callable[[F], F]:
+    """An option and its variable: `--max-jobs` is ZQ_WORKER_MAX_JOBS."""
+    variable = "ZQ_WORKER_" + flag.removeprefix("--").replace("-", "_").upper()
+    return click.option(flag, *more, envvar=variable, show_envvar=True, **rest)
+
+
+_COUNT = click.IntRange(min=1)
+_LEVELS = get_args(LogLevel)
+_FORMATS = get_args(LogFormat)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  zq worker shop.jobs:app                    all queues of the app
+  zq worker shop.jobs:app -q mail -c 20      one of them, twenty jobs at a time
+  zq worker shop.jobs:app --burst            until nothing is left
+  ZQ_URL=http://queue:7890 zq worker …       for apps that name no server
+
+Ends with 0 after a clean stop, 1 where it had to leave work, 3 where no server can be reached at
+the start. The first SIGTERM or SIGINT lets what runs finish, a second one ends it at once; what is
+not finished goes back to its queue.
+"""
+)
+@click.argument("app", metavar="MODULE:APP")
+@_option("--queues", "-q", metavar="NAMES", help="Queues to work on, with commas; default: all.")
+@_option("--concurrency", "-c", type=_COUNT, default=1, show_default=True, help="Jobs at a time.")
+@_option("--prefetch", type=_COUNT, help="Jobs to hold at most; default: twice --concurrency.")
+@_option("--threads", type=_COUNT, help="Threads for ordinary functions; default: --concurrency.")
+@_option("--processes", type=click.IntRange(min=0), default=0, help="Processes in their place.")
+@_option("--lease", type=_Time(), help="How long jobs are held unless renewed.")
+@_option("--burst", is_flag=True, help="Stop when no job is left.")
+@_option("--max-jobs", type=_COUNT, help="Stop after so many jobs.")
+@_option("--shutdown-timeout", type=_Time(), default="30s", help="How long a stop may take.")
+@_option("--connect-timeout", type=_Time(), default="10s", help="How long to seek the server.")
+@_option("--reload", is_flag=True, help="Start again whenever a file here changes.")
+@_option("--log-level", type=click.Choice(_LEVELS), default="info", help="As that of serve.")
+@_option("--log-format", type=click.Choice(_FORMATS), help="As that of serve.")
+@click.pass_context
+def worker(ctx: click.Context, /, app: str, **options: Any) -> None:
+    """Execute the jobs of an app: MODULE:APP, for example shop.jobs:app."""
+    logs.set_up(options.pop("log_level"), options.pop("log_format"))
+    if options.pop("reload"):
+        ctx.exit(_reloading())
+    sys.path.insert(0, str(Path.cwd()))
+    ctx.exit(_work(load(app), options))
+
+
+def load(spec: str) -> "App":
+    """The app of ``module:name``; the name is `app` where none is given."""
+    from zq.client.app import App
+
+    module, _, name = spec.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name or "app")
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise click.UsageError(f"there is no module {module!r}, seen from here") from None
+    except AttributeError:
+        raise click.UsageError(f"the module {module!r} has no {name or 'app'!r}") from None
+    if not isinstance(found, App):
+        raise click.UsageError(f"{spec} is no zq.App but {type(found).__name__}")
+    return found
+
+
+def _work(app: "App", options: dict[str, Any]) -> int:
+    from zq.client.errors import InvalidOption, Unavailable, ZqError
+    from zq.client.worker import Worker, run_blocking
+
+    queues = options.pop("queues")
+    names = None if queues is None else [name for name in queues.split(",") if name]
+    try:
+        made = Worker(app, queues=names, **options)
+        app.on("started")(lambda _event: _ready(made))
+        report = run_blocking(_run(app, made))
+    except InvalidOption as error:
+        raise click.UsageError(error.message) from None
+    except Unavailable as error:
+        log.error(error.message)
+        return EX_UNREACHABLE
+    except ZqError as error:
+        log.error(f"{error.code}: {error.message}")
+        return EX_ABORTED
+    log.info("stopped", extra={"fields": {"finished": report.finished}})
+    if report.returned:
+        log.warning(f"{len(report.returned)} jobs went back unfinished")
+    if report.stuck:
+        # The interpreter would wait for these threads, perhaps for ever.
+        logging.shutdown()
+        os._exit(EX_ABORTED)
+    return EX_ABORTED if report.aborted else 0
+
+
+def _ready(worker: "Worker") -> None:
+    log.info("working", extra={"fields": {"queues": ",".join(worker.queues)}})
+    notify.ready()
+
+
+async def _run(app: "App", worker: "Worker") -> "DrainReport":
+    async with app:
+        return await worker.run(handle_signals=True)
+
+
+def _reloading() -> int:
+    """Run the same command without --reload, again after each change of a file."""
+    try:
+        import watchfiles
+    except ModuleNotFoundError:
+        raise click.UsageError(
+            "--reload needs watchfiles: pip install 'zq-queue[reload]'"
+        ) from None
+    rest = [word for word in sys.argv[1:] if word != "--reload"]
+    os.environ.pop("ZQ_WORKER_RELOAD", None)
+    log.info("watching for changes", extra={"fields": {"directory": str(Path.cwd())}})
+    watchfiles.run_process(Path.cwd(), target=_again, args=(rest,), target_type="function")
+    return 0
+
+
+def _again(words: list[str]) -> None:
+    os.execv(sys.executable, [sys.executable, "-m", "zq.cli", *words])

@@ -1,0 +1,28 @@
+"""From an address to a backend."""
+
+import os
+from urllib.parse import urlsplit
+
+from zq.client.backend import Backend
+from zq.client.errors import InvalidOption
+from zq.client.formats import Codec
+from zq.client.http import HttpBackend
+from zq.client.transport import Address
+
+DEFAULT_URL = "http://127.0.0.1:7890"
+
+
+def connect(url: str | None, token: str | None, codec: Codec) -> Backend:
+    """The backend for an address; nothing is opened yet.
+
+    Without one, that of the variable ``ZQ_URL``, or a server on this machine; the key likewise is
+    that of ``ZQ_TOKEN``.
+    """
+    url = url or os.environ.get("ZQ_URL") or DEFAULT_URL
+    token = token or os.environ.get("ZQ_TOKEN") or None
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise InvalidOption(f"{url!r} is no address of a server: write {DEFAULT_URL}, or https://…")
+    if parts.query or parts.fragment or "@" in parts.netloc:
+        raise InvalidOption(f"{url!r}: give the key as token=, and no query")
+    return HttpBackend(Address(url.rstrip("/"), token, codec))

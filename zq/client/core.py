@@ -1,0 +1,29 @@
+"""What an app's tasks and queues share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from zq.client.backend import Backend
+from zq.client.events import Events
+from zq.client.options import Options
+from zq.client.payloads import Convert
+
+
+@dataclass(frozen=True)
+class QueueHandler:
+    """The function for the jobs of a queue by message id."""
+
+    function: Callable[..., Any]
+    convert: Convert | None
+    options: Options
+
+
+@dataclass
+class Core:
+    """The server, the options of all jobs, who listens, and who handles which queue."""
+
+    backend: Backend
+    defaults: Options
+    events: Events = field(default_factory=Events)
+    handlers: dict[str, QueueHandler] = field(default_factory=dict)

@@ -1,0 +1,137 @@
+"""The handle of a job that was enqueued: wait for its result, or cancel it."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Generic, Literal, TypeVar, cast
+
+from zq.client.backend import Backend
+from zq.client.errors import (
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
+    JobState,
+    RetriesExhausted,
+    WaitTimeout,
+)
+from zq.client.options import Seconds
+from zq.client.payloads import Convert
+from zq.client.sync import run
+from zq.client.values import MISSING, JobError, JobOutcome, State, StoredJob
+
+R = TypeVar("R")
+
+CancelStatus = Literal["cancelled", "not_found", "in_flight", "completed", "dead", "expired"]
+"""What came of a cancellation: done, no such job, or the state that forbids it."""
+
+LONGEST_WAIT_MS = 30_000
+"""What a server waits at most in one request."""
+
+
+class Job(Generic[R]):
+    """A job on the server. `duplicate`: it was there already, and nothing new was stored."""
+
+    __slots__ = ("_backend", "_convert", "duplicate", "id", "key", "max_attempts", "queue", "state")
+
+    def __init__(
+        self,
+        stored: StoredJob,
+        backend: Backend,
+        convert: "Callable[[], Convert | None] | None" = None,
+        key: str | None = None,
+    ) -> None:
+        self.id = stored.id
+        self.key = stored.unique_key if key is None else key
+        self.queue = stored.queue
+        self.duplicate = stored.duplicate
+        self.state: State = stored.status
+        self.max_attempts = None if stored.retry_limit is None else stored.retry_limit + 1
+        self._backend = backend
+        self._convert = convert
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id} in {self.queue}>"
+
+    async def result(self, timeout: Seconds | None = 30.0) -> R:
+        """Wait for the final outcome; None waits for ever.
+
+        Raises `WaitTimeout`, `JobFailed`, `JobCancelled`, or `JobNotFound` where nothing of it is
+        kept any more.
+        """
+        return await self.outcome(self._backend, timeout)
+
+    def result_sync(self, timeout: Seconds | None = 30.0) -> R:
+        """The same, blocking."""
+        return run(self.outcome(self._backend.blocking, timeout))
+
+    async def cancel(self, *, force: bool = False) -> CancelStatus:
+        """Cancel it where it waits; with `force` also where it runs."""
+        return await cancelled(self._backend.cancel(self.id, force=force))
+
+    def cancel_sync(self, *, force: bool = False) -> CancelStatus:
+        """The same, blocking."""
+        return run(cancelled(self._backend.blocking.cancel(self.id, force=force)))
+
+    async def outcome(
+        self, backend: Backend, timeout: Seconds | None, known: JobOutcome | None = None
+    ) -> R:
+        """The result, by a backend of either kind; `known` is the outcome as far as it is known."""
+        patience = Patience(timeout)
+        while known is None or not known.is_final:
+            wait_ms = patience.left_ms()
+            if known is not None and wait_ms == 0:
+                raise WaitTimeout(f"the job {self.id} is not finished yet: {known.status}", self)
+            known = await backend.result(self.id, wait_ms)
+        return self.value(known)
+
+    def value(self, outcome: JobOutcome) -> R:
+        """The result of a final outcome. A worker that sent none gave None."""
+        if outcome.status == "completed":
+            result: Any = None if outcome.result is MISSING else outcome.result
+            convert = None if self._convert is None else self._convert()
+            value: R = result if convert is None or result is None else convert(result)
+            return value
+        if outcome.status == "cancelled":
+            raise JobCancelled(f"the job {self.id} was cancelled")
+        if outcome.status == "expired":
+            raise JobNotFound(f"the job {self.id} has expired before a worker had it")
+        raise failure(self.id, outcome.error, self.max_attempts)
+
+
+def failure(id: str, error: JobError | str | None, max_attempts: int | None) -> JobFailed:
+    """What is raised for a dead job."""
+    if not isinstance(error, JobError):
+        return JobFailed(f"the job {id} is dead: {error or 'no failure is known'}")
+    kind = f"{error.error_type}: " if error.error_type else ""
+    if max_attempts is not None and error.attempt >= max_attempts:
+        return RetriesExhausted(
+            f"the job {id} has failed {error.attempt} times, at last with {kind}{error.message}",
+            error,
+        )
+    return JobFailed(f"the job {id} has failed with {kind}{error.message}", error)
+
+
+async def cancelled(cancelling: Any) -> CancelStatus:
+    """What came of a cancellation, as a value."""
+    try:
+        await cancelling
+    except JobNotFound:
+        return "not_found"
+    except JobState as refused:
+        return cast(CancelStatus, refused.state)
+    return "cancelled"
+
+
+class Patience:
+    """How much of a time-out is left."""
+
+    def __init__(self, timeout: Seconds | None) -> None:
+        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        self._deadline = None if seconds is None else time.monotonic() + seconds
+
+    def left_ms(self) -> int:
+        """Milliseconds to wait in the next request."""
+        if self._deadline is None:
+            return LONGEST_WAIT_MS
+        left = max(0.0, self._deadline - time.monotonic())
+        return min(LONGEST_WAIT_MS, round(left * 1000))

@@ -1,0 +1,269 @@
+"""What an enqueue may ask for. Options are checked where they are written, not where they are sent.
+
+Times are seconds or timedelta here and milliseconds below.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Literal, TypedDict, get_args
+
+from zq.client.errors import InvalidOption
+from zq.client.running import current
+from zq.client.values import Dedupe, Submission
+from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32, Retention
+from zq.model.job import Backoff as WireBackoff
+
+Seconds = float | timedelta
+UniqueWhile = Literal["queued", "active", "exists"]
+
+
+def milliseconds(name: str, value: Seconds, high: int = MAX_TIME, *, low: int = 0) -> int:
+    """Seconds or a timedelta as whole milliseconds. Raises `InvalidOption`."""
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise InvalidOption(f"{name}: {value!r} is no time: give seconds or a timedelta")
+    if not low <= seconds * 1000 <= high:
+        bound = "a positive number" if low else "a number"
+        raise InvalidOption(f"{name} must be {bound} of seconds, not {value!r}")
+    return round(seconds * 1000)
+
+
+def positive_ms(name: str, value: Seconds) -> int:
+    """The same for what must be 1 ms at least."""
+    return milliseconds(name, value, low=1)
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """How long a failed job waits: ``attempts ** exponent + base + random() * jitter * attempts``.
+
+    In seconds, as the server reckons; `attempts` counts the failure just met, so the first retry
+    comes after 1 s at the least. `zq.Retry(delay=…)` is for those who cannot wait for that.
+    """
+
+    exponent: float = 1.5
+    base: Seconds = 0.0
+    jitter: Seconds = 0.2
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.exponent <= 100:
+            raise InvalidOption(f"Backoff: exponent {self.exponent!r} is not within 0 and 100")
+        self.wire()
+
+    def wire(self) -> WireBackoff:
+        """The same in milliseconds."""
+        base = milliseconds("Backoff: base", self.base, high=MAX_UINT32)
+        return WireBackoff(
+            float(self.exponent), base, milliseconds("Backoff: jitter", self.jitter, MAX_UINT32)
+        )
+
+
+class JobOptions(TypedDict, total=False):
+    """All optional. What is not given comes from the task, its app, and last from `DEFAULTS`."""
+
+    max_attempts: int
+    """Executions in all, the first one included."""
+    result_ttl: Seconds | None
+    """How long the result is kept; None: only those who wait at that moment get it."""
+    priority: int
+    """From 0, the most urgent, to 65535."""
+    delay: Seconds
+    run_at: datetime
+    backoff: Backoff
+    on_exception: Mapping[type[Exception], Backoff | Seconds | None]
+    """By class of what a handler raises: retry after so long, or with None not at all."""
+    group: str
+    """Jobs of a group run one after the other, in their order."""
+    dedupe: str | None
+    user: str
+    meta: Mapping[str, Any]
+    traceparent: str
+    content_type: str
+
+
+class Options(JobOptions, total=False):
+    """What tasks and apps may say besides; of a queue by message id all but the key."""
+
+    key: str
+    """Unique key: while another job has it, this one is a duplicate of that."""
+    unique_while: UniqueWhile
+    """How long the key is taken: until a worker has it, until it is done, or as it exists."""
+    timeout: Seconds
+    """Of one execution."""
+    wait: Seconds
+    """How long `call` waits."""
+
+
+DEFAULTS: Options = {
+    "max_attempts": 3,
+    "result_ttl": 3600.0,
+    "backoff": Backoff(),
+    "wait": 30.0,
+    "unique_while": "active",
+}
+
+
+def _whole(name: str, value: object, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidOption(f"{name}: {value!r} is no whole number from {low} to {high}")
+    return value
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidOption(f"{name}: {value!r} is no text")
+    return value
+
+
+def _kind(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise InvalidOption(f"{name}: {value!r} is no {kind.__name__}")
+
+
+def _moment(name: str, value: object) -> None:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidOption(f"{name}: {value!r} is no datetime with a time zone")
+
+
+def _scope(name: str, value: object) -> None:
+    if value not in get_args(UniqueWhile):
+        raise InvalidOption(f"{name}: {value!r} is none of {', '.join(get_args(UniqueWhile))}")
+
+
+def _ttl(name: str, value: Any) -> None:
+    if value is not None:
+        positive_ms(name, value)
+
+
+def _dedupe(name: str, value: object) -> None:
+    if value is not None:
+        _text(name, value)
+
+
+def _by_exception(name: str, value: object) -> None:
+    _kind(name, value, Mapping)
+    assert isinstance(value, Mapping)
+    for kind, then in value.items():
+        if not isinstance(kind, type) or not issubclass(kind, Exception):
+            raise InvalidOption(f"{name}: {kind!r} is no class of exceptions")
+        if then is not None and not isinstance(then, Backoff):
+            milliseconds(f"{name}: {kind.__name__}", then)
+
+
+CHECKS: dict[str, Any] = {
+    "key": _text,
+    "unique_while": _scope,
+    "max_attempts": partial(_whole, low=1, high=MAX_UINT32),
+    "result_ttl": _ttl,
+    "priority": partial(_whole, low=0, high=MAX_PRIORITY),
+    "delay": milliseconds,
+    "run_at": _moment,
+    "backoff": partial(_kind, kind=Backoff),
+    "on_exception": _by_exception,
+    "timeout": positive_ms,
+    "wait": milliseconds,
+    "group": _text,
+    "dedupe": _dedupe,
+    "user": _text,
+    "meta": partial(_kind, kind=Mapping),
+    "traceparent": _text,
+    "content_type": _text,
+}
+
+
+def check(options: Mapping[str, object]) -> None:
+    """Raise `InvalidOption` for the first option that is none, or has a value that cannot be."""
+    for name, value in options.items():
+        if name not in CHECKS:
+            raise InvalidOption(f"{name} is no option: there are {', '.join(CHECKS)}")
+        CHECKS[name](name, value)
+    if "delay" in options and "run_at" in options:
+        raise InvalidOption("give delay or run_at, not both")
+
+
+def merge(*layers: Options | JobOptions) -> Options:
+    """Later layers win. A later `delay` takes the place of an earlier `run_at`, and vice versa."""
+    merged: Options = {}
+    for layer in layers:
+        if "delay" in layer:
+            merged.pop("run_at", None)
+        if "run_at" in layer:
+            merged.pop("delay", None)
+        merged.update(layer)  # type: ignore[typeddict-item]
+    return merged
+
+
+class Form:
+    """The job that some options make of any payload, worked out once."""
+
+    def __init__(self, queue: str, type: str, options: Options, *, keep_dead: bool = False) -> None:
+        """With `keep_dead` the result's time counts for the last error as well."""
+        ttl = options.get("result_ttl")
+        kept = 0 if ttl is None else positive_ms("result_ttl", ttl)
+        backoff = options.get("backoff")
+        dedupe = options.get("dedupe")
+        self._delay = milliseconds("delay", options.get("delay", 0))
+        self._moment = options.get("run_at")
+        self._user = options.get("user")
+        self._traceparent = options.get("traceparent")
+        self._meta = _meta(options)
+        self._fixed = Submission(
+            queue,
+            type,
+            None,
+            options.get("priority"),
+            None if self._moment is None else round(self._moment.timestamp() * 1000),
+            options["max_attempts"] - 1,
+            None if backoff is None else backoff.wire(),
+            Retention(kept, kept if keep_dead else None),
+            options.get("key"),
+            options["unique_while"] if "key" in options else None,
+            None,
+            options.get("group"),
+            None if dedupe is None else Dedupe(dedupe),
+            self._meta or None,
+            options.get("content_type"),
+            self._traceparent,
+        )
+
+    def submission(
+        self, payload: Any, *, key: str | None = None, on_conflict: str | None = None
+    ) -> Submission:
+        """The job for a payload. What a job enqueues itself inherits its user and trace."""
+        fixed = self._fixed
+        meta, traceparent = fixed.meta, fixed.traceparent
+        parent = current.get(None)
+        if parent is not None:
+            traceparent = traceparent or parent.traceparent
+            if self._user is None and parent.user is not None:
+                meta = {**self._meta, "user": parent.user}
+        return Submission(
+            fixed.queue,
+            fixed.type,
+            payload,
+            fixed.priority,
+            round(time.time() * 1000) + self._delay if self._delay else fixed.ready_at,
+            fixed.retry_limit,
+            fixed.backoff,
+            fixed.retention,
+            fixed.unique_key if key is None else key,
+            fixed.unique_while if key is None else "exists",
+            on_conflict,
+            fixed.group,
+            fixed.dedupe,
+            meta,
+            fixed.content_type,
+            traceparent,
+        )
+
+
+def _meta(options: Options) -> dict[str, Any]:
+    meta = dict(options.get("meta", {}))
+    if "user" in options:
+        meta["user"] = options["user"]
+    if "timeout" in options:
+        meta["timeout_ms"] = positive_ms("timeout", options["timeout"])
+    return meta

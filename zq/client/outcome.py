@@ -1,0 +1,85 @@
+"""What came of an execution, for the hook, for listeners and for tests."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from zq.client.formats import JSON
+from zq.client.options import Seconds
+from zq.client.running import Running
+from zq.client.values import JobError
+
+
+@dataclass
+class Outcome:
+    """One execution. A hook may change `result`, `error` and `ttl`.
+
+    `ttl` says how long the result or error is kept; None: as it was enqueued. `final` is false
+    where another try comes.
+    """
+
+    job: Running[Any]
+    result: Any = None
+    error: JobError | None = None
+    ttl: Seconds | None = None
+    final: bool = True
+    worker_id: str = ""
+    started_at: float = 0.0
+    """Seconds since the epoch."""
+    finished_at: float = 0.0
+    exception: BaseException | None = field(default=None, repr=False)
+    """What the handler raised, where that was in this process."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the handler succeeded."""
+        return self.error is None
+
+    @property
+    def status(self) -> Literal["completed", "failing", "dead"]:
+        return "completed" if self.ok else "dead" if self.final else "failing"
+
+    @property
+    def id(self) -> str:
+        return self.job.id
+
+    @property
+    def payload(self) -> Any:
+        return self.job.payload
+
+    @property
+    def attempts(self) -> int:
+        """Executions, this one included."""
+        return self.job.attempt
+
+    @property
+    def max_attempts(self) -> int | None:
+        return self.job.max_attempts
+
+    @property
+    def created_at(self) -> datetime:
+        return self.job.created_at
+
+    @property
+    def duration(self) -> float:
+        """Seconds."""
+        return self.finished_at - self.started_at
+
+    @property
+    def encoded(self) -> bytes:
+        """The result, or the error, as JSON."""
+        return JSON.encode(self.result) if self.ok else msgspec.json.encode(self.error)
+
+
+@dataclass(frozen=True)
+class DrainReport:
+    """How a worker ended: executions that finished in all, and jobs that went back unfinished."""
+
+    finished: int
+    returned: list[str]
+    stuck: int = 0
+    """Threads that were still at work and cannot be stopped."""
+    aborted: bool = False
+    """Whether it had to leave at once."""

@@ -1,0 +1,161 @@
+"""From call to payload and back: binding of arguments, and values by their annotations."""
+
+import dataclasses
+import enum
+import hashlib
+import inspect
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, get_args, get_origin
+from uuid import UUID, uuid4
+
+import msgspec
+
+from zq.client.errors import InvalidPayload
+from zq.client.formats import plain
+
+Convert = Callable[[Any], Any]
+
+_RICH = (
+    *(msgspec.Struct, enum.Enum, datetime, date, time, timedelta, Decimal, UUID),
+    *(bytes, bytearray, set, frozenset, tuple),
+)
+_canonical = msgspec.json.Encoder(order="sorted", enc_hook=plain)
+
+
+def new_id() -> str:
+    """A message id for a job that is like no other."""
+    return str(uuid4())
+
+
+def content_key(payload: Any) -> str:
+    """A message id that is the same for equal payloads: 16 hex digits of SHA-256.
+
+    It is taken of the JSON with sorted keys, so the order of a dict's items is of no account.
+    """
+    return hashlib.sha256(_canonical.encode(payload)).hexdigest()[:16]
+
+
+def converter(annotation: Any) -> Convert | None:
+    """What makes a value of plain data into what is annotated; None where it is that already.
+
+    Only where the annotation names a type that plain data is not: structs of msgspec, models of
+    pydantic, dataclasses, enums, times, UUIDs, Decimals, bytes, sets and tuples, or containers of
+    such. It raises `InvalidPayload`.
+    """
+    leaves = list(_leaves(annotation))
+    if any(hasattr(leaf, "model_validate") for leaf in leaves):
+        return _pydantic(annotation)
+    if not any(_is_rich(leaf) for leaf in leaves):
+        return None
+
+    def convert(value: Any) -> Any:
+        try:
+            return msgspec.convert(value, annotation)
+        except msgspec.ValidationError as error:
+            raise InvalidPayload(str(error)) from error
+
+    return convert
+
+
+def _pydantic(annotation: Any) -> Convert:
+    from pydantic import TypeAdapter, ValidationError
+
+    adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+
+    def convert(value: Any) -> Any:
+        try:
+            return adapter.validate_python(value)
+        except ValidationError as error:
+            raise InvalidPayload(str(error)) from error
+
+    return convert
+
+
+def _leaves(annotation: Any) -> Iterator[Any]:
+    origin = get_origin(annotation)
+    if origin is None:
+        yield annotation
+        return
+    yield origin
+    for argument in get_args(annotation):
+        yield from _leaves(argument)
+
+
+def _is_rich(leaf: Any) -> bool:
+    return isinstance(leaf, type) and (issubclass(leaf, _RICH) or dataclasses.is_dataclass(leaf))
+
+
+class Signature:
+    """The parameters of a function: checks calls, and turns payloads into arguments."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._signature = inspect.signature(function)
+        kinds = self._signature.parameters.values()
+        positional = [each for each in kinds if each.kind in (each.POSITIONAL_ONLY, _EITHER)]
+        needed = [each for each in positional if each.default is each.empty]
+        plain_kinds = all(each.kind is not each.KEYWORD_ONLY for each in kinds)
+        # Calls by position alone are the common ones, and cheap to check.
+        self._fit = range(len(needed), len(positional) + 1) if plain_kinds else range(0)
+        self._converters: dict[str, Convert] | None = None
+        self._result: tuple[Convert | None] | None = None
+
+    def payload(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The payload of a call. Raises TypeError where the function could not be called so."""
+        if kwargs or len(args) not in self._fit:
+            self._signature.bind(*args, **kwargs)
+        return {"args": args, "kwargs": kwargs}
+
+    def arguments(self, payload: Any) -> tuple[list[Any], dict[str, Any]]:
+        """The call that a payload stands for. Raises `InvalidPayload`."""
+        try:
+            args, kwargs = payload["args"], payload["kwargs"]
+            bound = None if self._plain() else self._signature.bind(*args, **kwargs)
+        except (TypeError, KeyError, IndexError) as error:
+            raise InvalidPayload(f"the payload is no call of {self._name}: {error}") from error
+        if bound is None:
+            return args, kwargs
+        for name, convert in self._by_name().items():
+            if name in bound.arguments:
+                bound.arguments[name] = self._converted(name, convert, bound.arguments[name])
+        return list(bound.args), bound.kwargs
+
+    def result(self) -> Convert | None:
+        """What makes a stored result into what the function is annotated to return."""
+        if self._result is None:
+            self._result = (converter(self._hints().get("return")),)
+        return self._result[0]
+
+    @property
+    def _name(self) -> str:
+        return self._function.__qualname__
+
+    def _plain(self) -> bool:
+        return not self._by_name()
+
+    def _by_name(self) -> Mapping[str, Convert]:
+        if self._converters is None:
+            hints = self._hints()
+            found = {}
+            for name, parameter in self._signature.parameters.items():
+                variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+                convert = None if variable else converter(hints.get(name))
+                if convert is not None:
+                    found[name] = convert
+            self._converters = found
+        return self._converters
+
+    def _hints(self) -> dict[str, Any]:
+        return typing.get_type_hints(self._function)
+
+    def _converted(self, name: str, convert: Convert, value: Any) -> Any:
+        try:
+            return convert(value)
+        except InvalidPayload as error:
+            raise InvalidPayload(f"{self._name}: {name}: {error.message}") from error
+
+
+_EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD

@@ -1,0 +1,292 @@
+"""Queues by message id: the caller names each job, and a second one of that name is the first.
+
+An id is taken from the moment it is enqueued until the result's time is over, whether the job
+succeeds or fails; cancelling frees it at once. The first payload wins.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar, Unpack, cast, overload
+
+from zq.client.backend import Backend
+from zq.client.core import Core, QueueHandler
+from zq.client.errors import InvalidOption, JobNotFound, JobState
+from zq.client.events import Event
+from zq.client.job import CancelStatus, Job, Patience, cancelled
+from zq.client.options import (
+    DEFAULTS,
+    Form,
+    JobOptions,
+    Options,
+    Seconds,
+    check,
+    merge,
+    positive_ms,
+)
+from zq.client.payloads import Convert, converter
+from zq.client.sync import run
+from zq.client.values import MISSING, JobError, Missing, State, StoredJob, Submission
+from zq.model.names import check_name
+
+T = TypeVar("T")
+R = TypeVar("R")
+D = TypeVar("D")
+
+Handler = Callable[..., Awaitable[R]] | Callable[..., R]
+"""``handle(payload)`` or ``handle(payload, job)``, a coroutine function or not."""
+
+TtlUpdate = Literal["updated", "not_found", "not_terminal", "missing_payload"]
+OnFailed = Literal["return", "requeue"]
+
+
+@dataclass(frozen=True)
+class Enqueued(Generic[R]):
+    """One of three outcomes: queued, duplicate of a job in `existing_state`, or done already.
+
+    True only for what is newly queued. A duplicate whose `existing_state` is completed had a result
+    that is not kept.
+    """
+
+    status: Literal["queued", "duplicate", "completed"]
+    job: Job[R]
+    existing_state: State | None = None
+    result: R | Missing = MISSING
+
+    def __bool__(self) -> bool:
+        return self.status == "queued"
+
+
+@dataclass(frozen=True)
+class JobStatus(Generic[R]):
+    """What is known of a message id. Times in milliseconds since the epoch."""
+
+    id: str
+    state: State
+    created_at: int
+    updated_at: int
+    attempts: int
+    """Failures so far."""
+    job_id: str
+    result: R | Missing = MISSING
+    error: JobError | None = None
+
+
+class Queue(Generic[T, R]):
+    """Jobs of one queue, by message id. `sync` has the same methods for programs without a loop."""
+
+    def __init__(
+        self, core: Core, name: str, payload: Any, result: Any, own: Options, blocking: bool = False
+    ) -> None:
+        if "key" in own or "unique_while" in own:
+            raise InvalidOption("key: in a queue by message id, the id is the key")
+        check_name("queue", name)
+        self.core = core
+        self.name = name
+        self.effective = merge(DEFAULTS, core.defaults, own)
+        if self.effective.get("result_ttl") is None:
+            raise InvalidOption("result_ttl: a queue by message id needs one: ids live as long")
+        self._payload = payload
+        self._result = result
+        self._result_converter = converter(result)
+        self._own = own
+        self._blocking = blocking
+        self._form = Form(name, name, self.effective, keep_dead=True)
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name}>"
+
+    @property
+    def sync(self) -> "SyncQueue[T, R]":
+        """The same methods, blocking."""
+        types = self._payload, self._result
+        return SyncQueue(Queue(self.core, self.name, *types, self._own, blocking=True))
+
+    def handler(self, function: Handler[R]) -> Handler[R]:
+        """Have workers call this function; a second one takes the place of the first."""
+        handler = QueueHandler(function, converter(self._payload), self.effective)
+        self.core.handlers[self.name] = handler
+        return function
+
+    async def enqueue(
+        self, id: str, payload: T, *, on_failed: OnFailed = "return", **options: Unpack[JobOptions]
+    ) -> Enqueued[R]:
+        """Queue a job, unless one of this id is there. `on_failed`: what to do where that is dead.
+
+        Raises `InvalidOption` before anything is sent.
+        """
+        wanted = self._submission(id, payload, on_failed, options)
+        (stored,) = await self._backend.enqueue([wanted])
+        return await self._enqueued(id, stored)
+
+    async def enqueue_and_wait(
+        self,
+        id: str,
+        payload: T,
+        *,
+        timeout: Seconds = 30.0,
+        on_failed: OnFailed = "return",
+        **options: Unpack[JobOptions],
+    ) -> R:
+        """Queue a job, or join the one of this id, and wait for its result.
+
+        Raises `WaitTimeout` (the job goes on), `JobFailed` or `JobCancelled`.
+        """
+        patience = Patience(timeout)
+        wanted = self._submission(id, payload, on_failed, options)
+        known = await self._backend.enqueue_and_wait(wanted, patience.left_ms())
+        assert known.job is not None
+        job = (await self._enqueued(id, known.job)).job
+        return await job.outcome(self._backend, patience.left_ms() / 1000, known)
+
+    async def cancel(self, id: str, *, force: bool = False) -> CancelStatus:
+        """Cancel a job that waits, also for its next try; with `force` one that runs."""
+        done = await cancelled(self._backend.cancel_by_key(self._key(id), force=force))
+        if done == "cancelled" and self.core.events.wanted("cancelled"):
+            event = Event("cancelled", self.name, key=id)
+            await self.core.events.emit(event, blocking=self._blocking)
+        return done
+
+    async def status(self, id: str) -> JobStatus[R] | None:
+        """What is known of an id, or None."""
+        try:
+            stored = await self._backend.by_key(self._key(id))
+            error = await self._error(stored)
+        except JobNotFound:
+            return None
+        changes = (stored.dequeued_at, stored.failed_at, stored.completed_at, stored.cancelled_at)
+        return JobStatus(
+            id,
+            stored.status,
+            stored.created_at,
+            max(stored.created_at, *(at for at in changes if at is not None), 0),
+            stored.attempts,
+            stored.id,
+            self._converted(stored.result),
+            error,
+        )
+
+    @overload
+    async def result(self, id: str) -> R: ...
+    @overload
+    async def result(self, id: str, default: D) -> R | D: ...
+    async def result(self, id: str, default: Any = MISSING) -> Any:
+        """The result of a completed job. Without a default, raises `JobNotFound` for any other."""
+        try:
+            stored = await self._backend.by_key(self._key(id))
+        except JobNotFound:
+            stored = None
+        if stored is not None and stored.result is not MISSING:
+            return self._converted(stored.result)
+        if default is MISSING:
+            raise JobNotFound(f"there is no result of {id!r} in {self.name}")
+        return default
+
+    async def update_result_ttl(self, id: str, ttl: Seconds) -> TtlUpdate:
+        """Keep the result or the error, and the id with it, for so long from now."""
+        kept = positive_ms("result_ttl", ttl)
+        try:
+            stored = await self._backend.by_key(self._key(id))
+            await self._backend.retain(stored.id, completed_ms=kept, dead_ms=kept)
+        except JobNotFound:
+            return "not_found"
+        except JobState:
+            return "not_terminal"
+        return "updated"
+
+    @property
+    def _backend(self) -> Backend:
+        return self.core.backend.blocking if self._blocking else self.core.backend
+
+    def _key(self, id: str) -> str:
+        if not isinstance(id, str) or not 0 < len(id.encode()) <= 512:
+            raise InvalidOption(f"id: {id!r} is no text of 1 to 512 bytes")
+        # No queue's name holds a comma, so no id of one queue is that of another.
+        return f"{self.name},{id}"
+
+    def _submission(
+        self, id: str, payload: T, on_failed: OnFailed, options: JobOptions
+    ) -> Submission:
+        form = self._form
+        if options:
+            check(options)
+            merged = merge(self.effective, options)
+            if "key" in options or merged.get("result_ttl") is None:
+                raise InvalidOption("key, and result_ttl=None, are not for a queue by message id")
+            form = Form(self.name, self.name, merged, keep_dead=True)
+        conflict = "replace_dead" if on_failed == "requeue" else None
+        return form.submission(payload, key=self._key(id), on_conflict=conflict)
+
+    async def _enqueued(self, id: str, stored: StoredJob) -> Enqueued[R]:
+        job: Job[R] = Job(stored, self.core.backend, self._convert, id)
+        if not stored.duplicate:
+            if self.core.events.wanted("enqueued"):
+                event = Event("enqueued", self.name, stored.id, id)
+                await self.core.events.emit(event, blocking=self._blocking)
+            return Enqueued("queued", job)
+        if stored.status == "completed" and stored.result is not MISSING:
+            return Enqueued("completed", job, "completed", self._converted(stored.result))
+        return Enqueued("duplicate", job, stored.status)
+
+    def _convert(self) -> Convert | None:
+        return self._result_converter
+
+    def _converted(self, result: Any) -> R | Missing:
+        if result is MISSING or result is None or self._result_converter is None:
+            return cast(R, result)
+        value: R = self._result_converter(result)
+        return value
+
+    async def _error(self, stored: StoredJob) -> JobError | None:
+        """The last failure of a job that has failed."""
+        if not stored.attempts:
+            return None
+        errors = await self._backend.errors(stored.id)
+        return errors[-1] if errors else None
+
+
+class SyncQueue(Generic[T, R]):
+    """The methods of a `Queue`, blocking; fit for threads, forks and executors."""
+
+    def __init__(self, queue: Queue[T, R]) -> None:
+        self._queue = queue
+
+    def enqueue(
+        self, id: str, payload: T, *, on_failed: OnFailed = "return", **options: Unpack[JobOptions]
+    ) -> Enqueued[R]:
+        """See `Queue.enqueue`."""
+        return run(self._queue.enqueue(id, payload, on_failed=on_failed, **options))
+
+    def enqueue_and_wait(
+        self,
+        id: str,
+        payload: T,
+        *,
+        timeout: Seconds = 30.0,
+        on_failed: OnFailed = "return",
+        **options: Unpack[JobOptions],
+    ) -> R:
+        """See `Queue.enqueue_and_wait`."""
+        waiting = self._queue.enqueue_and_wait(
+            id, payload, timeout=timeout, on_failed=on_failed, **options
+        )
+        return run(waiting)
+
+    def cancel(self, id: str, *, force: bool = False) -> CancelStatus:
+        """See `Queue.cancel`."""
+        return run(self._queue.cancel(id, force=force))
+
+    def status(self, id: str) -> JobStatus[R] | None:
+        """See `Queue.status`."""
+        return run(self._queue.status(id))
+
+    @overload
+    def result(self, id: str) -> R: ...
+    @overload
+    def result(self, id: str, default: D) -> R | D: ...
+    def result(self, id: str, default: Any = MISSING) -> Any:
+        """See `Queue.result`."""
+        return run(self._queue.result(id, default))
+
+    def update_result_ttl(self, id: str, ttl: Seconds) -> TtlUpdate:
+        """See `Queue.update_result_ttl`."""
+        return run(self._queue.update_result_ttl(id, ttl))

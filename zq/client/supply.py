@@ -1,0 +1,82 @@
+"""A worker's jobs: one take stream, opened again whenever it breaks."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from zq.client.backend import Backend, TakeStream
+from zq.client.errors import Unavailable
+from zq.client.transport import jittered
+from zq.client.values import Delivery
+
+log = logging.getLogger("zq.worker")
+
+
+class Supply:
+    """Keeps a stream open, from `open` to `close`, and hands on what it brings."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        queues: Sequence[str],
+        prefetch: int,
+        worker: str,
+        lease_ms: int | None,
+    ) -> None:
+        self._backend = backend
+        self._queues = queues
+        self._prefetch = prefetch
+        self._worker = worker
+        self._lease_ms = lease_ms
+        self._stream: TakeStream | None = None
+
+    async def open(self, patience: float) -> None:
+        """Open the stream; `patience` is for how many seconds to try.
+
+        Raises `Unavailable`, or another `BackendError` at once.
+        """
+        deadline = time.monotonic() + patience
+        attempt = 0
+        while True:
+            try:
+                self._stream = await self._take()
+                return
+            except Unavailable:
+                delay = jittered(attempt)
+                if time.monotonic() + delay > deadline:
+                    raise
+                await asyncio.sleep(delay)
+                attempt += 1
+
+    async def run(
+        self, on_jobs: Callable[[Sequence[Delivery]], None], on_lost: Callable[[], None]
+    ) -> None:
+        """Until it is cancelled. Raises `BackendError` where opening again can never succeed."""
+        attempt = 0
+        while True:
+            try:
+                if self._stream is None:
+                    self._stream = await self._take()
+                    log.info("the stream is open again")
+                while True:
+                    on_jobs(await self._stream.deliveries())
+                    attempt = 0
+            except Unavailable as error:
+                if self._stream is not None:
+                    await self.close()
+                    on_lost()
+                log.warning("no stream: %s", error)
+                await asyncio.sleep(jittered(attempt))
+                attempt += 1
+
+    async def close(self) -> None:
+        """End the stream: what it held goes back."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            await stream.close()
+
+    async def _take(self) -> TakeStream:
+        return await self._backend.take(
+            self._queues, self._prefetch, worker=self._worker, lease_ms=self._lease_ms
+        )

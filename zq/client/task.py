@@ -1,0 +1,178 @@
+"""Tasks: functions that can be enqueued, with their parameters' and results' types kept."""
+
+from collections.abc import Callable, Coroutine, Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+
+from zq.client.backend import Backend
+from zq.client.core import Core
+from zq.client.errors import BackendError
+from zq.client.events import Event
+from zq.client.job import Job, Patience
+from zq.client.options import DEFAULTS, Form, Options, check, merge
+from zq.client.payloads import Signature
+from zq.client.sync import run
+from zq.client.values import StoredJob, Submission
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+T = TypeVar("T")
+
+CHUNK = 1000
+"""Jobs in one request of `enqueue_many`."""
+
+
+class Call(Generic[P]):
+    """Arguments for one job, checked: what `Task.args` makes and `Task.enqueue_many` takes."""
+
+    if TYPE_CHECKING:
+        fits: Callable[P, object]
+
+    def __init__(self, payload: dict[str, Any]) -> None:
+        self.payload = payload
+
+
+class Task(Generic[P, R]):
+    """A function of an app. `await task.enqueue(…)` has a worker call it with these arguments."""
+
+    def __init__(
+        self, core: Core, function: Callable[..., Any], name: str, queue: str, own: Options
+    ) -> None:
+        """`own` are options that go before the app's defaults."""
+        self.core = core
+        self.function = function
+        self.name = name
+        self.queue = queue
+        self.effective = merge(DEFAULTS, core.defaults, own)
+        self.signature = Signature(function)
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+        self.__module__ = function.__module__
+        self.__qualname__ = function.__qualname__
+        self.__wrapped__ = function
+        self._own = own
+        self._form = Form(queue, name, self.effective)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name} in {self.queue}>"
+
+    def options(self, **options: Unpack[Options]) -> Self:
+        """The same task with other options. This one stays as it is. Raises `InvalidOption`."""
+        check(options)
+        own = merge(self._own, options)
+        return type(self)(self.core, self.function, self.name, self.queue, own)
+
+    def args(self, *args: P.args, **kwargs: P.kwargs) -> Call[P]:
+        """Arguments for `enqueue_many`."""
+        return Call(self.signature.payload(args, kwargs))
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """Store one job. Whether it was there already, by its key, is in `Job.duplicate`."""
+        return await self._enqueue(self.core.backend, args, kwargs)
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """The same, blocking: for programs without an event loop."""
+        return run(self._enqueue(self.core.backend.blocking, args, kwargs))
+
+    async def enqueue_many(self, calls: Iterable[Call[P]]) -> list[Job[R]]:
+        """Store a job for each call, in their order, a thousand a request.
+
+        A request is stored whole or not at all; where one is refused, those before it stay and the
+        error tells how many they are.
+        """
+        return await self._enqueue_many(self.core.backend, calls)
+
+    def enqueue_many_sync(self, calls: Iterable[Call[P]]) -> list[Job[R]]:
+        """The same, blocking."""
+        return run(self._enqueue_many(self.core.backend.blocking, calls))
+
+    async def call(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Store one job and wait for its result, as long as the option `wait` says.
+
+        Raises what `Job.result` raises; after `WaitTimeout` the job goes on.
+        """
+        return await self._call(self.core.backend, args, kwargs)
+
+    def call_sync(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The same, blocking."""
+        return run(self._call(self.core.backend.blocking, args, kwargs))
+
+    async def _enqueue(self, backend: Backend, args: Any, kwargs: Any) -> Job[R]:
+        wanted = self._form.submission(self.signature.payload(args, kwargs))
+        (stored,) = await backend.enqueue([wanted])
+        return await self._stored(backend, stored)
+
+    async def _enqueue_many(self, backend: Backend, calls: Iterable[Call[P]]) -> list[Job[R]]:
+        done: list[Job[R]] = []
+        listened_to = self.core.events.wanted("enqueued")
+        jobs = (self._form.submission(call.payload) for call in calls)
+        while chunk := list(islice(jobs, CHUNK)):
+            try:
+                stored = await _store(backend, chunk)
+            except BackendError as error:
+                error.add_note(f"{len(done)} of the jobs were stored before that")
+                raise
+            if listened_to:
+                done += [await self._stored(backend, each) for each in stored]
+            else:
+                done += [self._handle(each) for each in stored]
+        return done
+
+    async def _call(self, backend: Backend, args: Any, kwargs: Any) -> R:
+        patience = Patience(self.effective["wait"])
+        wanted = self._form.submission(self.signature.payload(args, kwargs))
+        known = await backend.enqueue_and_wait(wanted, patience.left_ms())
+        assert known.job is not None
+        job = await self._stored(backend, known.job)
+        return await job.outcome(backend, patience.left_ms() / 1000, known)
+
+    def _handle(self, stored: StoredJob) -> Job[R]:
+        return Job(stored, self.core.backend, self.signature.result)
+
+    async def _stored(self, backend: Backend, stored: StoredJob) -> Job[R]:
+        if not stored.duplicate and self.core.events.wanted("enqueued"):
+            event = Event("enqueued", stored.queue, stored.id, stored.unique_key)
+            await self.core.events.emit(event, blocking=backend is backend.blocking)
+        return self._handle(stored)
+
+
+class SyncTask(Task[P, R]):
+    """A task whose function is an ordinary one: workers call it in a thread or a process."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function here and now."""
+        result: R = self.function(*args, **kwargs)
+        return result
+
+
+class AsyncTask(Task[P, R]):
+    """A task whose function is a coroutine function: workers await it in their event loop."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        """Call the function here and now."""
+        coroutine: Coroutine[Any, Any, R] = self.function(*args, **kwargs)
+        return coroutine
+
+
+class Decorator(Protocol):
+    """What `app.task(…)` with options returns."""
+
+    @overload  # Every coroutine function is a function too: the first that fits holds.
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: Callable[Q, Coroutine[Any, Any, T]], /
+    ) -> AsyncTask[Q, T]: ...
+    @overload
+    def __call__(self, function: Callable[Q, T], /) -> SyncTask[Q, T]: ...
+
+
+async def _store(backend: Backend, jobs: list[Submission]) -> list[StoredJob]:
+    """Store jobs in order, in smaller requests where the server finds one too large."""
+    try:
+        return await backend.enqueue(jobs)
+    except BackendError as error:
+        if error.code not in ("too_large", "too_many_items") or len(jobs) == 1:
+            raise
+    half = len(jobs) // 2
+    stored = await _store(backend, jobs[:half])
+    return stored + await _store(backend, jobs[half:])

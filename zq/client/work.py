@@ -1,0 +1,164 @@
+"""Which function a job is for, how it is called, and what becomes of a job whose function fails."""
+
+import inspect
+import math
+import random
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zq.client.app import App
+from zq.client.core import QueueHandler
+from zq.client.errors import InvalidPayload
+from zq.client.options import Backoff, Options, milliseconds
+from zq.client.running import Discard, Kill, Retry, Running
+from zq.client.task import Task
+from zq.client.values import Delivery, LeasedFailure
+
+OnException = Mapping[type[Exception], Any]
+Arguments = tuple[Any, dict[str, Any]]
+
+MOST_BACKTRACE = 16_384
+
+
+class UnknownTask(Exception):
+    """A job of a type that this worker has no function for. Another worker may have it."""
+
+
+class Timeout(Exception):
+    """An execution took longer than it may."""
+
+
+@dataclass(frozen=True)
+class Handler:
+    """A function with what its jobs ask of a worker. `timeout` in seconds."""
+
+    function: Callable[..., Any]
+    arguments: Callable[[Running[Any]], Arguments]
+    is_async: bool
+    timeout: float | None
+    on_exception: OnException
+
+
+def handler_of_task(task: Task[Any, Any]) -> Handler:
+    """The payload is a call: positional and named arguments."""
+
+    def arguments(job: Running[Any]) -> Arguments:
+        return task.signature.arguments(job.payload)
+
+    return _handler(task.function, arguments, task.effective)
+
+
+def handler_of_queue(queue: QueueHandler) -> Handler:
+    """The payload is the first argument; a second parameter gets the job."""
+    function, convert = queue.function, queue.convert
+    parameters = inspect.signature(function).parameters.values()
+    wants_job = sum(each.kind in (each.POSITIONAL_ONLY, _EITHER) for each in parameters) > 1
+
+    def arguments(job: Running[Any]) -> Arguments:
+        if convert is not None:
+            job.payload = convert(job.payload)
+        return (job.payload, job) if wants_job else (job.payload,), {}
+
+    return _handler(function, arguments, queue.options)
+
+
+def _handler(
+    function: Callable[..., Any], arguments: Callable[[Running[Any]], Arguments], options: Options
+) -> Handler:
+    timeout = options.get("timeout")
+    return Handler(
+        function,
+        arguments,
+        inspect.iscoroutinefunction(function),
+        None if timeout is None else milliseconds("timeout", timeout) / 1000,
+        options.get("on_exception", {}),
+    )
+
+
+_EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+class Registry:
+    """The functions of an app, by the queues and types of their jobs."""
+
+    def __init__(self, app: App) -> None:
+        self._queues = {name: handler_of_queue(queue) for name, queue in app.core.handlers.items()}
+        self._tasks = {name: handler_of_task(task) for name, task in app.tasks.items()}
+        self.queues = sorted({task.queue for task in app.tasks.values()} | set(self._queues))
+        """The queues that there are functions for."""
+
+    def find(self, delivery: Delivery) -> Handler:
+        """Raises `UnknownTask`."""
+        handler = self._queues.get(delivery.queue) or self._tasks.get(delivery.type)
+        if handler is None:
+            raise UnknownTask(
+                f"this worker has no task {delivery.type!r}, and no handler of {delivery.queue!r}"
+            )
+        return handler
+
+
+def timeout_of(handler: Handler, delivery: Delivery) -> float | None:
+    """Seconds that this execution may take; what the job says goes first."""
+    if delivery.meta is not None and "timeout_ms" in delivery.meta:
+        return float(delivery.meta["timeout_ms"]) / 1000
+    return handler.timeout
+
+
+def failure_of(
+    error: BaseException, delivery: Delivery, on_exception: OnException
+) -> LeasedFailure:
+    """The report of a failed execution. Without `retry_at` or `kill` the server decides."""
+    kill, delay = _fate(error, delivery.attempts + 1, on_exception)
+    # The limit is the server's to keep, and a `retry_at` would override it.
+    last = delivery.retry_limit is not None and delivery.attempts >= delivery.retry_limit
+    return LeasedFailure(
+        message=str(error) or type(error).__name__,
+        error_type=type(error).__name__,
+        backtrace=_backtrace(error),
+        retry_at=None if delay is None or last or kill else round((time.time() + delay) * 1000),
+        kill=True if kill else None,
+        lease=delivery.lease,
+    )
+
+
+def is_final(failure: LeasedFailure, delivery: Delivery) -> bool:
+    """Whether the job is dead after this failure, as far as the worker knows."""
+    if failure.kill:
+        return True
+    limit = delivery.retry_limit
+    return failure.retry_at is None and limit is not None and delivery.attempts >= limit
+
+
+def _fate(
+    error: BaseException, attempts: int, on_exception: OnException
+) -> tuple[bool, float | None]:
+    """(whether the job is to die, seconds until its next try or None: the server decides)."""
+    if isinstance(error, Retry):
+        return False, error.delay
+    if isinstance(error, Discard | Kill | InvalidPayload):
+        return True, None
+    for kind in type(error).__mro__:
+        if kind in on_exception:
+            then = on_exception[kind]
+            if then is None:
+                return True, None
+            if isinstance(then, Backoff):
+                return False, delay_of(then, attempts)
+            return False, milliseconds("on_exception", then) / 1000
+    return False, None
+
+
+def delay_of(backoff: Backoff, attempts: int) -> float:
+    """Seconds, by the formula that `Backoff` tells."""
+    wire = backoff.wire()
+    jitter = random.random() * wire.jitter_ms * attempts
+    return min(math.pow(attempts, wire.exponent), 1e9) + (wire.base_ms + jitter) / 1000
+
+
+def _backtrace(error: BaseException) -> str | None:
+    if isinstance(error, Timeout | UnknownTask | InvalidPayload):
+        return None
+    return "".join(traceback.format_exception(error))[-MOST_BACKTRACE:]
