@@ -2,19 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
+from zq.client.app import App
 from zq.client.backend import Backend, TakeStream
 from zq.client.formats import JSON, MSGPACK
 from zq.client.http import HttpBackend
 from zq.client.sync import run
 from zq.client.transport import Address
 from zq.client.values import Delivery
+from zq.client.worker import Worker
+from zq.model.clock import SystemClock
 
 T = TypeVar("T")
 
@@ -68,3 +73,38 @@ async def take(backend: HttpBackend) -> AsyncIterator[Take]:
     yield take
     for stream in streams:
         await stream.close()
+
+
+@pytest.fixture
+async def live(tmp_path: Path) -> AsyncIterator[Site]:
+    """A server that goes by the real clock."""
+    site = Site(tmp_path / "live", {})
+    site.clock = SystemClock()  # type: ignore[assignment]
+    await site.start()
+    yield site
+    await site.stop()
+
+
+@pytest.fixture
+async def app(site: Site) -> AsyncIterator[App]:
+    """An app on the test's server, whose clock only tests move. Retries come at once."""
+    async with App(site.url) as app:
+        yield app
+
+
+@pytest.fixture
+async def live_app(live: Site) -> AsyncIterator[App]:
+    async with App(live.url) as app:
+        yield app
+
+
+@asynccontextmanager
+async def working(app: App, **options: Any) -> AsyncIterator[Worker]:
+    """A worker that runs for as long as the context lasts."""
+    worker = Worker(app, **options)
+    task = asyncio.create_task(worker.run())
+    try:
+        yield worker
+    finally:
+        await worker.stop(0)
+        await task

@@ -99,6 +99,10 @@ class App:
         self, name: str, *, payload: type[T], **options: Unpack[Options]
     ) -> Queue[T, Any]: ...
     @overload
+    def queue(
+        self, name: str, *, result: type[R], **options: Unpack[Options]
+    ) -> Queue[Any, R]: ...
+    @overload
     def queue(self, name: str, **options: Unpack[Options]) -> Queue[Any, Any]: ...
     def queue(
         self, name: str, *, payload: Any = Any, result: Any = Any, **options: Unpack[Options]

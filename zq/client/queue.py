@@ -4,7 +4,7 @@ An id is taken from the moment it is enqueued until the result's time is over, w
 succeeds or fails; cancelling frees it at once. The first payload wins.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, Unpack, cast, overload
 
@@ -32,8 +32,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 D = TypeVar("D")
 
-Handler = Callable[..., Awaitable[R]] | Callable[..., R]
-"""``handle(payload)`` or ``handle(payload, job)``, a coroutine function or not."""
+H = TypeVar("H", bound=Callable[..., Any])
 
 TtlUpdate = Literal["updated", "not_found", "not_terminal", "missing_payload"]
 OnFailed = Literal["return", "requeue"]
@@ -101,8 +100,11 @@ class Queue(Generic[T, R]):
         types = self._payload, self._result
         return SyncQueue(Queue(self.core, self.name, *types, self._own, blocking=True))
 
-    def handler(self, function: Handler[R]) -> Handler[R]:
-        """Have workers call this function; a second one takes the place of the first."""
+    def handler(self, function: H) -> H:
+        """Have workers call this function; a second one takes the place of the first.
+
+        ``handle(payload)`` or ``handle(payload, job)``, a coroutine function or not.
+        """
         handler = QueueHandler(function, converter(self._payload), self.effective)
         self.core.handlers[self.name] = handler
         return function

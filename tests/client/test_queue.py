@@ -1,0 +1,399 @@
+"""Queues by message id: three outcomes, one life an id, results that are kept and shared."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from conformance.site import Site
+from conformance.streams import PATIENCE_S
+
+import zq
+from zq.client.app import App
+
+from .conftest import working
+
+
+async def finish(app: App) -> list[zq.Outcome]:
+    return await zq.Worker(app).run_until_idle(PATIENCE_S)
+
+
+async def test_an_enqueue_has_three_outcomes_and_none_is_an_exception(app: App) -> None:
+    queue = app.queue("q", payload=int, result=int)
+    runs = []
+
+    @queue.handler
+    async def handle(n: int) -> int:
+        runs.append(n)
+        return n * 2
+
+    first = await queue.enqueue("a", 5)
+    second = await queue.enqueue("a", 99)
+    assert (first.status, bool(first), first.existing_state) == ("queued", True, None)
+    assert (second.status, bool(second), second.existing_state) == ("duplicate", False, "ready")
+    assert second.job.id == first.job.id
+
+    await finish(app)
+
+    third = await queue.enqueue("a", 1000)
+    assert (third.status, bool(third), third.result) == ("completed", False, 10)
+    assert runs == [5]
+
+
+async def test_three_at_once_store_one(app: App) -> None:
+    queue = app.queue("q")
+
+    outcomes = await asyncio.gather(*(queue.enqueue("a", n) for n in range(3)))
+
+    assert sorted(each.status for each in outcomes) == ["duplicate", "duplicate", "queued"]
+
+
+async def test_queues_of_two_names_know_nothing_of_each_other(app: App) -> None:
+    numbers, texts = app.queue("numbers"), app.queue("texts")
+    seen = []
+
+    @numbers.handler
+    async def double(n: int) -> int:
+        seen.append(n)
+        return n * 2
+
+    assert (await numbers.enqueue("job-1", 21)).status == "queued"
+    assert (await texts.enqueue("job-1", "hello")).status == "queued"
+    await finish(app)
+
+    assert await numbers.result("job-1") == 42
+    status = await texts.status("job-1")
+    assert status is not None
+    assert status.state == "ready"
+    assert seen == [21]
+
+
+async def test_none_is_a_result_and_nothing_is_another(app: App) -> None:
+    queue = app.queue("q")
+
+    @queue.handler
+    def handle(_: object) -> None:
+        """Give back nothing."""
+
+    await queue.enqueue("a", {})
+    with pytest.raises(zq.JobNotFound):
+        await queue.result("a")
+    assert await queue.result("a", "later") == "later"
+    await finish(app)
+
+    assert await queue.result("a", "later") is None
+    again = await queue.enqueue("a", {})
+    assert (again.status, again.result) == ("completed", None)
+    assert await queue.enqueue_and_wait("a", {}) is None
+    status = await queue.status("a")
+    assert status is not None
+    assert (status.state, status.result) == ("completed", None)
+
+
+async def test_an_id_is_free_again_when_its_result_is_over(app: App, site: Site) -> None:
+    queue = app.queue("q")
+    results = iter((10, 20))
+
+    @queue.handler
+    async def handle(_: object) -> int:
+        return next(results)
+
+    await queue.enqueue("a", None, result_ttl=0.05)
+    await finish(app)
+    # The time of the first counts: a duplicate changes nothing.
+    await queue.enqueue("a", None, result_ttl=5)
+    site.clock.advance(49)
+    assert await queue.result("a") == 10
+    site.clock.advance(1)
+
+    assert await queue.status("a") is None
+    assert (await queue.enqueue("a", None)).status == "queued"
+    await finish(app)
+    assert await queue.result("a") == 20
+
+
+async def test_a_failed_id_stays_taken_until_its_time_is_over(app: App, site: Site) -> None:
+    queue = app.queue("q", max_attempts=1, result_ttl=timedelta(milliseconds=20))
+
+    @queue.handler
+    async def handle(_: object) -> None:
+        raise ValueError("no")
+
+    await queue.enqueue("a", None)
+    await finish(app)
+
+    again = await queue.enqueue("a", None)
+    assert (again.status, again.existing_state) == ("duplicate", "dead")
+    with pytest.raises(zq.JobFailed, match="ValueError: no"):
+        await queue.enqueue_and_wait("a", None)
+    site.clock.advance(20)
+    assert await queue.status("a") is None
+    assert (await queue.enqueue("a", None)).status == "queued"
+
+
+async def test_a_failed_id_is_queued_again_where_that_is_asked_for(app: App) -> None:
+    queue = app.queue("q", max_attempts=1)
+
+    @queue.handler
+    async def handle(n: int) -> int:
+        return 10 // n
+
+    await queue.enqueue("a", 0)
+    await finish(app)
+
+    assert (await queue.enqueue("a", 5, on_failed="requeue")).status == "queued"
+    await finish(app)
+    assert await queue.result("a") == 2
+
+
+async def test_cancelling_frees_the_id_and_the_job_never_runs(app: App) -> None:
+    queue = app.queue("q")
+    seen = []
+    cancelled = []
+    app.on("cancelled")(lambda event: cancelled.append(event.key))
+
+    @queue.handler
+    async def handle(n: int) -> None:
+        seen.append(n)
+
+    await queue.enqueue("job-1", 1)
+    await queue.enqueue("job-2", 2)
+    assert await queue.cancel("job-1") == "cancelled"
+    assert await queue.cancel("unknown") == "not_found"
+    assert (await queue.enqueue("job-1", 3)).status == "queued"
+    assert await queue.cancel("job-1") == "cancelled"
+    await finish(app)
+
+    assert seen == [2]
+    assert cancelled == ["job-1", "job-1"]
+    assert await queue.cancel("job-2") == "completed"
+
+
+async def test_a_running_job_is_cancelled_only_by_force(app: App) -> None:
+    queue = app.queue("q")
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    @queue.handler
+    async def handle(_: object) -> None:
+        begun.set()
+        await go_on.wait()
+
+    async with working(app):
+        waiting = asyncio.create_task(queue.enqueue_and_wait("a", None))
+        await begun.wait()
+        assert await queue.cancel("a") == "in_flight"
+        assert await queue.cancel("a", force=True) == "cancelled"
+        with pytest.raises(zq.JobCancelled):
+            await waiting
+        go_on.set()
+
+
+async def test_a_job_that_waits_for_another_try_can_be_cancelled(app: App) -> None:
+    queue = app.queue("q")
+
+    @queue.handler
+    async def handle(_: object) -> None:
+        raise ValueError("no")
+
+    await queue.enqueue("a", None)
+    await finish(app)
+    status = await queue.status("a")
+    assert status is not None
+    assert (status.state, status.attempts) == ("scheduled", 1)
+    assert status.error is not None
+    assert (status.error.message, status.error.error_type) == ("no", "ValueError")
+
+    assert await queue.cancel("a") == "cancelled"
+
+
+@pytest.mark.parametrize("when", ["queued", "running"])
+async def test_a_second_waiter_joins_the_first(app: App, when: str) -> None:
+    queue = app.queue("q")
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    runs = []
+
+    @queue.handler
+    async def handle(n: int) -> int:
+        runs.append(n)
+        begun.set()
+        await go_on.wait()
+        return n * 2
+
+    first = asyncio.create_task(queue.enqueue_and_wait("a", 21))
+    await until_stored(queue, "a")
+    second = asyncio.create_task(queue.enqueue_and_wait("a", 999)) if when == "queued" else None
+    async with working(app):
+        await begun.wait()
+        second = second or asyncio.create_task(queue.enqueue_and_wait("a", 999))
+        go_on.set()
+        assert tuple(await asyncio.gather(first, second)) == (42, 42)
+    assert runs == [21]
+
+
+async def until_stored(queue: zq.Queue[Any, Any], id: str) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while await queue.status(id) is None:
+            pass
+
+
+async def test_a_wait_that_ends_leaves_the_job_to_be_fetched_later(live_app: App) -> None:
+    queue = live_app.queue("q", result=str)
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    @queue.handler
+    async def handle(_: object) -> str:
+        begun.set()
+        await go_on.wait()
+        return "x" * 100_000
+
+    async with working(live_app):
+        with pytest.raises(zq.WaitTimeout) as late:
+            await queue.enqueue_and_wait("a", None, timeout=0.05)
+        await begun.wait()
+        go_on.set()
+        assert isinstance(late.value, TimeoutError)
+        assert await late.value.job.result(PATIENCE_S) == "x" * 100_000
+
+
+async def test_a_finished_job_is_kept_longer(app: App, site: Site) -> None:
+    queue = app.queue("q", max_attempts=1, result_ttl=0.02)
+
+    @queue.handler
+    async def handle(n: int) -> int:
+        return 10 // n
+
+    for id, n in (("good", 5), ("bad", 0)):
+        await queue.enqueue(id, n)
+        assert await queue.update_result_ttl(id, 0.2) == "not_terminal"
+    await finish(app)
+
+    for id in ("good", "bad"):
+        assert await queue.update_result_ttl(id, 0.2) == "updated"
+    assert await queue.update_result_ttl("unknown", 0.2) == "not_found"
+    site.clock.advance(199)
+    for id in ("good", "bad"):
+        assert await queue.status(id) is not None
+    site.clock.advance(1)
+    for id in ("good", "bad"):
+        assert await queue.update_result_ttl(id, 0.2) == "not_found"
+
+
+@pytest.mark.parametrize("ttl", [0, -1, 0.0001, float("nan"), float("inf"), "5", None, True])
+async def test_a_time_that_cannot_be_is_refused_before_anything_is_sent(ttl: Any) -> None:
+    queue = App("http://127.0.0.1:1").queue("q")
+
+    for error in (zq.InvalidOption, TypeError, ValueError):
+        with pytest.raises(error, match="result_ttl"):
+            await queue.enqueue("a", None, result_ttl=ttl)
+        with pytest.raises(error, match="result_ttl"):
+            await queue.update_result_ttl("a", ttl)
+
+
+@pytest.mark.parametrize("id", ["", "x" * 513, "ž" * 257, 5, None])
+async def test_an_id_is_a_text_of_1_to_512_bytes(id: Any) -> None:
+    with pytest.raises(zq.InvalidOption, match="id"):
+        await App("http://127.0.0.1:1").queue("q").enqueue(id, None)
+
+
+@pytest.mark.parametrize("id", ["a,b", "a/b:c", "ž %2F?&#", "x" * 512])
+async def test_any_text_is_an_id(app: App, id: str) -> None:
+    queue = app.queue("q")
+    keys = []
+
+    @queue.handler
+    async def handle(_: object, job: zq.Running[Any]) -> None:
+        keys.append(job.key)
+
+    assert (await queue.enqueue(id, None)).job.key == id
+    assert (await queue.enqueue(id, None)).status == "duplicate"
+    await finish(app)
+    assert keys == [id]
+    assert await queue.result(id) is None
+
+
+class Thumb(msgspec.Struct):
+    url: str
+    width: int = 10
+
+
+async def test_values_are_made_into_what_is_annotated(app: App) -> None:
+    queue = app.queue("q", payload=Thumb, result=Thumb)
+
+    @queue.handler
+    async def handle(thumb: Thumb) -> Thumb:
+        assert isinstance(thumb, Thumb)
+        return Thumb(thumb.url, thumb.width * 2)
+
+    await queue.enqueue("a", Thumb("u"))
+    await finish(app)
+
+    assert await queue.result("a") == Thumb("u", 20)
+    assert (await queue.enqueue("a", Thumb("u"))).result == Thumb("u", 20)
+    assert await queue.enqueue_and_wait("a", Thumb("u")) == Thumb("u", 20)
+
+
+async def test_a_payload_that_is_not_what_is_annotated_is_not_tried_again(app: App) -> None:
+    queue = app.queue("q", payload=Thumb)
+
+    @queue.handler
+    async def handle(thumb: Thumb) -> None:
+        raise AssertionError
+
+    await app.queue("q").enqueue("a", {"width": 5})
+    (outcome,) = await finish(app)
+
+    assert (outcome.status, outcome.attempts) == ("dead", 1)
+    assert outcome.error is not None
+    assert (outcome.error.error_type, outcome.error.message) == (
+        "InvalidPayload",
+        "Object missing required field `url`",
+    )
+
+
+async def test_the_second_handler_takes_the_place_of_the_first(app: App) -> None:
+    first, second = app.queue("q"), app.queue("q")
+    first.handler(lambda _payload: 1)
+    second.handler(lambda _payload: 2)
+
+    await first.enqueue("a", None)
+    await finish(app)
+
+    assert await first.result("a") == 2
+
+
+async def test_blocking_programs_have_the_same_methods(app: App) -> None:
+    queue = app.queue("q", payload=int, result=int)
+    sync = queue.sync
+
+    @queue.handler
+    def handle(n: int) -> int:
+        return n * 2
+
+    async with working(app):
+        assert await asyncio.to_thread(sync.enqueue_and_wait, "a", 4, timeout=PATIENCE_S) == 8
+    assert (await asyncio.to_thread(sync.enqueue, "a", 4)).result == 8
+    assert await asyncio.to_thread(sync.result, "a") == 8
+    assert await asyncio.to_thread(sync.result, "b", None) is None
+    status = await asyncio.to_thread(sync.status, "a")
+    assert status is not None
+    assert status.state == "completed"
+    assert await asyncio.to_thread(sync.update_result_ttl, "a", 9) == "updated"
+    assert await asyncio.to_thread(sync.cancel, "a") == "completed"
+
+
+def test_a_key_of_the_content_does_not_depend_on_the_order_of_a_dict() -> None:
+    assert zq.content_key({"a": 1, "b": [2]}) == zq.content_key({"b": [2], "a": 1})
+    assert zq.content_key({"a": 1}) != zq.content_key({"a": 2})
+    # printf '{"a":1,"b":[2]}' | sha256sum
+    assert zq.content_key({"b": [2], "a": 1}) == "0855bfc20eb6cfaa"
+
+
+def test_new_ids_are_like_no_others() -> None:
+    assert len({zq.new_id() for _ in range(100)}) == 100
+
+
+@pytest.mark.parametrize("options", [{"key": "a"}, {"unique_while": "active"}])
+def test_a_queue_has_no_key_but_the_id(options: Any) -> None:
+    with pytest.raises(zq.InvalidOption):
+        App("http://127.0.0.1:1").queue("q", **options)
