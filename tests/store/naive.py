@@ -75,6 +75,7 @@ class NaiveQueue:
         self.now = 0
         self.rows: dict[int, Row] = {}
         self.owners: dict[str, int] = {}
+        self.names: dict[tuple[str, str, str], tuple[int, int]] = {}
         self.outcome = Answers()
         self._waits_again: list[Row] = []
 
@@ -95,6 +96,7 @@ class NaiveQueue:
         times = {
             Due.PROMOTION: [row.ready_at for row in self.rows.values() if row.status is SCHEDULED],
             Due.PURGE: [row.purge_at for row in self.rows.values() if row.purge_at is not None],
+            Due.NAMES: [until for _, until in self.names.values()],
         }
         return {due: min(waiting) for due, waiting in times.items() if waiting}
 
@@ -125,6 +127,8 @@ class NaiveQueue:
         if Due.PURGE in tick.due:
             for key in [row.key for row in self.rows.values() if row.expired(self.now)]:
                 self._remove(key)
+        if Due.NAMES in tick.due:
+            self.names = {n: (k, until) for n, (k, until) in self.names.items() if until > self.now}
         self._turn_heads()
         self.outcome.claimed = [self._claim(claim) for claim in tick.claims]
         return self.outcome
@@ -175,6 +179,7 @@ class NaiveQueue:
             case Retain():
                 return self._retain(command)
             case Clear():
+                self.names.clear()
                 return sum(self._remove(key) for key in list(self.rows))
             case Enqueue():
                 return self._enqueue(command)
@@ -182,18 +187,33 @@ class NaiveQueue:
     def _enqueue(self, command: Enqueue) -> Enqueued:
         duplicates: dict[int, Job] = {}
         replaced: set[int] = set()
+        gone: dict[int, int] = {}
         for index, (key, new) in enumerate(zip(command.keys, command.jobs, strict=True)):
+            first, until = self.names.get(_name(new), (0, 0))
+            if until > self.now:
+                row = self.rows.get(first)
+                if row is None or row.expired(self.now):
+                    gone[index] = first
+                else:
+                    duplicates[index] = row.job()
+                continue
             owner = self._blocker(new)
             dead = owner is not None and owner.status is DEAD
             if owner is None or (dead and new.on_conflict is OnConflict.REPLACE_DEAD):
                 self._add(key, new, command.now)
+                self._learn_name(new, key)
                 continue
+            self._learn_name(new, owner.key)
             waits = owner.status in (SCHEDULED, READY)
             if waits and new.on_conflict is OnConflict.REPLACE_PAYLOAD:
                 owner.payload = new.payload
                 replaced.add(index)
             duplicates[index] = owner.job()
-        return Enqueued(duplicates, frozenset(replaced))
+        return Enqueued(duplicates, frozenset(replaced), gone)
+
+    def _learn_name(self, new: NewJob, key: int) -> None:
+        if new.dedupe is not None:
+            self.names[_name(new)] = (key, self.now + new.dedupe.window_ms)
 
     def _blocker(self, new: NewJob) -> Row | None:
         """The job that makes this one a duplicate: the incoming scope decides."""
@@ -441,3 +461,7 @@ class NaiveQueue:
         return [
             self.rows[key] for key in keys if key in self.rows and matches(self.rows[key], filter)
         ]
+
+
+def _name(new: NewJob) -> tuple[str, str, str]:
+    return new.queue, new.group or "", new.dedupe.id if new.dedupe else ""

@@ -175,4 +175,4 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
 
 def _moves_deadlines(work: Work, tick: Tick) -> bool:
     timed = TERMINAL | {Status.SCHEDULED}
-    return not timed.isdisjoint(work.moved) or bool(tick.due)
+    return work.moves_deadlines or not timed.isdisjoint(work.moved) or bool(tick.due)

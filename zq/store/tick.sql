@@ -147,11 +147,28 @@ WHERE jobs.id = moved.key AND (held & 1) = (jobs.id = moved.head)
 -- In the order of `zq.model.commands.Due`.
 SELECT
     (SELECT ready_at FROM jobs WHERE status = {scheduled} ORDER BY ready_at, id LIMIT 1),
-    (SELECT purge_at FROM jobs WHERE purge_at IS NOT NULL ORDER BY purge_at LIMIT 1)
+    (SELECT purge_at FROM jobs WHERE purge_at IS NOT NULL ORDER BY purge_at LIMIT 1),
+    (SELECT until FROM dedupe ORDER BY until LIMIT 1)
 
 -- name: read_purgeable
 SELECT json_group_array(id) FROM (
     SELECT id FROM jobs WHERE purge_at IS NOT NULL AND purge_at <= :now LIMIT :limit)
+
+-- name: read_names
+-- :names lists [queue, group or '', name]. Those of them that are known, with the keys of their jobs.
+SELECT json_group_array(json_array(queue, group_id, name, job_id))
+FROM (SELECT value ->> 0 AS q, value ->> 1 AS g, value ->> 2 AS n FROM json_each(:names))
+CROSS JOIN dedupe ON queue = q AND group_id = g AND name = n
+WHERE until > :now
+
+-- name: write_names
+-- :names lists [queue, group or '', name, key, until].
+INSERT OR REPLACE INTO dedupe (queue, group_id, name, job_id, until)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:names)
+
+-- name: forget_names
+DELETE FROM dedupe WHERE (queue, group_id, name) IN (
+    SELECT queue, group_id, name FROM dedupe WHERE until <= :now ORDER BY until LIMIT :limit)
 
 -- name: claim_any
 -- The index gives the keys, in order; from the rows only what is wanted is read.
@@ -209,6 +226,9 @@ DELETE FROM results
 
 -- name: clear_errors
 DELETE FROM errors
+
+-- name: clear_names
+DELETE FROM dedupe
 
 -- name: clear_counts
 DELETE FROM queue_counts

@@ -60,6 +60,8 @@ class Work:
         self.cancelled: list[int] = []
         self.woken: set[str] = set()
         self.groups: set[tuple[str, str]] = set()
+        self.moves_deadlines = False
+        """Whether something is to fall due that the moves of jobs do not tell of."""
         self.rows = 0
         self.highest_key = 0
         self.tally = Tally()
@@ -72,6 +74,7 @@ class Work:
         self.cancelled += other.cancelled
         self.woken |= other.woken
         self.groups |= other.groups
+        self.moves_deadlines |= other.moves_deadlines
         self.rows += other.rows
         self.tally.add(other.tally)
         self.highest_key = max(self.highest_key, other.highest_key)
@@ -114,6 +117,11 @@ class Work:
     def pairs(self, sql: str, **parameters: object) -> list[tuple[int, str]]:
         """The (key, queue) pairs that a query finds, as one JSON value."""
         return msgspec.json.decode(self._text(sql, parameters), type=list[tuple[int, str]])
+
+    def known_names(self, names: str) -> list[tuple[str, str, str, int]]:
+        """The (queue, group, name, key) of those names of copies that are known."""
+        text = self._text(QUERIES["read_names"], {"names": names, "now": self.now})
+        return msgspec.json.decode(text, type=list[tuple[str, str, str, int]])
 
     def insert(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert rows by a few statements of many rows each.
