@@ -23,7 +23,7 @@ from zq.model.commands import (
 )
 from zq.model.filters import Filter, Range
 from zq.model.ids import Mint
-from zq.model.job import Backoff, NewJob, Options, Retention
+from zq.model.job import Backoff, Dedupe, NewJob, Options, Retention
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.outcome import Completion
 from zq.model.patching import UNSET, Patch, RetentionPatch
@@ -37,11 +37,16 @@ T = TypeVar("T")
 
 QUEUES = ["a", "b", "ü/c 'x\" :q0"]
 TYPES = ["mail", "t\\n'\"2"]
+GROUPS = ["g", "ü\"'"]
 HOLDERS = [1, 2, 3]
 UNKNOWN = 7
 LATER_MS = [0, 1, 50, 1_000, 4_100, 60_000]
 
 mostly = st.sampled_from([True, True, True, False])
+groups = st.sampled_from([None, None, *GROUPS])
+dedupes = st.none() | st.builds(
+    Dedupe, st.sampled_from(["d", 'é"\\']), st.sampled_from([1, 1_000, 3_600_000])
+)
 queues = st.sampled_from(QUEUES)
 priorities = st.sampled_from([0, 5, 32768, 65535])
 millis = st.sampled_from([0, 1, 1_000, 60_000])
@@ -167,6 +172,8 @@ class Draw:
             unique_key=key_and_scope[0],
             unique_while=key_and_scope[1],
             on_conflict=draw(st.sampled_from(OnConflict)),
+            group=draw(groups),
+            dedupe=draw(dedupes),
         )
 
     def _succeed(self) -> Command:

@@ -3,7 +3,7 @@
 It shares the words of the model (commands, statuses, jobs) with the store, and none of its rules.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -75,6 +75,7 @@ class NaiveQueue:
         self.now = 0
         self.rows: dict[int, Row] = {}
         self.owners: dict[str, int] = {}
+        self.names: dict[tuple[str, str, str], tuple[int, int]] = {}
         self.outcome = Answers()
         self._waits_again: list[Row] = []
 
@@ -95,6 +96,7 @@ class NaiveQueue:
         times = {
             Due.PROMOTION: [row.ready_at for row in self.rows.values() if row.status is SCHEDULED],
             Due.PURGE: [row.purge_at for row in self.rows.values() if row.purge_at is not None],
+            Due.NAMES: [until for _, until in self.names.values()],
         }
         return {due: min(waiting) for due, waiting in times.items() if waiting}
 
@@ -125,6 +127,9 @@ class NaiveQueue:
         if Due.PURGE in tick.due:
             for key in [row.key for row in self.rows.values() if row.expired(self.now)]:
                 self._remove(key)
+        if Due.NAMES in tick.due:
+            self.names = {n: (k, until) for n, (k, until) in self.names.items() if until > self.now}
+        self._turn_heads()
         self.outcome.claimed = [self._claim(claim) for claim in tick.claims]
         return self.outcome
 
@@ -134,6 +139,7 @@ class NaiveQueue:
         for key in held:
             self._wait_again(self.rows[key], READY)
         self._restore_locks()
+        self._turn_heads()
         return len(held)
 
     def _apply(self, command: Command) -> object:
@@ -155,6 +161,7 @@ class NaiveQueue:
                 return self._change(key, text_id, patch)
             case ChangeSlice(keys, filter, patch):
                 rows = [row for row in self._among(keys, filter) if row.purge_at is None]
+                rows = [row for row in rows if not self._is_tied(row, patch)]
                 for row in rows:
                     self._patch(row, patch)
                 return len(rows)
@@ -172,6 +179,7 @@ class NaiveQueue:
             case Retain():
                 return self._retain(command)
             case Clear():
+                self.names.clear()
                 return sum(self._remove(key) for key in list(self.rows))
             case Enqueue():
                 return self._enqueue(command)
@@ -179,18 +187,33 @@ class NaiveQueue:
     def _enqueue(self, command: Enqueue) -> Enqueued:
         duplicates: dict[int, Job] = {}
         replaced: set[int] = set()
+        gone: dict[int, int] = {}
         for index, (key, new) in enumerate(zip(command.keys, command.jobs, strict=True)):
+            first, until = self.names.get(_name(new), (0, 0))
+            if until > self.now:
+                row = self.rows.get(first)
+                if row is None or row.expired(self.now):
+                    gone[index] = first
+                else:
+                    duplicates[index] = row.job()
+                continue
             owner = self._blocker(new)
             dead = owner is not None and owner.status is DEAD
             if owner is None or (dead and new.on_conflict is OnConflict.REPLACE_DEAD):
                 self._add(key, new, command.now)
+                self._learn_name(new, key)
                 continue
+            self._learn_name(new, owner.key)
             waits = owner.status in (SCHEDULED, READY)
             if waits and new.on_conflict is OnConflict.REPLACE_PAYLOAD:
                 owner.payload = new.payload
                 replaced.add(index)
             duplicates[index] = owner.job()
-        return Enqueued(duplicates, frozenset(replaced))
+        return Enqueued(duplicates, frozenset(replaced), gone)
+
+    def _learn_name(self, new: NewJob, key: int) -> None:
+        if new.dedupe is not None:
+            self.names[_name(new)] = (key, self.now + new.dedupe.window_ms)
 
     def _blocker(self, new: NewJob) -> Row | None:
         """The job that makes this one a duplicate: the incoming scope decides."""
@@ -217,6 +240,8 @@ class NaiveQueue:
             dead_ms=retention.dead_ms,
             unique_key=new.unique_key,
             scope=new.unique_while,
+            group=new.group,
+            held=new.group is not None,
         )
         if ready_at <= now:
             self._to(row, READY)
@@ -319,8 +344,18 @@ class NaiveQueue:
         if row.status in (COMPLETED, DEAD, CANCELLED):
             name = row.status.name.lower()
             return Unprocessable(f"cannot patch job {text_id} in {name} status")
+        if self._is_tied(row, patch):
+            return Unprocessable(
+                f"cannot move job {text_id} to another queue while it is in flight, for it belongs"
+                f" to group {row.group!r}: try again when it waits"
+            )
         self._patch(row, patch)
         return row.job()
+
+    def _is_tied(self, row: Row, patch: Patch) -> bool:
+        """A job of a group stays where it is while it is in flight."""
+        moves = patch.queue is not UNSET and patch.queue != row.queue
+        return moves and row.group is not None and row.status is IN_FLIGHT
 
     def _patch(self, row: Row, patch: Patch) -> None:
         if patch.queue is not UNSET:
@@ -353,7 +388,9 @@ class NaiveQueue:
         ready = [
             row
             for row in self.rows.values()
-            if row.status is READY and (claim.queues is None or row.queue in claim.queues)
+            if row.status is READY
+            and not row.held
+            and (claim.queues is None or row.queue in claim.queues)
         ]
         ready.sort(key=lambda row: (row.priority, row.key))
         left = dict(claim.credits)
@@ -368,6 +405,19 @@ class NaiveQueue:
             self._to(row, IN_FLIGHT)
         return [row.job() for row in taken]
 
+    def _turn_heads(self) -> None:
+        """Hold back every job of a group but the one in flight, or else the oldest unfinished."""
+        groups: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+        for row in self.rows.values():
+            if row.group is not None and row.status in (SCHEDULED, READY, IN_FLIGHT):
+                groups[row.queue, row.group].append(row)
+        for members in groups.values():
+            head = min(members, key=lambda row: (row.status is not IN_FLIGHT, row.key))
+            for row in members:
+                if row.held and row is head and row.status is READY:
+                    self.outcome.gained.add(row.queue)
+                row.held = row is not head
+
     # Small change.
 
     def _to(self, row: Row, status: Status) -> None:
@@ -376,6 +426,8 @@ class NaiveQueue:
             self.outcome.ended.append((row.holder, row.key))
             row.holder = None
         row.status = status
+        if row.status not in (SCHEDULED, READY):
+            row.held = False
         if status is READY:
             self.outcome.gained.add(row.queue)
         if row.scope is not None and status not in SPAN[row.scope]:
@@ -409,3 +461,7 @@ class NaiveQueue:
         return [
             self.rows[key] for key in keys if key in self.rows and matches(self.rows[key], filter)
         ]
+
+
+def _name(new: NewJob) -> tuple[str, str, str]:
+    return new.queue, new.group or "", new.dedupe.id if new.dedupe else ""

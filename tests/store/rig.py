@@ -50,9 +50,10 @@ class Orders:
         *,
         promote: bool = False,
         purge: bool = False,
+        names: bool = False,
         durable: bool = False,
     ) -> Tick:
-        flags = {Due.PROMOTION: promote, Due.PURGE: purge}
+        flags = {Due.PROMOTION: promote, Due.PURGE: purge, Due.NAMES: names}
         return Tick(
             now=self.now,
             commands=commands,

@@ -63,15 +63,16 @@ class EngineOptions(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """What an enqueue did: keys and time of minting, and the owners of duplicates by index.
-
-    `replaced` has the indexes of the duplicates whose payload their owner has now.
-    """
+    """What an enqueue did: keys and time of minting, and which of the jobs were duplicates."""
 
     keys: Sequence[int]
     now: int
-    owners: dict[int, Job]
-    replaced: frozenset[int]
+    reply: Enqueued
+
+    @property
+    def duplicates(self) -> int:
+        """How many of the jobs were not stored, for they are there already."""
+        return len(self.reply.owners) + len(self.reply.gone)
 
 
 class Storage(NamedTuple):
@@ -190,7 +191,7 @@ class Engine:
         """
         if reach is not EVERYWHERE:
             reach.require([job.queue for job in jobs])
-        size = sum(job.payload_size for job in jobs)
+        size = sum([job.payload_size for job in jobs])
         self._room.admit(len(jobs), size)
         now = self._clock.now_ms()
         keys = self._mint.take(len(jobs), now)
@@ -200,7 +201,7 @@ class Engine:
         reply = await self._submit(command)
         assert isinstance(reply, Enqueued)
         await self._large_results(reply.owners.values())
-        return Accepted(keys, now, reply.owners, reply.replaced)
+        return Accepted(keys, now, reply)
 
     async def enqueue_and_wait(
         self, job: NewJob, reach: Reach, wait_ms: int

@@ -34,11 +34,13 @@ class Enqueue(msgspec.Struct, frozen=True):
 class Enqueued(msgspec.Struct, frozen=True):
     """What an `Enqueue` did. `owners` maps the index of each duplicate to the job that exists.
 
-    `replaced` has the indexes of those whose payload the owner has taken over.
+    `replaced` has the indexes of those whose payload the owner has taken over. `gone` has the keys
+    of the jobs, by the index of their duplicate, of which only the name is still known.
     """
 
     owners: dict[int, Job]
     replaced: frozenset[int] = frozenset()
+    gone: dict[int, int] = {}
 
 
 class Succeed(msgspec.Struct, frozen=True):
@@ -181,6 +183,7 @@ class Due(Enum):
 
     PROMOTION = "a scheduled job becomes ready"
     PURGE = "a finished job's retention is over"
+    NAMES = "the name of a job is no longer recognised"
 
 
 Deadlines = Mapping[Due, int]
@@ -203,7 +206,7 @@ class Tally(msgspec.Struct):
 
     stored: int = 0
     duplicates: int = 0
-    """New jobs that were not stored, for their unique key has an owner."""
+    """New jobs that were not stored, for their unique key has an owner or their name is known."""
     completed: int = 0
     retried: int = 0
     died: int = 0

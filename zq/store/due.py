@@ -1,4 +1,4 @@
-"""The tick's phase of what falls due by itself: promotions, purges."""
+"""The tick's phase of what falls due by itself: promotions, purges, names to forget."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,8 @@ from zq.model.lifecycle import Status
 from zq.store.work import QUERIES, Work, as_json
 
 SLICE = 1000
-"""Jobs promoted or purged in one tick, so that acknowledgements pass between."""
+"""Jobs promoted or purged, or names forgotten, in one tick, so that acknowledgements pass
+between."""
 
 
 def attend(work: Work, due: frozenset[Due]) -> None:
@@ -35,4 +36,13 @@ def _purge(work: Work) -> None:
         work.remove(work.briefs("read_briefs", keys))
 
 
-_PHASES: dict[Due, Callable[[Work], None]] = {Due.PROMOTION: _promote, Due.PURGE: _purge}
+def _forget_names(work: Work) -> None:
+    """Forget names by which jobs are no longer recognised."""
+    work.run("forget_names", now=work.now, limit=SLICE)
+
+
+_PHASES: dict[Due, Callable[[Work], None]] = {
+    Due.PROMOTION: _promote,
+    Due.PURGE: _purge,
+    Due.NAMES: _forget_names,
+}

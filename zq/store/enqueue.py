@@ -8,15 +8,20 @@ from zq.model.job import INLINE_PAYLOAD, Job, NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
 from zq.model.unique import COVERS, OnConflict, Scope
+from zq.store.dedupe import NameTable
 from zq.store.work import BYTES_A_ROW, LARGEST_INSERT, QUERIES, Work, as_json
 
+HELD_BY_GROUP = 1
+"""The bit of `held` that is shut for all jobs of a group but its head."""
+
 _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
-_FULL = _PLAIN + ", options, unique_key, unique_while, owns_key, extras"
+_FULL = _PLAIN + ", options, unique_key, unique_while, owns_key, group_id, held, extras"
 
 
 def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
-    """Store jobs in order; a duplicate of a unique key is answered with the key's owner."""
+    """Store jobs in order; a duplicate is answered with the job that it is one of."""
     keys = _KeyTable(work, commands)
+    names = NameTable(work, commands)
     plain: list[tuple[object, ...]] = []
     full: list[tuple[tuple[object, ...], int, NewJob]] = []
     replaced: dict[int, NewJob] = {}
@@ -29,20 +34,34 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
             continue
         owners: dict[int, Job] = {}
         updates: set[int] = set()
+        gone: dict[int, int] = {}
         for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
             ready_at = command.now if job.ready_at is None else job.ready_at
             status = Status.READY if ready_at <= command.now else Status.SCHEDULED
-            if job.unique_key is not None:
-                owner = keys.claim(_stored(key, job, status, ready_at), job.on_conflict)
-                if owner is not None:
-                    owners[index] = owner
-                    if _takes_payload(owner, job):
-                        updates.add(index)
-                        replaced[owner.key] = job
-                    work.tally.duplicates += 1
-                    continue
             head = (key, job.queue, job.type, job.priority, status, ready_at)
-            if job.unique_key is not None or job.options is not None or job.extras is not None:
+            if (
+                job.unique_key is not None
+                or job.options is not None
+                or job.group is not None
+                or job.dedupe is not None
+                or job.extras is not None
+            ):
+                new = _stored(key, job, status, ready_at)
+                known = names.find(job, command.reach)
+                if known is None:
+                    if job.unique_key is not None:
+                        known = keys.claim(new, job.on_conflict)
+                        if known is not None and _takes_payload(known, job):
+                            updates.add(index)
+                            replaced[known.key] = job
+                    names.learn(job, known or new)
+                if isinstance(known, Job):
+                    owners[index] = known
+                    continue
+                if known is not None:
+                    gone[index] = known
+                    continue
+                work.touch_group(job.queue, job.group)
                 full.append((head, key, job))
             elif job.payload_size > INLINE_PAYLOAD:
                 plain.append((*head, job.payload_size, None))
@@ -50,13 +69,15 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
             else:
                 plain.append((*head, job.payload_size, job.payload))
             stored.append((job.queue, status))
-        replies.append(Enqueued(owners, frozenset(updates)))
+        replies.append(Enqueued(owners, frozenset(updates), gone))
+        work.tally.duplicates += len(owners) + len(gone)
         if command.keys:
             work.highest_key = max(work.highest_key, command.keys[-1])
     work.counts.update(stored)
     work.tally.stored += len(stored)
     work.woken.update({queue for queue, status in set(stored) if status is Status.READY})
     keys.release_former_owners()
+    names.write()
     work.insert("jobs", _PLAIN, plain)
     payloads += _insert_full(work, keys, full, replaced)
     payloads += _replace_payloads(work, replaced)
@@ -180,6 +201,7 @@ def _stored(key: int, job: NewJob, status: Status, ready_at: int) -> Job:
         options=job.options,
         unique_key=job.unique_key,
         unique_while=job.unique_while,
+        group=job.group,
         extras=job.extras,
         payload_size=job.payload_size,
         payload=None,
@@ -189,4 +211,7 @@ def _stored(key: int, job: NewJob, status: Status, ready_at: int) -> Job:
 def _rest(job: NewJob, owns_key: bool) -> tuple[object, ...]:
     options = None if job.options is None else as_json(job.options)
     extras = None if job.extras is None else as_json(job.extras)
-    return options, job.unique_key, job.unique_while, owns_key, extras
+    # A job of a group waits behind the others, unless it turns out to be their head.
+    held = HELD_BY_GROUP if job.group is not None else 0
+    key = (job.unique_key, job.unique_while, owns_key)
+    return options, *key, job.group, held, extras

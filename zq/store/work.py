@@ -59,6 +59,9 @@ class Work:
         self.ended: list[tuple[int, int]] = []
         self.cancelled: list[int] = []
         self.woken: set[str] = set()
+        self.groups: set[tuple[str, str]] = set()
+        self.moves_deadlines = False
+        """Whether something is to fall due that the moves of jobs do not tell of."""
         self.rows = 0
         self.highest_key = 0
         self.tally = Tally()
@@ -70,6 +73,8 @@ class Work:
         self.ended += other.ended
         self.cancelled += other.cancelled
         self.woken |= other.woken
+        self.groups |= other.groups
+        self.moves_deadlines |= other.moves_deadlines
         self.rows += other.rows
         self.tally.add(other.tally)
         self.highest_key = max(self.highest_key, other.highest_key)
@@ -113,6 +118,11 @@ class Work:
         """The (key, queue) pairs that a query finds, as one JSON value."""
         return msgspec.json.decode(self._text(sql, parameters), type=list[tuple[int, str]])
 
+    def known_names(self, names: str) -> list[tuple[str, str, str, int]]:
+        """The (queue, group, name, key) of those names of copies that are known."""
+        text = self._text(QUERIES["read_names"], {"names": names, "now": self.now})
+        return msgspec.json.decode(text, type=list[tuple[str, str, str, int]])
+
     def insert(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert rows by a few statements of many rows each.
 
@@ -126,17 +136,32 @@ class Work:
             self.execute(_insert_sql(table, columns, size), values)
             start += size
 
+    def touch_group(self, queue: str, group: str | None) -> None:
+        """Say that a job of a group (None: of none) has come to a queue, left it, or ended.
+
+        Whatever changes which job is the group's head has to say so: see `zq.store.groups`.
+        """
+        if group is not None:
+            self.groups.add((queue, group))
+
+    def touch_groups(self, jobs: Iterable[Brief | Job]) -> None:
+        """The same of many jobs, each in its queue."""
+        self.groups.update([(job.queue, job.group) for job in jobs if job.group is not None])
+
     def remove(self, briefs: Sequence[Brief]) -> None:
         """Delete jobs with their payloads, results and errors."""
         if not briefs:
             return
         self.run("delete_jobs", keys=as_json([job.key for job in briefs]))
-        if beside := [job.key for job in briefs if job.payload_size > INLINE_PAYLOAD]:
+        # A usual job in flight was told without this: nothing lies beside it.
+        unusual = [job for job in briefs if job.payload_size]
+        if beside := [job.key for job in unusual if job.payload_size > INLINE_PAYLOAD]:
             self.run("delete_payloads", keys=as_json(beside))
-        if results := [job.key for job in briefs if (job.result_size or 0) > INLINE_PAYLOAD]:
+        if results := [job.key for job in unusual if (job.result_size or 0) > INLINE_PAYLOAD]:
             self.run("delete_results", keys=as_json(results))
-        if failed := [job.key for job in briefs if job.attempts]:
+        if failed := [job.key for job in unusual if job.attempts]:
             self.run("delete_errors", keys=as_json(failed))
+        self.touch_groups(unusual)
         for (queue, status), n in Counter([(job.queue, job.status) for job in briefs]).items():
             self.counts[queue, status] -= n
         self.ended += [(job.holder, job.key) for job in briefs if job.holder is not None]
