@@ -123,6 +123,11 @@ class IdCodec:
         return _between(number if tail < self._suffix else number + 1)
 
 
+def minted_at(key: int) -> int:
+    """When a key was minted, in milliseconds since 1970: its job was created then."""
+    return (key >> _LOW_BITS) + EPOCH_MS
+
+
 def is_ulid(text: str) -> bool:
     """Whether the text has the form of an id, of this database or of another."""
     return len(text) == LENGTH and text[0] in "01234567" and all(char in _VALUES for char in text)

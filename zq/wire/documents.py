@@ -6,8 +6,8 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from zq.model import lifecycle, unique
-from zq.model.ids import IdCodec
-from zq.model.job import Backoff, ErrorRecord, Job, NewJob, Options, Retention
+from zq.model.ids import IdCodec, minted_at
+from zq.model.job import Backoff, ErrorRecord, Extras, Job, NewJob, Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
 
@@ -38,6 +38,10 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     cancelled_at: int | None = None
     result: Raw | UnsetType = UNSET
     lease: int | None = None
+    created_at: int | None = None
+    meta: Raw | UnsetType = UNSET
+    content_type: str | None = None
+    traceparent: str | None = None
 
 
 def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
@@ -49,6 +53,7 @@ def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
     ]
     for document, job in zip(documents, jobs, strict=True):
         document.lease = job.deliveries
+        document.created_at = minted_at(job.key)
     return documents
 
 
@@ -58,6 +63,7 @@ def job_document(job: Job, ids: IdCodec, *, with_payload: bool) -> JobDocument:
     document = _document(job, ids.text(job.key), Raw(job.payload or "") if shown else UNSET)
     if with_payload:
         document.result = _raw(job.result)
+        document.created_at = minted_at(job.key)
     return document
 
 
@@ -89,7 +95,15 @@ def _document(job: Job, id: str, payload: Raw | UnsetType) -> JobDocument:
             document.cancelled_at = job.finished_at
     if job.unique_key is not None:
         _add_key(document, job)
+    if job.extras is not None:
+        _add_extras(document, job.extras)
     return document
+
+
+def _add_extras(document: JobDocument, extras: Extras) -> None:
+    document.meta = _raw(extras.meta)
+    document.content_type = extras.content_type
+    document.traceparent = extras.traceparent
 
 
 def _add_options(document: JobDocument, options: Options) -> None:
@@ -142,6 +156,8 @@ def _new_document(job: NewJob, id: str, now: int) -> JobDocument:
         _add_options(document, job.options)
     if job.unique_key is not None:
         _add_key(document, job)
+    if job.extras is not None:
+        _add_extras(document, job.extras)
     return document
 
 
