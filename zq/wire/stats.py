@@ -1,0 +1,29 @@
+"""Statistics of queues as the documents that clients read."""
+
+import msgspec
+
+
+class FlowDocument(msgspec.Struct, frozen=True, gc=False):
+    """Jobs since the server started, and a second over the last one and five minutes."""
+
+    total: int
+    per_second_1m: float
+    per_second_5m: float
+
+
+class QueueStatsDocument(msgspec.Struct, omit_defaults=True, gc=False):
+    """One queue. It shows no `oldest_ready_age_ms` where no job is ready."""
+
+    queue: str
+    counts: dict[str, int]
+    """Jobs in each status."""
+    deliveries: FlowDocument
+    completions: FlowDocument
+    failures: FlowDocument
+    oldest_ready_age_ms: int | None = None
+
+
+class StatsDocument(msgspec.Struct):
+    """All queues that have jobs, or had traffic in the last five minutes, in byte order."""
+
+    queues: list[QueueStatsDocument]
