@@ -88,7 +88,8 @@ class Flows:
         """What there is to tell now."""
         self._turn()
         age = self._clock.monotonic() - self._opened
-        return Look(*(self._counts(name, age) for name in Traffic.__struct_fields__))
+        counts = (self._counts(name, age) for name in Traffic.__struct_fields__)
+        return Look(self._totals.queues(), *counts)
 
     def _counts(self, name: str, age: float) -> "Counts":
         minute, five_minutes = self._minute, self._five_minutes
@@ -141,8 +142,9 @@ class Counts(NamedTuple):
 
 
 class Look(NamedTuple):
-    """The flows of one moment."""
+    """The flows of one moment, and the queues that have any."""
 
+    known: set[str]
     delivered: Counts
     completed: Counts
     failed: Counts

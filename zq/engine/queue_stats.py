@@ -1,13 +1,12 @@
 """Statistics of queues: from the counts that the tick keeps, an index, and what is counted here."""
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from zq.engine.flows import NOTHING, Flow, Flows
+from zq.engine.flows import Flow, Flows
 from zq.model.clock import Clock
 from zq.model.lifecycle import NAMES, Status
-from zq.model.reach import Reach
+from zq.model.reach import EVERYWHERE, Reach
 from zq.store import reads
 from zq.store.store import READERS, Store
 from zq.wire.stats import FlowDocument, QueueStatsDocument
@@ -27,8 +26,10 @@ class QueueStats:
     async def all(self, reach: Reach) -> list[QueueStatsDocument]:
         """The queues within reach that have jobs or, of late, traffic; in byte order."""
         counts = await self._counts()
-        found = {queue for queue in counts.keys() | self._flows.active() if reach.covers(queue)}
-        return await self._documents(sorted(found, key=str.encode), counts)
+        found = counts.keys() | self._flows.active()
+        if reach is not EVERYWHERE:
+            found = {queue for queue in found if reach.covers(queue)}
+        return await self._documents(sorted(found), counts)
 
     async def one(self, queue: str, reach: Reach) -> QueueStatsDocument:
         """One queue, empty where there is none. Raises `QueueOutOfReach`."""
@@ -47,44 +48,39 @@ class QueueStats:
             found |= part
         return found
 
-    async def _counts(self) -> dict[str, dict[Status, int]]:
-        counts: defaultdict[str, dict[Status, int]] = defaultdict(dict)
+    async def _counts(self) -> dict[str, dict[str, int]]:
+        """How many jobs each queue has in each status by its name, where it has some."""
+        counts: dict[str, dict[str, int]] = {}
         kept = await self._store.read(reads.visible_counts, self._clock.now_ms())
         for (queue, status), n in kept.items():
             if n:
-                counts[queue][status] = n
+                counts.setdefault(queue, {})[NAMES[status]] = n
         return counts
 
     async def _documents(
-        self, queues: Iterable[str], counts: Mapping[str, Mapping[Status, int]]
+        self, queues: Sequence[str], counts: Mapping[str, dict[str, int]]
     ) -> list[QueueStatsDocument]:
-        queues = list(queues)
-        none: dict[Status, int] = {}
-        waiting = [queue for queue in queues if Status.READY in counts.get(queue, none)]
+        waiting = [queue for queue in queues if _READY in counts.get(queue, _EMPTY)]
         oldest = await self.oldest_ready(waiting)
         look, now = self._flows.look(), self._clock.now_ms()
-        documents: list[QueueStatsDocument] = []
-        for queue in queues:
-            ready_at = oldest.get(queue)
-            age = None if ready_at is None else max(now - ready_at, 0)
-            documents.append(
-                QueueStatsDocument(
-                    queue,
-                    _EMPTY | {NAMES[status]: n for status, n in counts.get(queue, none).items()},
-                    _flow(look.delivered.of(queue)),
-                    _flow(look.completed.of(queue)),
-                    _flow(look.failed.of(queue)),
-                    age,
-                )
-            )
+        documents = [
+            QueueStatsDocument(queue, _NONE | counts.get(queue, _EMPTY)) for queue in queues
+        ]
+        for document in documents:
+            ready_at = oldest.get(document.queue)
+            if ready_at is not None:
+                document.oldest_ready_age_ms = max(now - ready_at, 0)
+            if document.queue in look.known:
+                document.deliveries = _flow(look.delivered.of(document.queue))
+                document.completions = _flow(look.completed.of(document.queue))
+                document.failures = _flow(look.failed.of(document.queue))
         return documents
 
 
-_QUIET = FlowDocument(0, 0.0, 0.0)
-_EMPTY = dict.fromkeys(NAMES.values(), 0)
+_READY = NAMES[Status.READY]
+_NONE = dict.fromkeys(NAMES.values(), 0)
+_EMPTY: dict[str, int] = {}
 
 
 def _flow(flow: Flow) -> FlowDocument:
-    if flow is NOTHING:
-        return _QUIET
     return FlowDocument(flow.total, round(flow.minute, 3), round(flow.five_minutes, 3))

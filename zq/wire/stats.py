@@ -1,6 +1,7 @@
 """Statistics of queues as the documents that clients read."""
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 
 class FlowDocument(msgspec.Struct, frozen=True, gc=False):
@@ -11,16 +12,19 @@ class FlowDocument(msgspec.Struct, frozen=True, gc=False):
     per_second_5m: float
 
 
-class QueueStatsDocument(msgspec.Struct, omit_defaults=True, gc=False):
+QUIET = FlowDocument(0, 0.0, 0.0)
+
+
+class QueueStatsDocument(msgspec.Struct, gc=False):
     """One queue. It shows no `oldest_ready_age_ms` where no job is ready."""
 
     queue: str
     counts: dict[str, int]
     """Jobs in each status."""
-    deliveries: FlowDocument
-    completions: FlowDocument
-    failures: FlowDocument
-    oldest_ready_age_ms: int | None = None
+    deliveries: FlowDocument = QUIET
+    completions: FlowDocument = QUIET
+    failures: FlowDocument = QUIET
+    oldest_ready_age_ms: int | UnsetType = UNSET
 
 
 class StatsDocument(msgspec.Struct):
