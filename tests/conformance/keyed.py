@@ -77,6 +77,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/jobs/count"): None,
     ("GET", "/jobs/take"): None,
     ("GET", "/metrics"): None,
+    ("GET", "/stats"): None,
+    ("GET", "/queues/{queue}/stats"): None,
     ("GET", "/queues"): None,
     ("GET", "/jobs/{id}"): None,
     ("PATCH", "/jobs"): {"priority": 1},
@@ -120,7 +122,12 @@ def request_to(
 ) -> tuple[str, str, bytes | None, dict[str, str]]:
     """Method, target, body and headers of a request to a route."""
     doc = BODIES["GET" if method == "HEAD" else method, path]
-    target = path.replace("{id}", id).replace("{attempt}", "1").replace("{rest:.*}", "nightly")
+    target = (
+        path.replace("{id}", id)
+        .replace("{attempt}", "1")
+        .replace("{queue}", queue)
+        .replace("{rest:.*}", "nightly")
+    )
     if path.startswith("/jobs/by-key"):
         target += f"?key={OWNED}"
     headers = {} if doc is None else {"content-type": wire.media_type}

@@ -79,6 +79,8 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("POST", "/jobs/bulk"): (403, "queue_out_of_reach"),
     ("GET", "/jobs/count"): (200, {"count": 0}),
     ("GET", "/queues"): (200, {"queues": []}),
+    ("GET", "/stats"): (200, {"queues": []}),
+    ("GET", "/queues/{queue}/stats"): (403, "queue_out_of_reach"),
     ("GET", "/jobs/{id}"): (404, "job_not_found"),
     ("PATCH", "/jobs"): (200, {"patched": 0}),
     ("PATCH", "/jobs/{id}"): (404, "job_not_found"),

@@ -13,6 +13,7 @@ from zq.engine.jq_filter import JqFilter
 from zq.engine.listing import Listing, Page
 from zq.engine.loop import TickLoop
 from zq.engine.outcomes import Outcomes
+from zq.engine.queue_stats import QueueStats
 from zq.engine.room import Room
 from zq.engine.settlements import Settlements
 from zq.engine.stats import Stats
@@ -109,6 +110,7 @@ class Engine:
         self.outcomes = Outcomes(
             store, clock, self.ids, self._loop.waiters, self._sweeps, self._submit
         )
+        self.queue_stats = QueueStats(store, clock, self._loop.flows)
         self._task: asyncio.Task[None] | None = None
         self._room = Room(store, clock, self._loop.inbox, disk_reserve=options.disk_reserve)
 
@@ -326,10 +328,6 @@ class Engine:
     async def counts(self) -> Counter[tuple[str, Status]]:
         """How many jobs each queue has in each status."""
         return await self._store.read(reads.visible_counts, self._clock.now_ms())
-
-    async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
-        """When the longest waiting ready job of each queue became ready."""
-        return await self._store.read(reads.oldest_ready, queues)
 
     async def list_errors(
         self, id: str, reach: Reach, after: int | None, descending: bool, limit: int

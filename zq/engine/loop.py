@@ -9,6 +9,7 @@ import logging
 import math
 import sqlite3
 
+from zq.engine.flows import Flows
 from zq.engine.inbox import Inbox, Request, commands
 from zq.engine.stats import Stats
 from zq.engine.streams import Plan, Streams
@@ -62,6 +63,7 @@ class TickLoop:
         self.inbox = Inbox(max_inbox_jobs, self.wake)
         self.waiters = Waiters()
         self.stats = Stats()
+        self.flows = Flows(clock)
         self.delivering = True
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._store = store
@@ -126,6 +128,7 @@ class TickLoop:
         seconds = self._clock.monotonic() - started
         self._adapt(seconds)
         self.stats.learn(result, seconds, tick.durable)
+        self.flows.learn(result.traffic)
         self._learn(requests, plan, result)
         self._timetable.note(due, now)
         self._untidy, self._ticked = True, self._clock.monotonic()

@@ -15,6 +15,7 @@ from zq.http.native.jobs import JobsApi
 from zq.http.native.outcomes import OutcomesApi
 from zq.http.native.service import ServiceApi
 from zq.http.native.settlements import SettlementsApi
+from zq.http.native.stats import StatsApi
 from zq.http.native.take import TakeApi, TakeOptions
 from zq.http.problems import answer, error_codec, front_door, problem
 from zq.model.errors import ZqError
@@ -42,6 +43,7 @@ def build_app(
         OutcomesApi(engine, bodies, JOB_PATH),
         TakeApi(engine, guard, take),
         ServiceApi(engine),
+        StatsApi(engine),
         metrics,
     ):
         _add_routes(app, guard, refused, api.routes())

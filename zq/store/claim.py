@@ -27,7 +27,8 @@ def claim(work: Work, wanted: Claim) -> list[Job]:
         job.status = Status.IN_FLIGHT
         job.deliveries += 1
         job.dequeued_at = work.now
-    work.move([job.queue for job in jobs], Status.READY, Status.IN_FLIGHT)
+    moved = work.move([job.queue for job in jobs], Status.READY, Status.IN_FLIGHT)
+    work.traffic.delivered.update(moved)
     work.tally.delivered += len(jobs)
     holders = as_json({job.key: job.holder for job in jobs})
     work.run("take", holders=holders, now=work.now)

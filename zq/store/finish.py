@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from zq.model.commands import Cancel, CancelSlice, Retain
 from zq.model.errors import JobNotFound, NotCancellable, NotFinished
+from zq.model.events import EventType
 from zq.model.lifecycle import NAMES, TERMINAL, Move, Status, sources
 from zq.model.settling import kept_until
 from zq.store.pick import owner_of, still_matching, visible_job
@@ -75,3 +76,4 @@ def _cancel(work: Work, briefs: Sequence[Brief], force: bool) -> None:
         work.run(name, purges=as_json(purges), now=work.now)
     work.remove(gone)
     work.cancelled += [job.key for job in briefs]
+    work.tell(EventType.CANCELLED, briefs)

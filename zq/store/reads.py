@@ -30,6 +30,7 @@ _jobs = msgspec.json.Decoder(list[Job])
 _errors = msgspec.json.Decoder(list[ErrorRecord])
 _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
 _keys = msgspec.json.Decoder(list[int])
+_heads = msgspec.json.Decoder(list[tuple[str, int, int]])
 _oldest = msgspec.json.Decoder(list[tuple[str, int]])
 
 
@@ -135,15 +136,22 @@ def visible_counts(connection: sqlite3.Connection, now: int) -> Counter[tuple[st
 def oldest_ready(connection: sqlite3.Connection, queues: Sequence[str]) -> dict[str, int]:
     """When the longest waiting ready job of each queue became ready, of those that have one.
 
-    It looks at the first `OLDEST_DEPTH` jobs of each priority, which is exact unless so many were
-    retried or promoted later than one behind them became ready.
+    As a rule that is a queue's first job. Where it may be another, it looks at the first
+    `OLDEST_DEPTH` jobs of each priority, which is exact unless so many were retried or promoted
+    later than one behind them became ready.
     """
-    parameters: dict[str, object] = {
-        "queues": as_json(list(queues)),
-        "depth": OLDEST_DEPTH,
-        "most": OLDEST_PRIORITIES,
-    }
-    return dict(_oldest.decode(_text(connection, QUERIES["oldest_ready"], parameters)))
+    parameters: dict[str, object] = {"queues": as_json(list(queues))}
+    heads = _heads.decode(_text(connection, QUERIES["ready_heads"], parameters))
+    found = {queue: ready_at for queue, ready_at, _ in heads}
+    doubtful = [queue for queue, _, is_oldest in heads if not is_oldest]
+    if doubtful:
+        parameters = {
+            "queues": as_json(doubtful),
+            "depth": OLDEST_DEPTH,
+            "most": OLDEST_PRIORITIES,
+        }
+        found |= _oldest.decode(_text(connection, QUERIES["oldest_ready"], parameters))
+    return found
 
 
 def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:

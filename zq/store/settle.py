@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from zq.model.commands import Fail, Return, Settled, Succeed
 from zq.model.errors import NotInFlight
+from zq.model.events import EventType
 from zq.model.job import INLINE_PAYLOAD, Job
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.outcome import Completion
@@ -42,10 +43,13 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
             purges[job.key] = purge_at
     if kept:
         _complete(work, purges, said)
-        work.move([job.queue for job in kept.values()], Status.IN_FLIGHT, Status.COMPLETED)
+        moved = work.move([job.queue for job in kept.values()], Status.IN_FLIGHT, Status.COMPLETED)
+        work.traffic.completed.update(moved)
         _end(work, kept.values())
         work.touch_groups(kept.values())
-    work.remove(gone)
+    for (queue, _), n in work.remove(gone).items():
+        work.traffic.completed[queue] += n
+    work.tell(EventType.COMPLETED, held)
     work.tally.completed += len(held)
     work.tally.not_in_flight += len(keys) - len(held)
     done = {job.key for job in held} | stale
@@ -63,6 +67,8 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
     errors: list[tuple[object, ...]] = []
     unkept: list[Brief] = []
     waiting: list[int] = []
+    retried: list[Job] = []
+    died: list[Job] = []
     replies: list[object] = []
     for command in commands:
         job = jobs.get(command.key)
@@ -89,10 +95,12 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         if verdict.status is Status.SCHEDULED and job.unique_key is not None:
             waiting.append(job.key)
         replies.append(_failed(job, verdict, attempts, work.now))
-        if verdict.status is Status.DEAD:
-            work.tally.died += 1
-        else:
-            work.tally.retried += 1
+        work.traffic.failed[job.queue] += 1
+        (died if verdict.status is Status.DEAD else retried).append(job)
+    work.tally.died += len(died)
+    work.tally.retried += len(retried)
+    work.tell(EventType.FAILED, died)
+    work.tell(EventType.RETRYING, retried)
     if verdicts:
         work.run("fail", verdicts=as_json(verdicts), now=work.now)
         work.insert("errors", _ERROR_COLUMNS, errors)

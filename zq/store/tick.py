@@ -170,6 +170,8 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         deadlines=work.deadlines() if _moves_deadlines(work, tick) else None,
         rows=work.rows,
         tally=work.tally,
+        traffic=work.traffic,
+        news=work.news,
     )
 
 

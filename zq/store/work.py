@@ -8,7 +8,8 @@ from random import Random
 
 import msgspec
 
-from zq.model.commands import Deadlines, Due, Tally
+from zq.model.commands import Deadlines, Due, Tally, Traffic
+from zq.model.events import EventType, News, Subject
 from zq.model.job import INLINE_PAYLOAD, Job, Options
 from zq.model.lifecycle import Status
 from zq.model.settling import Policy
@@ -38,6 +39,7 @@ class Brief(msgspec.Struct, array_like=True, gc=False):
     payload_size: int = 0
     result_size: int | None = None
     group: str | None = None
+    unique_key: str | None = None
 
 
 _briefs = msgspec.json.Decoder(list[Brief])
@@ -65,6 +67,8 @@ class Work:
         self.rows = 0
         self.highest_key = 0
         self.tally = Tally()
+        self.traffic = Traffic()
+        self.news: list[News] = []
         self._connection = connection
 
     def absorb(self, other: "Work") -> None:
@@ -77,6 +81,8 @@ class Work:
         self.moves_deadlines |= other.moves_deadlines
         self.rows += other.rows
         self.tally.add(other.tally)
+        self.traffic.add(other.traffic)
+        self.news += other.news
         self.highest_key = max(self.highest_key, other.highest_key)
 
     def part(self) -> "Work":
@@ -148,10 +154,10 @@ class Work:
         """The same of many jobs, each in its queue."""
         self.groups.update([(job.queue, job.group) for job in jobs if job.group is not None])
 
-    def remove(self, briefs: Sequence[Brief]) -> None:
-        """Delete jobs with their payloads, results and errors."""
+    def remove(self, briefs: Sequence[Brief]) -> Counter[tuple[str, Status]]:
+        """Delete jobs with all that belongs to them; how many of each queue and status."""
         if not briefs:
-            return
+            return Counter()
         self.run("delete_jobs", keys=as_json([job.key for job in briefs]))
         # A usual job in flight was told without this: nothing lies beside it.
         unusual = [job for job in briefs if job.payload_size]
@@ -162,15 +168,24 @@ class Work:
         if failed := [job.key for job in unusual if job.attempts]:
             self.run("delete_errors", keys=as_json(failed))
         self.touch_groups(unusual)
-        for (queue, status), n in Counter([(job.queue, job.status) for job in briefs]).items():
+        removed = Counter([(job.queue, job.status) for job in briefs])
+        for (queue, status), n in removed.items():
             self.counts[queue, status] -= n
         self.ended += [(job.holder, job.key) for job in briefs if job.holder is not None]
+        return removed
 
-    def move(self, queues: Sequence[str], old: Status, new: Status) -> None:
-        """Count jobs, each by its queue, that changed their status."""
-        for queue, n in Counter(queues).items():
+    def move(self, queues: Sequence[str], old: Status, new: Status) -> Counter[str]:
+        """Count jobs, each by its queue, that changed their status; how many of each queue."""
+        moved = Counter(queues)
+        for queue, n in moved.items():
             self.counts[queue, old] -= n
             self.counts[queue, new] += n
+        return moved
+
+    def tell(self, type: EventType, jobs: Sequence[Subject]) -> None:
+        """Let listeners know what has happened to jobs; no `attempts` may change afterwards."""
+        if jobs:
+            self.news.append((type, jobs))
 
     def deadlines(self) -> Deadlines:
         """When something falls due next."""
@@ -209,6 +224,7 @@ def brief_of(job: Job) -> Brief:
         payload_size=job.payload_size,
         result_size=job.result_size,
         group=job.group,
+        unique_key=job.unique_key,
     )
 
 

@@ -9,15 +9,19 @@ from zq.model.errors import (
     InvalidRequest,
     NotBuilt,
     PayloadTooLarge,
+    TooLarge,
     TooManyItems,
     Unprocessable,
     ZqError,
 )
 from zq.model.job import (
     DEFAULT_PRIORITY,
+    MAX_META,
+    NO_EXTRAS,
     NO_OPTIONS,
     Backoff,
     Dedupe,
+    Extras,
     Millis,
     NewJob,
     Options,
@@ -25,6 +29,7 @@ from zq.model.job import (
     Retention,
     UInt32,
 )
+from zq.model.metadata import check_content_type, check_traceparent
 from zq.model.names import check_dedupe, check_group, check_name
 from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
@@ -59,6 +64,9 @@ class _Job(msgspec.Struct, gc=False):
     on_conflict: str | None = None
     group: str | None = None
     dedupe: Dedupe | None = None
+    meta: Raw = Raw()
+    content_type: str | None = None
+    traceparent: str | None = None
     batch: Any = None
     budgets: Any = None
 
@@ -224,7 +232,32 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
         RETURN if job.on_conflict is None else _on_conflict(job.unique_key, job.on_conflict),
         job.group,
         job.dedupe,
+        _extras(job, codec),
     )
+
+
+def _extras(job: _Job, codec: Codec) -> Extras | None:
+    if not bytes(job.meta) and job.content_type is None and job.traceparent is None:
+        return None
+    if job.content_type is not None:
+        check_content_type(job.content_type)
+    if job.traceparent is not None:
+        check_traceparent(job.traceparent)
+    extras = Extras(_meta(job.meta, codec), job.content_type, job.traceparent)
+    return None if extras == NO_EXTRAS else extras
+
+
+def _meta(raw: Raw, codec: Codec) -> str | None:
+    if bytes(raw) in (b"", b"null"):
+        return None
+    text, size = _text(raw, "meta", codec)
+    if not text.startswith("{"):
+        raise InvalidRequest(f"invalid {codec.name}: meta: expected object")
+    if size > MAX_META:
+        raise TooLarge(
+            f"meta has {size} bytes, at most {MAX_META} are taken: put large data into the payload"
+        )
+    return text
 
 
 def _completion(sent: _Success, place: str, codec: Codec) -> Completion:

@@ -7,8 +7,8 @@ from msgspec import UNSET, Raw, UnsetType
 
 from zq.model import lifecycle, unique
 from zq.model.commands import Enqueued
-from zq.model.ids import IdCodec
-from zq.model.job import Backoff, ErrorRecord, Job, NewJob, Options, Retention
+from zq.model.ids import IdCodec, minted_at
+from zq.model.job import Backoff, ErrorRecord, Extras, Job, NewJob, Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
 
@@ -40,6 +40,10 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     result: Raw | UnsetType = UNSET
     lease: int | None = None
     group: str | None = None
+    created_at: int | None = None
+    meta: Raw | UnsetType = UNSET
+    content_type: str | None = None
+    traceparent: str | None = None
 
 
 class KnownDocument(msgspec.Struct):
@@ -62,6 +66,7 @@ def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
     ]
     for document, job in zip(documents, jobs, strict=True):
         document.lease = job.deliveries
+        document.created_at = minted_at(job.key)
     return documents
 
 
@@ -71,6 +76,7 @@ def job_document(job: Job, ids: IdCodec, *, with_payload: bool) -> JobDocument:
     document = _document(job, ids.text(job.key), Raw(job.payload or "") if shown else UNSET)
     if with_payload:
         document.result = _raw(job.result)
+        document.created_at = minted_at(job.key)
     return document
 
 
@@ -104,7 +110,15 @@ def _document(job: Job, id: str, payload: Raw | UnsetType) -> JobDocument:
         _add_key(document, job)
     if job.group is not None:
         document.group = job.group
+    if job.extras is not None:
+        _add_extras(document, job.extras)
     return document
+
+
+def _add_extras(document: JobDocument, extras: Extras) -> None:
+    document.meta = _raw(extras.meta)
+    document.content_type = extras.content_type
+    document.traceparent = extras.traceparent
 
 
 def _add_options(document: JobDocument, options: Options) -> None:
@@ -155,6 +169,8 @@ def _new_document(job: NewJob, id: str, now: int) -> JobDocument:
         _add_options(document, job.options)
     if job.unique_key is not None:
         _add_key(document, job)
+    if job.extras is not None:
+        _add_extras(document, job.extras)
     return document
 
 

@@ -30,11 +30,16 @@ def _length_prefixed(documents: Sequence[JobDocument]) -> bytes:
     frames: list[bytes] = []
     for document in documents:
         assert isinstance(document.payload, msgspec.Raw)
-        payload = msgspec.json.decode(document.payload)
-        document.payload = msgspec.Raw(_msgpack.encode(payload))
+        document.payload = _packed(document.payload)
+        if isinstance(document.meta, msgspec.Raw):
+            document.meta = _packed(document.meta)
         frame = _msgpack.encode(document)
         frames += (_LENGTH.pack(len(frame)), frame)
     return b"".join(frames)
+
+
+def _packed(text: msgspec.Raw) -> msgspec.Raw:
+    return msgspec.Raw(_msgpack.encode(msgspec.json.decode(text)))
 
 
 NDJSON = Framing("application/x-ndjson", _json.encode_lines, b"\n")
