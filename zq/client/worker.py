@@ -182,7 +182,7 @@ class _Life:
         """Begin to drain."""
         if patience is not None:
             self._patience = patience
-        self._stopping.set()
+        self._begin_nothing_more()
 
     def on_signal(self) -> None:
         """The first one drains, the second ends it all."""
@@ -191,7 +191,7 @@ class _Life:
             self._aborted.set()
         else:
             log.info("stopping: what runs may finish")
-            self._stopping.set()
+            self._begin_nothing_more()
 
     async def ended(self) -> DrainReport:
         """Wait for the end."""
@@ -297,7 +297,7 @@ class _Life:
                 continue
             with contextlib.suppress(Unavailable):
                 if await self._backend.count(query) == 0:
-                    self._stopping.set()
+                    self._begin_nothing_more()
 
     # How it ends
 
@@ -312,11 +312,13 @@ class _Life:
         finally:
             stopping.cancel()
 
+    def _begin_nothing_more(self) -> None:
+        self._stopping.set()
+        self._unstarted += self._waiting.values()
+        self._waiting.clear()
+
     async def _drain(self, runners: Sequence[asyncio.Task[None]]) -> None:
         """Let those finish that have begun, and as many as were asked for."""
-        if self._left != 0:
-            self._unstarted += self._waiting.values()
-            self._waiting.clear()
         for _ in runners:
             self._order.put_nowait(None)
         finishing = asyncio.ensure_future(asyncio.wait(runners))
