@@ -37,7 +37,7 @@ from zq.model.reach import EVERYWHERE
 from zq.wire import bodies
 from zq.wire import codecs as wire
 from zq.wire.documents import (
-    JobDocument,
+    EnqueuedDocument,
     enqueued_documents,
     error_document,
     job_document,
@@ -267,11 +267,11 @@ class _Deliveries:
         raise Unavailable("the embedded queue was closed")
 
 
-def _enqueued(new: Sequence[NewJob], stored: Accepted, ids: IdCodec) -> Sequence[JobDocument]:
-    return enqueued_documents(new, stored.keys, stored.now, stored.owners, stored.replaced, ids)
+def _enqueued(new: Sequence[NewJob], stored: Accepted, ids: IdCodec) -> Sequence[EnqueuedDocument]:
+    return enqueued_documents(new, stored.keys, stored.now, stored.reply, ids)
 
 
-def _outcome(outcome: Outcome, job: JobDocument | None) -> bytes:
+def _outcome(outcome: Outcome, job: EnqueuedDocument | None) -> bytes:
     return wire.JSON.encode(outcome_document(outcome, job))
 
 
