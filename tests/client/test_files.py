@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 import zq
 from zq.client.files.registry import queues
+from zq.client.sync import run
 from zq.testing import run_until_idle
 
 Write = Callable[..., Path]
@@ -146,9 +147,8 @@ async def test_handles_do_not_change(app: zq.App, write: Write) -> None:
 def test_scripts_push_without_an_event_loop(write: Write) -> None:
     with zq.App("sqlite://:memory:") as app:
         (mail,) = app.discover(write(mail=RECORDING))
-        assert (
-            zq.client.sync.run(app.backend.blocking.get(mail.push_sync({"n": 1}))).queue == "mail"
-        )
+        id = mail.push_sync({"n": 1})
+        assert run(app.backend.blocking.get(id)).queue == "mail"
 
 
 async def test_the_first_parameter_s_annotation_makes_the_payload(
@@ -269,12 +269,12 @@ async def test_names_with_an_underscore_are_passed_over(app: zq.App, write: Writ
 
 
 def test_self_is_for_files_only() -> None:
-    with pytest.raises(zq.InvalidOption, match="while App.discover imports them"):
+    with pytest.raises(zq.InvalidOption, match=r"while App\.discover imports them"):
         zq.queues.self()
 
 
 def test_a_queue_that_no_file_makes_is_unknown() -> None:
-    with pytest.raises(zq.UnknownQueue, match="call App.discover first"):
+    with pytest.raises(zq.UnknownQueue, match=r"call App\.discover first"):
         zq.queues["nobody"]
 
 

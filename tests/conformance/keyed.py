@@ -80,6 +80,9 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/stats"): None,
     ("GET", "/queues/{queue}/stats"): None,
     ("GET", "/queues"): None,
+    ("POST", "/queues/{queue}/push"): {"n": 1},
+    ("POST", "/queues/{queue}/push/{group}"): {"n": 1},
+    ("POST", "/queues/{queue}/push/{group}/{dedupe}"): {"n": 1},
     ("GET", "/jobs/{id}"): None,
     ("PATCH", "/jobs"): {"priority": 1},
     ("PATCH", "/jobs/{id}"): {"priority": 1},
@@ -126,6 +129,8 @@ def request_to(
         path.replace("{id}", id)
         .replace("{attempt}", "1")
         .replace("{queue}", queue)
+        .replace("{group}", "g")
+        .replace("{dedupe}", "d")
         .replace("{rest:.*}", "nightly")
     )
     if path.startswith("/jobs/by-key"):

@@ -96,6 +96,9 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("PATCH", "/jobs/{id}/retention"): (404, "job_not_found"),
     ("GET", "/jobs/{id}/errors"): (404, "job_not_found"),
     ("GET", "/jobs/{id}/errors/{attempt}"): (404, "job_not_found"),
+    ("POST", "/queues/{queue}/push"): (403, "queue_out_of_reach"),
+    ("POST", "/queues/{queue}/push/{group}"): (404, "not_found"),
+    ("POST", "/queues/{queue}/push/{group}/{dedupe}"): (404, "not_found"),
     ("POST", "/reset"): (403, "scope_missing"),
 }
 

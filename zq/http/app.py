@@ -13,6 +13,7 @@ from zq.http.guard import Guard
 from zq.http.metrics.api import MetricsApi
 from zq.http.native.jobs import JobsApi
 from zq.http.native.outcomes import OutcomesApi
+from zq.http.native.push import PushApi
 from zq.http.native.service import ServiceApi
 from zq.http.native.settlements import SettlementsApi
 from zq.http.native.stats import StatsApi
@@ -41,6 +42,7 @@ def build_app(
         JobsApi(engine, bodies, limits, JOB_PATH),
         SettlementsApi(engine, bodies, limits, JOB_PATH),
         OutcomesApi(engine, bodies, JOB_PATH),
+        PushApi(engine, bodies, limits),
         TakeApi(engine, guard, take),
         ServiceApi(engine),
         StatsApi(engine),

@@ -29,9 +29,11 @@ class UnsupportedMediaType(ZqError):
 
     code = "unsupported_media_type"
 
-    def __init__(self, message: str = "unsupported media type") -> None:
+    def __init__(
+        self, message: str = "unsupported media type", supported: list[str] = FORMATS
+    ) -> None:
         super().__init__(message)
-        self.supported = FORMATS
+        self.supported = supported
 
 
 def answer_codec(request: web.BaseRequest) -> Codec:

@@ -28,6 +28,11 @@ class Pushed(NamedTuple):
     text: bytes
     content_type: str | None = None
 
+    @property
+    def raw(self) -> msgspec.Raw:
+        """The text, to be put into a document as it is."""
+        return msgspec.Raw(self.text)
+
     def value(self) -> Any:
         """The payload as a program has it."""
         value = msgspec.json.decode(self.text)
