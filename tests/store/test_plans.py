@@ -54,7 +54,8 @@ FINDS: dict[str, set[str]] = {
     "release_locks": {BY_ID},
     "read_due": {"SEARCH jobs USING INDEX scheduled_by_time (ready_at<?)"},
     "promote": {BY_ID},
-    "turn_heads": {"SCAN found", "SCAN heads", "SCAN moved", OF_GROUP, BY_ID},
+    "shut_groups": {OF_GROUP, BY_ID},
+    "open_groups": {OF_GROUP, BY_ID},
     "deadlines": {
         FIRST_SCHEDULED,
         "SEARCH jobs USING COVERING INDEX purgeable (purge_at>?)",
@@ -107,7 +108,7 @@ SERVES = {
     "purgeable": "read_purgeable",
     "not_ready": "read_left_in_flight",
     "key_owner": "read_owners",
-    "unfinished_of_group": "turn_heads",
+    "unfinished_of_group": "open_groups",
 }
 
 

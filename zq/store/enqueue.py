@@ -46,9 +46,9 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
                 or job.dedupe is not None
                 or job.extras is not None
             ):
-                new = _stored(key, job, status, ready_at)
                 known = names.find(job, command.reach)
-                if known is None:
+                if known is None and (job.unique_key is not None or job.dedupe is not None):
+                    new = _stored(key, job, status, ready_at)
                     if job.unique_key is not None:
                         known = keys.claim(new, job.on_conflict)
                         if known is not None and _takes_payload(known, job):
@@ -61,7 +61,6 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
                 if known is not None:
                     gone[index] = known
                     continue
-                work.touch_group(job.queue, job.group)
                 full.append((head, key, job))
             elif job.payload_size > INLINE_PAYLOAD:
                 plain.append((*head, job.payload_size, None))
@@ -76,6 +75,7 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
     work.counts.update(stored)
     work.tally.stored += len(stored)
     work.woken.update({queue for queue, status in set(stored) if status is Status.READY})
+    work.open_groups([job for _, _, job in full])
     keys.release_former_owners()
     names.write()
     work.insert("jobs", _PLAIN, plain)

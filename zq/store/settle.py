@@ -46,7 +46,7 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
         moved = work.move([job.queue for job in kept.values()], Status.IN_FLIGHT, Status.COMPLETED)
         work.traffic.completed.update(moved)
         _end(work, kept.values())
-        work.touch_groups(kept.values())
+        work.open_groups(kept.values())
     for (queue, _), n in work.remove(gone).items():
         work.traffic.completed[queue] += n
     work.tell(EventType.COMPLETED, held)

@@ -10,7 +10,7 @@ import msgspec
 
 from zq.model.commands import Deadlines, Due, Tally, Traffic
 from zq.model.events import EventType, News, Subject
-from zq.model.job import INLINE_PAYLOAD, Job, Options
+from zq.model.job import INLINE_PAYLOAD, Job, NewJob, Options
 from zq.model.lifecycle import Status
 from zq.model.settling import Policy
 from zq.model.unique import Scope
@@ -62,6 +62,7 @@ class Work:
         self.cancelled: list[int] = []
         self.woken: set[str] = set()
         self.groups: set[tuple[str, str]] = set()
+        self.mixed_groups: set[tuple[str, str]] = set()
         self.moves_deadlines = False
         """Whether something is to fall due that the moves of jobs do not tell of."""
         self.rows = 0
@@ -78,6 +79,7 @@ class Work:
         self.cancelled += other.cancelled
         self.woken |= other.woken
         self.groups |= other.groups
+        self.mixed_groups |= other.mixed_groups
         self.moves_deadlines |= other.moves_deadlines
         self.rows += other.rows
         self.tally.add(other.tally)
@@ -149,9 +151,15 @@ class Work:
         """
         if group is not None:
             self.groups.add((queue, group))
+            self.mixed_groups.add((queue, group))
 
     def touch_groups(self, jobs: Iterable[Brief | Job]) -> None:
         """The same of many jobs, each in its queue."""
+        for job in jobs:
+            self.touch_group(job.queue, job.group)
+
+    def open_groups(self, jobs: Iterable[Brief | Job | NewJob]) -> None:
+        """The same where jobs have only ended, or come behind all others: no head gives way."""
         self.groups.update([(job.queue, job.group) for job in jobs if job.group is not None])
 
     def remove(self, briefs: Sequence[Brief]) -> Counter[tuple[str, Status]]:
@@ -167,7 +175,7 @@ class Work:
             self.run("delete_results", keys=as_json(results))
         if failed := [job.key for job in unusual if job.attempts]:
             self.run("delete_errors", keys=as_json(failed))
-        self.touch_groups(unusual)
+        self.open_groups(unusual)
         removed = Counter([(job.queue, job.status) for job in briefs])
         for (queue, status), n in removed.items():
             self.counts[queue, status] -= n

@@ -73,9 +73,9 @@ def _submission(request: web.Request, pushed: Pushed) -> dict[str, object]:
     queue = request.match_info["queue"]
     named = {name: text for name, text in request.match_info.items() if name != "queue"}
     if named and not queue.endswith(FIFO):
-        raise NotFound(f"{queue} has no groups: only queues whose name ends in {FIFO} have")
+        raise NotFound(f"{queue!r} has no groups: only queues whose name ends in {FIFO} have")
     if queue.endswith(FIFO) and not named:
-        raise Unprocessable(f"{queue} needs a group: POST /queues/{queue}/push/GROUP")
+        raise Unprocessable(f"{queue!r} needs a group: post to …/push/GROUP")
     job: dict[str, object] = {"queue": queue, "type": queue, "payload": pushed.raw}
     if "group" in named:
         job["group"] = named["group"]
