@@ -49,6 +49,10 @@ class App:
         self.middleware = tuple(middleware)
         self.tasks: dict[str, Task[Any, Any]] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy in another process enqueues there; it is no worker's app.
+        return {"core": self.core, "middleware": (), "tasks": {}}
+
     @property
     def backend(self) -> Backend:
         """The server."""

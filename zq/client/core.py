@@ -27,3 +27,7 @@ class Core:
     defaults: Options
     events: Events = field(default_factory=Events)
     handlers: dict[str, QueueHandler] = field(default_factory=dict)
+
+    def __reduce__(self) -> tuple[Any, tuple[Backend, Options]]:
+        # What goes to another process enqueues there; it handles and hears nothing.
+        return Core, (self.backend, self.defaults)
