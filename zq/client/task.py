@@ -41,14 +41,21 @@ class Task(Generic[P, R]):
     """A function of an app. `await task.enqueue(…)` has a worker call it with these arguments."""
 
     def __init__(
-        self, core: Core, function: Callable[..., Any], name: str, queue: str, own: Options
+        self,
+        core: Core,
+        function: Callable[..., Any],
+        name: str,
+        queue: str,
+        own: Options,
+        said: Options | None = None,
     ) -> None:
-        """`own` are options that go before the app's defaults."""
+        """`own` are options that go before the app's defaults, and `said` before both."""
+        said = {} if said is None else said
         self.core = core
         self.function = function
         self.name = name
         self.queue = queue
-        self.effective = merge(DEFAULTS, core.defaults, own)
+        self.effective = merge(DEFAULTS, core.defaults, own, said)
         self.signature = Signature(function)
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
@@ -56,7 +63,8 @@ class Task(Generic[P, R]):
         self.__qualname__ = function.__qualname__
         self.__wrapped__ = function
         self._own = own
-        self._form = Form(queue, name, self.effective)
+        self._said = said
+        self._form = Form(queue, name, self.effective, timeout=said.get("timeout"))
 
     def __repr__(self) -> str:
         return f"<Task {self.name} in {self.queue}>"
@@ -64,8 +72,8 @@ class Task(Generic[P, R]):
     def options(self, **options: Unpack[Options]) -> Self:
         """The same task with other options. This one stays as it is. Raises `InvalidOption`."""
         check(options)
-        own = merge(self._own, options)
-        return type(self)(self.core, self.function, self.name, self.queue, own)
+        said = merge(self._said, options)
+        return type(self)(self.core, self.function, self.name, self.queue, self._own, said)
 
     def args(self, *args: P.args, **kwargs: P.kwargs) -> Call[P]:
         """Arguments for `enqueue_many`."""
