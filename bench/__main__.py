@@ -17,6 +17,7 @@ from bench.depth import depth, depth_table
 from bench.http2 import http2, http2_table
 from bench.idle import idle, idle_table
 from bench.latency import latency, latency_table
+from bench.library import library, library_table
 from bench.loops import LOOPS, best_loop
 from bench.report import Progress, Table, facts
 from bench.rows import ROWS
@@ -36,6 +37,7 @@ examples:
   python -m bench latency                        from enqueue to delivery
   python -m bench depth --waiting 10k,1M,5M      the take rate over a backlog
   python -m bench http2                          acknowledgements over both versions
+  python -m bench library                        the Python library: worker, enqueue_many, call
   python -m bench idle --streams 10000           workers with nothing to do
   python -m bench cost --jobs 10,1000            a tick, statement by statement
 
@@ -67,6 +69,11 @@ def run_idle(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[
 def run_http2(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = http2(place, args.rounds, args.seconds, progress)
     return http2_table(found), [asdict(each) for each in found]
+
+
+def run_library(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = library(place, args.rounds, args.seconds, progress)
+    return library_table(found), [asdict(each) for each in found]
 
 
 def run_cost(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -138,6 +145,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--streams", type=int, default=10_000, help="how many [10,000]")
     add = command("http2", run_http2, "acknowledgements over HTTP/2 beside HTTP/1.1")
     add("--rounds", type=int, default=5, help="runs of each row over each version [5]")
+    add("--seconds", type=float, default=3.0, help="measured time of a run, about [3]")
+    add = command("library", run_library, "the Python library: worker, enqueue_many, call")
+    add("--rounds", type=int, default=5, help="runs of each row [5]")
     add("--seconds", type=float, default=3.0, help="measured time of a run, about [3]")
     add = command("cost", run_cost, "where the time of a tick goes, without a server")
     add("--jobs", type=counts, default=[10, 1000], help="settled and claimed a tick [10,1000]")

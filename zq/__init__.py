@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from zq.client.running import current_job as current_job
     from zq.client.task import Call as Call
     from zq.client.task import Task as Task
+    from zq.client.transport import Tls as Tls
     from zq.client.values import MISSING as MISSING
     from zq.client.values import JobError as JobError
     from zq.client.values import Missing as Missing
@@ -81,6 +82,7 @@ _HOMES = {
     "queue": ("Enqueued", "JobStatus", "Queue", "SyncQueue"),
     "running": ("Discard", "Kill", "Middleware", "Retry", "Running", "current_job"),
     "task": ("Call", "Task"),
+    "transport": ("Tls",),
     "values": ("MISSING", "JobError", "Missing", "State"),
     "worker": ("Worker",),
 }

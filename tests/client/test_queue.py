@@ -11,8 +11,9 @@ from conformance.streams import PATIENCE_S
 
 import zq
 from zq.client.app import App
+from zq.client.values import Success
 
-from .conftest import working
+from .conftest import Take, working
 
 
 async def finish(app: App) -> list[zq.Outcome]:
@@ -47,6 +48,23 @@ async def test_three_at_once_store_one(app: App) -> None:
     outcomes = await asyncio.gather(*(queue.enqueue("a", n) for n in range(3)))
 
     assert sorted(each.status for each in outcomes) == ["duplicate", "duplicate", "queued"]
+
+
+async def test_a_job_whose_worker_gave_no_result_is_a_duplicate_of_a_completed_one(
+    app: App, take: Take
+) -> None:
+    queue = app.queue("q")
+    await queue.enqueue("a", 1)
+    (held,) = await take(1)
+    await app.backend.succeed([Success(held.id, held.lease)])
+
+    again = await queue.enqueue("a", 1)
+
+    assert (again.status, again.existing_state) == ("duplicate", "completed")
+    assert again.result is zq.MISSING
+    assert await queue.enqueue_and_wait("a", 1) is None
+    with pytest.raises(zq.JobNotFound):
+        await queue.result("a")
 
 
 async def test_queues_of_two_names_know_nothing_of_each_other(app: App) -> None:

@@ -140,14 +140,16 @@ async def test_options_are_checked_and_sent(app: App, site: Site) -> None:
 async def test_the_retention_and_back_off_are_those_of_the_options() -> None:
     app = dead_app(defaults={"result_ttl": timedelta(minutes=1)})
 
-    @app.task(backoff=zq.Backoff(exponent=2, base=0.5, jitter=0))
+    @app.task(backoff=zq.Backoff(exponent=2, base=0.5, jitter=0), timeout=9)
     async def work() -> None: ...
 
     sent: list[Submission] = []
-    kept = work.options(meta={"a": 1}, user="u", timeout=1.5, group="g", dedupe="d")
+    kept = work.options(meta={"a": 1}, user="u", timeout=1.5, group="g", dedupe="d").options()
     sent.append(kept._form.submission({}))
     body = msgspec.json.decode(msgspec.json.encode(sent[0]))
 
+    # A worker knows what the task says of its time.
+    assert work._form.submission({}).meta is None
     assert body == {
         "queue": "default",
         "type": "work",

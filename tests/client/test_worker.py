@@ -589,3 +589,50 @@ async def test_a_worker_runs_again_after_a_stop(app: App) -> None:
             await worker.run()
         await worker.stop()
         await running
+
+
+async def test_messagepack_carries_the_same(site: Site) -> None:
+    value = {"text": "ž", "big": 2**63, "list": [1.5, None, True], "raw": "AP8="}
+    async with App(site.url, codec=zq.MSGPACK) as app:
+
+        @app.task
+        async def echo(given: dict[str, Any], raw: bytes) -> list[Any]:
+            return [given, raw]
+
+        jobs = await echo.enqueue_many([echo.args(value, b"\0\xff")] * 3)
+        await finish(app, concurrency=2)
+
+        assert [await job.result() for job in jobs] == [[value, "AP8="]] * 3
+
+
+async def test_two_workers_share_the_jobs_of_a_queue(app: App) -> None:
+    done: list[int] = []
+    both = asyncio.Barrier(2)
+
+    @app.task
+    async def work(n: int) -> None:
+        done.append(n)
+        if n < 2:
+            await both.wait()
+
+    await work.enqueue_many(work.args(n) for n in range(20))
+    async with working(app, prefetch=1), working(app, prefetch=1):
+        async with asyncio.timeout(PATIENCE_S):
+            while await app.backend.count(JobQuery(statuses=("completed",))) != 20:
+                pass
+
+    assert sorted(done) == list(range(20))
+
+
+async def test_a_job_that_says_its_own_time_has_that(app: App) -> None:
+    from zq.client.work import handler_of_task, timeout_of
+
+    @app.task(timeout=9)
+    async def work() -> None: ...
+
+    handler = handler_of_task(work)
+    job = Delivery("0" * 26, "work", "default", {})
+
+    assert timeout_of(handler, job) == 9
+    job.meta = {"timeout_ms": 1500}
+    assert timeout_of(handler, job) == 1.5

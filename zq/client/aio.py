@@ -83,8 +83,14 @@ class AioTransport:
 
         home = (os.getpid(), asyncio.get_running_loop())
         if self._session is None or self._session.closed or self._home != home:
+            secure = self._address.url.startswith("https:")
+            connector = aiohttp.TCPConnector(
+                limit=0,
+                keepalive_timeout=KEEP_ALIVE_S,
+                ssl=self._address.tls.context() if secure else True,
+            )
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S),
+                connector=connector,
                 headers=self._address.headers(),
                 skip_auto_headers=("User-Agent", "Accept-Encoding"),
                 read_bufsize=READ_BUFFER,

@@ -18,6 +18,7 @@ from zq.client.queue import Queue
 from zq.client.running import Middleware
 from zq.client.sync import run
 from zq.client.task import AsyncTask, Decorator, SyncTask, Task
+from zq.client.transport import Tls
 from zq.model.names import check_name
 
 P = ParamSpec("P")
@@ -39,18 +40,23 @@ class App:
         *,
         token: str | None = None,
         codec: Codec = JSON,
+        tls: Tls | None = None,
         defaults: Options | None = None,
         middleware: Sequence[Middleware] = (),
         backend: Backend | None = None,
     ) -> None:
-        """Without `url` and `token`, those of the variables ZQ_URL and ZQ_TOKEN."""
-        backend = connect(url, token, codec) if backend is None else backend
+        """Without `url`, `token` and `tls`, the variables ZQ_URL, ZQ_TOKEN and ZQ_CA count."""
+        backend = connect(url, token, codec, tls) if backend is None else backend
         self.core = Core(backend, {} if defaults is None else defaults)
         check(self.core.defaults)
         if "key" in self.core.defaults:
             raise InvalidOption("key: no two jobs would ever be enqueued with the same one")
         self.middleware = tuple(middleware)
         self.tasks: dict[str, Task[Any, Any]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy in another process enqueues there; it is no worker's app.
+        return {"core": self.core, "middleware": (), "tasks": {}}
 
     @property
     def backend(self) -> Backend:

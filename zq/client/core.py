@@ -32,3 +32,7 @@ class Core:
     handlers: dict[str, QueueHandler] = field(default_factory=dict)
     startup: tuple[Callable[[], Any], ...] = ()
     """Called, or awaited, before a worker takes its first job."""
+
+    def __reduce__(self) -> tuple[Any, tuple[Backend, Options]]:
+        # What goes to another process enqueues there; it handles and hears nothing.
+        return Core, (self.backend, self.defaults)

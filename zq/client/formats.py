@@ -38,6 +38,9 @@ class Codec:
     cut: Callable[[bytes], tuple[Sequence[Delivery], bytes]]
     """Deliveries in what has arrived of a stream, and the part of a frame that is left."""
 
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return _codec, (self.content_type,)
+
     def encode(self, value: Any) -> bytes:
         """Raises `InvalidPayload` for what is no plain data."""
         try:
@@ -97,3 +100,7 @@ MSGPACK = Codec(
     _cut_frames,
 )
 CODECS = {codec.content_type: codec for codec in (JSON, MSGPACK)}
+
+
+def _codec(content_type: str) -> Codec:
+    return CODECS[content_type]

@@ -199,8 +199,19 @@ def merge(*layers: Options | JobOptions) -> Options:
 class Form:
     """The job that some options make of any payload, worked out once."""
 
-    def __init__(self, queue: str, type: str, options: Options, *, keep_dead: bool = False) -> None:
-        """With `keep_dead` the result's time counts for the last error as well."""
+    def __init__(
+        self,
+        queue: str,
+        type: str,
+        options: Options,
+        *,
+        keep_dead: bool = False,
+        timeout: Seconds | None = None,
+    ) -> None:
+        """With `keep_dead` the result's time counts for the last error as well.
+
+        Workers know the time-outs of their tasks; `timeout` is one that this job is to have.
+        """
         ttl = options.get("result_ttl")
         kept = 0 if ttl is None else positive_ms("result_ttl", ttl)
         backoff = options.get("backoff")
@@ -209,7 +220,7 @@ class Form:
         self._moment = options.get("run_at")
         self._user = options.get("user")
         self._traceparent = options.get("traceparent")
-        self._meta = _meta(options)
+        self._meta = _meta(options, timeout)
         self._fixed = Submission(
             queue,
             type,
@@ -260,10 +271,10 @@ class Form:
         )
 
 
-def _meta(options: Options) -> dict[str, Any]:
+def _meta(options: Options, timeout: Seconds | None) -> dict[str, Any]:
     meta = dict(options.get("meta", {}))
     if "user" in options:
         meta["user"] = options["user"]
-    if "timeout" in options:
-        meta["timeout_ms"] = positive_ms("timeout", options["timeout"])
+    if timeout is not None:
+        meta["timeout_ms"] = positive_ms("timeout", timeout)
     return meta

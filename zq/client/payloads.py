@@ -122,6 +122,9 @@ class Signature:
         self._converters: dict[str, Convert] | None = None
         self._result: tuple[Convert | None] | None = None
 
+    def __reduce__(self) -> tuple[Any, tuple[Callable[..., Any]]]:
+        return Signature, (self._function,)
+
     def payload(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The payload of a call. Raises TypeError where the function could not be called so."""
         if kwargs or len(args) not in self._fit:

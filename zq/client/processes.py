@@ -5,6 +5,7 @@ be importable: a task, or a function of a module.
 """
 
 import asyncio
+import contextlib
 import importlib
 import os
 import signal
@@ -63,7 +64,7 @@ class Processes:
         try:
             failure, result = await slot.run(function, job)
         except BrokenProcessPool:
-            slot.kill()
+            slot.forget()
             raise ProcessDied("the process that ran the job has died") from None
         except asyncio.CancelledError:
             slot.kill()
@@ -98,14 +99,17 @@ class _Slot:
         return await loop.run_in_executor(self._pool, _run, function, job)
 
     def kill(self) -> None:
-        pool, self._pool = self._pool, None
-        if pool is None:
-            return
+        """End the process, whatever it does."""
         if self._pid:
-            # The number is this process's as long as the pool has not collected it.
-            os.kill(self._pid, signal.SIGKILL)
-            self._pid = 0
-        pool.shutdown(wait=False, cancel_futures=True)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+        self.forget()
+
+    def forget(self) -> None:
+        """Let the next job have another process. This one is gone, and its number may be too."""
+        pool, self._pool, self._pid = self._pool, None, 0
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _leave_signals_to_the_worker() -> None:

@@ -94,6 +94,10 @@ class Queue(Generic[T, R]):
     def __repr__(self) -> str:
         return f"<Queue {self.name}>"
 
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        types = self._payload, self._result
+        return Queue, (self.core, self.name, *types, self._own, self._blocking)
+
     @property
     def sync(self) -> "SyncQueue[T, R]":
         """The same methods, blocking."""

@@ -1,14 +1,13 @@
 """The blocking transport: http.client, no event loop; for scripts, threads, forks and executors."""
 
 import contextlib
-import http.client
 import os
 import select
 import socket
 import time
 from collections import deque
 from collections.abc import Coroutine
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -37,7 +36,7 @@ class BlockingTransport:
     def __init__(self, address: Address) -> None:
         self._address = address
         # A deque needs no lock, which a fork could copy in the locked state.
-        self._idle: deque[http.client.HTTPConnection] = deque()
+        self._idle: deque[HTTPConnection] = deque()
         self._pid = os.getpid()
 
     def __reduce__(self) -> tuple[type["BlockingTransport"], tuple[Address]]:
@@ -56,7 +55,7 @@ class BlockingTransport:
             body = response.read()
         except BaseException as error:
             connection.close()
-            if isinstance(error, (http.client.HTTPException, OSError)):
+            if isinstance(error, (HTTPException, OSError)):
                 raise unreachable(self._address.url, error) from error
             raise
         self._idle.append(connection)
@@ -77,7 +76,7 @@ class BlockingTransport:
             with contextlib.suppress(IndexError):
                 self._idle.pop().close()
 
-    def _connection(self, timeout: float) -> http.client.HTTPConnection:
+    def _connection(self, timeout: float) -> HTTPConnection:
         """A connection that is open, as far as one can tell."""
         if self._pid != os.getpid():
             # The parent goes on using those.
@@ -92,10 +91,15 @@ class BlockingTransport:
                 return connection
             connection.close()
 
-    def _connect(self, timeout: float) -> http.client.HTTPConnection:
+    def _connect(self, timeout: float) -> HTTPConnection:
         parts = urlsplit(self._address.url)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        connection = kind(parts.netloc, timeout=timeout)
+        if parts.scheme == "https":
+            context = self._address.tls.context()
+            connection: HTTPConnection = HTTPSConnection(
+                parts.netloc, timeout=timeout, context=context
+            )
+        else:
+            connection = HTTPConnection(parts.netloc, timeout=timeout)
         try:
             connection.connect()
         except OSError as error:

@@ -1,6 +1,7 @@
 """Tasks: functions that can be enqueued, with their parameters' and results' types kept."""
 
-from collections.abc import Callable, Coroutine, Iterable
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
@@ -22,6 +23,9 @@ T = TypeVar("T")
 CHUNK = 1000
 """Jobs in one request of `enqueue_many`."""
 
+TURNS_TO_SEND = 2
+"""Turns of the event loop after which a request of aiohttp is on its way."""
+
 
 class Call(Generic[P]):
     """Arguments for one job, checked: what `Task.args` makes and `Task.enqueue_many` takes."""
@@ -37,14 +41,21 @@ class Task(Generic[P, R]):
     """A function of an app. `await task.enqueue(…)` has a worker call it with these arguments."""
 
     def __init__(
-        self, core: Core, function: Callable[..., Any], name: str, queue: str, own: Options
+        self,
+        core: Core,
+        function: Callable[..., Any],
+        name: str,
+        queue: str,
+        own: Options,
+        said: Options | None = None,
     ) -> None:
-        """`own` are options that go before the app's defaults."""
+        """`own` are options that go before the app's defaults, and `said` before both."""
+        said = {} if said is None else said
         self.core = core
         self.function = function
         self.name = name
         self.queue = queue
-        self.effective = merge(DEFAULTS, core.defaults, own)
+        self.effective = merge(DEFAULTS, core.defaults, own, said)
         self.signature = Signature(function)
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
@@ -52,7 +63,8 @@ class Task(Generic[P, R]):
         self.__qualname__ = function.__qualname__
         self.__wrapped__ = function
         self._own = own
-        self._form = Form(queue, name, self.effective)
+        self._said = said
+        self._form = Form(queue, name, self.effective, timeout=said.get("timeout"))
 
     def __repr__(self) -> str:
         return f"<Task {self.name} in {self.queue}>"
@@ -60,8 +72,8 @@ class Task(Generic[P, R]):
     def options(self, **options: Unpack[Options]) -> Self:
         """The same task with other options. This one stays as it is. Raises `InvalidOption`."""
         check(options)
-        own = merge(self._own, options)
-        return type(self)(self.core, self.function, self.name, self.queue, own)
+        said = merge(self._said, options)
+        return type(self)(self.core, self.function, self.name, self.queue, self._own, said)
 
     def args(self, *args: P.args, **kwargs: P.kwargs) -> Call[P]:
         """Arguments for `enqueue_many`."""
@@ -81,11 +93,26 @@ class Task(Generic[P, R]):
         A request is stored whole or not at all; where one is refused, those before it stay and the
         error tells how many they are.
         """
-        return await self._enqueue_many(self.core.backend, calls)
+        done: list[Job[R]] = []
+        chunks = self._chunks(calls)
+        chunk = next(chunks, None)
+        while chunk:
+            storing = asyncio.create_task(self._store(self.core.backend, chunk, len(done)))
+            try:
+                for _ in range(TURNS_TO_SEND):
+                    await asyncio.sleep(0)
+                # While the server is at work on one request, the next one is prepared.
+                chunk = next(chunks, None)
+            finally:
+                done += await storing
+        return done
 
     def enqueue_many_sync(self, calls: Iterable[Call[P]]) -> list[Job[R]]:
         """The same, blocking."""
-        return run(self._enqueue_many(self.core.backend.blocking, calls))
+        done: list[Job[R]] = []
+        for chunk in self._chunks(calls):
+            done += run(self._store(self.core.backend.blocking, chunk, len(done)))
+        return done
 
     async def call(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Store one job and wait for its result, as long as the option `wait` says.
@@ -103,21 +130,21 @@ class Task(Generic[P, R]):
         (stored,) = await backend.enqueue([wanted])
         return await self._stored(backend, stored)
 
-    async def _enqueue_many(self, backend: Backend, calls: Iterable[Call[P]]) -> list[Job[R]]:
-        done: list[Job[R]] = []
-        listened_to = self.core.events.wanted("enqueued")
+    def _chunks(self, calls: Iterable[Call[P]]) -> Iterator[list[Submission]]:
         jobs = (self._form.submission(call.payload) for call in calls)
         while chunk := list(islice(jobs, CHUNK)):
-            try:
-                stored = await _store(backend, chunk)
-            except BackendError as error:
-                error.add_note(f"{len(done)} of the jobs were stored before that")
-                raise
-            if listened_to:
-                done += [await self._stored(backend, each) for each in stored]
-            else:
-                done += [self._handle(each) for each in stored]
-        return done
+            yield chunk
+
+    async def _store(self, backend: Backend, jobs: list[Submission], before: int) -> list[Job[R]]:
+        """Store the jobs of one request, after so many others."""
+        try:
+            stored = await _store(backend, jobs)
+        except BackendError as error:
+            error.add_note(f"{before} of the jobs were stored before that")
+            raise
+        if self.core.events.wanted("enqueued"):
+            return [await self._stored(backend, each) for each in stored]
+        return [self._handle(each) for each in stored]
 
     async def _call(self, backend: Backend, args: Any, kwargs: Any) -> R:
         patience = Patience(self.effective["wait"])

@@ -1,13 +1,15 @@
 """One HTTP exchange, whoever carries it, and when a failed one is tried again."""
 
 import random
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from zq.client.errors import Unavailable, ZqError, refusal
+from zq.client.errors import InvalidOption, Unavailable, ZqError, refusal
 from zq.client.formats import CODECS, JSON, Codec
 
 FIRST_DELAY_S = 0.1
@@ -37,12 +39,34 @@ def unreachable(url: str, error: Exception, *, sent: bool = True) -> Unreachable
 
 
 @dataclass(frozen=True)
+class Tls:
+    """What `https` needs besides: files of PEM. Without `ca`, the machine's authorities count."""
+
+    ca: str | Path | None = None
+    """The authority that has signed the server's certificate."""
+    certificate: str | Path | None = None
+    """This client's, where the server demands one; with its `key`."""
+    key: str | Path | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """Raises `InvalidOption` where a file cannot be used."""
+        try:
+            context = ssl.create_default_context(cafile=self.ca)
+            if self.certificate is not None:
+                context.load_cert_chain(self.certificate, self.key)
+        except OSError as error:
+            raise InvalidOption(f"{self}: {error}") from error
+        return context
+
+
+@dataclass(frozen=True)
 class Address:
-    """Where a server is, and the key that opens it."""
+    """Where a server is, the key that opens it, and how to know it."""
 
     url: str
     token: str | None = field(default=None, repr=False)
     codec: Codec = JSON
+    tls: Tls = Tls()
 
     def headers(self) -> dict[str, str]:
         """The headers of every request."""

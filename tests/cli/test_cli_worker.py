@@ -1,0 +1,263 @@
+"""`zq worker` in a process of its own, against a server in another."""
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from conformance.site import Site
+from conformance.streams import PATIENCE_S
+from process.server import clean_environment
+
+from zq.cli import main
+from zq.client.app import App
+from zq.client.values import JobQuery
+
+SHOP = """\
+    import asyncio, time
+    import zq
+
+    app = zq.App(defaults={"max_attempts": 1})
+
+    @app.task(queue="mail")
+    async def quick(n: int) -> int:
+        return n + 1
+
+    @app.task(queue="mail")
+    async def slow(seconds: float) -> str:
+        print("begun", flush=True)
+        await asyncio.sleep(seconds)
+        return "done"
+
+    @app.task(queue="stubborn")
+    def stubborn() -> None:
+        print("begun", flush=True)
+        time.sleep(3600)
+"""
+
+
+class WorkerProcess:
+    """A running `zq worker`; its lines can be awaited."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def line(self, text: str) -> None:
+        """Wait for a line with this text."""
+        assert self._process.stdout is not None
+        async with asyncio.timeout(PATIENCE_S):
+            async for raw in self._process.stdout:
+                if text in raw.decode():
+                    return
+        raise AssertionError(f"it ended without a word of {text!r}")
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    async def ended(self) -> tuple[int, str]:
+        """Its exit code and what else it said."""
+        async with asyncio.timeout(PATIENCE_S):
+            output, errors = await self._process.communicate()
+        assert self._process.returncode is not None
+        return self._process.returncode, (output + errors).decode()
+
+
+@contextlib.asynccontextmanager
+async def worker(
+    directory: Path, url: str, *words: str, source: str = SHOP
+) -> AsyncIterator[WorkerProcess]:
+    """`zq worker shop:app` in a directory that has shop.py."""
+    (directory / "shop.py").write_text(dedent(source))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "zq.cli", "worker", "shop:app", "--log-format", "json", *words),
+        cwd=directory,
+        env=clean_environment() | {"ZQ_URL": url, "PYTHONUNBUFFERED": "1"},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield WorkerProcess(process)
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.communicate()
+
+
+def shop(app: App) -> Any:
+    """The producer's side of the same app."""
+
+    @app.task(queue="mail")
+    async def quick(n: int) -> int:
+        raise NotImplementedError
+
+    @app.task(queue="mail", max_attempts=1)
+    async def slow(seconds: float) -> str:
+        raise NotImplementedError
+
+    @app.task(queue="stubborn")
+    def stubborn() -> None: ...
+
+    return quick, slow, stubborn
+
+
+async def test_a_burst_does_what_is_there_and_ends_with_0(app: App, tmp_path: Path) -> None:
+    quick, *_ = shop(app)
+    jobs = await quick.enqueue_many(quick.args(n) for n in range(5))
+
+    async with worker(tmp_path, app_url(app), "--burst", "-c", "3") as process:
+        assert (await process.ended())[0] == 0
+
+    assert [await job.result() for job in jobs] == [1, 2, 3, 4, 5]
+
+
+def app_url(app: App) -> str:
+    backend: Any = app.backend
+    url: str = backend._address.url
+    return url
+
+
+@pytest.fixture
+async def app(site: Site) -> AsyncIterator[App]:
+    async with App(site.url) as app:
+        yield app
+
+
+async def test_the_first_signal_lets_what_runs_finish(app: App, tmp_path: Path) -> None:
+    _, slow, _ = shop(app)
+    job = await slow.enqueue(0.5)
+
+    async with worker(tmp_path, app_url(app)) as process:
+        await process.line("begun")
+        process.signal(signal.SIGTERM)
+        assert (await process.ended())[0] == 0
+
+    assert await job.result() == "done"
+
+
+async def test_the_second_signal_ends_it_and_the_job_goes_back_at_once(
+    app: App, tmp_path: Path
+) -> None:
+    _, slow, _ = shop(app)
+    job = await slow.enqueue(3600)
+
+    async with worker(tmp_path, app_url(app)) as process:
+        await process.line("begun")
+        process.signal(signal.SIGINT)
+        await process.line("what runs may finish")
+        process.signal(signal.SIGINT)
+        assert (await process.ended())[0] == 1
+
+    await until_ready(app, job.id)
+
+
+async def until_ready(app: App, id: str) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while (await app.backend.get(id)).status != "ready":
+            pass
+    assert (await app.backend.get(id)).attempts == 0
+
+
+async def test_a_thread_that_does_not_end_does_not_keep_the_worker(
+    app: App, tmp_path: Path
+) -> None:
+    _, _, stubborn = shop(app)
+    job = await stubborn.enqueue()
+
+    async with worker(tmp_path, app_url(app), "--shutdown-timeout", "1ms") as process:
+        await process.line("begun")
+        process.signal(signal.SIGTERM)
+        assert (await process.ended())[0] == 1
+
+    await until_ready(app, job.id)
+
+
+async def test_a_server_that_cannot_be_reached_gives_3(tmp_path: Path) -> None:
+    async with worker(tmp_path, "http://127.0.0.1:1", "--connect-timeout", "0") as process:
+        code, said = await process.ended()
+
+    assert code == 3
+    assert "zq serve" in said
+
+
+async def test_so_many_jobs_and_no_more(app: App, tmp_path: Path) -> None:
+    quick, *_ = shop(app)
+    await quick.enqueue_many([quick.args(1)] * 5)
+
+    async with worker(tmp_path, app_url(app), "--max-jobs", "2") as process:
+        assert (await process.ended())[0] == 0
+
+    assert await app.backend.count(JobQuery(statuses=("completed",))) == 2
+    async with asyncio.timeout(PATIENCE_S):
+        while await app.backend.count(JobQuery(statuses=("ready",))) != 3:
+            pass
+
+
+async def test_a_changed_file_starts_it_again(app: App, tmp_path: Path) -> None:
+    quick, *_ = shop(app)
+
+    async with worker(tmp_path, app_url(app), "--reload") as process:
+        await process.line('"message":"working"')
+        assert await quick.call(1) == 2
+        changed = dedent(SHOP).replace("return n + 1", "return n + 100")
+        (tmp_path / "shop.py").write_text(changed)
+        await process.line('"message":"working"')
+        assert await quick.call(1) == 101
+        process.signal(signal.SIGTERM)
+        await process.ended()
+
+
+def invoke(*words: str, **variables: str) -> tuple[int, str]:
+    result = CliRunner(env=variables).invoke(main, ["worker", *words])
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ((), "MODULE:APP"),
+        (("nothing_such:app",), "no module 'nothing_such'"),
+        (("json:nothing_such",), "no 'nothing_such'"),
+        (("json",), "no 'app'"),
+        (("json:dumps",), "no zq.App but function"),
+        (("json:dumps", "-c", "0"), "concurrency"),
+        (("json:dumps", "--lease", "soon"), '"soon" is no duration'),
+    ],
+)
+def test_a_wrong_word_gives_2_and_says_what_is_wrong(
+    words: tuple[str, ...], complaint: str
+) -> None:
+    code, output = invoke(*words)
+
+    assert code == 2
+    assert complaint in output
+
+
+def test_an_app_without_tasks_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty_app.py").write_text("import zq\napp = zq.App()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    code, output = invoke("empty_app")
+
+    assert code == 2
+    assert "no tasks" in output
+
+
+def test_every_flag_has_a_variable() -> None:
+    code, output = invoke("json:dumps", ZQ_WORKER_CONCURRENCY="0")
+    assert code == 2
+    assert "concurrency" in output
+    _, help = invoke("--help")
+    flags = [word for word in help.replace(",", " ").split() if word.startswith("--")]
+    for flag in set(flags) - {"--help"}:
+        if flag.strip(".") in ("--concurrency", "--help"):
+            continue
+        assert "ZQ_WORKER_" + flag.strip("-.").replace("-", "_").upper() in help.replace("\n", "")

@@ -1,0 +1,58 @@
+"""Tasks that tests run in processes: found there again by module and name."""
+
+import os
+import signal
+import time
+
+import zq
+
+app = zq.App("http://127.0.0.1:1")
+queue = app.queue("heavy-queue", payload=int, result=int)
+
+
+@app.task(queue="heavy")
+def pid() -> int:
+    return os.getpid()
+
+
+@app.task(queue="heavy", max_attempts=1)
+def fail(message: str) -> None:
+    raise LookupError(message)
+
+
+@app.task(queue="heavy", on_exception={LookupError: None})
+def fail_for_good() -> None:
+    raise KeyError("never")
+
+
+@app.task(queue="heavy", max_attempts=1)
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.task(queue="heavy", timeout=0.5, max_attempts=1)
+def hang() -> None:
+    while True:
+        time.sleep(60)
+
+
+@app.task(queue="heavy", max_attempts=1)
+def no_data() -> object:
+    return object()
+
+
+@app.task(queue="heavy")
+def who() -> list[object]:
+    job = zq.current_job()
+    return [job.id, job.attempt, job.type]
+
+
+@app.task(queue="heavy")
+async def beside() -> int:
+    return os.getpid()
+
+
+@queue.handler
+def double(n: int, job: zq.Running[int]) -> int:
+    assert job.payload == n
+    return n * 2

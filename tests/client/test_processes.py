@@ -1,0 +1,92 @@
+"""Functions in processes of their own."""
+
+import os
+from collections.abc import AsyncIterator
+
+import pytest
+from conformance.site import Site
+from conformance.streams import PATIENCE_S
+
+import zq
+from client import heavy
+from zq.client.app import App
+from zq.client.http import HttpBackend
+from zq.client.processes import find
+from zq.client.transport import Address
+
+
+@pytest.fixture
+async def app(site: Site) -> AsyncIterator[App]:
+    heavy.app.core.backend = HttpBackend(Address(site.url))
+    async with heavy.app as app:
+        yield app
+
+
+async def finish(app: App) -> dict[str, zq.Outcome]:
+    """Outcomes by the types of their jobs."""
+    outcomes = await zq.Worker(app, processes=1).run_until_idle(PATIENCE_S)
+    return {outcome.job.type: outcome for outcome in outcomes}
+
+
+async def test_a_function_runs_in_a_process_that_is_used_again(app: App) -> None:
+    jobs = await heavy.pid.enqueue_many([heavy.pid.args()] * 3)
+    beside, who = await heavy.beside.enqueue(), await heavy.who.enqueue()
+    await heavy.queue.enqueue("a", 21)
+    await finish(app)
+
+    (pid,) = {await job.result() for job in jobs}
+    assert pid != os.getpid()
+    assert await beside.result() == os.getpid()
+    assert await who.result() == [who.id, 1, "who"]
+    assert await heavy.queue.result("a") == 42
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_a_failure_comes_back_with_its_traceback_and_its_fate(app: App) -> None:
+    await heavy.fail.enqueue("lost")
+    await heavy.fail_for_good.enqueue()
+    outcomes = await finish(app)
+
+    error = outcomes["fail"].error
+    assert error is not None
+    assert (error.error_type, error.message) == ("LookupError", "lost")
+    assert "heavy.py" in (error.backtrace or "")
+    assert outcomes["fail_for_good"].status == "dead"
+
+
+async def test_time_is_up_for_a_process_which_is_killed(app: App) -> None:
+    await heavy.hang.enqueue()
+    after = await heavy.pid.enqueue()
+    outcomes = await finish(app)
+
+    error = outcomes["hang"].error
+    assert error is not None
+    assert error.error_type == "Timeout"
+    # The place of the killed one is taken by another.
+    assert await after.result() != os.getpid()
+
+
+async def test_a_process_that_dies_fails_its_job_alone(app: App) -> None:
+    await heavy.die.enqueue()
+    after = await heavy.pid.enqueue()
+    outcomes = await finish(app)
+
+    error = outcomes["die"].error
+    assert error is not None
+    assert error.error_type == "ProcessDied"
+    assert await after.result() != os.getpid()
+
+
+async def test_a_result_that_is_no_data_fails_its_job(app: App) -> None:
+    await heavy.no_data.enqueue()
+    outcomes = await finish(app)
+
+    error = outcomes["no_data"].error
+    assert error is not None
+    assert error.error_type == "InvalidPayload"
+
+
+def test_a_function_that_cannot_be_found_is_told() -> None:
+    with pytest.raises(zq.InvalidOption, match="by name"):
+        find("os", "getpid")

@@ -1,0 +1,44 @@
+"""The types that the library promises to those who use it, as mypy sees them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+SAMPLES = Path(__file__).parent / "typing"
+ERROR = re.compile(r"^[^:]*:(\d+): error: .*\[([a-z-]+)\]$", re.M)
+
+
+def mypy(sample: str, cache: Path) -> tuple[str, set[tuple[int, str]]]:
+    """(what it prints, the line and code of each error) for one sample."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-error-summary"),
+            *("--follow-imports=silent", f"--cache-dir={cache}", str(SAMPLES / sample)),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=SAMPLES.parents[2],
+    )
+    assert not done.stderr
+    return done.stdout, {(int(line), code) for line, code in ERROR.findall(done.stdout)}
+
+
+def test_what_is_right_is_accepted(tmp_path: Path) -> None:
+    output, errors = mypy("accepted.py", tmp_path)
+
+    assert (output, errors) == ("", set())
+
+
+def test_what_is_wrong_is_rejected(tmp_path: Path) -> None:
+    lines = (SAMPLES / "rejected.py").read_text(encoding="utf-8").splitlines()
+    marked = {
+        (number, code)
+        for number, line in enumerate(lines, 1)
+        for code in line.partition("  # no: ")[2].split()
+    }
+    assert len(marked) > 20
+
+    output, errors = mypy("rejected.py", tmp_path)
+
+    assert errors == marked, output

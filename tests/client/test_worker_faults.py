@@ -1,0 +1,372 @@
+"""A worker whose stream breaks, whose server goes away, whose deliveries end under its hands."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from conformance.site import Site
+from conformance.streams import PATIENCE_S
+
+import zq
+from zq.client.acks import Acknowledger
+from zq.client.app import App
+from zq.client.backend import TakeStream
+from zq.client.errors import Unavailable
+from zq.client.http import HttpBackend
+from zq.client.supply import Supply
+from zq.client.transport import Address
+from zq.client.values import (
+    Delivery,
+    Held,
+    JobQuery,
+    LeasedFailure,
+    Refused,
+    StoredJob,
+    Submission,
+    Success,
+)
+
+from .conftest import working
+
+
+class Relay:
+    """A way to the server that can be cut; connections through it are counted."""
+
+    def __init__(self, port: int) -> None:
+        self.opened = 0
+        self._port = port
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    @classmethod
+    @asynccontextmanager
+    async def to(cls, site: Site) -> AsyncIterator["Relay"]:
+        relay = cls(site.port)
+        server = await asyncio.start_server(relay._relay, "127.0.0.1", 0)
+        relay.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        try:
+            yield relay
+        finally:
+            server.close()
+            relay.cut()
+
+    url = ""
+
+    def cut(self) -> None:
+        """Break every connection."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.opened += 1
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        self._writers |= {writer, back}
+        await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        finally:
+            writer.transport.abort()
+            self._writers.discard(writer)
+
+
+async def test_a_broken_stream_loses_nothing_and_runs_nothing_twice(site: Site) -> None:
+    runs: list[int] = []
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    async with Relay.to(site) as relay, App(relay.url) as app:
+
+        @app.task
+        async def work(n: int) -> int:
+            runs.append(n)
+            begun.set()
+            await go_on.wait()
+            return n
+
+        jobs = await work.enqueue_many(work.args(n) for n in range(10))
+        async with working(app, prefetch=6):
+            await begun.wait()
+            relay.cut()
+            # The same deliveries come again, by another name: 0 is under way, 1 to 5 are not.
+            await until_delivered(site, app, 12)
+            go_on.set()
+            assert [await job.result(PATIENCE_S) for job in jobs] == list(range(10))
+
+    assert runs == list(range(10))
+
+
+async def until_delivered(site: Site, app: App, count: int) -> None:
+    """Until the server has given out so many jobs; each look is a round trip."""
+    async with asyncio.timeout(PATIENCE_S):
+        while site.server.engine.stats.jobs.delivered < count:
+            await app.backend.count()
+
+
+@pytest.mark.settings(drain=0)
+async def test_a_worker_outlives_a_restart_of_the_server(site: Site) -> None:
+    done: list[int] = []
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    port = site.port
+    async with App(f"http://127.0.0.1:{port}") as app:
+
+        @app.task
+        async def work(n: int) -> int:
+            begun.set()
+            await go_on.wait()
+            done.append(n)
+            return n
+
+        jobs = await work.enqueue_many(work.args(n) for n in range(6))
+        async with working(app, concurrency=2, prefetch=4):
+            await begun.wait()
+            await site.restart(port=port)
+            go_on.set()
+            assert [await job.result(PATIENCE_S) for job in jobs] == list(range(6))
+
+    assert set(done) == set(range(6))
+
+
+async def test_what_comes_of_an_ended_delivery_is_dropped(app: App) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    requeued: asyncio.Queue[str | None] = asyncio.Queue()
+    app.on("requeued")(lambda event: requeued.put_nowait(event.id))
+
+    @app.task
+    async def work() -> str:
+        begun.set()
+        await go_on.wait()
+        return "mine"
+
+    job = await work.enqueue()
+    async with working(app):
+        await begun.wait()
+        await app.backend.cancel(job.id, force=True)
+        go_on.set()
+        assert await asyncio.wait_for(requeued.get(), PATIENCE_S) == job.id
+
+    assert (await app.backend.get(job.id)).status == "cancelled"
+
+
+class Recorder(HttpBackend):
+    """The real backend; posts are recorded, and held back while the gate is shut."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(Address(url))
+        self.posts: list[list[str]] = []
+        self.posting = asyncio.Event()
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def succeed(self, items: Sequence[Success]) -> Refused:
+        self.posting.set()
+        self.posts.append([item.id for item in items])
+        await self.gate.wait()
+        return await super().succeed(items)
+
+
+@pytest.fixture
+async def recorder(site: Site) -> AsyncIterator[Recorder]:
+    backend = Recorder(site.url)
+    yield backend
+    await backend.close()
+
+
+async def test_acknowledgements_gather_while_a_post_is_under_way_and_only_then(
+    recorder: Recorder,
+) -> None:
+    await recorder.enqueue([Submission("q", "t", None)] * 7)
+    stream = await recorder.take(["q"], 7)
+    held: list[Delivery] = []
+    while len(held) < 7:
+        held += await stream.deliveries()
+    refused: list[str] = []
+
+    async def on_lost(id: str) -> None:
+        refused.append(id)
+
+    acks = Acknowledger(recorder, on_lost)
+    posting = asyncio.create_task(acks.run())
+    recorder.gate.clear()
+
+    acks.add(Success(held[0].id, held[0].lease))
+    await asyncio.wait_for(recorder.posting.wait(), PATIENCE_S)
+    assert not acks.is_idle
+    for each in held[1:]:
+        acks.add(Success(each.id, each.lease))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert recorder.posts == [[held[0].id]]
+    recorder.gate.set()
+    await acks.drained()
+
+    assert recorder.posts == [[held[0].id], [each.id for each in held[1:]]]
+    assert (await recorder.count(), refused) == (0, [])
+    posting.cancel()
+    await stream.close()
+
+
+async def test_a_done_job_that_comes_again_is_acknowledged_by_its_new_name(
+    recorder: Recorder,
+) -> None:
+    """It was finished when the stream broke, and its acknowledgement had not been posted yet."""
+    await recorder.enqueue([Submission("q", "t", None)])
+    first = await recorder.take(["q"], 1)
+    (held,) = await first.deliveries()
+    await first.close()
+
+    async def on_lost(id: str) -> None:
+        raise AssertionError(id)
+
+    acks = Acknowledger(recorder, on_lost)
+    acks.add(Success(held.id, held.lease))
+    second = await recorder.take(["q"], 1)
+    (again,) = await second.deliveries()
+    assert (again.id, again.lease) == (held.id, (held.lease or 0) + 1)
+
+    assert acks.adopt(again)
+    assert not acks.adopt(Delivery("0" * 26, "t", "q", None))
+    posting = asyncio.create_task(acks.run())
+    await acks.drained()
+
+    assert await recorder.count() == 0
+    posting.cancel()
+    await second.close()
+
+
+class Refusing(Recorder):
+    """A backend that is unavailable for a while."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.refusals = 2
+
+    def _refuse(self) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise Unavailable("later")
+
+    async def succeed(self, items: Sequence[Success]) -> Refused:
+        self._refuse()
+        return await super().succeed(items)
+
+    async def fail(self, id: str, failure: LeasedFailure) -> StoredJob:
+        self._refuse()
+        return await super().fail(id, failure)
+
+    async def take(self, *args: Any, **options: Any) -> TakeStream:
+        self._refuse()
+        return await super().take(*args, **options)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_what_a_job_came_to_is_told_until_the_server_has_it(site: Site, fails: bool) -> None:
+    backend = Refusing(site.url)
+    backend.refusals = 0
+    async with App(backend=backend) as app:
+
+        @app.task(max_attempts=1)
+        async def work() -> None:
+            backend.refusals = 2
+            if fails:
+                raise ValueError("no")
+
+        job = await work.enqueue()
+        (outcome,) = await zq.Worker(app).run_until_idle(PATIENCE_S)
+
+        assert backend.refusals == 0
+        assert outcome.ok is not fails
+        assert (await backend.get(job.id)).status == ("dead" if fails else "completed")
+
+
+async def test_a_stream_is_sought_for_as_long_as_one_has_patience(site: Site) -> None:
+    backend = Refusing(site.url)
+    supply = Supply(backend, ["q"], 1, "w", None)
+    with pytest.raises(Unavailable):
+        await supply.open(0)
+    assert backend.refusals == 1
+
+    await supply.open(PATIENCE_S)
+
+    await supply.close()
+    await backend.close()
+
+
+@pytest.mark.settings(max_streams_per_peer=1)
+async def test_a_refused_stream_is_asked_for_again(site: Site, backend: HttpBackend) -> None:
+    other = await backend.take([], 1)
+    async with App(site.url) as app:
+
+        @app.task
+        async def work() -> int:
+            return 1
+
+        worker = zq.Worker(app, connect_timeout=PATIENCE_S)
+        running = asyncio.create_task(worker.run())
+        job = await work.enqueue()
+        await other.close()
+        assert await job.result(PATIENCE_S) == 1
+        await worker.stop()
+        await running
+
+
+async def test_a_refusal_that_does_not_pass_ends_the_worker(site: Site) -> None:
+    async with App(f"{site.url}/elsewhere") as app:
+        app.task(lambda: None)
+        with pytest.raises(zq.BackendError) as refused:
+            await zq.Worker(app).run()
+
+    assert refused.value.status == 406
+    assert not isinstance(refused.value, Unavailable)
+
+
+class Leasing(Recorder):
+    """The leases of a server: what is extended is recorded, and the second time refused."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.extended: list[tuple[list[Held], int]] = []
+
+    async def take(
+        self,
+        queues: Sequence[str],
+        prefetch: int,
+        *,
+        worker: str = "",
+        lease_ms: int | None = None,
+    ) -> TakeStream:
+        return await super().take(queues, prefetch, worker=worker)
+
+    async def extend(self, items: Sequence[Held], lease_ms: int) -> Refused:
+        self.extended.append((list(items), lease_ms))
+        return Refused(stale=[items[0].id]) if len(self.extended) == 2 else Refused()
+
+
+async def test_leases_are_renewed_and_a_lost_one_ends_its_execution(site: Site) -> None:
+    backend = Leasing(site.url)
+    ended: asyncio.Queue[str] = asyncio.Queue()
+    async with App(backend=backend) as app:
+
+        @app.task
+        async def work() -> None:
+            job = zq.current_job()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.put_nowait(job.id)
+
+        jobs = await work.enqueue_many([work.args()] * 2)
+        async with working(app, lease=0.03):
+            assert await asyncio.wait_for(ended.get(), PATIENCE_S) == jobs[0].id
+
+    (first, lease_ms), *_ = backend.extended
+    assert (first, lease_ms) == ([Held(jobs[0].id, 1), Held(jobs[1].id, 1)], 30)
+    # Nothing was reported: the delivery was somebody else's by then.
+    assert backend.posts == []
+    assert (await backend.get(jobs[0].id)).attempts == 0
+    assert await backend.count(JobQuery(statuses=("dead",))) == 0
+    await backend.close()

@@ -1,0 +1,96 @@
+"""The Python of README.md: its files as they are printed, run the way it says."""
+
+import asyncio
+import json
+import re
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from textwrap import dedent
+
+from conformance.streams import PATIENCE_S
+
+from zq.client.options import CHECKS
+
+from .server import clean_environment, running
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def part(name: str) -> str:
+    """What stands between two marks, without its indentation."""
+    found = re.search(
+        f"<!-- {re.escape(name)} -->\n(.*?)\n<!-- /{re.escape(name)} -->",
+        README.read_text(encoding="utf-8"),
+        re.S,
+    )
+    assert found
+    return dedent(found[1])
+
+
+def commands(name: str) -> list[str]:
+    return part(name).split("\n\n")
+
+
+@asynccontextmanager
+async def started(directory: Path, words: list[str], url: str) -> AsyncIterator[Process]:
+    """A program that has said its first word."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, *words),
+        cwd=directory,
+        env=clean_environment() | {"ZQ_URL": url, "PYTHONUNBUFFERED": "1"},
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=STDOUT,
+    )
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(PATIENCE_S):
+            assert await process.stdout.readline()
+        yield process
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+async def shell(command: str) -> object:
+    """What a command prints, read as JSON."""
+    process = await asyncio.create_subprocess_shell(command, stdout=PIPE, stdin=DEVNULL)
+    async with asyncio.timeout(PATIENCE_S):
+        output, _ = await process.communicate()
+    return json.loads(output)
+
+
+async def test_the_web_app_and_the_worker_of_the_readme(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (tmp_path / "shop.py").write_text(part("shop.py"))
+    (tmp_path / "web.py").write_text(part("web.py").replace("8080", str(port)))
+    (worker,) = commands("worker")
+    assert worker.startswith("zq worker ")
+    join, total, thumb = [each.replace("8080", str(port)) for each in commands("calls")]
+
+    async with (
+        running(tmp_path / "data") as server,
+        started(tmp_path, ["web.py"], url := f"http://127.0.0.1:{server.port}"),
+        started(tmp_path, ["-m", "zq.cli", *worker.split()[1:]], url),
+    ):
+        assert await shell(total) == 3
+        made = await shell(thumb)
+        assert isinstance(made, dict)
+        assert re.fullmatch(r"/thumbs/[0-9a-f]{16}/cat\.png", made["path"])
+        assert await shell(thumb) == made
+        first, second = await shell(join), await shell(join)
+        assert isinstance(first, dict)
+        assert first["queued before"] is False
+        assert second == first | {"queued before": True}
+
+
+def test_the_readme_tells_of_every_option() -> None:
+    rows = part("options").splitlines()[2:]
+    told = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+
+    assert sorted(told) == sorted(CHECKS)
