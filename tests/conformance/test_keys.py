@@ -57,6 +57,8 @@ async def test_a_route_wants_a_key_with_its_scope(
     async with client_of(site, wire, f"only-{route.scope}" if route.scope else "root") as client:
         if (method, path) == ("GET", "/jobs/take"):
             await client.take()
+        elif (method, path) == ("GET", "/events"):
+            await client.listen()
         else:
             assert (await ask(client, method, path)).status not in (401, 403)
 
@@ -154,6 +156,7 @@ async def test_a_key_that_is_revoked_is_refused_and_its_streams_end(
     async with client_of(site, wire, "shop") as shop, client_of(site, wire, "root") as root:
         job = await shop.enqueue(queue="shop-a")
         ending = await shop.take(prefetch=1)
+        listening = await shop.listen()
         staying = await root.take(prefetch=1)
         assert (await ending.job())["id"] == job["id"]
 
@@ -161,6 +164,7 @@ async def test_a_key_that_is_revoked_is_refused_and_its_streams_end(
         site.server.reload()
 
         await ending.ended()
+        await listening.ended()
         assert (await shop.get("/queues")).status == 401
         # What it held goes to the stream that stays.
         assert (await staying.job())["id"] == job["id"]
