@@ -156,9 +156,10 @@ async def test_a_key_that_is_revoked_is_refused_and_its_streams_end(
     async with client_of(site, wire, "shop") as shop, client_of(site, wire, "root") as root:
         job = await shop.enqueue(queue="shop-a")
         ending = await shop.take(prefetch=1)
-        listening = await shop.listen()
         staying = await root.take(prefetch=1)
         assert (await ending.job())["id"] == job["id"]
+
+        listening = await shop.listen()
 
         write_keys(tmp_path / "keys", "shop")
         site.server.reload()
