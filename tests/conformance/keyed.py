@@ -77,6 +77,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/jobs/count"): None,
     ("GET", "/jobs/take"): None,
     ("GET", "/metrics"): None,
+    ("GET", "/events"): None,
+    ("POST", "/jobs/{id}/progress"): {"data": 1},
     ("GET", "/stats"): None,
     ("GET", "/queues/{queue}/stats"): None,
     ("GET", "/queues"): None,

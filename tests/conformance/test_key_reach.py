@@ -15,6 +15,7 @@ HUSH = "hush"
 """Stands in every text that belongs to the other queue."""
 
 OTHER = f"mail-{HUSH}"
+STREAMS = [("GET", "/jobs/take"), ("GET", "/events")]
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ async def state(root: Client) -> list[Doc]:
     return await root.jobs(queue=OTHER)
 
 
-@pytest.mark.parametrize(("method", "path"), [w for w in walk() if w != ("GET", "/jobs/take")])
+@pytest.mark.parametrize(("method", "path"), [w for w in walk() if w not in STREAMS])
 async def test_a_route_shows_and_changes_nothing_beyond_the_prefix(
     root: Client, shop: Client, method: str, path: str
 ) -> None:
@@ -88,6 +89,7 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("DELETE", "/jobs/{id}"): (404, "job_not_found"),
     ("POST", "/jobs/{id}/success"): (404, "not_in_flight"),
     ("POST", "/jobs/{id}/failure"): (404, "not_in_flight"),
+    ("POST", "/jobs/{id}/progress"): (404, "not_in_flight"),
     ("GET", "/jobs/{id}/result"): (404, "job_not_found"),
     ("GET", "/jobs/by-key"): (404, "job_not_found"),
     ("POST", "/jobs/{id}/cancel"): (404, "job_not_found"),
@@ -199,6 +201,25 @@ async def test_streams_name_queues_within_the_prefix_or_are_refused(
     for method in ("GET", "HEAD"):
         reply = await shop.send(method, f"/jobs/take?queue=shop-b,{OTHER}")
         assert (reply.status, reply.headers["zq-error"]) == (403, "queue_out_of_reach")
+
+
+async def test_events_are_told_of_the_prefix_only(root: Client, shop: Client) -> None:
+    stream = await shop.listen()
+    named = await shop.listen(queue="shop-a")
+    held = (await others(root))[0]
+    assert (await root.post(f"/jobs/{held['id']}/progress", {"data": HUSH})).status == 204
+    mine = await root.enqueue(queue="shop-a")
+
+    replayed = await shop.listen(last_id="unknown-1")
+    assert (await replayed.event())["type"] == "gap"
+    for listening in (stream, named, replayed):
+        event = await listening.event()
+        assert (event["type"], event["id"]) == ("enqueued", mine["id"])
+    assert (await shop.get("/events", queue=OTHER)).headers["zq-error"] == "queue_out_of_reach"
+    of_other = await shop.listen(job=held["id"])
+    await root.delete(f"/jobs/{held['id']}")
+    await root.post("/jobs/success", {"ids": [mine["id"]]})
+    await shop.heartbeat(of_other)
 
 
 async def test_a_job_cannot_be_moved_out_of_the_prefix(root: Client, shop: Client) -> None:

@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from zq.engine.events import Events
 from zq.engine.inbox import result_of
 from zq.engine.jq_filter import JqFilter
 from zq.engine.listing import Listing, Page
 from zq.engine.loop import TickLoop
 from zq.engine.outcomes import Outcomes
+from zq.engine.progress import Progress
 from zq.engine.queue_stats import QueueStats
 from zq.engine.room import Room
 from zq.engine.settlements import Settlements
@@ -110,6 +112,7 @@ class Engine:
         self.outcomes = Outcomes(
             store, clock, self.ids, self._loop.waiters, self._sweeps, self._submit
         )
+        self.progress = Progress(store, clock, self.ids, self._loop.events)
         self.queue_stats = QueueStats(store, clock, self._loop.flows)
         self._task: asyncio.Task[None] | None = None
         self._room = Room(store, clock, self._loop.inbox, disk_reserve=options.disk_reserve)
@@ -172,6 +175,12 @@ class Engine:
         """Make every stream finish its response in good order."""
         for stream in self.streams.all():
             stream.end()
+        self.events.close()
+
+    @property
+    def events(self) -> Events:
+        """What happens to jobs, for those who listen."""
+        return self._loop.events
 
     @property
     def waiters(self) -> Waiters:

@@ -9,6 +9,7 @@ import logging
 import math
 import sqlite3
 
+from zq.engine.events import Events
 from zq.engine.flows import Flows
 from zq.engine.inbox import Inbox, Request, commands
 from zq.engine.stats import Stats
@@ -64,6 +65,7 @@ class TickLoop:
         self.waiters = Waiters()
         self.stats = Stats()
         self.flows = Flows(clock)
+        self.events = Events(clock)
         self.delivering = True
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._store = store
@@ -130,6 +132,7 @@ class TickLoop:
         self.stats.learn(result, seconds, tick.durable)
         self.flows.learn(result.traffic)
         self._learn(requests, plan, result)
+        self.events.learn(now, batch, result)
         self._timetable.note(due, now)
         self._untidy, self._ticked = True, self._clock.monotonic()
         if self._store.wants_checkpoint or self._wal_retry() <= 0:

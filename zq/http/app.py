@@ -11,6 +11,7 @@ from zq.http.bodies import Bodies
 from zq.http.endpoints import Route
 from zq.http.guard import Guard
 from zq.http.metrics.api import MetricsApi
+from zq.http.native.events import EventsApi
 from zq.http.native.jobs import JobsApi
 from zq.http.native.outcomes import OutcomesApi
 from zq.http.native.push import PushApi
@@ -46,6 +47,7 @@ def build_app(
         TakeApi(engine, guard, take),
         ServiceApi(engine),
         StatsApi(engine),
+        EventsApi(engine, guard, bodies, take, JOB_PATH),
         metrics,
     ):
         _add_routes(app, guard, refused, api.routes())

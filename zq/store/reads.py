@@ -42,6 +42,14 @@ def get_job(connection: sqlite3.Connection, key: int, reach: Reach, now: int) ->
     return jobs[0] if jobs else None
 
 
+def get_row(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> Job | None:
+    """The same without what lies beside its row."""
+    conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
+    sql = QUERIES["get"].replace("CONDITIONS", conditions)
+    jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
+    return jobs[0] if jobs else None
+
+
 def get_owner(
     connection: sqlite3.Connection, unique_key: str, reach: Reach, now: int
 ) -> Job | None:
@@ -54,13 +62,10 @@ def get_owner(
 
 def get_outcome(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> Outcome | None:
     """How a job came out, or is doing; None where readers do not see it."""
-    conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
-    sql = QUERIES["get"].replace("CONDITIONS", conditions)
     with _snapshot(connection):
-        jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
-        if not jobs:
+        job = get_row(connection, key, reach, now)
+        if job is None:
             return None
-        (job,) = jobs
         if job.status is Status.DEAD:
             (error,) = list_errors(connection, key, MAX_TIME, True, 1)
             return Outcome(job.status, error=error)

@@ -14,6 +14,7 @@ from zq.model.errors import (
     Unprocessable,
     ZqError,
 )
+from zq.model.events import MAX_PROGRESS
 from zq.model.job import (
     DEFAULT_PRIORITY,
     MAX_META,
@@ -94,6 +95,11 @@ class _Cancel(msgspec.Struct):
     force: bool | None = None
 
 
+class _Progress(msgspec.Struct):
+    data: Raw
+    lease: UInt32 | None = None
+
+
 class _Patch(msgspec.Struct):
     queue: str | None | UnsetType = UNSET
     priority: Priority | None | UnsetType = UNSET
@@ -108,6 +114,7 @@ _bulk = msgspec.json.Decoder(_Bulk)
 _success = msgspec.json.Decoder(_Success)
 _successes = msgspec.json.Decoder(_Successes)
 _cancel = msgspec.json.Decoder(_Cancel)
+_progress = msgspec.json.Decoder(_Progress)
 _retention = msgspec.json.Decoder(Retention)
 _failure = msgspec.json.Decoder(Failure)
 _patch = msgspec.json.Decoder(_Patch)
@@ -159,6 +166,18 @@ def decode_successes(
             raise InvalidRequest(f"items[{index}].id: {item.id[:64]!r} is named twice")
         said[item.id] = _completion(item, f"items[{index}].", codec)
     return [*named, *said], said
+
+
+def decode_progress(body: bytes, codec: Codec) -> tuple[str, int | None]:
+    """The body of a report of progress: JSON text, and the delivery that it is about, if named."""
+    sent = decode(body, codec, _progress)
+    text, size = _text(sent.data, "data", codec)
+    if size > MAX_PROGRESS:
+        raise TooLarge(
+            f"data has {size} bytes, at most {MAX_PROGRESS} are taken: keep it elsewhere and send"
+            " where"
+        )
+    return text, sent.lease
 
 
 def decode_force(body: bytes, codec: Codec) -> bool:

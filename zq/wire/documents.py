@@ -7,10 +7,12 @@ from msgspec import UNSET, Raw, UnsetType
 
 from zq.model import lifecycle, unique
 from zq.model.commands import Enqueued
+from zq.model.events import Event
 from zq.model.ids import IdCodec, minted_at
 from zq.model.job import Backoff, ErrorRecord, Extras, Job, NewJob, Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
+from zq.wire.events import EventDocument
 
 
 class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
@@ -194,6 +196,20 @@ def error_document(record: ErrorRecord) -> ErrorDocument:
         failed_at=record.failed_at,
         error_type=record.error_type,
         backtrace=record.backtrace,
+    )
+
+
+def event_document(event: Event, ts: int, event_id: str, ids: IdCodec) -> EventDocument:
+    """An event that happened at `ts`, in milliseconds."""
+    return EventDocument(
+        event.type.value,
+        ts,
+        ids.text(event.key),
+        event.queue,
+        event.unique_key,
+        event.attempt,
+        _raw(event.data),
+        event_id=event_id,
     )
 
 
