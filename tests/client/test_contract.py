@@ -19,7 +19,7 @@ async def running() -> AsyncIterator[TestServer]:
 
 
 async def _over_http(url: str, codec: Codec) -> AsyncIterator[Backend]:
-    backend = connect(url, None, codec)
+    backend = connect(url, codec=codec)
     yield backend
     await backend.blocking.close()
     await backend.close()
@@ -42,7 +42,7 @@ class TestHttpInMessagePack(BackendContract):
 class TestEmbedded(BackendContract):
     @pytest.fixture
     async def backend(self, tmp_path: Path) -> AsyncIterator[Backend]:
-        backend = connect(f"sqlite://{tmp_path}/data", None, JSON)
+        backend = connect(f"sqlite://{tmp_path}/data")
         yield backend
         await backend.close()
 

@@ -10,7 +10,6 @@ from process.server import running
 
 import zq
 from zq.client.connect import connect
-from zq.client.formats import JSON
 from zq.client.sync import run
 from zq.client.values import Submission
 from zq.model.clock import ManualClock
@@ -182,7 +181,7 @@ async def test_time_is_the_clocks_that_it_was_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["sqlite:", "sqlite://", "sqlite:///etc/hostname"])
 def test_an_address_that_names_no_directory_is_refused(url: str) -> None:
     with pytest.raises(zq.InvalidOption, match="is no directory"):
-        connect(url, None, JSON)
+        connect(url)
 
 
 async def test_a_directory_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:

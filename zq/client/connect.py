@@ -5,14 +5,16 @@ from urllib.parse import urlsplit
 
 from zq.client.backend import Backend
 from zq.client.errors import InvalidOption
-from zq.client.formats import Codec
+from zq.client.formats import JSON, Codec
 from zq.client.http import HttpBackend
 from zq.client.transport import Address, Tls
 
 DEFAULT_URL = "http://127.0.0.1:7890"
 
 
-def connect(url: str | None, token: str | None, codec: Codec, tls: Tls | None) -> Backend:
+def connect(
+    url: str | None, token: str | None = None, codec: Codec = JSON, tls: Tls | None = None
+) -> Backend:
     """The backend for an address; nothing is opened yet.
 
     Without one, that of the variable ``ZQ_URL``, or a server on this machine; the key likewise is
