@@ -1,7 +1,7 @@
 """A handler of aiohttp that pushes what is posted to a queue, and answers at once."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, Self
 
 from aiohttp import web
 
@@ -9,14 +9,26 @@ from zq.client.errors import BackendError, EmptyPayload, InvalidPayload, Missing
 from zq.model.errors import InvalidRequest
 from zq.wire.pushing import MEDIA_TYPES, read_push
 
-if TYPE_CHECKING:
-    from zq.client.files.queue import FileQueue
-
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
+class Target(Protocol):
+    """What is pushed to: a file's queue."""
+
+    @property
+    def fifo(self) -> bool: ...
+
+    def group(self, id: str) -> Self: ...
+
+    def dedupe(self, id: str | None) -> Self: ...
+
+    async def push(
+        self, payload: Any, params: Mapping[str, Any] | None = None, *, user: str | None = None
+    ) -> str: ...
+
+
 def handler(
-    queue: "FileQueue[Any]",
+    queue: Target,
     accepts: tuple[str, ...] | None = None,
     user: Callable[[web.Request], str | None] | None = None,
 ) -> Handler:
