@@ -49,7 +49,7 @@ def write(tmp_path: Path) -> Iterator[Write]:
     yield write
     for name in set(sys.modules) - before:
         del sys.modules[name]
-    queues._found.clear()
+    queues.clear()
 
 
 def module(folder: Path, alias: str) -> Any:

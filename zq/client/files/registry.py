@@ -53,6 +53,10 @@ class Queues:
     __call__ = get
     __getitem__ = get
 
+    def clear(self) -> None:
+        """Forget all, so that the same files can be found again."""
+        self._found.clear()
+
     def __contains__(self, name: object) -> bool:
         return name in self._found
 
