@@ -2,7 +2,7 @@
 
     enqueue ──► scheduled ──promote──► ready ──take──► in_flight ──succeed──► completed
                     ▲                    ▲ ◄──return──────┘ │ │
-                    └────────fail────────┼──────────────────┘ └─────fail────► dead
+                    └────fail, release───┴──────────────────┘ └──fail, stall► dead
 
 A patch moves a job between scheduled and ready. A job that waits may be cancelled, one in flight
 only by force. Any state may end in deletion.
@@ -29,6 +29,8 @@ class Move(Enum):
     PATCH = "patch"
     TAKE = "take"
     RETURN = "return"
+    RELEASE = "release"
+    STALL = "stall"
     SUCCEED = "succeed"
     FAIL = "fail"
     CANCEL = "cancel"
@@ -44,6 +46,8 @@ MOVES: dict[Move, dict[Status, frozenset[Status]]] = {
     },
     Move.TAKE: {Status.READY: frozenset({Status.IN_FLIGHT})},
     Move.RETURN: {Status.IN_FLIGHT: frozenset({Status.READY})},
+    Move.RELEASE: {Status.IN_FLIGHT: frozenset({Status.READY, Status.SCHEDULED})},
+    Move.STALL: {Status.IN_FLIGHT: frozenset({Status.READY, Status.DEAD})},
     Move.SUCCEED: {Status.IN_FLIGHT: frozenset({Status.COMPLETED})},
     Move.FAIL: {Status.IN_FLIGHT: frozenset({Status.SCHEDULED, Status.DEAD})},
     Move.CANCEL: {
