@@ -111,6 +111,9 @@ def _apply(work: Work, jobs: Sequence[Job], patch: Patch) -> list[Job]:
     for old, new in zip(jobs, changed, strict=True):
         work.counts[old.queue, old.status] -= 1
         work.counts[new.queue, new.status] += 1
+        if old.queue != new.queue:
+            work.touch_group(old.queue, old.group)
+            work.touch_group(new.queue, new.group)
         if new.status is Status.READY:
             work.woken.add(new.queue)
     return changed
