@@ -11,7 +11,9 @@ from zq.model.commands import (
     Command,
     DeleteSlice,
     Enqueue,
+    Extend,
     Fail,
+    Release,
     Return,
     Succeed,
 )
@@ -38,6 +40,8 @@ class Request(NamedTuple):
 
 class Inbox:
     """Commands in the order in which a tick takes them: settlements, returns, changes, enqueues.
+
+    Extending and releasing count as settlements.
 
     New jobs have one bound, everything else another, so that a flood of enqueues never keeps
     acknowledgements out. `wake` is called when something arrives.
@@ -91,7 +95,7 @@ class Inbox:
         for queue in (self._settlements, self._returns, self._changes):
             while queue and rows < most_rows:
                 command = queue[0].command
-                if isinstance(command, Succeed | Return):
+                if isinstance(command, Succeed | Extend | Release | Return):
                     if not touched.isdisjoint(command.keys):
                         break
                     touched.update(command.keys)
@@ -138,7 +142,7 @@ class Inbox:
 
     def _queue(self, command: Command) -> deque[Request]:
         match command:
-            case Succeed() | Fail():
+            case Succeed() | Fail() | Extend() | Release():
                 return self._settlements
             case Return():
                 return self._returns
@@ -166,7 +170,7 @@ def _rows(command: Command) -> int:
             return len(command.jobs)
         case Succeed():
             return len(command.keys) + command.size // RESULT_ROW
-        case Return() | ChangeSlice() | DeleteSlice() | CancelSlice():
+        case Extend() | Release() | Return() | ChangeSlice() | DeleteSlice() | CancelSlice():
             return len(command.keys)
         case _:
             return 1

@@ -280,6 +280,8 @@ class TickResult(msgspec.Struct):
     """Keys of the jobs that were cancelled or deleted while somebody held them."""
     lapsed: list[int]
     """Keys of the jobs whose lease's deadline was over."""
+    buried: dict[int, str]
+    """Why jobs have died that did not die of a failure, by key."""
     woken: set[str]
     """Queues that have ready jobs which they may not have had before."""
     deadlines: Deadlines | None

@@ -20,11 +20,15 @@ class Completion(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """A job's state, with the result of a completed one and the last failure of a dead one."""
+    """A job's state, with the result of a completed one and the last failure of a dead one.
+
+    `reason` says why a job has died that did not die of a failure.
+    """
 
     status: Status
     result: str | None = None
     error: ErrorRecord | None = None
+    reason: str | None = None
 
     @property
     def is_final(self) -> bool:

@@ -18,7 +18,6 @@ from zq.model.lifecycle import Move, Status, sources
 from zq.model.patching import Patch, patched, refuse_terminal
 from zq.store.finish import cancel, cancel_slice, retain
 from zq.store.pick import still_matching, visible_job
-from zq.store.queries import load
 from zq.store.work import QUERIES, Work, as_json
 
 AnyChange = Change | ChangeSlice | Delete | DeleteSlice | Clear | Cancel | CancelSlice | Retain
@@ -74,6 +73,7 @@ def _delete(work: Work, command: Delete) -> object:
     """Delete one job, whatever it is doing."""
     found = work.briefs("read_briefs", [command.key])
     briefs = [job for job in found if command.reach.covers(job.queue)]
+    work.revoke(briefs)
     work.remove(briefs)
     return None if briefs else JobNotFound()
 
@@ -82,16 +82,16 @@ def _delete_slice(work: Work, command: DeleteSlice) -> int:
     """Delete the jobs among the keys that still match the sweep's filter."""
     keys = still_matching(work, command.keys, command.filter)
     briefs = work.briefs("read_briefs", keys)
+    work.revoke(briefs)
     work.remove(briefs)
     return len(briefs)
 
 
 def _clear(work: Work) -> int:
     """Delete every job by one statement a table, which SQLite does without visiting rows."""
-    held = work.keys(load("upkeep.sql")["read_left_in_flight"])
-    for job in work.briefs("read_briefs", held):
-        if job.holder is not None:
-            work.ended.append((job.holder, job.key))
+    held = work.briefs("read_briefs", work.keys(QUERIES["read_in_flight"]))
+    work.revoke(held)
+    work.end(held)
     work.write_counts()
     total = work.value(QUERIES["count_all"], {})
     assert isinstance(total, int)

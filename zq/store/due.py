@@ -1,9 +1,10 @@
-"""The tick's phase of what falls due by itself: promotions, purges."""
+"""The tick's phase of what falls due by itself: leases, promotions, purges."""
 
 from collections.abc import Callable
 
 from zq.model.commands import Due
 from zq.model.lifecycle import Status
+from zq.store.leases import lapse
 from zq.store.work import QUERIES, Work, as_json
 
 SLICE = 1000
@@ -35,4 +36,13 @@ def _purge(work: Work) -> None:
         work.remove(work.briefs("read_briefs", keys))
 
 
-_PHASES: dict[Due, Callable[[Work], None]] = {Due.PROMOTION: _promote, Due.PURGE: _purge}
+def _lapse(work: Work) -> None:
+    """Take jobs from those who are no longer heard of."""
+    lapse(work, SLICE)
+
+
+_PHASES: dict[Due, Callable[[Work], None]] = {
+    Due.LEASE: _lapse,
+    Due.PROMOTION: _promote,
+    Due.PURGE: _purge,
+}

@@ -23,7 +23,8 @@ def cancel(work: Work, command: Cancel) -> object:
         return NotCancellable(NAMES[job.status])
     _cancel(work, [brief_of(job)], command.force)
     job.purge_at = kept_until(Status.CANCELLED, job.options, work.now, work.policy)
-    job.status, job.holder, job.finished_at = Status.CANCELLED, None, work.now
+    job.status, job.finished_at = Status.CANCELLED, work.now
+    job.holder = job.claimant = job.lease_until = None
     return job
 
 
@@ -57,6 +58,7 @@ def _cancellable(force: bool) -> frozenset[Status]:
 
 
 def _cancel(work: Work, briefs: Sequence[Brief], force: bool) -> None:
+    work.revoke(briefs)
     purges: dict[int, int] = {}
     gone: list[Brief] = []
     for job in briefs:
@@ -67,8 +69,7 @@ def _cancel(work: Work, briefs: Sequence[Brief], force: bool) -> None:
         purges[job.key] = purge_at
         work.counts[job.queue, job.status] -= 1
         work.counts[job.queue, Status.CANCELLED] += 1
-        if job.holder is not None:
-            work.ended.append((job.holder, job.key))
+        work.end([job])
         work.touch_group(job.queue, job.group)
     if purges:
         name = "cancel_by_force" if force else "cancel"

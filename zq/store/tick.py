@@ -14,7 +14,17 @@ from typing import Any
 
 import msgspec
 
-from zq.model.commands import Command, Enqueue, Fail, Return, Succeed, Tick, TickResult
+from zq.model.commands import (
+    Command,
+    Enqueue,
+    Extend,
+    Fail,
+    Release,
+    Return,
+    Succeed,
+    Tick,
+    TickResult,
+)
 from zq.model.errors import Internal, StorageFull
 from zq.model.job import Job
 from zq.model.lifecycle import TERMINAL, Status
@@ -25,7 +35,8 @@ from zq.store.connection import is_full, stops_the_server
 from zq.store.due import attend
 from zq.store.enqueue import enqueue
 from zq.store.groups import turn_heads
-from zq.store.settle import fail, give_back, succeed
+from zq.store.leases import extend, give_back, release
+from zq.store.settle import fail, succeed
 from zq.store.work import Work
 
 log = logging.getLogger(__name__)
@@ -41,6 +52,8 @@ STORAGE_FULL = (
 PHASES: tuple[tuple[Any, Callable[[Work, Sequence[Any]], list[object]]], ...] = (
     (Succeed, succeed),
     (Fail, fail),
+    (Extend, extend),
+    (Release, release),
     (Return, give_back),
     (AnyChange, apply_changes),
     (Enqueue, enqueue),
@@ -87,7 +100,7 @@ class TickRunner:
         self._set_durable(tick.durable)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            work = Work(connection, tick.now, self._policy, self._random)
+            work = Work(connection, tick.now, tick.steady, self._policy, self._random)
             replies = apply(work, tick.commands)
             attend(work, tick.due)
             turn_heads(work)
@@ -165,6 +178,9 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         replies=replies,
         ended=work.ended,
         cancelled=work.cancelled,
+        revoked=work.revoked,
+        lapsed=work.lapsed,
+        buried=work.buried,
         claimed=claimed,
         woken=work.woken,
         deadlines=work.deadlines() if _moves_deadlines(work, tick) else None,
@@ -175,4 +191,4 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
 
 def _moves_deadlines(work: Work, tick: Tick) -> bool:
     timed = TERMINAL | {Status.SCHEDULED}
-    return not timed.isdisjoint(work.moved) or bool(tick.due)
+    return work.leased or bool(tick.due) or not timed.isdisjoint(work.moved)

@@ -49,15 +49,26 @@ class Work:
     """One transaction under way. The phases of the tick write here what memory must learn."""
 
     def __init__(
-        self, connection: sqlite3.Connection, now: int, policy: Policy, random: Random
+        self,
+        connection: sqlite3.Connection,
+        now: int,
+        steady: int,
+        policy: Policy,
+        random: Random,
     ) -> None:
         self.now = now
+        self.steady = steady
         self.policy = policy
         self.random = random
         self.counts: Counter[tuple[str, Status]] = Counter()
         self.moved: set[Status] = set()
         self.ended: list[tuple[int, int]] = []
         self.cancelled: list[int] = []
+        self.revoked: list[int] = []
+        self.lapsed: list[int] = []
+        self.buried: dict[int, str] = {}
+        self.leased = False
+        """Whether leases have got deadlines."""
         self.woken: set[str] = set()
         self.groups: set[tuple[str, str]] = set()
         self.rows = 0
@@ -70,6 +81,10 @@ class Work:
         self.moved |= other.moved
         self.ended += other.ended
         self.cancelled += other.cancelled
+        self.revoked += other.revoked
+        self.lapsed += other.lapsed
+        self.buried |= other.buried
+        self.leased |= other.leased
         self.woken |= other.woken
         self.groups |= other.groups
         self.rows += other.rows
@@ -78,7 +93,7 @@ class Work:
 
     def part(self) -> "Work":
         """A fresh record over the same transaction, to absorb or to drop."""
-        return Work(self._connection, self.now, self.policy, self.random)
+        return Work(self._connection, self.now, self.steady, self.policy, self.random)
 
     def execute(self, sql: str, parameters: dict[str, object] | Sequence[object] = ()) -> int:
         """Run a statement that answers nothing; the number of rows it changed."""
@@ -156,7 +171,15 @@ class Work:
         self.touch_groups(unusual)
         for (queue, status), n in Counter([(job.queue, job.status) for job in briefs]).items():
             self.counts[queue, status] -= n
-        self.ended += [(job.holder, job.key) for job in briefs if job.holder is not None]
+        self.end(briefs)
+
+    def end(self, jobs: Iterable[Brief | Job]) -> None:
+        """Note that nobody holds these jobs any more."""
+        self.ended += [(job.holder, job.key) for job in jobs if job.holder is not None]
+
+    def revoke(self, jobs: Iterable[Brief | Job]) -> None:
+        """Note that jobs were taken from those who hold them; `end` says it too."""
+        self.revoked += [job.key for job in jobs if job.holder is not None]
 
     def move(self, queues: Sequence[str], old: Status, new: Status) -> None:
         """Count jobs, each by its queue, that changed their status."""
