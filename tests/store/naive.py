@@ -26,6 +26,7 @@ from zq.model.commands import (
     Fail,
     Retain,
     Return,
+    SetQueue,
     Settled,
     Succeed,
     Tick,
@@ -42,6 +43,7 @@ from zq.model.job import ErrorRecord, Job, NewJob, Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Completion
 from zq.model.patching import UNSET, Patch
+from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.model.unique import OnConflict, Scope
 
@@ -75,6 +77,7 @@ class NaiveQueue:
         self.now = 0
         self.rows: dict[int, Row] = {}
         self.owners: dict[str, int] = {}
+        self.settings: dict[str, QueueSettings] = {}
         self.outcome = Answers()
         self._waits_again: list[Row] = []
 
@@ -111,7 +114,7 @@ class NaiveQueue:
         replies: dict[int, object] = {}
         changes = (
             *(Change, ChangeSlice, Delete, DeleteSlice, Clear),
-            *(Cancel, CancelSlice, Retain),
+            *(Cancel, CancelSlice, Retain, SetQueue),
         )
         for kinds in (Succeed, Fail, Return, changes, Enqueue):
             chosen = {i: c for i, c in enumerate(tick.commands) if isinstance(c, kinds)}
@@ -171,6 +174,8 @@ class NaiveQueue:
                 return len(rows)
             case Retain():
                 return self._retain(command)
+            case SetQueue():
+                return self._set(command)
             case Clear():
                 return sum(self._remove(key) for key in list(self.rows))
             case Enqueue():
@@ -311,6 +316,11 @@ class NaiveQueue:
         if not keep_ms:
             self._remove(row.key)
         return reply
+
+    def _set(self, command: SetQueue) -> QueueSettings:
+        assert isinstance(command.settings, QueueSettings)
+        self.settings[command.queue] = command.settings
+        return command.settings
 
     def _change(self, key: int, text_id: str, patch: Patch) -> object:
         row = self.rows.get(key)

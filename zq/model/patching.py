@@ -62,14 +62,15 @@ def _options(options: Options, patch: Patch) -> Options | None:
     changed = Options(
         retry_limit=options.retry_limit if patch.retry_limit is UNSET else patch.retry_limit,
         backoff=options.backoff if patch.backoff is UNSET else patch.backoff,
-        retention=_retention(options.retention, patch.retention),
+        retention=merged_retention(options.retention, patch.retention),
     )
     return None if changed == NO_OPTIONS else changed
 
 
-def _retention(
+def merged_retention(
     retention: Retention | None, patch: RetentionPatch | None | Unset
 ) -> Retention | None:
+    """A retention as it is after the patch; None where nothing is left of it."""
     if patch is UNSET:
         return retention
     if patch is None:

@@ -11,6 +11,7 @@ from zq.model.commands import (
     Delete,
     DeleteSlice,
     Retain,
+    SetQueue,
 )
 from zq.model.errors import JobNotFound, ZqError
 from zq.model.job import Job
@@ -19,9 +20,12 @@ from zq.model.patching import Patch, patched, refuse_terminal
 from zq.store.finish import cancel, cancel_slice, retain
 from zq.store.pick import still_matching, visible_job
 from zq.store.queries import load
+from zq.store.settings import set_queue
 from zq.store.work import QUERIES, Work, as_json
 
-AnyChange = Change | ChangeSlice | Delete | DeleteSlice | Clear | Cancel | CancelSlice | Retain
+AnyChange = (
+    Change | ChangeSlice | Delete | DeleteSlice | Clear | Cancel | CancelSlice | Retain | SetQueue
+)
 
 
 def apply_changes(work: Work, commands: Sequence[AnyChange]) -> list[object]:
@@ -47,6 +51,8 @@ def _apply_change(work: Work, command: AnyChange) -> object:
             return cancel_slice(work, command)
         case Retain():
             return retain(work, command)
+        case SetQueue():
+            return set_queue(work, command)
 
 
 def _change(work: Work, command: Change) -> object:

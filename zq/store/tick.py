@@ -24,6 +24,7 @@ from zq.store.claim import claim
 from zq.store.connection import is_full, stops_the_server
 from zq.store.due import attend
 from zq.store.enqueue import enqueue
+from zq.store.rulebook import read_rulebook
 from zq.store.settle import fail, give_back, succeed
 from zq.store.work import Work
 
@@ -53,7 +54,7 @@ class TickRunner:
         self, connection: sqlite3.Connection, policy: Policy, random: Random, high_water: int
     ) -> None:
         self._connection = connection
-        self._policy = policy
+        self._rulebook = read_rulebook(connection, policy)
         self._random = random
         self._high_water = high_water
         self._durable: bool | None = None
@@ -86,7 +87,7 @@ class TickRunner:
         self._set_durable(tick.durable)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            work = Work(connection, tick.now, self._policy, self._random)
+            work = Work(connection, tick.now, self._rulebook, self._random)
             replies = apply(work, tick.commands)
             attend(work, tick.due)
             claimed = [claim(work, wanted) for wanted in tick.claims]
@@ -101,6 +102,7 @@ class TickRunner:
                 connection.execute("ROLLBACK")
             raise
         self._high_water = high_water
+        self._rulebook = work.rulebook
         return result
 
     def _set_durable(self, durable: bool) -> None:
