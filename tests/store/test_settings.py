@@ -1,5 +1,6 @@
 """Settings of queues in the store: stored, merged, effective in their own tick, never by half."""
 
+import itertools
 import sqlite3
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_where_a_neighbour_raises_settings_hold_and_are_seen_by_what_follows(
 def test_a_circle_of_dead_letter_queues_is_refused_with_its_path(
     ticker: Ticker, path: list[str]
 ) -> None:
-    *links, last = list(zip(path, path[1:], strict=False))
+    *links, last = itertools.pairwise(path)
     for queue, target in links[::-1]:
         ticker.run(put(queue, dead_letter=target))
     (refusal,) = ticker.run(put(last[0], dead_letter=last[1])).replies
