@@ -27,6 +27,7 @@ SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED = Status
 BY_ID = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"
 CLAIM_ANY = "SCAN jobs USING INDEX ready_by_priority"
 CLAIM_QUEUE = "SEARCH jobs USING INDEX ready_by_queue (queue=?)"
+OF_GROUP = "SEARCH jobs USING INDEX unfinished_of_group (queue=? AND group_id=? AND <expr>=?)"
 FIRST_SCHEDULED = "SCAN jobs USING INDEX scheduled_by_time"
 
 # Query of tick.sql or upkeep.sql → how it finds its rows. A new query needs a line here.
@@ -53,6 +54,7 @@ FINDS: dict[str, set[str]] = {
     "release_locks": {BY_ID},
     "read_due": {"SEARCH jobs USING INDEX scheduled_by_time (ready_at<?)"},
     "promote": {BY_ID},
+    "turn_heads": {"SCAN found", "SCAN heads", "SCAN moved", OF_GROUP, BY_ID},
     "deadlines": {FIRST_SCHEDULED, "SEARCH jobs USING COVERING INDEX purgeable (purge_at>?)"},
     "read_purgeable": {"SEARCH jobs USING COVERING INDEX purgeable (purge_at>? AND purge_at<?)"},
     "claim_any": {CLAIM_ANY, BY_ID},
@@ -72,6 +74,7 @@ FINDS: dict[str, set[str]] = {
     "raise_high_water": {"SEARCH meta USING PRIMARY KEY (name=?)"},
     "read_left_in_flight": {"SEARCH jobs USING COVERING INDEX not_ready (status=?)"},
     "give_back_all": {BY_ID},
+    "groups_of": {BY_ID},
     "count_given_back": {
         "SCAN f",
         "SEARCH r USING PRIMARY KEY (queue=? AND status=?) LEFT-JOIN",
@@ -93,10 +96,11 @@ SERVES = {
     "purgeable": "read_purgeable",
     "not_ready": "read_left_in_flight",
     "key_owner": "read_owners",
+    "unfinished_of_group": "turn_heads",
 }
 
 
-AWAITED = {"expiring", "leases_by_deadline", "unfinished_of_group"}
+AWAITED = {"expiring", "leases_by_deadline"}
 """Indexes for what the engine is going to do."""
 
 

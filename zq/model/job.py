@@ -82,6 +82,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     unique_key: str | None = None
     unique_while: Scope | None = None
     on_conflict: OnConflict = OnConflict.RETURN
+    group: str | None = None
     extras: Extras | None = None
 
 

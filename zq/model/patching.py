@@ -34,6 +34,19 @@ def refuse_terminal(text_id: str, status: Status) -> None:
         raise Unprocessable(f"cannot patch job {text_id} in {NAMES[status]} status")
 
 
+def moves_a_running_head(job: Job, patch: Patch) -> bool:
+    """Whether a patch would move a job of a group while it is in flight.
+
+    It must not: the next of its group would start beside it, and where it came to, a group of the
+    same name might have a job in flight already.
+    """
+    return (
+        job.status is Status.IN_FLIGHT
+        and job.group is not None
+        and patch.queue not in (UNSET, job.queue)
+    )
+
+
 def patched(job: Job, patch: Patch, now: int) -> Job:
     """The job as it is after the patch. `job` must not be terminal."""
     status, ready_at = _schedule(job, patch.ready_at, now)

@@ -23,9 +23,9 @@ Rate = Annotated[float, Meta(gt=0, le=MAX_RATE)]
 class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The settings of one queue; None leaves a thing unset. Durations in milliseconds.
 
-    `paused`, `rate` (deliveries a second) and `concurrency` (jobs in flight at once) are gates, asked
-    by claims. `max_depth` bounds the unfinished jobs. `ttl_ms` is how long a job may wait for a
-    worker. `dead_letter` names the queue that dying jobs move to.
+    The gates, asked by claims: `paused`, `rate` (deliveries a second) and `concurrency` (jobs in
+    flight at once). `max_depth` bounds the unfinished jobs. `ttl_ms` is how long a job may wait for
+    a worker. `dead_letter` names the queue that dying jobs move to.
     """
 
     paused: bool | None = None

@@ -13,10 +13,10 @@ from zq.model.commands import (
     Retain,
     SetQueue,
 )
-from zq.model.errors import JobNotFound, ZqError
+from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import Job
 from zq.model.lifecycle import Move, Status, sources
-from zq.model.patching import Patch, patched, refuse_terminal
+from zq.model.patching import Patch, moves_a_running_head, patched, refuse_terminal
 from zq.store.finish import cancel, cancel_slice, retain
 from zq.store.pick import still_matching, visible_job
 from zq.store.queries import load
@@ -64,16 +64,26 @@ def _change(work: Work, command: Change) -> object:
         refuse_terminal(command.text_id, job.status)
     except ZqError as refusal:
         return refusal
+    if moves_a_running_head(job, command.patch):
+        return Unprocessable(
+            f"cannot move job {command.text_id} to another queue while it is in flight, for it"
+            f" belongs to group {job.group!r}: try again when it waits"
+        )
     (changed,) = _apply(work, [job], command.patch)
     return changed
 
 
 def _change_slice(work: Work, command: ChangeSlice) -> int:
-    """Patch the unfinished jobs among the keys that still match the sweep's filter."""
+    """Patch the jobs among the keys that still match the sweep's filter and can be patched."""
     keys = still_matching(work, command.keys, command.filter)
     jobs = work.jobs(QUERIES["read_jobs"], keys=as_json(keys))
     patchable = sources(Move.PATCH)
-    return len(_apply(work, [job for job in jobs if job.status in patchable], command.patch))
+    chosen = [
+        job
+        for job in jobs
+        if job.status in patchable and not moves_a_running_head(job, command.patch)
+    ]
+    return len(_apply(work, chosen, command.patch))
 
 
 def _delete(work: Work, command: Delete) -> object:
@@ -117,6 +127,9 @@ def _apply(work: Work, jobs: Sequence[Job], patch: Patch) -> list[Job]:
     for old, new in zip(jobs, changed, strict=True):
         work.counts[old.queue, old.status] -= 1
         work.counts[new.queue, new.status] += 1
+        if old.queue != new.queue:
+            work.touch_group(old.queue, old.group)
+            work.touch_group(new.queue, new.group)
         if new.status is Status.READY:
             work.woken.add(new.queue)
     return changed

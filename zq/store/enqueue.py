@@ -10,8 +10,11 @@ from zq.model.reach import EVERYWHERE
 from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.work import BYTES_A_ROW, LARGEST_INSERT, QUERIES, Work, as_json
 
+HELD_BY_GROUP = 1
+"""The bit of `held` that is shut for all jobs of a group but its head."""
+
 _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
-_FULL = _PLAIN + ", options, unique_key, unique_while, owns_key, extras"
+_FULL = _PLAIN + ", options, unique_key, unique_while, owns_key, group_id, held, extras"
 
 
 def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
@@ -42,7 +45,13 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
                     work.tally.duplicates += 1
                     continue
             head = (key, job.queue, job.type, job.priority, status, ready_at)
-            if job.unique_key is not None or job.options is not None or job.extras is not None:
+            if (
+                job.unique_key is not None
+                or job.options is not None
+                or job.group is not None
+                or job.extras is not None
+            ):
+                work.touch_group(job.queue, job.group)
                 full.append((head, key, job))
             elif job.payload_size > INLINE_PAYLOAD:
                 plain.append((*head, job.payload_size, None))
@@ -180,6 +189,7 @@ def _stored(key: int, job: NewJob, status: Status, ready_at: int) -> Job:
         options=job.options,
         unique_key=job.unique_key,
         unique_while=job.unique_while,
+        group=job.group,
         extras=job.extras,
         payload_size=job.payload_size,
         payload=None,
@@ -189,4 +199,7 @@ def _stored(key: int, job: NewJob, status: Status, ready_at: int) -> Job:
 def _rest(job: NewJob, owns_key: bool) -> tuple[object, ...]:
     options = None if job.options is None else as_json(job.options)
     extras = None if job.extras is None else as_json(job.extras)
-    return options, job.unique_key, job.unique_while, owns_key, extras
+    # A job of a group waits behind the others, unless it turns out to be their head.
+    held = HELD_BY_GROUP if job.group is not None else 0
+    key = (job.unique_key, job.unique_while, owns_key)
+    return options, *key, job.group, held, extras

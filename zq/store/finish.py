@@ -71,6 +71,7 @@ def _cancel(work: Work, briefs: Sequence[Brief], force: bool) -> None:
         work.counts[job.queue, Status.CANCELLED] += 1
         if job.holder is not None:
             work.ended.append((job.holder, job.key))
+        work.touch_group(job.queue, job.group)
     if purges:
         name = "cancel_by_force" if force else "cancel"
         work.run(name, purges=as_json(purges), now=work.now)

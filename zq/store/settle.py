@@ -45,6 +45,7 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
         _complete(work, purges, said)
         work.move([job.queue for job in kept.values()], Status.IN_FLIGHT, Status.COMPLETED)
         _end(work, kept.values())
+        work.touch_groups(kept.values())
     work.remove(gone)
     work.tally.completed += len(held)
     work.tally.not_in_flight += len(keys) - len(held)
@@ -86,6 +87,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
             errors.append((job.key, attempts, *texts, job.dequeued_at, work.now))
             work.move([job.queue], Status.IN_FLIGHT, verdict.status)
             _end(work, [job])
+            work.touch_group(job.queue, job.group)
         if verdict.status is Status.SCHEDULED and job.unique_key is not None:
             waiting.append(job.key)
         replies.append(_failed(job, verdict, attempts, work.now))
@@ -113,6 +115,7 @@ def give_back(work: Work, commands: Sequence[Return]) -> list[object]:
     work.move(queues, Status.IN_FLIGHT, Status.READY)
     work.woken.update(queues)
     _end(work, held)
+    work.touch_groups(held)
     if locks := [job.key for job in held if job.unique_while is not None]:
         work.run("restore_locks", keys=as_json(locks))
     return [None for _ in commands]

@@ -1,8 +1,8 @@
 """The tick: one transaction for everything that waits.
 
-Order: settlements, returns, changes, enqueues, what falls due, claims, COMMIT. Everything in a tick
-was pending together, so any serial order is a correct one; claims come last, so that a job can be
-stored and handed to a waiting worker by one commit.
+Order: settlements, returns, changes, enqueues, what falls due, heads of groups, claims, COMMIT.
+Everything in a tick was pending together, so any serial order is a correct one; claims come last,
+so that a job can be stored and handed to a waiting worker by one commit.
 """
 
 import logging
@@ -24,6 +24,7 @@ from zq.store.claim import claim
 from zq.store.connection import is_full, stops_the_server
 from zq.store.due import attend
 from zq.store.enqueue import enqueue
+from zq.store.groups import turn_heads
 from zq.store.rulebook import read_rulebook
 from zq.store.settle import fail, give_back, succeed
 from zq.store.work import Work
@@ -90,6 +91,7 @@ class TickRunner:
             work = Work(connection, tick.now, self._rulebook, self._random)
             replies = apply(work, tick.commands)
             attend(work, tick.due)
+            turn_heads(work)
             claimed = [claim(work, wanted) for wanted in tick.claims]
             high_water = self._raise_high_water(work)
             work.write_counts()

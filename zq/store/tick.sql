@@ -80,14 +80,14 @@ WHERE jobs.id = c.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
 
 -- name: cancel
 -- :purges maps a key to its purge_at. The key of a cancelled job is free.
-UPDATE jobs SET status = {cancelled}, holder = NULL, finished_at = :now, purge_at = p.value,
-    owns_key = 0
+UPDATE jobs SET status = {cancelled}, held = 0, holder = NULL, finished_at = :now,
+    purge_at = p.value, owns_key = 0
 FROM json_each(:purges) AS p
 WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready})
 
 -- name: cancel_by_force
-UPDATE jobs SET status = {cancelled}, holder = NULL, finished_at = :now, purge_at = p.value,
-    owns_key = 0
+UPDATE jobs SET status = {cancelled}, held = 0, holder = NULL, finished_at = :now,
+    purge_at = p.value, owns_key = 0
 FROM json_each(:purges) AS p
 WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready}, {in_flight})
 
@@ -116,6 +116,32 @@ SELECT json_group_array(json_array(id, queue)) FROM (
 
 -- name: promote
 UPDATE jobs SET status = {ready} WHERE id IN {keys} AND status = {scheduled}
+
+-- name: turn_heads
+-- :groups lists [queue, group]. Opens the head of each, and shuts what else is open and waits. The
+-- index has the open jobs of a group before the others, so that each question is one step in it,
+-- however long the group is.
+UPDATE jobs SET held = iif(id = moved.head, held & ~1, held | 1)
+FROM (
+    WITH found (queue, name, running, open, shut) AS (
+        SELECT g.value ->> 0, g.value ->> 1,
+            (SELECT id FROM jobs WHERE queue = g.value ->> 0 AND group_id = g.value ->> 1
+                AND held & 1 = 0 AND status <= {in_flight} AND status = {in_flight}),
+            (SELECT id FROM jobs WHERE queue = g.value ->> 0 AND group_id = g.value ->> 1
+                AND held & 1 = 0 AND status <= {in_flight} ORDER BY id LIMIT 1),
+            (SELECT id FROM jobs WHERE queue = g.value ->> 0 AND group_id = g.value ->> 1
+                AND held & 1 = 1 AND status <= {in_flight} ORDER BY id LIMIT 1)
+        FROM json_each(:groups) AS g),
+    heads (queue, name, head) AS MATERIALIZED (
+        SELECT queue, name, ifnull(running, min(ifnull(open, shut), ifnull(shut, open))) FROM found)
+    SELECT head AS key, head FROM heads WHERE head IS NOT NULL
+    UNION ALL
+    SELECT jobs.id, head FROM heads
+    CROSS JOIN jobs ON jobs.queue = heads.queue AND group_id = name
+        AND held & 1 = 0 AND status <= {in_flight}
+    WHERE status < {in_flight} AND jobs.id <> head
+) AS moved
+WHERE jobs.id = moved.key AND (held & 1) = (jobs.id = moved.head)
 
 -- name: deadlines
 -- In the order of `zq.model.commands.Due`.

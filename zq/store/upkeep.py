@@ -41,6 +41,8 @@ def recover(connection: sqlite3.Connection) -> Recovered:
             keys = {"keys": as_json(held)}
             connection.execute(QUERIES["give_back_all"], keys)
             connection.execute(TICK["restore_locks"], keys)
+            groups = _value(connection, "groups_of", keys)
+            connection.execute(TICK["turn_heads"], {"groups": groups})
             connection.execute(QUERIES["count_given_back"])
             connection.execute(QUERIES["count_none_in_flight"])
         meta = dict(connection.execute(QUERIES["read_meta"]))
@@ -85,6 +87,8 @@ def tidy(connection: sqlite3.Connection) -> bool:
     return free - spare > TIDY_PAGES
 
 
-def _value(connection: sqlite3.Connection, query: str) -> str:
-    text: str = connection.execute(QUERIES[query]).fetchone()[0]
+def _value(
+    connection: sqlite3.Connection, query: str, parameters: dict[str, str] | tuple[()] = ()
+) -> str:
+    text: str = connection.execute(QUERIES[query], parameters).fetchone()[0]
     return text

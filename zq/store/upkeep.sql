@@ -7,6 +7,10 @@ SELECT json_group_array(id) FROM jobs WHERE status = {in_flight} AND status <> {
 -- name: give_back_all
 UPDATE jobs SET status = {ready}, holder = NULL WHERE id IN {keys} AND status = {in_flight}
 
+-- name: groups_of
+SELECT json_group_array(json_array(queue, group_id))
+FROM jobs WHERE id IN {keys} AND group_id IS NOT NULL
+
 -- name: count_given_back
 INSERT INTO queue_counts (queue, status, n)
 SELECT f.queue, {ready}, f.n + ifnull(r.n, 0)

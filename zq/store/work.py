@@ -61,6 +61,7 @@ class Work:
         self.ended: list[tuple[int, int]] = []
         self.cancelled: list[int] = []
         self.woken: set[str] = set()
+        self.groups: set[tuple[str, str]] = set()
         self.rows = 0
         self.highest_key = 0
         self.tally = Tally()
@@ -73,6 +74,7 @@ class Work:
         self.ended += other.ended
         self.cancelled += other.cancelled
         self.woken |= other.woken
+        self.groups |= other.groups
         self.rows += other.rows
         self.tally.add(other.tally)
         self.highest_key = max(self.highest_key, other.highest_key)
@@ -137,17 +139,32 @@ class Work:
             self.execute(_insert_sql(table, columns, size), values)
             start += size
 
+    def touch_group(self, queue: str, group: str | None) -> None:
+        """Say that a job of a group (None: of none) has come to a queue, left it, or ended.
+
+        Whatever changes which job is the group's head has to say so: see `zq.store.groups`.
+        """
+        if group is not None:
+            self.groups.add((queue, group))
+
+    def touch_groups(self, jobs: Iterable[Brief | Job]) -> None:
+        """The same of many jobs, each in its queue."""
+        self.groups.update([(job.queue, job.group) for job in jobs if job.group is not None])
+
     def remove(self, briefs: Sequence[Brief]) -> None:
         """Delete jobs with their payloads, results and errors."""
         if not briefs:
             return
         self.run("delete_jobs", keys=as_json([job.key for job in briefs]))
-        if beside := [job.key for job in briefs if job.payload_size > INLINE_PAYLOAD]:
+        # A usual job in flight was told without this: nothing lies beside it.
+        unusual = [job for job in briefs if job.payload_size]
+        if beside := [job.key for job in unusual if job.payload_size > INLINE_PAYLOAD]:
             self.run("delete_payloads", keys=as_json(beside))
-        if results := [job.key for job in briefs if (job.result_size or 0) > INLINE_PAYLOAD]:
+        if results := [job.key for job in unusual if (job.result_size or 0) > INLINE_PAYLOAD]:
             self.run("delete_results", keys=as_json(results))
-        if failed := [job.key for job in briefs if job.attempts]:
+        if failed := [job.key for job in unusual if job.attempts]:
             self.run("delete_errors", keys=as_json(failed))
+        self.touch_groups(unusual)
         for (queue, status), n in Counter([(job.queue, job.status) for job in briefs]).items():
             self.counts[queue, status] -= n
         self.ended += [(job.holder, job.key) for job in briefs if job.holder is not None]
