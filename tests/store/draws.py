@@ -37,11 +37,13 @@ T = TypeVar("T")
 
 QUEUES = ["a", "b", "ü/c 'x\" :q0"]
 TYPES = ["mail", "t\\n'\"2"]
+GROUPS = ["g", "ü\"'"]
 HOLDERS = [1, 2, 3]
 UNKNOWN = 7
 LATER_MS = [0, 1, 50, 1_000, 4_100, 60_000]
 
 mostly = st.sampled_from([True, True, True, False])
+groups = st.sampled_from([None, None, *GROUPS])
 queues = st.sampled_from(QUEUES)
 priorities = st.sampled_from([0, 5, 32768, 65535])
 millis = st.sampled_from([0, 1, 1_000, 60_000])
@@ -167,6 +169,7 @@ class Draw:
             unique_key=key_and_scope[0],
             unique_while=key_and_scope[1],
             on_conflict=draw(st.sampled_from(OnConflict)),
+            group=draw(groups),
         )
 
     def _succeed(self) -> Command:

@@ -3,7 +3,7 @@
 It shares the words of the model (commands, statuses, jobs) with the store, and none of its rules.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -26,6 +26,7 @@ from zq.model.commands import (
     Fail,
     Retain,
     Return,
+    SetQueue,
     Settled,
     Succeed,
     Tick,
@@ -42,6 +43,7 @@ from zq.model.job import ErrorRecord, Job, NewJob, Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Completion
 from zq.model.patching import UNSET, Patch
+from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.model.unique import OnConflict, Scope
 
@@ -75,6 +77,7 @@ class NaiveQueue:
         self.now = 0
         self.rows: dict[int, Row] = {}
         self.owners: dict[str, int] = {}
+        self.settings: dict[str, QueueSettings] = {}
         self.outcome = Answers()
         self._waits_again: list[Row] = []
 
@@ -111,7 +114,7 @@ class NaiveQueue:
         replies: dict[int, object] = {}
         changes = (
             *(Change, ChangeSlice, Delete, DeleteSlice, Clear),
-            *(Cancel, CancelSlice, Retain),
+            *(Cancel, CancelSlice, Retain, SetQueue),
         )
         for kinds in (Succeed, Fail, Return, changes, Enqueue):
             chosen = {i: c for i, c in enumerate(tick.commands) if isinstance(c, kinds)}
@@ -125,6 +128,7 @@ class NaiveQueue:
         if Due.PURGE in tick.due:
             for key in [row.key for row in self.rows.values() if row.expired(self.now)]:
                 self._remove(key)
+        self._turn_heads()
         self.outcome.claimed = [self._claim(claim) for claim in tick.claims]
         return self.outcome
 
@@ -134,6 +138,7 @@ class NaiveQueue:
         for key in held:
             self._wait_again(self.rows[key], READY)
         self._restore_locks()
+        self._turn_heads()
         return len(held)
 
     def _apply(self, command: Command) -> object:
@@ -155,6 +160,7 @@ class NaiveQueue:
                 return self._change(key, text_id, patch)
             case ChangeSlice(keys, filter, patch):
                 rows = [row for row in self._among(keys, filter) if row.purge_at is None]
+                rows = [row for row in rows if not self._is_tied(row, patch)]
                 for row in rows:
                     self._patch(row, patch)
                 return len(rows)
@@ -171,6 +177,8 @@ class NaiveQueue:
                 return len(rows)
             case Retain():
                 return self._retain(command)
+            case SetQueue():
+                return self._set(command)
             case Clear():
                 return sum(self._remove(key) for key in list(self.rows))
             case Enqueue():
@@ -217,6 +225,8 @@ class NaiveQueue:
             dead_ms=retention.dead_ms,
             unique_key=new.unique_key,
             scope=new.unique_while,
+            group=new.group,
+            held=new.group is not None,
         )
         if ready_at <= now:
             self._to(row, READY)
@@ -312,6 +322,11 @@ class NaiveQueue:
             self._remove(row.key)
         return reply
 
+    def _set(self, command: SetQueue) -> QueueSettings:
+        assert isinstance(command.settings, QueueSettings)
+        self.settings[command.queue] = command.settings
+        return command.settings
+
     def _change(self, key: int, text_id: str, patch: Patch) -> object:
         row = self.rows.get(key)
         if row is None or row.expired(self.now):
@@ -319,8 +334,18 @@ class NaiveQueue:
         if row.status in (COMPLETED, DEAD, CANCELLED):
             name = row.status.name.lower()
             return Unprocessable(f"cannot patch job {text_id} in {name} status")
+        if self._is_tied(row, patch):
+            return Unprocessable(
+                f"cannot move job {text_id} to another queue while it is in flight, for it belongs"
+                f" to group {row.group!r}: try again when it waits"
+            )
         self._patch(row, patch)
         return row.job()
+
+    def _is_tied(self, row: Row, patch: Patch) -> bool:
+        """A job of a group stays where it is while it is in flight."""
+        moves = patch.queue is not UNSET and patch.queue != row.queue
+        return moves and row.group is not None and row.status is IN_FLIGHT
 
     def _patch(self, row: Row, patch: Patch) -> None:
         if patch.queue is not UNSET:
@@ -353,7 +378,9 @@ class NaiveQueue:
         ready = [
             row
             for row in self.rows.values()
-            if row.status is READY and (claim.queues is None or row.queue in claim.queues)
+            if row.status is READY
+            and not row.held
+            and (claim.queues is None or row.queue in claim.queues)
         ]
         ready.sort(key=lambda row: (row.priority, row.key))
         left = dict(claim.credits)
@@ -368,6 +395,19 @@ class NaiveQueue:
             self._to(row, IN_FLIGHT)
         return [row.job() for row in taken]
 
+    def _turn_heads(self) -> None:
+        """Hold back every job of a group but the one in flight, or else the oldest unfinished."""
+        groups: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+        for row in self.rows.values():
+            if row.group is not None and row.status in (SCHEDULED, READY, IN_FLIGHT):
+                groups[row.queue, row.group].append(row)
+        for members in groups.values():
+            head = min(members, key=lambda row: (row.status is not IN_FLIGHT, row.key))
+            for row in members:
+                if row.held and row is head and row.status is READY:
+                    self.outcome.gained.add(row.queue)
+                row.held = row is not head
+
     # Small change.
 
     def _to(self, row: Row, status: Status) -> None:
@@ -376,6 +416,8 @@ class NaiveQueue:
             self.outcome.ended.append((row.holder, row.key))
             row.holder = None
         row.status = status
+        if row.status not in (SCHEDULED, READY):
+            row.held = False
         if status is READY:
             self.outcome.gained.add(row.queue)
         if row.scope is not None and status not in SPAN[row.scope]:

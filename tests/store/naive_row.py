@@ -29,6 +29,8 @@ class Row:
     dead_ms: int | None = None
     unique_key: str | None = None
     scope: Scope | None = None
+    group: str | None = None
+    held: bool = False
     attempts: int = 0
     deliveries: int = 0
     holder: int | None = None
@@ -72,6 +74,7 @@ class Row:
             options=None if options == Options() else options,
             unique_key=self.unique_key,
             unique_while=self.scope,
+            group=self.group,
             result_size=self.result_size,
             result=self.result if whole or (self.result_size or 0) <= LARGE else None,
         )

@@ -74,6 +74,7 @@ FINDS: dict[str, set[str]] = {
     "raise_high_water": {"SEARCH meta USING PRIMARY KEY (name=?)"},
     "read_left_in_flight": {"SEARCH jobs USING COVERING INDEX not_ready (status=?)"},
     "give_back_all": {BY_ID},
+    "groups_of": {BY_ID},
     "count_given_back": {
         "SCAN f",
         "SEARCH r USING PRIMARY KEY (queue=? AND status=?) LEFT-JOIN",

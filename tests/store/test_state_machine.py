@@ -117,6 +117,7 @@ class History(RuleBasedStateMachine):
         assert seen.errors == {r.key: r.errors for r in rows if r.errors}
         assert seen.kept_counts == seen.full_counts == counts
         assert seen.owners == self.queue.owners
+        assert seen.held == {r.key for r in rows if r.held}
         hidden = Counter((r.queue, r.status) for r in rows if r.expired(self.rig.now))
         assert +seen.visible_counts == counts - hidden
         assert self.deadlines == self.queue.deadlines()
@@ -158,6 +159,7 @@ class Everything(NamedTuple):
     full_counts: dict[tuple[str, Status], int]
     visible_counts: Counter[tuple[str, Status]]
     owners: dict[str, int]
+    held: set[int]
 
 
 def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
@@ -178,6 +180,7 @@ def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
         full_counts=counts("SELECT queue, status, count(*) FROM jobs GROUP BY queue, status"),
         visible_counts=reads.visible_counts(connection, now),
         owners=dict(connection.execute("SELECT unique_key, id FROM jobs WHERE owns_key = 1")),
+        held={key for (key,) in connection.execute("SELECT id FROM jobs WHERE held")},
     )
 
 

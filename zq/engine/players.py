@@ -22,8 +22,10 @@ class Player(Protocol):
     number: int
     group: "Group"
     terms: Terms | None
-    ended: bool
-    """Takes nothing any more; what was claimed for it goes back."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it takes nothing any more; what was claimed for it goes back."""
 
     def credit(self, freed: int) -> int:
         """How many jobs it can take once `freed` of those that it holds are settled."""
@@ -131,8 +133,9 @@ class Stream:
 
     def drain(self) -> None:
         """Deliver nothing more."""
-        self.draining = True
-        self.tell("drain")
+        if not self.draining:
+            self.draining = True
+            self.tell("drain")
 
     def lapse(self, key: int) -> None:
         """End, for a lease was over before its worker was heard of: it is given nothing more."""
@@ -197,7 +200,8 @@ class Claimer:
         self.number = number
         self.group = group
         self.terms: Terms | None = terms
-        self.jobs: asyncio.Future[list[Job]] = asyncio.get_running_loop().create_future()
+        self.jobs: asyncio.Future[Sequence[Job]] = asyncio.get_running_loop().create_future()
+        self.delivered: Sequence[Job] = ()
         self._most = most
 
     @property
@@ -208,7 +212,8 @@ class Claimer:
         return 0 if self.ended else self._most
 
     def deliver(self, jobs: Sequence[Job]) -> None:
-        self.jobs.set_result(list(jobs))
+        self.delivered = jobs
+        self.jobs.set_result(jobs)
 
     def give_up(self) -> None:
         """Answer with nothing, unless it is decided already."""

@@ -21,6 +21,7 @@ MOST_CLAIMED = 2000
 MOST_PLAYERS = 256
 """Players that one claim deals to. The others of a group come next, in turn."""
 
+
 class Plan:
     """The claims of one tick and the groups that they are for."""
 

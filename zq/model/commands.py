@@ -15,6 +15,7 @@ from zq.model.leasing import Terms
 from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
+from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.settling import Failure
 
 
@@ -179,6 +180,16 @@ class Retain(msgspec.Struct, frozen=True):
     reach: Reach = EVERYWHERE
 
 
+class SetQueue(msgspec.Struct, frozen=True):
+    """Replace a queue's settings, or patch them. Result: the settings, or an error of the tree.
+
+    It touches no job: what follows from it follows for each job when its time comes.
+    """
+
+    queue: str
+    settings: QueueSettings | SettingsPatch
+
+
 class Clear(msgspec.Struct, frozen=True):
     """Delete every job. Result: how many there were."""
 
@@ -197,6 +208,7 @@ Command = (
     | Cancel
     | CancelSlice
     | Retain
+    | SetQueue
     | Clear
 )
 

@@ -14,6 +14,9 @@ from zq.model.job import MAX_UINT32
 DEFAULT_LEASE_MS = 30_000
 """For claims that say nothing, of jobs and queues that say nothing either."""
 
+MOST_CLAIMED = 1_000
+"""Jobs that one request may claim."""
+
 STALLED = "stalled"
 """Why a job has died that stalled more often than its queue permits."""
 

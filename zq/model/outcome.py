@@ -5,6 +5,9 @@ import msgspec
 from zq.model.job import ErrorRecord, Retention
 from zq.model.lifecycle import TERMINAL, Status
 
+MOST_WAIT_MS = 30_000
+"""Proxies and clients cut a silent connection off sooner or later; ask again instead."""
+
 
 class Completion(msgspec.Struct, frozen=True):
     """What a worker says with a success. `result` is JSON text of `result_size` bytes.

@@ -13,7 +13,7 @@ def bury(work: Work, jobs: Sequence[Job], reason: str) -> None:
     purges: dict[int, int] = {}
     gone: list[Brief] = []
     for job in jobs:
-        purge_at = kept_until(Status.DEAD, job.options, work.now, work.policy)
+        purge_at = kept_until(Status.DEAD, job.options, work.now, work.policy_of(job.queue))
         if purge_at is None:
             gone.append(brief_of(job))
         else:

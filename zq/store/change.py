@@ -11,16 +11,20 @@ from zq.model.commands import (
     Delete,
     DeleteSlice,
     Retain,
+    SetQueue,
 )
-from zq.model.errors import JobNotFound, ZqError
+from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import Job
 from zq.model.lifecycle import Move, Status, sources
-from zq.model.patching import Patch, patched, refuse_terminal
+from zq.model.patching import Patch, moves_a_running_head, patched, refuse_terminal
 from zq.store.finish import cancel, cancel_slice, retain
 from zq.store.pick import still_matching, visible_job
+from zq.store.settings import set_queue
 from zq.store.work import QUERIES, Work, as_json
 
-AnyChange = Change | ChangeSlice | Delete | DeleteSlice | Clear | Cancel | CancelSlice | Retain
+AnyChange = (
+    Change | ChangeSlice | Delete | DeleteSlice | Clear | Cancel | CancelSlice | Retain | SetQueue
+)
 
 
 def apply_changes(work: Work, commands: Sequence[AnyChange]) -> list[object]:
@@ -46,6 +50,8 @@ def _apply_change(work: Work, command: AnyChange) -> object:
             return cancel_slice(work, command)
         case Retain():
             return retain(work, command)
+        case SetQueue():
+            return set_queue(work, command)
 
 
 def _change(work: Work, command: Change) -> object:
@@ -57,16 +63,26 @@ def _change(work: Work, command: Change) -> object:
         refuse_terminal(command.text_id, job.status)
     except ZqError as refusal:
         return refusal
+    if moves_a_running_head(job, command.patch):
+        return Unprocessable(
+            f"cannot move job {command.text_id} to another queue while it is in flight, for it"
+            f" belongs to group {job.group!r}: try again when it waits"
+        )
     (changed,) = _apply(work, [job], command.patch)
     return changed
 
 
 def _change_slice(work: Work, command: ChangeSlice) -> int:
-    """Patch the unfinished jobs among the keys that still match the sweep's filter."""
+    """Patch the jobs among the keys that still match the sweep's filter and can be patched."""
     keys = still_matching(work, command.keys, command.filter)
     jobs = work.jobs(QUERIES["read_jobs"], keys=as_json(keys))
     patchable = sources(Move.PATCH)
-    return len(_apply(work, [job for job in jobs if job.status in patchable], command.patch))
+    chosen = [
+        job
+        for job in jobs
+        if job.status in patchable and not moves_a_running_head(job, command.patch)
+    ]
+    return len(_apply(work, chosen, command.patch))
 
 
 def _delete(work: Work, command: Delete) -> object:

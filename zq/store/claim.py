@@ -31,7 +31,7 @@ def claim(work: Work, wanted: Claim) -> list[Job]:
         job.dequeued_at = work.now
     work.move([job.queue for job in jobs], Status.READY, Status.IN_FLIGHT)
     work.tally.delivered += len(jobs)
-    if wanted.terms is not None or any(map(_OPTIONS, jobs)):
+    if wanted.terms is not None or work.rulebook.has_leases or any(map(_OPTIONS, jobs)):
         _take_on_terms(work, jobs, wanted)
     else:
         holders = as_json({job.key: job.holder for job in jobs})
@@ -60,7 +60,7 @@ def _take_on_terms(work: Work, jobs: Sequence[Job], wanted: Claim) -> None:
         assert job.holder is not None
         terms = NO_TERMS if wanted.terms is None else wanted.terms.get(job.holder, NO_TERMS)
         job_ms = None if job.options is None else job.options.lease_ms
-        lasts_ms = lease_time(terms, job_ms, None)
+        lasts_ms = lease_time(terms, job_ms, work.settings_of(job.queue).lease_ms)
         job.claimant = terms.claimant
         job.lease_until = None if lasts_ms is None else work.steady + lasts_ms
         holder = job.holder if terms.claimant is None else 0

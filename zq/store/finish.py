@@ -22,7 +22,7 @@ def cancel(work: Work, command: Cancel) -> object:
     if job.status not in _cancellable(command.force):
         return NotCancellable(NAMES[job.status])
     _cancel(work, [brief_of(job)], command.force)
-    job.purge_at = kept_until(Status.CANCELLED, job.options, work.now, work.policy)
+    job.purge_at = kept_until(Status.CANCELLED, job.options, work.now, work.policy_of(job.queue))
     job.status, job.finished_at = Status.CANCELLED, work.now
     job.holder = job.claimant = job.lease_until = None
     return job
@@ -44,7 +44,9 @@ def retain(work: Work, command: Retain) -> object:
         return JobNotFound()
     if job.status not in TERMINAL:
         return NotFinished(NAMES[job.status])
-    job.purge_at = kept_until(job.status, job.options, work.now, work.policy, command.retention)
+    job.purge_at = kept_until(
+        job.status, job.options, work.now, work.policy_of(job.queue), command.retention
+    )
     if job.purge_at is None:
         work.remove([brief_of(job)])
     else:
@@ -62,7 +64,7 @@ def _cancel(work: Work, briefs: Sequence[Brief], force: bool) -> None:
     purges: dict[int, int] = {}
     gone: list[Brief] = []
     for job in briefs:
-        purge_at = kept_until(Status.CANCELLED, job.options, work.now, work.policy)
+        purge_at = kept_until(Status.CANCELLED, job.options, work.now, work.policy_of(job.queue))
         if purge_at is None:
             gone.append(job)
             continue

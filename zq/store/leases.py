@@ -76,7 +76,9 @@ def _stall(work: Work, keys: Sequence[int]) -> None:
     _wait_again(work, jobs, [job.queue for job in jobs])
     for job in jobs:
         job.status, job.holder, job.stalls = Status.READY, None, job.stalls + 1
-    dying = [job for job in jobs if stalls_too_often(job.stalls, _stall_limit(work, job.queue))]
+    dying = [
+        job for job in jobs if stalls_too_often(job.stalls, work.settings_of(job.queue).stall_limit)
+    ]
     if dying:
         bury(work, dying, STALLED)
 

@@ -27,15 +27,16 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
     stale = _stale(work, said, commands)
     if stale:
         held = [job for job in held if job.key not in stale]
-    usual = kept_until(Status.COMPLETED, None, work.now, work.policy)
+    usual = kept_until(Status.COMPLETED, None, work.now, work.rulebook.server)
+    special = work.rulebook.settings
     gone: list[Brief] = []
     kept: dict[int, Brief] = {}
     purges: dict[int, int] = {}
     for job in held:
         purge_at = usual
-        if job.options is not None or job.key in said:
-            retention = said.get(job.key, NOTHING_SAID).retention
-            purge_at = kept_until(Status.COMPLETED, job.options, work.now, work.policy, retention)
+        if job.options is not None or job.key in said or job.queue in special:
+            retention, policy = said.get(job.key, NOTHING_SAID).retention, work.policy_of(job.queue)
+            purge_at = kept_until(Status.COMPLETED, job.options, work.now, policy, retention)
         if purge_at is None:
             gone.append(job)
         else:
@@ -74,7 +75,8 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
             continue
         assert job is not None
         failure, attempts = command.failure, job.attempts + 1
-        verdict = after_failure(attempts, job.options, failure, work.now, work.policy, work.random)
+        policy = work.policy_of(job.queue)
+        verdict = after_failure(attempts, job.options, failure, work.now, policy, work.random)
         if verdict.status is Status.DEAD and verdict.purge_at is None:
             unkept.append(brief_of(job))
         else:

@@ -36,6 +36,7 @@ from zq.store.due import attend
 from zq.store.enqueue import enqueue
 from zq.store.groups import turn_heads
 from zq.store.leases import extend, give_back, release
+from zq.store.rulebook import read_rulebook
 from zq.store.settle import fail, succeed
 from zq.store.work import Work
 
@@ -67,7 +68,7 @@ class TickRunner:
         self, connection: sqlite3.Connection, policy: Policy, random: Random, high_water: int
     ) -> None:
         self._connection = connection
-        self._policy = policy
+        self._rulebook = read_rulebook(connection, policy)
         self._random = random
         self._high_water = high_water
         self._durable: bool | None = None
@@ -100,7 +101,7 @@ class TickRunner:
         self._set_durable(tick.durable)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            work = Work(connection, tick.now, tick.steady, self._policy, self._random)
+            work = Work(connection, tick.now, tick.steady, self._rulebook, self._random)
             replies = apply(work, tick.commands)
             attend(work, tick.due)
             turn_heads(work)
@@ -116,6 +117,7 @@ class TickRunner:
                 connection.execute("ROLLBACK")
             raise
         self._high_water = high_water
+        self._rulebook = work.rulebook
         return result
 
     def _set_durable(self, durable: bool) -> None:

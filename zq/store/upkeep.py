@@ -48,6 +48,8 @@ def recover(connection: sqlite3.Connection) -> Recovered:
             keys = {"keys": as_json([key for key, _ in held])}
             connection.execute(QUERIES["give_back_all"], keys)
             connection.execute(TICK["restore_locks"], keys)
+            groups = _value(connection, "groups_of", keys)
+            connection.execute(TICK["turn_heads"], {"groups": groups})
             deltas = [
                 (queue, status, n * sign)
                 for queue, n in Counter(queue for _, queue in held).items()
@@ -97,6 +99,8 @@ def tidy(connection: sqlite3.Connection) -> bool:
     return free - spare > TIDY_PAGES
 
 
-def _value(connection: sqlite3.Connection, query: str) -> str:
-    text: str = connection.execute(QUERIES[query]).fetchone()[0]
+def _value(
+    connection: sqlite3.Connection, query: str, parameters: dict[str, str] | tuple[()] = ()
+) -> str:
+    text: str = connection.execute(QUERIES[query], parameters).fetchone()[0]
     return text

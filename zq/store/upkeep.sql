@@ -14,6 +14,10 @@ UPDATE jobs SET status = {ready}, {no_lease} WHERE id IN {keys} AND status = {in
 -- name: count_claimed
 SELECT cast(total(n) AS INTEGER) FROM queue_counts WHERE status = {in_flight}
 
+-- name: groups_of
+SELECT json_group_array(json_array(queue, group_id))
+FROM jobs WHERE id IN {keys} AND group_id IS NOT NULL
+
 -- name: forget_empty_queues
 DELETE FROM queue_counts WHERE n = 0
 

@@ -11,9 +11,11 @@ import msgspec
 from zq.model.commands import Deadlines, Due, Tally
 from zq.model.job import INLINE_PAYLOAD, Job, Options
 from zq.model.lifecycle import Status
+from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.model.unique import Scope
 from zq.store.queries import load
+from zq.store.rulebook import Rulebook
 
 QUERIES = load("tick.sql")
 
@@ -53,12 +55,12 @@ class Work:
         connection: sqlite3.Connection,
         now: int,
         steady: int,
-        policy: Policy,
+        rulebook: Rulebook,
         random: Random,
     ) -> None:
         self.now = now
         self.steady = steady
-        self.policy = policy
+        self.rulebook = rulebook
         self.random = random
         self.counts: Counter[tuple[str, Status]] = Counter()
         self.moved: set[Status] = set()
@@ -78,6 +80,7 @@ class Work:
 
     def absorb(self, other: "Work") -> None:
         """Take over the findings of a part of this transaction that was kept and counted."""
+        self.rulebook = other.rulebook
         self.moved |= other.moved
         self.ended += other.ended
         self.cancelled += other.cancelled
@@ -93,7 +96,15 @@ class Work:
 
     def part(self) -> "Work":
         """A fresh record over the same transaction, to absorb or to drop."""
-        return Work(self._connection, self.now, self.steady, self.policy, self.random)
+        return Work(self._connection, self.now, self.steady, self.rulebook, self.random)
+
+    def settings_of(self, queue: str) -> QueueSettings:
+        """What is set for a queue."""
+        return self.rulebook.of(queue)
+
+    def policy_of(self, queue: str) -> Policy:
+        """What holds for jobs of a queue that set nothing themselves."""
+        return self.rulebook.policy(queue)
 
     def execute(self, sql: str, parameters: dict[str, object] | Sequence[object] = ()) -> int:
         """Run a statement that answers nothing; the number of rows it changed."""
