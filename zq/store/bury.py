@@ -5,23 +5,19 @@ from collections.abc import Sequence
 from zq.model.job import Job
 from zq.model.lifecycle import Status
 from zq.model.settling import kept_until
-from zq.store.work import Brief, Work, as_json, brief_of
+from zq.store.work import Work, as_json, brief_of
 
 
-def bury(work: Work, jobs: Sequence[Job], reason: str) -> None:
-    """Let ready jobs die of something that is no failure."""
-    purges: dict[int, int] = {}
-    gone: list[Brief] = []
-    for job in jobs:
+def bury(work: Work, dying: Sequence[tuple[Job, str]]) -> None:
+    """Let jobs in flight die, each for its reason."""
+    for job, reason in dying:
         purge_at = kept_until(Status.DEAD, job.options, work.now, work.policy_of(job.queue))
         if purge_at is None:
-            gone.append(brief_of(job))
+            work.remove([brief_of(job)])
         else:
-            purges[job.key] = purge_at
-    if purges:
-        work.run("bury", purges=as_json(purges), now=work.now, reason=reason)
-        queues = [job.queue for job in jobs if job.key in purges]
-        work.move(queues, Status.READY, Status.DEAD)
-    work.remove(gone)
-    work.tally.died += len(jobs)
-    work.buried |= {job.key: reason for job in jobs}
+            work.run("bury", purges=as_json({job.key: purge_at}), now=work.now, reason=reason)
+            work.move([job.queue], Status.IN_FLIGHT, Status.DEAD)
+            work.end([job])
+            work.touch_group(job.queue, job.group)
+        job.status = Status.DEAD
+    work.tally.died += len(dying)

@@ -70,17 +70,20 @@ def _stall(work: Work, keys: Sequence[int]) -> None:
     """Make jobs ready again of which their worker has said nothing; some die of it."""
     if not keys:
         return
-    jobs = work.jobs(QUERIES["read_jobs"], keys=as_json(keys))
-    work.run("stall", keys=as_json(keys))
-    work.tally.stalled += len(jobs)
-    _wait_again(work, jobs, [job.queue for job in jobs])
-    for job in jobs:
-        job.status, job.holder, job.stalls = Status.READY, None, job.stalls + 1
-    dying = [
-        job for job in jobs if stalls_too_often(job.stalls, work.settings_of(job.queue).stall_limit)
-    ]
+    waiting: list[Job] = []
+    dying: list[Job] = []
+    for job in work.jobs(QUERIES["read_jobs"], keys=as_json(keys)):
+        job.stalls += 1
+        limit = work.settings_of(job.queue).stall_limit
+        (dying if stalls_too_often(job.stalls, limit) else waiting).append(job)
+    work.tally.stalled += len(keys)
+    if waiting:
+        work.run("stall", keys=as_json([job.key for job in waiting]))
+        _wait_again(work, waiting, [job.queue for job in waiting])
     if dying:
-        bury(work, dying, STALLED)
+        work.run("count_stalls", keys=as_json([job.key for job in dying]))
+        bury(work, [(job, STALLED) for job in dying])
+        work.buried |= {job.key: STALLED for job in dying if job.status is Status.DEAD}
 
 
 def _wait_again(work: Work, jobs: Sequence[Brief | Job], ready: Sequence[str]) -> None:

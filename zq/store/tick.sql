@@ -97,13 +97,16 @@ SELECT json_group_array(id) FROM (
 UPDATE jobs SET status = {ready}, {no_lease}, stalls = stalls + 1
 WHERE id IN {keys} AND status = {in_flight}
 
+-- name: count_stalls
+UPDATE jobs SET stalls = stalls + 1 WHERE id IN {keys} AND status = {in_flight}
+
 -- name: bury
 -- :purges maps a key to its purge_at. An "active" lock ends here.
 UPDATE jobs SET status = {dead}, held = 0, {no_lease}, finished_at = :now, purge_at = p.value,
     extras = json_patch(ifnull(extras, '{{}}'), json_object('reason', :reason)),
     owns_key = owns_key AND unique_while <> {while_active}
 FROM json_each(:purges) AS p
-WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({ready}, {in_flight})
+WHERE jobs.id = CAST(p.key AS INTEGER) AND status = {in_flight}
 
 -- name: restore_locks
 -- "queued" owners that wait again take their key back, unless the index says another has it by now.

@@ -60,6 +60,7 @@ def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
         if job.lease_until is not None:
             document.lease_until = job.lease_until
             document.deliveries = job.deliveries
+            document.stalls = job.stalls or None
     return documents
 
 
@@ -69,8 +70,9 @@ def job_document(job: Job, ids: IdCodec, *, with_payload: bool) -> JobDocument:
     document = _document(job, ids.text(job.key), Raw(job.payload or "") if shown else UNSET)
     if with_payload:
         document.result = _raw(job.result)
-    document.lease_until = job.lease_until
-    document.stalls = job.stalls or None
+    if job.lease_until is not None:
+        document.lease_until = job.lease_until
+        document.stalls = job.stalls or None
     if job.extras is not None:
         document.reason = job.extras.reason
     return document
