@@ -29,6 +29,10 @@ MAKES = {
     "promote": Move.PROMOTE,
     "change": Move.PATCH,
     "take": Move.TAKE,
+    "take_on_terms": Move.TAKE,
+    "release": Move.RELEASE,
+    "stall": Move.STALL,
+    "bury": Move.BURY,
     "give_back": Move.RETURN,
     "give_back_all": Move.RETURN,
     "complete": Move.SUCCEED,
@@ -56,6 +60,9 @@ def parameters(name: str, start: Status, end: Status) -> dict[str, Any]:
         "completions": as_json([[KEY, 10, 4, "null"]]),
         "verdicts": as_json([verdict]),
         "holders": as_json({KEY: ROWS[start].get("holder") or 1}),
+        "leases": as_json([[KEY, 0, "c", 20]]),
+        "times": as_json([[KEY, 9 if end is Status.SCHEDULED else None]]),
+        "reason": "stalled",
         "changes": as_json([[KEY, "q", 1, end, 9, None]]),
     }
 

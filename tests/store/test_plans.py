@@ -36,6 +36,8 @@ FINDS: dict[str, set[str]] = {
     "read_briefs": {BY_ID},
     "read_jobs": {BY_ID},
     "read_stale": {BY_ID},
+    "read_current": {BY_ID},
+    "read_in_flight": {"SEARCH jobs USING COVERING INDEX not_ready (status=?)"},
     "delete_jobs": {BY_ID},
     "delete_payloads": {"SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?)"},
     "delete_results": {"SEARCH results USING INTEGER PRIMARY KEY (rowid=?)"},
@@ -44,6 +46,15 @@ FINDS: dict[str, set[str]] = {
     "complete_with_results": {BY_ID},
     "fail": {BY_ID},
     "give_back": {BY_ID},
+    "release": {BY_ID},
+    "extend": {BY_ID},
+    "read_lapsed": {
+        "SEARCH jobs USING COVERING INDEX leases_by_deadline (lease_until>? AND lease_until<?)"
+    },
+    "stall": {BY_ID},
+    "count_stalls": {BY_ID},
+    "bury": {BY_ID},
+    "take_on_terms": {BY_ID},
     "restore_locks": {BY_ID},
     "change": {BY_ID},
     "cancel": {BY_ID},
@@ -55,7 +66,11 @@ FINDS: dict[str, set[str]] = {
     "read_due": {"SEARCH jobs USING INDEX scheduled_by_time (ready_at<?)"},
     "promote": {BY_ID},
     "turn_heads": {"SCAN found", "SCAN heads", "SCAN moved", OF_GROUP, BY_ID},
-    "deadlines": {FIRST_SCHEDULED, "SEARCH jobs USING COVERING INDEX purgeable (purge_at>?)"},
+    "deadlines": {
+        "SEARCH jobs USING COVERING INDEX leases_by_deadline (lease_until>?)",
+        FIRST_SCHEDULED,
+        "SEARCH jobs USING COVERING INDEX purgeable (purge_at>?)",
+    },
     "read_purgeable": {"SEARCH jobs USING COVERING INDEX purgeable (purge_at>? AND purge_at<?)"},
     "claim_any": {CLAIM_ANY, BY_ID},
     "claim_arm": {CLAIM_QUEUE},
@@ -72,14 +87,13 @@ FINDS: dict[str, set[str]] = {
     "clear_counts": set(),
     "count_all": {"SCAN queue_counts"},
     "raise_high_water": {"SEARCH meta USING PRIMARY KEY (name=?)"},
-    "read_left_in_flight": {"SEARCH jobs USING COVERING INDEX not_ready (status=?)"},
+    "read_left_in_flight": {
+        "SEARCH jobs USING INDEX not_ready (status=?)",
+        "SEARCH s USING PRIMARY KEY (queue=?) LEFT-JOIN",
+    },
     "give_back_all": {BY_ID},
     "groups_of": {BY_ID},
-    "count_given_back": {
-        "SCAN f",
-        "SEARCH r USING PRIMARY KEY (queue=? AND status=?) LEFT-JOIN",
-    },
-    "count_none_in_flight": {"SCAN queue_counts"},
+    "count_claimed": {"SCAN queue_counts"},
     "forget_empty_queues": {"SCAN queue_counts"},
     "read_meta": {"SCAN meta"},
     "write_meta": set(),
@@ -96,11 +110,12 @@ SERVES = {
     "purgeable": "read_purgeable",
     "not_ready": "read_left_in_flight",
     "key_owner": "read_owners",
+    "leases_by_deadline": "read_lapsed",
     "unfinished_of_group": "turn_heads",
 }
 
 
-AWAITED = {"expiring", "leases_by_deadline"}
+AWAITED = {"expiring"}
 """Indexes for what the engine is going to do."""
 
 

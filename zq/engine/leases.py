@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from zq.engine.loop import TickLoop
-from zq.engine.players import Claimer
+from zq.engine.players import Claimer, unclaimed
 from zq.engine.settlements import Refused
-from zq.engine.streams import Streams, unclaimed
+from zq.engine.streams import Streams
 from zq.model.clock import Clock
 from zq.model.commands import Command, Extend, Extended, Release, Settled
 from zq.model.errors import NotInFlight, StaleLease, Unavailable
@@ -37,6 +37,11 @@ class Leases:
         self._loop = loop
         self._streams = streams
         self._submit = submit
+
+    @property
+    def claiming(self) -> int:
+        """How many claims wait."""
+        return self._streams.claiming
 
     @contextmanager
     def claimer(

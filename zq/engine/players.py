@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from zq.model.commands import Return
 from zq.model.job import Job
 from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE, Reach
@@ -219,3 +220,14 @@ class Claimer:
         """Answer with nothing, unless it is decided already."""
         if not self.jobs.done():
             self.jobs.set_result([])
+
+
+def give_back(stream: Stream) -> Return:
+    """What a stream holds, to be made ready again, now that it is to end."""
+    return Return(stream.number, list(stream.held), stream.unfinished())
+
+
+def unclaimed(jobs: Sequence[Job]) -> Return:
+    """Claimed jobs of which nobody has heard."""
+    leases = {job.key: job.deliveries for job in jobs}
+    return Return(0, list(leases), leases=leases)

@@ -8,7 +8,7 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from zq.engine.players import Claimer, Group, Player, Stream, Wish
+from zq.engine.players import Claimer, Group, Player, Stream, Wish, give_back, unclaimed
 from zq.model.commands import Claim, Command, Enqueue, Fail, Return, Succeed, TickResult
 from zq.model.job import Job
 from zq.model.leasing import Terms
@@ -55,6 +55,18 @@ class Streams:
 
     def __len__(self) -> int:
         return len(self._streams)
+
+    @property
+    def claiming(self) -> int:
+        """How many claims are under way."""
+        return len(self._claimers)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left of anybody who has taken jobs, nor any job in flight."""
+        there = (self._streams, self._claimers, self._groups, self._by_queue, self._ranging)
+        busy = (self._hungry, self._holders, self._hasty)
+        return not any(map(len, (*there, *busy))) and not self._claimed
 
     def all(self) -> list[Stream]:
         """The open streams, in the order of opening."""
@@ -325,17 +337,6 @@ class Streams:
         for player in without:
             del group.waiting[player]
         return credits, terms
-
-
-def give_back(stream: Stream) -> Return:
-    """What a stream holds, to be made ready again, now that it is to end."""
-    return Return(stream.number, list(stream.held), stream.unfinished())
-
-
-def unclaimed(jobs: Sequence[Job]) -> Return:
-    """Claimed jobs of which nobody has heard."""
-    leases = {job.key: job.deliveries for job in jobs}
-    return Return(0, list(leases), leases=leases)
 
 
 _NOBODY = Stream(0, Group(()), Wish(), 0, lambda: 0)

@@ -1,8 +1,8 @@
 """The states of a job and the table of legal moves. Every other place looks moves up here.
 
     enqueue ──► scheduled ──promote──► ready ──take──► in_flight ──succeed──► completed
-                    ▲                    ▲ ◄──return──────┘ │ │
-                    └────fail, release───┴──────────────────┘ └──fail, stall► dead
+                    ▲                    ▲ ◄─return, stall──┘ │ │
+                    └────fail, release───┴────────────────────┘ └──fail, bury──► dead
 
 A patch moves a job between scheduled and ready. A job that waits may be cancelled, one in flight
 only by force. Any state may end in deletion.
@@ -31,6 +31,7 @@ class Move(Enum):
     RETURN = "return"
     RELEASE = "release"
     STALL = "stall"
+    BURY = "bury"
     SUCCEED = "succeed"
     FAIL = "fail"
     CANCEL = "cancel"
@@ -47,7 +48,8 @@ MOVES: dict[Move, dict[Status, frozenset[Status]]] = {
     Move.TAKE: {Status.READY: frozenset({Status.IN_FLIGHT})},
     Move.RETURN: {Status.IN_FLIGHT: frozenset({Status.READY})},
     Move.RELEASE: {Status.IN_FLIGHT: frozenset({Status.READY, Status.SCHEDULED})},
-    Move.STALL: {Status.IN_FLIGHT: frozenset({Status.READY, Status.DEAD})},
+    Move.STALL: {Status.IN_FLIGHT: frozenset({Status.READY})},
+    Move.BURY: {Status.IN_FLIGHT: frozenset({Status.DEAD})},
     Move.SUCCEED: {Status.IN_FLIGHT: frozenset({Status.COMPLETED})},
     Move.FAIL: {Status.IN_FLIGHT: frozenset({Status.SCHEDULED, Status.DEAD})},
     Move.CANCEL: {
