@@ -64,9 +64,9 @@ class Streams:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is left of anybody who has taken jobs, nor any job in flight."""
-        there = (self._streams, self._claimers, self._groups, self._by_queue, self._ranging)
-        busy = (self._hungry, self._holders, self._hasty)
-        return not any(map(len, (*there, *busy))) and not self._claimed
+        players = self._streams or self._claimers or self._hasty
+        groups = self._groups or self._by_queue or self._ranging or self._hungry
+        return not (players or groups or self._holders or self._claimed)
 
     def all(self) -> list[Stream]:
         """The open streams, in the order of opening."""
