@@ -50,9 +50,10 @@ class Orders:
         *,
         promote: bool = False,
         purge: bool = False,
+        expire: bool = False,
         durable: bool = False,
     ) -> Tick:
-        flags = {Due.PROMOTION: promote, Due.PURGE: purge}
+        flags = {Due.EXPIRY: expire, Due.PROMOTION: promote, Due.PURGE: purge}
         return Tick(
             now=self.now,
             commands=commands,

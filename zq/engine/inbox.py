@@ -13,6 +13,7 @@ from zq.model.commands import (
     Enqueue,
     Fail,
     Return,
+    ReviveSlice,
     Succeed,
 )
 from zq.model.errors import InboxFull, ZqError
@@ -166,7 +167,7 @@ def _rows(command: Command) -> int:
             return len(command.jobs)
         case Succeed():
             return len(command.keys) + command.size // RESULT_ROW
-        case Return() | ChangeSlice() | DeleteSlice() | CancelSlice():
+        case Return() | ChangeSlice() | DeleteSlice() | CancelSlice() | ReviveSlice():
             return len(command.keys)
         case _:
             return 1

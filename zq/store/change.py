@@ -11,12 +11,15 @@ from zq.model.commands import (
     Delete,
     DeleteSlice,
     Retain,
+    Retry,
+    ReviveSlice,
     SetQueue,
 )
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import Job
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.patching import Patch, moves_a_running_head, patched, refuse_terminal
+from zq.store.bury import retry, revive_slice
 from zq.store.finish import cancel, cancel_slice, retain
 from zq.store.pick import still_matching, visible_job
 from zq.store.queries import load
@@ -24,7 +27,17 @@ from zq.store.settings import set_queue
 from zq.store.work import QUERIES, Work, as_json
 
 AnyChange = (
-    Change | ChangeSlice | Delete | DeleteSlice | Clear | Cancel | CancelSlice | Retain | SetQueue
+    Change
+    | ChangeSlice
+    | Delete
+    | DeleteSlice
+    | Clear
+    | Cancel
+    | CancelSlice
+    | Retain
+    | Retry
+    | ReviveSlice
+    | SetQueue
 )
 
 
@@ -51,6 +64,10 @@ def _apply_change(work: Work, command: AnyChange) -> object:
             return cancel_slice(work, command)
         case Retain():
             return retain(work, command)
+        case Retry():
+            return retry(work, command)
+        case ReviveSlice():
+            return revive_slice(work, command)
         case SetQueue():
             return set_queue(work, command)
 
@@ -114,6 +131,7 @@ def _clear(work: Work) -> int:
     for table in ("jobs", "payloads", "results", "errors", "counts"):
         work.run(f"clear_{table}")
     work.moved.update(Status)
+    work.miscounted = True
     return total
 
 
