@@ -51,9 +51,15 @@ class Orders:
         lapse: bool = False,
         promote: bool = False,
         purge: bool = False,
+        expire: bool = False,
         durable: bool = False,
     ) -> Tick:
-        flags = {Due.LEASE: lapse, Due.PROMOTION: promote, Due.PURGE: purge}
+        flags = {
+            Due.LEASE: lapse,
+            Due.EXPIRY: expire,
+            Due.PROMOTION: promote,
+            Due.PURGE: purge,
+        }
         return Tick(
             now=self.now,
             steady=self.now,

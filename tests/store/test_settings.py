@@ -44,8 +44,9 @@ async def test_settings_survive_a_restart(rig: Rig) -> None:
     await rig.run(put("ü 'x\"", dead_letter="b", backoff=Backoff(1.5, 2, 3), leases_survive=False))
     await rig.reopen()
     (reply,) = (await rig.run(SetQueue("ü 'x\"", SettingsPatch(ttl_ms=5)))).replies
-    expected = {"dead_letter": "b", "backoff": Backoff(1.5, 2, 3), "leases_survive": False}
-    assert reply == QueueSettings(**expected, ttl_ms=5)
+    assert reply == QueueSettings(
+        backoff=Backoff(1.5, 2, 3), ttl_ms=5, dead_letter="b", leases_survive=False
+    )
 
 
 def test_a_tick_that_is_rolled_back_leaves_no_settings_in_memory(ticker: Ticker) -> None:

@@ -15,6 +15,7 @@ from zq.model.commands import (
     Fail,
     Release,
     Return,
+    ReviveSlice,
     Succeed,
 )
 from zq.model.errors import InboxFull, ZqError
@@ -170,7 +171,9 @@ def _rows(command: Command) -> int:
             return len(command.jobs)
         case Succeed():
             return len(command.keys) + command.size // RESULT_ROW
-        case Extend() | Release() | Return() | ChangeSlice() | DeleteSlice() | CancelSlice():
+        case Extend() | Release() | Return():
+            return len(command.keys)
+        case ChangeSlice() | DeleteSlice() | CancelSlice() | ReviveSlice():
             return len(command.keys)
         case _:
             return 1

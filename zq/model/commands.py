@@ -22,7 +22,8 @@ from zq.model.settling import Failure
 class Enqueue(msgspec.Struct, frozen=True):
     """Store jobs, all or none, in order. Result: an `Enqueued`.
 
-    Where a unique key belongs to a job out of reach: `KeyConflict`, and nothing is stored.
+    Where a unique key belongs to a job out of reach: `KeyConflict`; where a queue has no room for
+    all of its new jobs: `QueueFull`. Nothing is stored then.
     """
 
     keys: Sequence[int]
@@ -41,6 +42,8 @@ class Enqueued(msgspec.Struct, frozen=True):
 
     owners: dict[int, Job]
     replaced: frozenset[int] = frozenset()
+    expiries: Mapping[int, int] = msgspec.field(default_factory=dict)
+    """The `expires_at` of those that have one, by index."""
 
 
 class Succeed(msgspec.Struct, frozen=True):
@@ -180,6 +183,23 @@ class Retain(msgspec.Struct, frozen=True):
     reach: Reach = EVERYWHERE
 
 
+class Retry(msgspec.Struct, frozen=True):
+    """Make a dead job ready again. Result: the job as it is now, `JobNotFound` or `NotDead`."""
+
+    key: int
+    reach: Reach = EVERYWHERE
+
+
+class ReviveSlice(msgspec.Struct, frozen=True):
+    """A slice of a sweep: revive those of `keys` that still match. Result: how many it were.
+
+    Jobs that came from another queue go back there, if that lies within reach.
+    """
+
+    keys: Sequence[int]
+    filter: Filter
+
+
 class SetQueue(msgspec.Struct, frozen=True):
     """Replace a queue's settings, or patch them. Result: the settings, or an error of the tree.
 
@@ -208,6 +228,8 @@ Command = (
     | Cancel
     | CancelSlice
     | Retain
+    | Retry
+    | ReviveSlice
     | SetQueue
     | Clear
 )
@@ -235,6 +257,7 @@ class Due(Enum):
     """What falls due at a wall time, in the order in which a tick attends to it."""
 
     LEASE = "a lease's deadline is over"
+    EXPIRY = "a job that nobody took in time expires"
     PROMOTION = "a scheduled job becomes ready"
     PURGE = "a finished job's retention is over"
 
@@ -254,6 +277,8 @@ class Tick(msgspec.Struct, frozen=True):
     due: frozenset[Due]
     durable: bool
     """Whether the commit is to be synced to the disk before anyone hears of it."""
+    monotonic: float = 0.0
+    """Seconds that never step back: what rates go by."""
 
 
 class Tally(msgspec.Struct):
@@ -270,6 +295,7 @@ class Tally(msgspec.Struct):
     returned: int = 0
     stalled: int = 0
     delivered: int = 0
+    expired: int = 0
 
     def add(self, other: "Tally") -> None:
         """Count what another has counted too."""
@@ -294,6 +320,8 @@ class TickResult(msgspec.Struct):
     """Keys of the jobs whose lease's deadline was over."""
     buried: dict[int, str]
     """Why jobs have died that did not die of a failure, by key."""
+    expired: list[int]
+    """Keys of the jobs that have expired."""
     woken: set[str]
     """Queues that have ready jobs which they may not have had before."""
     deadlines: Deadlines | None
@@ -301,5 +329,8 @@ class TickResult(msgspec.Struct):
     rows: int
     """Rows inserted, updated or deleted."""
     tally: Tally
+    openings: Mapping[str, float] = msgspec.field(default_factory=dict)
+    """Queues whose rate gave a claim less than it asked for, and the monotonic time from which on
+    it gives more."""
     commit_s: float = 0.0
     """Seconds that the COMMIT took: of a durable tick, those until the disk has it."""

@@ -17,9 +17,6 @@ DEFAULT_LEASE_MS = 30_000
 MOST_CLAIMED = 1_000
 """Jobs that one request may claim."""
 
-STALLED = "stalled"
-"""Why a job has died that stalled more often than its queue permits."""
-
 LeaseMillis = Annotated[int, Meta(ge=1, le=MAX_UINT32)]
 
 

@@ -2,10 +2,12 @@
 
     enqueue ──► scheduled ──promote──► ready ──take──► in_flight ──succeed──► completed
                     ▲                    ▲ ◄─return, stall──┘ │ │
-                    └────fail, release───┴────────────────────┘ └──fail, bury──► dead
+                    └────fail, release───┴────────────────────┘ └─────bury────► dead
 
-A patch moves a job between scheduled and ready. A job that waits may be cancelled, one in flight
-only by force. Any state may end in deletion.
+A patch moves a job between scheduled and ready. A job that waits expires where nobody takes it in
+time, and may be cancelled; one in flight only by force. A dying job is revived at once where its
+queue has a dead-letter queue, a dead one on demand, and one that waits in a dead-letter queue goes
+back. Any state may end in deletion.
 """
 
 from enum import Enum, IntEnum
@@ -20,6 +22,7 @@ class Status(IntEnum):
     COMPLETED = 3
     DEAD = 4
     CANCELLED = 5
+    EXPIRED = 6
 
 
 class Move(Enum):
@@ -31,9 +34,11 @@ class Move(Enum):
     RETURN = "return"
     RELEASE = "release"
     STALL = "stall"
-    BURY = "bury"
     SUCCEED = "succeed"
     FAIL = "fail"
+    BURY = "bury"
+    REVIVE = "revive"
+    EXPIRE = "expire"
     CANCEL = "cancel"
     FORCE = "cancel by force"
 
@@ -49,9 +54,19 @@ MOVES: dict[Move, dict[Status, frozenset[Status]]] = {
     Move.RETURN: {Status.IN_FLIGHT: frozenset({Status.READY})},
     Move.RELEASE: {Status.IN_FLIGHT: frozenset({Status.READY, Status.SCHEDULED})},
     Move.STALL: {Status.IN_FLIGHT: frozenset({Status.READY})},
-    Move.BURY: {Status.IN_FLIGHT: frozenset({Status.DEAD})},
     Move.SUCCEED: {Status.IN_FLIGHT: frozenset({Status.COMPLETED})},
-    Move.FAIL: {Status.IN_FLIGHT: frozenset({Status.SCHEDULED, Status.DEAD})},
+    Move.FAIL: {Status.IN_FLIGHT: frozenset({Status.SCHEDULED})},
+    Move.BURY: {Status.IN_FLIGHT: frozenset({Status.DEAD})},
+    Move.REVIVE: {
+        Status.SCHEDULED: frozenset({Status.READY}),
+        Status.READY: frozenset({Status.READY}),
+        Status.IN_FLIGHT: frozenset({Status.READY}),
+        Status.DEAD: frozenset({Status.READY}),
+    },
+    Move.EXPIRE: {
+        Status.SCHEDULED: frozenset({Status.EXPIRED}),
+        Status.READY: frozenset({Status.EXPIRED}),
+    },
     Move.CANCEL: {
         Status.SCHEDULED: frozenset({Status.CANCELLED}),
         Status.READY: frozenset({Status.CANCELLED}),
@@ -63,7 +78,7 @@ MOVES: dict[Move, dict[Status, frozenset[Status]]] = {
     },
 }
 
-TERMINAL = frozenset({Status.COMPLETED, Status.DEAD, Status.CANCELLED})
+TERMINAL = frozenset({Status.COMPLETED, Status.DEAD, Status.CANCELLED, Status.EXPIRED})
 
 NAMES: dict[Status, str] = {status: status.name.lower() for status in Status}
 BY_NAME: dict[str, Status] = {name: status for status, name in NAMES.items()}

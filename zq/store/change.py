@@ -11,19 +11,32 @@ from zq.model.commands import (
     Delete,
     DeleteSlice,
     Retain,
+    Retry,
+    ReviveSlice,
     SetQueue,
 )
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import Job
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.patching import Patch, moves_a_running_head, patched, refuse_terminal
+from zq.store.bury import retry, revive_slice
 from zq.store.finish import cancel, cancel_slice, retain
 from zq.store.pick import still_matching, visible_job
 from zq.store.settings import set_queue
 from zq.store.work import QUERIES, Work, as_json
 
 AnyChange = (
-    Change | ChangeSlice | Delete | DeleteSlice | Clear | Cancel | CancelSlice | Retain | SetQueue
+    Change
+    | ChangeSlice
+    | Delete
+    | DeleteSlice
+    | Clear
+    | Cancel
+    | CancelSlice
+    | Retain
+    | Retry
+    | ReviveSlice
+    | SetQueue
 )
 
 
@@ -50,6 +63,10 @@ def _apply_change(work: Work, command: AnyChange) -> object:
             return cancel_slice(work, command)
         case Retain():
             return retain(work, command)
+        case Retry():
+            return retry(work, command)
+        case ReviveSlice():
+            return revive_slice(work, command)
         case SetQueue():
             return set_queue(work, command)
 
@@ -105,7 +122,7 @@ def _delete_slice(work: Work, command: DeleteSlice) -> int:
 
 def _clear(work: Work) -> int:
     """Delete every job by one statement a table, which SQLite does without visiting rows."""
-    held = work.briefs("read_briefs", work.keys(QUERIES["read_in_flight"]))
+    held = work.briefs("read_briefs", work.keys(QUERIES["read_all_in_flight"]))
     work.revoke(held)
     work.end(held)
     work.write_counts()
@@ -114,6 +131,7 @@ def _clear(work: Work) -> int:
     for table in ("jobs", "payloads", "results", "errors", "counts"):
         work.run(f"clear_{table}")
     work.moved.update(Status)
+    work.miscounted = True
     return total
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from zq.model.commands import Extend, Extended, Release, Return, Settled
-from zq.model.job import MAX_TIME, Job
-from zq.model.leasing import STALLED, stalls_too_often
+from zq.model.job import MAX_TIME, Job, Reason
+from zq.model.leasing import stalls_too_often
 from zq.model.lifecycle import Status
 from zq.store.bury import bury
 from zq.store.pick import stale_deliveries, within_reach
@@ -17,7 +17,7 @@ def extend(work: Work, commands: Sequence[Extend]) -> list[object]:
     untils = {key: work.steady + command.lease_ms for command in commands for key in command.keys}
     if held:
         work.run("extend", deadlines=as_json({job.key: untils[job.key] for job in held}))
-        work.leased = True
+        work.retimed = True
     return [
         Extended(refused, work.steady + command.lease_ms)
         for command, refused in zip(commands, _refused(commands, held, stale), strict=True)
@@ -61,7 +61,7 @@ def give_back(work: Work, commands: Sequence[Return]) -> list[object]:
 
 def lapse(work: Work, most: int) -> None:
     """Take jobs from their holders, strictly after the deadlines of their leases."""
-    keys = work.keys(QUERIES["read_lapsed"], now=work.steady, limit=most)
+    keys = work.keys(QUERIES["read_overdue"], now=work.steady, limit=most)
     work.lapsed += keys
     _stall(work, keys)
 
@@ -82,14 +82,15 @@ def _stall(work: Work, keys: Sequence[int]) -> None:
         _wait_again(work, waiting, [job.queue for job in waiting])
     if dying:
         work.run("count_stalls", keys=as_json([job.key for job in dying]))
-        bury(work, [(job, STALLED) for job in dying])
-        work.buried |= {job.key: STALLED for job in dying if job.status is Status.DEAD}
+        bury(work, [(job, Reason.STALLED) for job in dying])
+        work.buried |= {job.key: Reason.STALLED for job in dying if job.status is Status.DEAD}
 
 
 def _wait_again(work: Work, jobs: Sequence[Brief | Job], ready: Sequence[str]) -> None:
     """Count what was in flight and waits now; `ready` has the queues of those that are ready."""
     work.move(ready, Status.IN_FLIGHT, Status.READY)
     work.woken.update(ready)
+    work.retimed = True
     work.tally.returned += len(jobs)
     work.end(jobs)
     work.touch_groups(jobs)

@@ -61,6 +61,7 @@ def get_outcome(connection: sqlite3.Connection, key: int, reach: Reach, now: int
             return None
         (job,) = jobs
         if job.status is Status.DEAD:
+            # One that has only ever stalled has none.
             errors = list_errors(connection, key, MAX_TIME, True, 1)
             reason = None if job.extras is None else job.extras.reason
             return Outcome(job.status, error=errors[0] if errors else None, reason=reason)

@@ -27,6 +27,8 @@ class Rulebook:
         """Of the queues that have any."""
         self.paused = frozenset(queue for queue, own in settings.items() if own.paused)
         self.limited = frozenset(queue for queue, own in settings.items() if own.is_limited)
+        self.bounded = frozenset(q for q, own in settings.items() if own.max_depth is not None)
+        self.timed = frozenset(q for q, own in settings.items() if own.ttl_ms is not None)
         self.has_leases = any(own.lease_ms is not None for own in settings.values())
         """Whether the leases of some queue's jobs have deadlines by themselves."""
 

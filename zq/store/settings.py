@@ -19,10 +19,11 @@ def set_queue(work: Work, command: SetQueue) -> object:
     except (InvalidRequest, DeadLetterCycle) as refusal:
         return refusal
     if settings == NO_SETTINGS:
-        work.execute(QUERIES["unset_queue"], (command.queue,))
+        work.execute(QUERIES["unset_queue"], {"queue": command.queue})
     else:
-        row = (command.queue, as_json(settings))
+        row: dict[str, object] = {"queue": command.queue, "settings": as_json(settings)}
         work.execute(QUERIES["set_queue"], row)
+    work.miscounted = True
     # A gate may have opened.
     work.woken.add(command.queue)
     return settings

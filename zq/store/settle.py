@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from zq.model.commands import Fail, Settled, Succeed
 from zq.model.errors import NotInFlight, StaleLease, ZqError
-from zq.model.job import INLINE_PAYLOAD, Job
+from zq.model.job import INLINE_PAYLOAD, Job, Reason
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
-from zq.model.settling import Verdict, after_failure, kept_until
+from zq.model.settling import after_failure, kept_until
+from zq.store.bury import bury
 from zq.store.pick import stale_deliveries, within_reach
-from zq.store.work import BYTES_A_ROW, QUERIES, Brief, Work, as_json, brief_of
+from zq.store.work import BYTES_A_ROW, QUERIES, Brief, Work, as_json
 
 NOTHING_SAID = Completion()
 
@@ -58,12 +59,12 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
 
 
 def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
-    """Schedule the next try or bury the job, and keep a record of the failure."""
+    """Keep a record of each failure, and schedule the next try or bury the job."""
     keys = as_json([command.key for command in commands])
     jobs = {job.key: job for job in work.jobs(QUERIES["read_jobs"], keys=keys)}
     verdicts: list[tuple[object, ...]] = []
     errors: list[tuple[object, ...]] = []
-    unkept: list[Brief] = []
+    dying: list[tuple[Job, Reason]] = []
     waiting: list[int] = []
     replies: list[object] = []
     for command in commands:
@@ -74,30 +75,38 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
             work.tally.not_in_flight += 1
             continue
         assert job is not None
-        failure, attempts = command.failure, job.attempts + 1
-        policy = work.policy_of(job.queue)
-        verdict = after_failure(attempts, job.options, failure, work.now, policy, work.random)
-        if verdict.status is Status.DEAD and verdict.purge_at is None:
-            unkept.append(brief_of(job))
-        else:
-            row = (job.key, verdict.status, attempts, verdict.ready_at, verdict.purge_at)
-            verdicts.append(row)
-            texts = (failure.message, failure.error_type, failure.backtrace)
-            errors.append((job.key, attempts, *texts, job.dequeued_at, work.now))
-            work.move([job.queue], Status.IN_FLIGHT, verdict.status)
-            work.end([job])
-            work.touch_group(job.queue, job.group)
-        if verdict.status is Status.SCHEDULED and job.unique_key is not None:
+        failure = command.failure
+        job.attempts, job.failed_at = job.attempts + 1, work.now
+        verdict = after_failure(
+            job.attempts - job.forgiven,
+            job.options,
+            failure,
+            work.now,
+            work.policy_of(job.queue),
+            work.random,
+        )
+        texts = (failure.message, failure.error_type, failure.backtrace)
+        errors.append((job.key, job.attempts, *texts, job.dequeued_at, work.now))
+        replies.append(job)
+        if verdict.ready_at is None:
+            dying.append((job, Reason.KILLED if failure.kill else Reason.EXHAUSTED))
+            continue
+        verdicts.append((job.key, job.attempts, verdict.ready_at))
+        work.end([job])
+        work.touch_group(job.queue, job.group)
+        work.move([job.queue], Status.IN_FLIGHT, Status.SCHEDULED)
+        job.status, job.ready_at = Status.SCHEDULED, verdict.ready_at
+        job.holder = job.claimant = job.lease_until = None
+        if job.unique_key is not None:
             waiting.append(job.key)
-        replies.append(_failed(job, verdict, attempts, work.now))
-        if verdict.status is Status.DEAD:
-            work.tally.died += 1
-        else:
-            work.tally.retried += 1
     if verdicts:
         work.run("fail", verdicts=as_json(verdicts), now=work.now)
-        work.insert("errors", _ERROR_COLUMNS, errors)
-    work.remove(unkept)
+        work.tally.retried += len(verdicts)
+    work.insert("errors", _ERROR_COLUMNS, errors)
+    if dying:
+        attempts = {job.key: job.attempts for job, _ in dying}
+        work.run("note_last_failures", attempts=as_json(attempts), now=work.now)
+        bury(work, dying)
     if waiting:
         work.run("restore_locks", keys=as_json(waiting))
     return replies
@@ -144,15 +153,3 @@ def _complete(work: Work, purges: dict[int, int], said: Mapping[int, Completion]
     if rows:
         work.run("complete_with_results", completions=as_json(rows), now=work.now)
         work.insert("results", "job_id, body", beside)
-
-
-def _failed(job: Job, verdict: Verdict, attempts: int, now: int) -> Job:
-    job.status = verdict.status
-    job.attempts = attempts
-    job.failed_at = now
-    job.holder = job.claimant = job.lease_until = None
-    job.purge_at = verdict.purge_at
-    job.finished_at = now if verdict.status is Status.DEAD else None
-    if verdict.ready_at is not None:
-        job.ready_at = verdict.ready_at
-    return job

@@ -34,6 +34,7 @@ from zq.store.claim import claim
 from zq.store.connection import is_full, stops_the_server
 from zq.store.due import attend
 from zq.store.enqueue import enqueue
+from zq.store.gates import Gates
 from zq.store.groups import turn_heads
 from zq.store.leases import extend, give_back, release
 from zq.store.rulebook import read_rulebook
@@ -69,6 +70,7 @@ class TickRunner:
     ) -> None:
         self._connection = connection
         self._rulebook = read_rulebook(connection, policy)
+        self._gates = Gates()
         self._random = random
         self._high_water = high_water
         self._durable: bool | None = None
@@ -105,7 +107,7 @@ class TickRunner:
             replies = apply(work, tick.commands)
             attend(work, tick.due)
             turn_heads(work)
-            claimed = [claim(work, wanted) for wanted in tick.claims]
+            claimed = [claim(work, wanted, self._gates, tick.monotonic) for wanted in tick.claims]
             high_water = self._raise_high_water(work)
             work.write_counts()
             result = _result(work, tick, replies, claimed)
@@ -118,6 +120,7 @@ class TickRunner:
             raise
         self._high_water = high_water
         self._rulebook = work.rulebook
+        result.openings = self._gates.learn(work, tick.monotonic)
         return result
 
     def _set_durable(self, durable: bool) -> None:
@@ -183,6 +186,7 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         revoked=work.revoked,
         lapsed=work.lapsed,
         buried=work.buried,
+        expired=work.expired,
         claimed=claimed,
         woken=work.woken,
         deadlines=work.deadlines() if _moves_deadlines(work, tick) else None,
@@ -193,4 +197,4 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
 
 def _moves_deadlines(work: Work, tick: Tick) -> bool:
     timed = TERMINAL | {Status.SCHEDULED}
-    return work.leased or bool(tick.due) or not timed.isdisjoint(work.moved)
+    return not timed.isdisjoint(work.moved) or work.retimed or bool(tick.due)

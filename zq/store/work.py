@@ -69,10 +69,15 @@ class Work:
         self.revoked: list[int] = []
         self.lapsed: list[int] = []
         self.buried: dict[int, str] = {}
-        self.leased = False
-        """Whether leases have got deadlines."""
+        self.expired: list[int] = []
         self.woken: set[str] = set()
         self.groups: set[tuple[str, str]] = set()
+        self.retimed = False
+        """Whether a lease or a job may fall due now sooner than was known."""
+        self.ready: dict[str, int] | None = None
+        self.readied: Counter[str] = Counter()
+        self.miscounted = False
+        self.spent: Counter[str] = Counter()
         self.rows = 0
         self.highest_key = 0
         self.tally = Tally()
@@ -87,7 +92,10 @@ class Work:
         self.revoked += other.revoked
         self.lapsed += other.lapsed
         self.buried |= other.buried
-        self.leased |= other.leased
+        self.expired += other.expired
+        self.retimed |= other.retimed
+        self.readied.update(other.readied)
+        self.miscounted |= other.miscounted
         self.woken |= other.woken
         self.groups |= other.groups
         self.rows += other.rows
@@ -207,8 +215,17 @@ class Work:
         deltas = [(queue, status, n) for (queue, status), n in self.counts.items() if n]
         if deltas:
             self.run("count", deltas=as_json(deltas))
+        if self.rulebook.has_gates:
+            self._tell_gates(deltas)
         self.moved.update([status for _, status in self.counts])
         self.counts.clear()
+
+    def _tell_gates(self, deltas: Sequence[tuple[str, Status, int]]) -> None:
+        for queue, status, n in deltas:
+            if status is Status.READY:
+                self.readied[queue] += n
+            elif status is Status.IN_FLIGHT and n < 0 and queue in self.rulebook.limited:
+                self.woken.add(queue)
 
     def _text(self, sql: str, parameters: dict[str, object]) -> str:
         text = self.value(sql, parameters)
