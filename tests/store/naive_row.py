@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from zq.model.filters import Filter, Range
-from zq.model.job import Backoff, ErrorRecord, Job, Options, Retention
+from zq.model.job import Backoff, ErrorRecord, Extras, Job, Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
 from zq.model.unique import Scope
@@ -25,6 +25,7 @@ class Row:
     payload: str
     retry_limit: int | None = None
     backoff: Backoff | None = None
+    lease_ms: int | None = None
     completed_ms: int | None = None
     dead_ms: int | None = None
     unique_key: str | None = None
@@ -39,6 +40,13 @@ class Row:
     finished_at: int | None = None
     purge_at: int | None = None
     result: str | None = None
+    expires_at: int | None = None
+    lease_until: int | None = None
+    claimant: str | None = None
+    stalls: int = 0
+    forgiven: int = 0
+    origin: str | None = None
+    reason: str | None = None
     errors: list[ErrorRecord] = field(default_factory=list)
 
     @property
@@ -53,8 +61,12 @@ class Row:
         """As the store shows it: a large payload or result only where `whole` asks for it."""
         retention = Retention(self.completed_ms, self.dead_ms)
         options = Options(
-            self.retry_limit, self.backoff, None if retention == Retention() else retention
+            self.retry_limit,
+            self.backoff,
+            None if retention == Retention() else retention,
+            self.lease_ms,
         )
+        extras = Extras(origin=self.origin, reason=self.reason)
         return Job(
             key=self.key,
             queue=self.queue,
@@ -75,19 +87,31 @@ class Row:
             unique_key=self.unique_key,
             unique_while=self.scope,
             group=self.group,
+            expires_at=self.expires_at,
+            lease_until=self.lease_until,
+            claimant=self.claimant,
+            stalls=self.stalls,
+            forgiven=self.forgiven,
+            extras=None if extras == Extras() else extras,
             result_size=self.result_size,
             result=self.result if whole or (self.result_size or 0) <= LARGE else None,
         )
 
     def outcome(self) -> Outcome:
         """What those who ask for its result are told."""
-        return Outcome(
-            self.status, self.result, self.errors[-1] if self.status is Status.DEAD else None
-        )
+        if self.status is not Status.DEAD:
+            return Outcome(self.status, self.result)
+        error = self.errors[-1] if self.errors else None
+        return Outcome(self.status, error=error, reason=self.reason)
 
     def expired(self, now: int) -> bool:
         """Whether its retention is over, so that readers no longer see it."""
         return self.purge_at is not None and self.purge_at <= now
+
+    def lapsed(self, now: int) -> bool:
+        """Whether it waits, and nobody may take it any more."""
+        waits = self.status in (Status.SCHEDULED, Status.READY)
+        return waits and self.expires_at is not None and self.expires_at <= now
 
 
 def matches(row: Row, filter: Filter) -> bool:
@@ -101,8 +125,13 @@ def matches(row: Row, filter: Filter) -> bool:
             _inside(row.priority, filter.priority),
             _inside(row.ready_at, filter.ready_at),
             _inside(row.attempts, filter.attempts),
+            not filter.revivable or row.status is Status.DEAD or _is_lettered(row),
         )
     )
+
+
+def _is_lettered(row: Row) -> bool:
+    return row.origin is not None and row.status in (Status.SCHEDULED, Status.READY)
 
 
 def _inside(value: int, bounds: Range | None) -> bool:

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from zq.model.commands import Claim, Command, Enqueued, TickResult
+from zq.model.commands import Claim, Command, Due, Enqueued, TickResult
 from zq.model.errors import ZqError
 from zq.model.filters import EVERYTHING
 from zq.model.job import ErrorRecord, Job
@@ -28,7 +28,8 @@ from zq.model.reach import EVERYWHERE
 from zq.store import reads
 
 from .draws import Draw
-from .naive import Answers, NaiveQueue
+from .naive import Answers
+from .naive_leases import LeasingQueue
 from .naive_row import LARGE
 from .rig import FOREVER, POLICY, Rig
 
@@ -40,7 +41,7 @@ class History(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue = NaiveQueue(POLICY)
+        self.queue = LeasingQueue(POLICY)
         self.runner = asyncio.Runner()
         self.root = Path(tempfile.mkdtemp(prefix="zq-history-"))
         self.rig = Rig(self.root / "0")
@@ -59,10 +60,10 @@ class History(RuleBasedStateMachine):
         self._tick(draw.enqueues(), draw.claims(), durable=durable)
 
     @precondition(lambda self: self.queue.keys(Status.IN_FLIGHT))
-    @rule(data=st.data(), later=steps_ms, promote=st.booleans())
-    def settle(self, data: st.DataObject, later: int, promote: bool) -> None:
+    @rule(data=st.data(), later=steps_ms, promote=st.booleans(), lapse=st.booleans())
+    def settle(self, data: st.DataObject, later: int, promote: bool, lapse: bool) -> None:
         draw = self._draw(data, later)
-        self._tick(draw.settlements(), draw.claims(), promote=promote)
+        self._tick(draw.settlements(), draw.claims(), promote=promote, lapse=lapse)
 
     @precondition(lambda self: self.queue.keys())
     @rule(data=st.data(), later=steps_ms, purge=st.booleans())
@@ -100,6 +101,7 @@ class History(RuleBasedStateMachine):
             self._kill()
         store = self.rig.store
         assert store.returned == self.queue.restart()
+        assert store.claimed == self.queue.claimed()
         assert store.last_key >= max(self.queue.rows)
         self.deadlines = store.deadlines
         assert self.runner.run(store.read(_check_file)) == "ok"
@@ -123,14 +125,21 @@ class History(RuleBasedStateMachine):
         assert seen.held == {r.key for r in rows if r.held}
         hidden = Counter((r.queue, r.status) for r in rows if r.expired(self.rig.now))
         assert +seen.visible_counts == counts - hidden
-        assert self.deadlines == self.queue.deadlines()
+        # A job that is taken leaves its expiry behind, one that is settled its lease's deadline; to
+        # look once too often does no harm.
+        known, due = dict(self.deadlines), dict(self.queue.deadlines())
+        for kind in (Due.EXPIRY, Due.LEASE):
+            assert known.pop(kind, FOREVER) <= due.pop(kind, FOREVER)
+        assert known == due
 
     def _draw(self, data: st.DataObject, later: int) -> Draw:
         self.rig.now += later
         return Draw(data, self.queue, self.rig.mint, self.rig.now)
 
     def _tick(self, commands: list[Command], claims: list[Claim], **flags: bool) -> None:
-        tick = self.rig.tick(commands, claims, **flags)
+        # As the engine does: nothing that it knows to have lapsed is left unsaid.
+        lapsed = self.deadlines.get(Due.EXPIRY, FOREVER) <= self.rig.now
+        tick = self.rig.tick(commands, claims, expire=lapsed, **flags)
         result = self.runner.run(self.rig.store.tick(tick))
         _compare(result, self.queue.tick(tick))
         if result.deadlines is not None:
@@ -200,7 +209,11 @@ def _check_file(connection: sqlite3.Connection) -> str:
 def _compare(result: TickResult, expected: Answers) -> None:
     assert [_plain(r) for r in result.replies] == [_plain(r) for r in expected.replies]
     assert sorted(result.cancelled) == sorted(expected.cancelled)
+    assert sorted(result.expired) == sorted(expected.expired)
     assert sorted(result.ended) == sorted(expected.ended)
+    assert sorted(result.revoked) == sorted(expected.revoked)
+    assert sorted(result.lapsed) == sorted(expected.lapsed)
+    assert result.buried == expected.buried
     assert result.claimed == expected.claimed
     assert result.woken >= expected.gained
 
@@ -215,7 +228,7 @@ def _plain(reply: object) -> object:
     if isinstance(reply, Enqueued):
         owners = reply.owners.items()
         plain = {i: msgspec.structs.replace(j, payload=None, payload_size=0) for i, j in owners}
-        return plain, reply.replaced, reply.gone
+        return plain, reply.replaced, reply.gone, reply.expiries
     return reply
 
 

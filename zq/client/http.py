@@ -192,7 +192,7 @@ class HttpBackend:
 
     async def progress(self, id: str, data: Any) -> None:
         """Tell how far a running job is."""
-        await self._call("POST", f"{_job(id)}/progress", data)
+        await self._call("POST", f"{_job(id)}/progress", {"data": data})
 
     async def close(self) -> None:
         """Close the connections."""

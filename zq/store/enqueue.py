@@ -1,29 +1,33 @@
 """The tick's phase of new jobs."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from zq.model.commands import Enqueue, Enqueued
 from zq.model.errors import KeyConflict
-from zq.model.job import INLINE_PAYLOAD, Job, NewJob
+from zq.model.job import INLINE_PAYLOAD, MAX_TIME, Job, NewJob
 from zq.model.lifecycle import Status
-from zq.model.reach import EVERYWHERE
+from zq.model.reach import EVERYWHERE, Reach
 from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.dedupe import NameTable
+from zq.store.depth import Depths
 from zq.store.work import BYTES_A_ROW, LARGEST_INSERT, QUERIES, Work, as_json
 
 HELD_BY_GROUP = 1
 """The bit of `held` that is shut for all jobs of a group but its head."""
 
 _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
-_FULL = _PLAIN + ", options, unique_key, unique_while, owns_key, group_id, held, extras"
+_FULL = _PLAIN + ", options, unique_key, unique_while, owns_key, group_id, held, extras, expires_at"
 
 
 def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
     """Store jobs in order; a duplicate is answered with the job that it is one of."""
     keys = _KeyTable(work, commands)
     names = NameTable(work, commands)
+    depths = Depths(work, commands)
+    timed = work.rulebook.timed
     plain: list[tuple[object, ...]] = []
-    full: list[tuple[tuple[object, ...], int, NewJob]] = []
+    full: list[tuple[tuple[object, ...], int, NewJob, int | None]] = []
     replaced: dict[int, NewJob] = {}
     payloads: list[tuple[int, NewJob]] = []
     replies: list[object] = []
@@ -32,12 +36,21 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
         if command.reach is not EVERYWHERE and keys.hides_an_owner(command):
             replies.append(KeyConflict())
             continue
+        if (
+            refusal := depths.refusal(command, partial(_is_new, keys, names, command.reach))
+        ) is not None:
+            replies.append(refusal)
+            continue
         owners: dict[int, Job] = {}
+        expiries: dict[int, int] = {}
         updates: set[int] = set()
         gone: dict[int, int] = {}
         for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
             ready_at = command.now if job.ready_at is None else job.ready_at
             status = Status.READY if ready_at <= command.now else Status.SCHEDULED
+            expires_at: int | None = None
+            if job.ttl_ms is not None or job.queue in timed:
+                expires_at = _expiry(work, job, max(ready_at, command.now))
             head = (key, job.queue, job.type, job.priority, status, ready_at)
             if (
                 job.unique_key is not None
@@ -45,10 +58,11 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
                 or job.group is not None
                 or job.dedupe is not None
                 or job.extras is not None
+                or expires_at is not None
             ):
                 known = names.find(job, command.reach)
                 if known is None and (job.unique_key is not None or job.dedupe is not None):
-                    new = _stored(key, job, status, ready_at)
+                    new = _stored(key, job, status, ready_at, expires_at)
                     if job.unique_key is not None:
                         known = keys.claim(new, job.on_conflict)
                         if known is not None and _takes_payload(known, job):
@@ -61,21 +75,24 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
                 if known is not None:
                     gone[index] = known
                     continue
-                full.append((head, key, job))
+                if expires_at is not None:
+                    expiries[index] = expires_at
+                full.append((head, key, job, expires_at))
             elif job.payload_size > INLINE_PAYLOAD:
                 plain.append((*head, job.payload_size, None))
                 payloads.append((key, job))
             else:
                 plain.append((*head, job.payload_size, job.payload))
             stored.append((job.queue, status))
-        replies.append(Enqueued(owners, frozenset(updates), gone))
+        replies.append(Enqueued(owners, frozenset(updates), gone, expiries))
         work.tally.duplicates += len(owners) + len(gone)
+        work.retimed |= bool(expiries)
         if command.keys:
             work.highest_key = max(work.highest_key, command.keys[-1])
     work.counts.update(stored)
     work.tally.stored += len(stored)
     work.woken.update({queue for queue, status in set(stored) if status is Status.READY})
-    work.open_groups([job for _, _, job in full])
+    work.open_groups([job for _, _, job, _ in full])
     keys.release_former_owners()
     names.write()
     work.insert("jobs", _PLAIN, plain)
@@ -84,6 +101,10 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
     work.insert("payloads", "job_id, body", [(key, job.payload) for key, job in payloads])
     work.rows += sum(job.payload_size // BYTES_A_ROW for _, job in payloads)
     return replies
+
+
+def _is_new(keys: "_KeyTable", names: NameTable, reach: Reach, job: NewJob) -> bool:
+    return names.find(job, reach) is None and keys.is_new(job)
 
 
 class _KeyTable:
@@ -105,10 +126,8 @@ class _KeyTable:
     def claim(self, job: Job, on_conflict: OnConflict) -> Job | None:
         """Make a new job the owner of its key, or answer the owner of which it is a duplicate."""
         owner = self._owners.get(job.unique_key)
-        if owner is not None and self._blocks(owner, job.unique_while):
-            replaceable = owner.status is Status.DEAD and on_conflict is OnConflict.REPLACE_DEAD
-            if not replaceable:
-                return owner
+        if owner is not None and self._keeps(owner, job.unique_while, on_conflict):
+            return owner
         if owner is not None and owner.key in self._stored:
             self._former.append(owner.key)
         self._owners[job.unique_key] = job
@@ -128,6 +147,11 @@ class _KeyTable:
             for name, job in first.items()
         )
 
+    def is_new(self, job: NewJob) -> bool:
+        """Whether a job would be stored now, as no duplicate."""
+        owner = None if job.unique_key is None else self._owners.get(job.unique_key)
+        return owner is None or not self._keeps(owner, job.unique_while, job.on_conflict)
+
     def owns(self, key: int, job: NewJob) -> bool:
         owner = self._owners.get(job.unique_key)
         return owner is not None and owner.key == key
@@ -135,6 +159,11 @@ class _KeyTable:
     def release_former_owners(self) -> None:
         if self._former:
             self._work.run("release_locks", keys=as_json(self._former))
+
+    def _keeps(self, owner: Job, scope: Scope | None, on_conflict: OnConflict) -> bool:
+        """Whether a key stays with its owner, although another job comes with it."""
+        gives_way = owner.status is Status.DEAD and on_conflict is OnConflict.REPLACE_DEAD
+        return self._blocks(owner, scope) and not gives_way
 
     def _blocks(self, owner: Job, scope: Scope | None) -> bool:
         purged = owner.purge_at is not None and owner.purge_at <= self._work.now
@@ -144,7 +173,7 @@ class _KeyTable:
 def _insert_full(
     work: Work,
     keys: _KeyTable,
-    jobs: Sequence[tuple[tuple[object, ...], int, NewJob]],
+    jobs: Sequence[tuple[tuple[object, ...], int, NewJob, int | None]],
     replaced: dict[int, NewJob],
 ) -> list[tuple[int, NewJob]]:
     """Insert jobs that set something unusual; those whose payload is to lie beside.
@@ -153,13 +182,20 @@ def _insert_full(
     """
     rows: list[tuple[object, ...]] = []
     beside: list[tuple[int, NewJob]] = []
-    for head, key, job in jobs:
+    for head, key, job, expires_at in jobs:
         latest = replaced.pop(key, job)
-        rows.append((*head, *_payload(latest), *_rest(job, keys.owns(key, job))))
+        rows.append((*head, *_payload(latest), *_rest(job, keys.owns(key, job)), expires_at))
         if latest.payload_size > INLINE_PAYLOAD:
             beside.append((key, latest))
     work.insert("jobs", _FULL, rows)
     return beside
+
+
+def _expiry(work: Work, job: NewJob, start: int) -> int:
+    """When a job expires that may be taken from `start` on: by its own time, or its queue's."""
+    ttl_ms = work.settings_of(job.queue).ttl_ms if job.ttl_ms is None else job.ttl_ms
+    assert ttl_ms is not None
+    return min(start + ttl_ms, MAX_TIME)
 
 
 def _takes_payload(owner: Job, job: NewJob) -> bool:
@@ -190,7 +226,7 @@ def _owners(work: Work, names: Sequence[str]) -> list[Job]:
     return found
 
 
-def _stored(key: int, job: NewJob, status: Status, ready_at: int) -> Job:
+def _stored(key: int, job: NewJob, status: Status, ready_at: int, expires_at: int | None) -> Job:
     return Job(
         key=key,
         queue=job.queue,
@@ -202,6 +238,7 @@ def _stored(key: int, job: NewJob, status: Status, ready_at: int) -> Job:
         unique_key=job.unique_key,
         unique_while=job.unique_while,
         group=job.group,
+        expires_at=expires_at,
         extras=job.extras,
         payload_size=job.payload_size,
         payload=None,

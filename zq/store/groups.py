@@ -17,3 +17,4 @@ def turn_heads(work: Work) -> None:
     if work.groups:
         work.run("open_groups", groups=as_json(list(work.groups)))
         work.woken.update([queue for queue, _ in work.groups])
+        work.groups.clear()

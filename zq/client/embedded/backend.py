@@ -15,6 +15,7 @@ from zq.client.formats import JSON
 from zq.client.values import (
     EVERYTHING,
     Delivery,
+    Held,
     JobError,
     JobOutcome,
     JobPage,
@@ -26,7 +27,7 @@ from zq.client.values import (
     Success,
 )
 from zq.engine.engine import Accepted, Engine
-from zq.engine.streams import MOST_UNSENT, Stream
+from zq.engine.players import MOST_UNSENT, Stream, Wish
 from zq.model import errors
 from zq.model.filters import Filter
 from zq.model.ids import IdCodec
@@ -34,7 +35,7 @@ from zq.model.job import Job, NewJob, Retention
 from zq.model.lifecycle import BY_NAME
 from zq.model.outcome import Outcome
 from zq.model.reach import EVERYWHERE
-from zq.wire import bodies
+from zq.wire import bodies, lease_bodies
 from zq.wire import codecs as wire
 from zq.wire.documents import (
     EnqueuedDocument,
@@ -178,7 +179,8 @@ class EmbeddedBackend:
         """Open a stream of deliveries."""
 
         async def verb(engine: Engine) -> TakeStream:
-            stream = engine.open_stream(queues, EVERYWHERE, prefetch, worker, lambda: 0)
+            wish = Wish(prefetch, worker, lease_ms)
+            stream = engine.workers.open(queues, EVERYWHERE, wish, lambda: 0)
             return _Deliveries(engine, stream, self)
 
         return await self._do(verb)
@@ -202,6 +204,37 @@ class EmbeddedBackend:
             return await engine.settlements.fail(id, report, EVERYWHERE)
 
         return await self._job(verb)
+
+    async def extend(self, items: Sequence[Held], lease_ms: int) -> Refused:
+        """Hold jobs for so long from now."""
+        text = JSON.encode({"items": items, "lease_ms": lease_ms})
+
+        async def verb(engine: Engine) -> Refused:
+            named, wanted_ms = lease_bodies.decode_extend_many(text, wire.JSON, LIMITS)
+            done = await engine.leases.extend(named, wanted_ms, EVERYWHERE)
+            return Refused(*done.refused)
+
+        return await self._do(verb)
+
+    async def release(self, items: Sequence[Held], delay_ms: int = 0) -> Refused:
+        """Give jobs back."""
+        text = JSON.encode({"items": items, "delay_ms": delay_ms})
+
+        async def verb(engine: Engine) -> Refused:
+            named, wanted_ms = lease_bodies.decode_release_many(text, wire.JSON, LIMITS)
+            return Refused(*await engine.leases.release(named, wanted_ms, EVERYWHERE))
+
+        return await self._do(verb)
+
+    async def progress(self, id: str, data: Any) -> None:
+        """Tell whoever listens how far a running job is."""
+        text = JSON.encode({"data": data})
+
+        async def verb(engine: Engine) -> None:
+            told, lease = bodies.decode_progress(text, wire.JSON)
+            await engine.progress.report(id, told, lease, EVERYWHERE)
+
+        await self._do(verb)
 
     async def close(self) -> None:
         """Commit and let go of the data. The next verb starts the engine again."""
@@ -253,14 +286,14 @@ class _Deliveries:
 
         async def verb(engine: Engine) -> None:
             if engine is self._engine:
-                engine.close_stream(self._stream)
+                engine.workers.close(self._stream)
 
         await self._backend.do(verb)
 
     async def _next(self, engine: Engine) -> bytes:
         while engine is self._engine and not self._stream.ended:
-            jobs = await engine.large_payloads(self._stream.next_jobs(MOST_UNSENT))
-            engine.written(self._stream)
+            jobs = await engine.workers.large_payloads(self._stream.next_jobs(MOST_UNSENT))
+            engine.workers.written(self._stream)
             if jobs:
                 return NDJSON.frames(taken_documents(jobs, engine.ids))
             await self._stream.wait()
