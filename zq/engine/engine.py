@@ -5,7 +5,7 @@ A verb that touches jobs is told how far its caller's reach goes; what lies beyo
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from zq.engine.inbox import result_of
@@ -13,7 +13,9 @@ from zq.engine.jq_filter import JqFilter
 from zq.engine.listing import Listing, Page
 from zq.engine.loop import TickLoop
 from zq.engine.outcomes import Outcomes
+from zq.engine.revivals import Revivals
 from zq.engine.room import Room
+from zq.engine.settings import SettingsOfQueues
 from zq.engine.settlements import Settlements
 from zq.engine.stats import Stats
 from zq.engine.streams import Stream, Streams
@@ -65,13 +67,15 @@ class EngineOptions(NamedTuple):
 class Accepted(NamedTuple):
     """What an enqueue did: keys and time of minting, and the owners of duplicates by index.
 
-    `replaced` has the indexes of the duplicates whose payload their owner has now.
+    `replaced` has the indexes of the duplicates whose payload their owner has now, `expiries` the
+    `expires_at` of new jobs that have one.
     """
 
     keys: Sequence[int]
     now: int
     owners: dict[int, Job]
     replaced: frozenset[int]
+    expiries: Mapping[int, int]
 
 
 class Storage(NamedTuple):
@@ -103,10 +107,12 @@ class Engine:
             durable_enqueues=options.durable_enqueues,
         )
         self._listing = Listing(store, clock, self._filter, options.read_timeout)
-        self._sweeps = Sweeps(store, self._filter, self._submit)
+        self.sweeps = Sweeps(store, clock, self._filter, self._submit)
+        self.settings = SettingsOfQueues(store, self._submit)
+        self.revivals = Revivals(self.ids, self.sweeps, self._submit)
         self.settlements = Settlements(self.ids, self._submit, options.max_result)
         self.outcomes = Outcomes(
-            store, clock, self.ids, self._loop.waiters, self._sweeps, self._submit
+            store, clock, self.ids, self._loop.waiters, self.sweeps, self._submit
         )
         self._task: asyncio.Task[None] | None = None
         self._room = Room(store, clock, self._loop.inbox, disk_reserve=options.disk_reserve)
@@ -151,7 +157,7 @@ class Engine:
 
     async def stop(self) -> None:
         """Finish what waits, then end. Streams should be closed by then."""
-        await self._sweeps.stop()
+        await self.sweeps.stop()
         self._loop.stop()
         if self._task is not None:
             await self._task
@@ -184,7 +190,7 @@ class Engine:
     async def enqueue(
         self, jobs: Sequence[NewJob], reach: Reach, waiter: Waiter | None = None
     ) -> Accepted:
-        """Store jobs, all or none, in order. Raises `QueueOutOfReach` or `KeyConflict`.
+        """Store jobs, all or none, in order. Raises `QueueOutOfReach`, `KeyConflict`, `QueueFull`.
 
         From before the commit on, `waiter` waits for the first of them.
         """
@@ -200,7 +206,7 @@ class Engine:
         reply = await self._submit(command)
         assert isinstance(reply, Enqueued)
         await self._large_results(reply.owners.values())
-        return Accepted(keys, now, reply.owners, reply.replaced)
+        return Accepted(keys, now, reply.owners, reply.replaced, reply.expiries)
 
     async def enqueue_and_wait(
         self, job: NewJob, reach: Reach, wait_ms: int
@@ -278,13 +284,13 @@ class Engine:
         Raises `QueueOutOfReach`.
         """
         filter.reach.require(_target(patch))
-        return await self._sweeps.patch(filter, patch)
+        return await self.sweeps.patch(filter, patch)
 
     async def delete_all(self, filter: Filter) -> int:
         """Delete the jobs that match; how many went."""
         if filter == EVERYTHING:
             return await self.clear()
-        return await self._sweeps.delete(filter)
+        return await self.sweeps.delete(filter)
 
     async def clear(self) -> int:
         """Delete every job; how many there were."""

@@ -14,14 +14,16 @@ from zq.http.metrics.api import MetricsApi
 from zq.http.native.jobs import JobsApi
 from zq.http.native.outcomes import OutcomesApi
 from zq.http.native.service import ServiceApi
+from zq.http.native.settings import SettingsApi
 from zq.http.native.settlements import SettlementsApi
+from zq.http.native.sweeps import SweepsApi
 from zq.http.native.take import TakeApi, TakeOptions
 from zq.http.problems import answer, error_codec, front_door, problem
 from zq.model.errors import ZqError
 from zq.wire.bodies import Limits
 
 # Words that are no ids: `GET /jobs/bulk` is a wrong method, not a job that does not exist.
-JOB_PATH = r"/jobs/{id:(?!(?:bulk|success|count|take|by-key|cancel)(?:/|\Z))[^{}/]+}"
+JOB_PATH = r"/jobs/{id:(?!(?:bulk|success|count|take|by-key|cancel|redrive)(?:/|\Z))[^{}/]+}"
 
 
 def build_app(
@@ -41,6 +43,8 @@ def build_app(
         SettlementsApi(engine, bodies, limits, JOB_PATH),
         OutcomesApi(engine, bodies, JOB_PATH),
         TakeApi(engine, guard, take),
+        SettingsApi(engine, bodies),
+        SweepsApi(engine, bodies, JOB_PATH),
         ServiceApi(engine),
         metrics,
     ):

@@ -12,6 +12,7 @@ from zq.model.job import MAX_TIME, ErrorRecord, Job
 from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
 from zq.model.reach import Reach
+from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.store.queries import load
 from zq.store.where import where
 from zq.store.work import as_json
@@ -30,6 +31,7 @@ _jobs = msgspec.json.Decoder(list[Job])
 _errors = msgspec.json.Decoder(list[ErrorRecord])
 _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
 _keys = msgspec.json.Decoder(list[int])
+_settings = msgspec.json.Decoder(QueueSettings)
 _oldest = msgspec.json.Decoder(list[tuple[str, int]])
 
 
@@ -99,10 +101,16 @@ def list_keys(
     )
 
 
-def last_key(connection: sqlite3.Connection) -> int:
-    """The highest key of a stored job; 0 where there is none."""
-    key: int = connection.execute(QUERIES["last_key"]).fetchone()[0]
-    return key
+def key_range(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The lowest and the highest key of a stored job; 0 where there is none."""
+    lowest, highest = connection.execute(QUERIES["key_range"]).fetchone()
+    return lowest, highest
+
+
+def settings(connection: sqlite3.Connection, queue: str) -> QueueSettings:
+    """What is set for a queue."""
+    row = connection.execute(QUERIES["settings"], {"queue": queue}).fetchone()
+    return _settings.decode(row[0]) if row else NO_SETTINGS
 
 
 def count_jobs(connection: sqlite3.Connection, filter: Filter, now: int) -> int:

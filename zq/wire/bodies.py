@@ -1,9 +1,9 @@
 """Request bodies: their fields, ranges and rules, from bytes to validated values of the model."""
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from zq.model.errors import (
     InvalidRequest,
@@ -15,6 +15,7 @@ from zq.model.errors import (
 )
 from zq.model.job import (
     DEFAULT_PRIORITY,
+    MAX_TIME,
     NO_OPTIONS,
     Backoff,
     Millis,
@@ -56,6 +57,7 @@ class _Job(msgspec.Struct, gc=False):
     unique_key: str | None = None
     unique_while: str | None = None
     on_conflict: str | None = None
+    ttl_ms: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
     batch: Any = None
     budgets: Any = None
 
@@ -215,6 +217,7 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
         job.unique_key,
         scope,
         RETURN if job.on_conflict is None else _on_conflict(job.unique_key, job.on_conflict),
+        ttl_ms=job.ttl_ms,
     )
 
 

@@ -1,6 +1,6 @@
 """Answers: jobs and error records as the documents that clients read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -38,6 +38,10 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     cancelled_at: int | None = None
     result: Raw | UnsetType = UNSET
     lease: int | None = None
+    expires_at: int | None = None
+    expired_at: int | None = None
+    origin: str | None = None
+    reason: str | None = None
 
 
 def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
@@ -87,8 +91,16 @@ def _document(job: Job, id: str, payload: Raw | UnsetType) -> JobDocument:
             document.completed_at = job.finished_at
         elif job.status is Status.CANCELLED:
             document.cancelled_at = job.finished_at
+        elif job.status is Status.EXPIRED:
+            document.expired_at = job.finished_at
+        # Failures before a revival are history: only its records count them.
+        document.attempts -= job.forgiven
     if job.unique_key is not None:
         _add_key(document, job)
+    if job.expires_at is not None:
+        document.expires_at = job.expires_at
+    if job.extras is not None:
+        document.origin, document.reason = job.extras.origin, job.extras.reason
     return document
 
 
@@ -110,12 +122,15 @@ def enqueued_documents(
     now: int,
     owners: dict[int, Job],
     replaced: frozenset[int],
+    expiries: Mapping[int, int],
     ids: IdCodec,
 ) -> list[JobDocument]:
     """The answer to an enqueue: new jobs as they were stored, duplicates as their owners are."""
     documents = [
         _new_document(job, text, now) for job, text in zip(jobs, ids.texts(keys), strict=True)
     ]
+    for index, expires_at in expiries.items():
+        documents[index].expires_at = expires_at
     for index, owner in owners.items():
         documents[index] = document = job_document(owner, ids, with_payload=False)
         document.duplicate = True

@@ -139,7 +139,13 @@ class JobsApi:
 
     def _enqueued(self, jobs: Sequence[NewJob], stored: Accepted) -> Sequence[JobDocument]:
         return enqueued_documents(
-            jobs, stored.keys, stored.now, stored.owners, stored.replaced, self._engine.ids
+            jobs,
+            stored.keys,
+            stored.now,
+            stored.owners,
+            stored.replaced,
+            stored.expiries,
+            self._engine.ids,
         )
 
     def _filter(self, request: web.Request) -> Filter:
