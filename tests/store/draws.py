@@ -109,6 +109,7 @@ filters = st.builds(
     statuses=st.lists(st.sampled_from(Status), max_size=2, unique=True).map(tuple),
     queues=st.lists(queues, max_size=2, unique=True).map(tuple),
     types=st.just(()) | st.just(("mail",)),
+    groups=st.sampled_from([(), (), (), ("g",), ("g", "none")]),
     priority=ranges,
     attempts=ranges,
 )
