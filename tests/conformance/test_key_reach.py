@@ -246,3 +246,13 @@ async def test_a_duplicate_within_the_prefix_is_answered_as_ever(shop: Client) -
     reply = await shop.post("/jobs", new_job(queue="shop-b", unique_key="k"))
 
     assert (reply.status, reply.doc["id"], reply.doc["duplicate"]) == (200, first["id"], True)
+
+
+async def test_a_copy_is_shown_nothing_of_a_first_that_was_moved_out_of_reach(
+    root: Client, shop: Client
+) -> None:
+    named = new_job(queue="shop-a", dedupe={"id": "n"})
+    first = (await shop.post("/jobs", named)).doc["id"]
+    await root.change(first, queue=OTHER)
+    copy = await shop.post("/jobs", named)
+    assert (copy.status, copy.doc) == (200, {"id": first, "duplicate": True, "folded": False})

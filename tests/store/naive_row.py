@@ -110,6 +110,7 @@ def matches(row: Row, filter: Filter) -> bool:
             not filter.statuses or row.status in filter.statuses,
             not filter.queues or row.queue in filter.queues,
             not filter.types or row.type in filter.types,
+            not filter.groups or row.group in filter.groups,
             filter.keys is None or row.key in filter.keys,
             _inside(row.priority, filter.priority),
             _inside(row.ready_at, filter.ready_at),

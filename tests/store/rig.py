@@ -51,9 +51,15 @@ class Orders:
         promote: bool = False,
         purge: bool = False,
         expire: bool = False,
+        names: bool = False,
         durable: bool = False,
     ) -> Tick:
-        flags = {Due.EXPIRY: expire, Due.PROMOTION: promote, Due.PURGE: purge}
+        flags = {
+            Due.EXPIRY: expire,
+            Due.PROMOTION: promote,
+            Due.PURGE: purge,
+            Due.NAMES: names,
+        }
         return Tick(
             now=self.now,
             commands=commands,

@@ -5,7 +5,7 @@ A verb that touches jobs is told how far its caller's reach goes; what lies beyo
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from zq.engine.inbox import result_of
@@ -65,17 +65,16 @@ class EngineOptions(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """What an enqueue did: keys and time of minting, and the owners of duplicates by index.
-
-    `replaced` has the indexes of the duplicates whose payload their owner has now, `expiries` the
-    `expires_at` of new jobs that have one.
-    """
+    """What an enqueue did: keys and time of minting, and which of the jobs were duplicates."""
 
     keys: Sequence[int]
     now: int
-    owners: dict[int, Job]
-    replaced: frozenset[int]
-    expiries: Mapping[int, int]
+    reply: Enqueued
+
+    @property
+    def duplicates(self) -> int:
+        """How many of the jobs were not stored, for they are there already."""
+        return len(self.reply.owners) + len(self.reply.gone)
 
 
 class Storage(NamedTuple):
@@ -196,7 +195,7 @@ class Engine:
         """
         if reach is not EVERYWHERE:
             reach.require([job.queue for job in jobs])
-        size = sum(job.payload_size for job in jobs)
+        size = sum([job.payload_size for job in jobs])
         self._room.admit(len(jobs), size)
         now = self._clock.now_ms()
         keys = self._mint.take(len(jobs), now)
@@ -206,7 +205,7 @@ class Engine:
         reply = await self._submit(command)
         assert isinstance(reply, Enqueued)
         await self._large_results(reply.owners.values())
-        return Accepted(keys, now, reply.owners, reply.replaced, reply.expiries)
+        return Accepted(keys, now, reply)
 
     async def enqueue_and_wait(
         self, job: NewJob, reach: Reach, wait_ms: int

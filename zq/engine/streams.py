@@ -9,6 +9,7 @@ import itertools
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from zq.engine.heads import Heads
 from zq.model.commands import Claim, Command, Enqueue, Fail, Succeed, TickResult
 from zq.model.job import Job
 from zq.model.outcome import Completion
@@ -139,6 +140,7 @@ class Streams:
         self._ranging: set[_Group] = set()
         self._hungry: dict[_Group, None] = {}
         self._holders: dict[int, Stream] = {}
+        self._heads = Heads()
         self._when_empty: Callable[[], object] | None = None
 
     def __len__(self) -> int:
@@ -218,6 +220,7 @@ class Streams:
         for command in commands:
             if isinstance(command, Enqueue):
                 self.touch({job.queue for job in command.jobs})
+        self.touch(self._heads.settled(commands))
         plan = Plan()
         budget = self._limit - len(self._holders) + freed.total()
         for group in list(self._hungry):
@@ -246,6 +249,7 @@ class Streams:
                 self.credit_changed(stream)
         for _, key in result.ended:
             self._holders.pop(key, _NOBODY).held.pop(key, None)
+        self._heads.learn(result)
         # Claims come last in a tick: those that were made have seen whatever woke a queue.
         self.touch(result.woken)
         orphans: list[tuple[int, list[int]]] = []

@@ -134,9 +134,10 @@ class Waiters:
 
     def _joined(self, command: Enqueue, reply: Enqueued) -> None:
         """Let whoever waits for a duplicate wait for its owner, which may be finished already."""
-        for index, owner in reply.owners.items():
+        owners = {index: owner.key for index, owner in reply.owners.items()} | reply.gone
+        for index, key in owners.items():
             for waiter in list(self._by_key.get(command.keys[index], ())):
-                self.watch(waiter, owner.key)
+                self.watch(waiter, key)
                 waiter.nudge()
 
     def _tell(self, key: int, outcome: Outcome) -> None:

@@ -42,7 +42,8 @@ def recover(connection: sqlite3.Connection) -> Recovered:
             connection.execute(QUERIES["give_back_all"], keys)
             connection.execute(TICK["restore_locks"], keys)
             groups = _value(connection, "groups_of", keys)
-            connection.execute(TICK["turn_heads"], {"groups": groups})
+            for name in ("shut_groups", "open_groups"):
+                connection.execute(TICK[name], {"groups": groups})
             connection.execute(QUERIES["count_given_back"])
             connection.execute(QUERIES["count_none_in_flight"])
         meta = dict(connection.execute(QUERIES["read_meta"]))

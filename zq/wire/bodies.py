@@ -18,6 +18,7 @@ from zq.model.job import (
     MAX_TIME,
     NO_OPTIONS,
     Backoff,
+    Dedupe,
     Millis,
     NewJob,
     Options,
@@ -25,7 +26,7 @@ from zq.model.job import (
     Retention,
     UInt32,
 )
-from zq.model.names import check_name
+from zq.model.names import check_dedupe, check_group, check_name
 from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
 from zq.model.settling import Failure
@@ -57,6 +58,8 @@ class _Job(msgspec.Struct, gc=False):
     unique_key: str | None = None
     unique_while: str | None = None
     on_conflict: str | None = None
+    group: str | None = None
+    dedupe: Dedupe | None = None
     ttl_ms: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
     batch: Any = None
     budgets: Any = None
@@ -198,6 +201,10 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
     check_name("type", job.type)
     check_name("queue", job.queue)
     scope = _scope(job.unique_key, job.unique_while)
+    if job.group is not None:
+        check_group(job.group)
+    if job.dedupe is not None:
+        check_dedupe(job.dedupe.id)
     if job.batch is not None or job.budgets:
         _refuse_unbuilt(job)
     payload, size = _text(job.payload, "payload", codec)
@@ -217,6 +224,8 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
         job.unique_key,
         scope,
         RETURN if job.on_conflict is None else _on_conflict(job.unique_key, job.on_conflict),
+        job.group,
+        job.dedupe,
         ttl_ms=job.ttl_ms,
     )
 

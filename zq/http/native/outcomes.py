@@ -16,7 +16,7 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
 from zq.wire.bodies import decode_force, decode_retention
 from zq.wire.codecs import Codec
-from zq.wire.documents import JobDocument, job_document, outcome_document
+from zq.wire.documents import EnqueuedDocument, job_document, outcome_document
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 
@@ -103,7 +103,7 @@ def wait_time(request: web.Request) -> int | None:
 
 
 def outcome_answer(
-    outcome: Outcome, accepted: Codec, job: JobDocument | None = None
+    outcome: Outcome, accepted: Codec, job: EnqueuedDocument | None = None
 ) -> web.Response:
     """200 for a job that ran to its end, 202 for one that still goes on, else 410.
 

@@ -14,7 +14,10 @@ from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32
 from zq.model.lifecycle import BY_NAME, NAMES, TERMINAL, Move, Status, sources
 from zq.model.reach import Reach
 
-FILTERS = ("status", "queue", "type", "id", "priority", "ready_at", "attempts", "filter")
+FILTERS = (
+    *("status", "queue", "type", "group", "id"),
+    *("priority", "ready_at", "attempts", "filter"),
+)
 PAGING = ("from", "order", "limit")
 UNBUILT = ("budgets.key", "budgets_key")
 
@@ -85,6 +88,7 @@ def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
         statuses=tuple(sorted({_status(name) for name in names(values.get("status"))})),
         queues=_sorted_names(values, "queue"),
         types=_sorted_names(values, "type"),
+        groups=_sorted_names(values, "group"),
         keys=_keys(_sorted_names(values, "id"), ids),
         priority=_range(values, "priority"),
         ready_at=_range(values, "ready_at"),
