@@ -29,7 +29,7 @@ from zq.model.commands import (
 )
 from zq.model.filters import Filter, Range
 from zq.model.ids import Mint
-from zq.model.job import Backoff, NewJob, Options, Retention
+from zq.model.job import Backoff, Dedupe, NewJob, Options, Retention
 from zq.model.leasing import Terms
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.outcome import Completion
@@ -53,6 +53,9 @@ LATER_MS = [0, 1, 50, 1_000, 4_100, 60_000]
 
 mostly = st.sampled_from([True, True, True, False])
 groups = st.sampled_from([None, None, *GROUPS])
+dedupes = st.none() | st.builds(
+    Dedupe, st.sampled_from(["d", 'é"\\']), st.sampled_from([1, 1_000, 3_600_000])
+)
 queues = st.sampled_from(QUEUES)
 priorities = st.sampled_from([0, 5, 32768, 65535])
 millis = st.sampled_from([0, 1, 1_000, 60_000])
@@ -139,6 +142,7 @@ filters = st.builds(
     statuses=st.lists(st.sampled_from(Status), max_size=2, unique=True).map(tuple),
     queues=st.lists(queues, max_size=2, unique=True).map(tuple),
     types=st.just(()) | st.just(("mail",)),
+    groups=st.sampled_from([(), (), (), ("g",), ("g", "none")]),
     priority=ranges,
     attempts=ranges,
 )
@@ -208,6 +212,7 @@ class Draw:
             on_conflict=draw(st.sampled_from(OnConflict)),
             group=draw(groups),
             ttl_ms=draw(st.sampled_from([None, None, None, 1, 40, 4_100])),
+            dedupe=draw(dedupes),
         )
 
     def _succeed(self) -> Command:

@@ -92,6 +92,7 @@ class NaiveQueue:
         self.rows: dict[int, Row] = {}
         self.owners: dict[str, int] = {}
         self.settings: dict[str, QueueSettings] = {}
+        self.names: dict[tuple[str, str, str], tuple[int, int]] = {}
         self.outcome = Answers()
         self._waits_again: list[Row] = []
         self._revived: list[Row] = []
@@ -115,6 +116,7 @@ class NaiveQueue:
             Due.EXPIRY: [row.expires_at for row in waiting if row.expires_at is not None],
             Due.PROMOTION: [row.ready_at for row in self.rows.values() if row.status is SCHEDULED],
             Due.PURGE: [row.purge_at for row in self.rows.values() if row.purge_at is not None],
+            Due.NAMES: [until for _, until in self.names.values()],
         }
         return {due: min(waiting) for due, waiting in times.items() if waiting}
 
@@ -151,6 +153,8 @@ class NaiveQueue:
         if Due.PURGE in tick.due:
             for key in [row.key for row in self.rows.values() if row.expired(self.now)]:
                 self._remove(key)
+        if Due.NAMES in tick.due:
+            self.names = {n: (k, until) for n, (k, until) in self.names.items() if until > self.now}
         self._turn_heads()
         self.outcome.claimed = [self._claim(claim) for claim in tick.claims]
         return self.outcome
@@ -210,6 +214,7 @@ class NaiveQueue:
             case SetQueue():
                 return self._set(command)
             case Clear():
+                self.names.clear()
                 return sum(self._remove(key) for key in list(self.rows))
             case Enqueue():
                 return self._enqueue(command)
@@ -226,25 +231,42 @@ class NaiveQueue:
         duplicates: dict[int, Job] = {}
         expiries: dict[int, int] = {}
         replaced: set[int] = set()
+        gone: dict[int, int] = {}
         for index, (key, new) in enumerate(zip(command.keys, command.jobs, strict=True)):
+            first, until = self.names.get(_name(new), (0, 0))
+            if until > self.now:
+                row = self.rows.get(first)
+                if row is None or row.expired(self.now):
+                    gone[index] = first
+                else:
+                    duplicates[index] = row.job()
+                continue
             owner = self._blocker(new)
             dead = owner is not None and owner.status is DEAD
             if owner is None or (dead and new.on_conflict is OnConflict.REPLACE_DEAD):
                 row = self._add(key, new, command.now)
+                self._learn_name(new, key)
                 if row.expires_at is not None:
                     expiries[index] = row.expires_at
                 continue
+            self._learn_name(new, owner.key)
             waits = owner.status in (SCHEDULED, READY)
             if waits and new.on_conflict is OnConflict.REPLACE_PAYLOAD:
                 owner.payload = new.payload
                 replaced.add(index)
             duplicates[index] = owner.job()
-        return Enqueued(duplicates, frozenset(replaced), expiries)
+        return Enqueued(duplicates, frozenset(replaced), gone, expiries)
 
     def _full(self, command: Enqueue) -> QueueFull | None:
         """The first queue, in the order of names, that has no room for its part of the jobs."""
         news: list[NewJob] = []
+        names: set[tuple[str, str, str]] = set()
         for new in command.jobs:
+            if new.dedupe is not None:
+                _, until = self.names.get(_name(new), (0, 0))
+                if until > self.now or _name(new) in names:
+                    continue
+                names.add(_name(new))
             owner = self._blocker(new)
             replaces = owner is not None and owner.status is DEAD
             free = owner is None or (replaces and new.on_conflict is OnConflict.REPLACE_DEAD)
@@ -267,6 +289,10 @@ class NaiveQueue:
 
     def _set_for(self, queue: str) -> QueueSettings:
         return self.settings.get(queue, QueueSettings())
+
+    def _learn_name(self, new: NewJob, key: int) -> None:
+        if new.dedupe is not None:
+            self.names[_name(new)] = (key, self.now + new.dedupe.window_ms)
 
     def _blocker(self, new: NewJob) -> Row | None:
         """The job that makes this one a duplicate: the incoming scope decides."""
@@ -607,3 +633,7 @@ class NaiveQueue:
         return [
             self.rows[key] for key in keys if key in self.rows and matches(self.rows[key], filter)
         ]
+
+
+def _name(new: NewJob) -> tuple[str, str, str]:
+    return new.queue, new.group or "", new.dedupe.id if new.dedupe else ""

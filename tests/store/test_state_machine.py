@@ -71,10 +71,12 @@ class History(RuleBasedStateMachine):
         draw = self._draw(data, later)
         self._tick(draw.changes(), draw.claims(), purge=purge)
 
-    @rule(data=st.data(), later=steps_ms, promote=st.booleans(), purge=st.booleans())
-    def mix(self, data: st.DataObject, later: int, promote: bool, purge: bool) -> None:
+    @rule(data=st.data(), later=steps_ms, due=st.tuples(*[st.booleans()] * 3))
+    def mix(self, data: st.DataObject, later: int, due: tuple[bool, bool, bool]) -> None:
         draw = self._draw(data, later)
-        self._tick(draw.everything(), draw.claims(), promote=promote, purge=purge)
+        promote, purge, names = due
+        commands, claims = draw.everything(), draw.claims()
+        self._tick(commands, claims, promote=promote, purge=purge, names=names)
 
     @rule(data=st.data(), descending=st.booleans(), limit=st.integers(1, 5))
     def look(self, data: st.DataObject, descending: bool, limit: int) -> None:
@@ -119,6 +121,7 @@ class History(RuleBasedStateMachine):
         assert seen.errors == {r.key: r.errors for r in rows if r.errors}
         assert seen.kept_counts == seen.full_counts == counts
         assert seen.owners == self.queue.owners
+        assert seen.names == self.queue.names
         assert seen.held == {r.key for r in rows if r.held}
         hidden = Counter((r.queue, r.status) for r in rows if r.expired(self.rig.now))
         assert +seen.visible_counts == counts - hidden
@@ -169,6 +172,7 @@ class Everything(NamedTuple):
     visible_counts: Counter[tuple[str, Status]]
     owners: dict[str, int]
     held: set[int]
+    names: dict[tuple[str, str, str], tuple[int, int]]
 
 
 def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
@@ -190,6 +194,10 @@ def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
         visible_counts=reads.visible_counts(connection, now),
         owners=dict(connection.execute("SELECT unique_key, id FROM jobs WHERE owns_key = 1")),
         held={key for (key,) in connection.execute("SELECT id FROM jobs WHERE held")},
+        names={
+            (q, g, n): (k, until)
+            for q, g, n, k, until in connection.execute("SELECT * FROM dedupe")
+        },
     )
 
 
@@ -220,7 +228,7 @@ def _plain(reply: object) -> object:
     if isinstance(reply, Enqueued):
         owners = reply.owners.items()
         plain = {i: msgspec.structs.replace(j, payload=None, payload_size=0) for i, j in owners}
-        return plain, reply.replaced, reply.expiries
+        return plain, reply.replaced, reply.gone, reply.expiries
     return reply
 
 
