@@ -24,8 +24,9 @@ from zq.http.problems import answer, error_codec, front_door, problem
 from zq.model.errors import ZqError
 from zq.wire.bodies import Limits
 
+_WORDS = "bulk|success|count|take|by-key|cancel|extend|release|redrive"
 # Words that are no ids: `GET /jobs/bulk` is a wrong method, not a job that does not exist.
-JOB_PATH = r"/jobs/{id:(?!(?:bulk|success|count|take|by-key|cancel|extend|release|redrive)(?:/|\Z))[^{}/]+}"
+JOB_PATH = rf"/jobs/{{id:(?!(?:{_WORDS})(?:/|\Z))[^{{}}/]+}}"
 
 
 def build_app(
