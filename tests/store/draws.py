@@ -142,6 +142,7 @@ filters = st.builds(
     statuses=st.lists(st.sampled_from(Status), max_size=2, unique=True).map(tuple),
     queues=st.lists(queues, max_size=2, unique=True).map(tuple),
     types=st.just(()) | st.just(("mail",)),
+    groups=st.sampled_from([(), (), (), ("g",), ("g", "none")]),
     priority=ranges,
     attempts=ranges,
 )
@@ -210,8 +211,8 @@ class Draw:
             unique_while=key_and_scope[1],
             on_conflict=draw(st.sampled_from(OnConflict)),
             group=draw(groups),
-            dedupe=draw(dedupes),
             ttl_ms=draw(st.sampled_from([None, None, None, 1, 40, 4_100])),
+            dedupe=draw(dedupes),
         )
 
     def _succeed(self) -> Command:

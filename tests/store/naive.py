@@ -91,8 +91,8 @@ class NaiveQueue:
         self.now = 0
         self.rows: dict[int, Row] = {}
         self.owners: dict[str, int] = {}
-        self.names: dict[tuple[str, str, str], tuple[int, int]] = {}
         self.settings: dict[str, QueueSettings] = {}
+        self.names: dict[tuple[str, str, str], tuple[int, int]] = {}
         self.outcome = Answers()
         self._waits_again: list[Row] = []
         self._revived: list[Row] = []
@@ -245,9 +245,9 @@ class NaiveQueue:
             dead = owner is not None and owner.status is DEAD
             if owner is None or (dead and new.on_conflict is OnConflict.REPLACE_DEAD):
                 row = self._add(key, new, command.now)
+                self._learn_name(new, key)
                 if row.expires_at is not None:
                     expiries[index] = row.expires_at
-                self._learn_name(new, key)
                 continue
             self._learn_name(new, owner.key)
             waits = owner.status in (SCHEDULED, READY)
@@ -257,14 +257,16 @@ class NaiveQueue:
             duplicates[index] = owner.job()
         return Enqueued(duplicates, frozenset(replaced), gone, expiries)
 
-    def _learn_name(self, new: NewJob, key: int) -> None:
-        if new.dedupe is not None:
-            self.names[_name(new)] = (key, self.now + new.dedupe.window_ms)
-
     def _full(self, command: Enqueue) -> QueueFull | None:
         """The first queue, in the order of names, that has no room for its part of the jobs."""
         news: list[NewJob] = []
+        names: set[tuple[str, str, str]] = set()
         for new in command.jobs:
+            if new.dedupe is not None:
+                _, until = self.names.get(_name(new), (0, 0))
+                if until > self.now or _name(new) in names:
+                    continue
+                names.add(_name(new))
             owner = self._blocker(new)
             replaces = owner is not None and owner.status is DEAD
             free = owner is None or (replaces and new.on_conflict is OnConflict.REPLACE_DEAD)
@@ -290,6 +292,10 @@ class NaiveQueue:
 
     def _set_for(self, queue: str) -> QueueSettings:
         return self.settings.get(queue, QueueSettings())
+
+    def _learn_name(self, new: NewJob, key: int) -> None:
+        if new.dedupe is not None:
+            self.names[_name(new)] = (key, self.now + new.dedupe.window_ms)
 
     def _blocker(self, new: NewJob) -> Row | None:
         """The job that makes this one a duplicate: the incoming scope decides."""

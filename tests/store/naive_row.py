@@ -101,8 +101,9 @@ class Row:
         """What those who ask for its result are told."""
         if self.status is not Status.DEAD:
             return Outcome(self.status, self.result)
-        error = self.errors[-1] if self.errors else None
-        return Outcome(self.status, error=error, reason=self.reason)
+        if self.reason == "stalled":
+            return Outcome(self.status, reason=self.reason)
+        return Outcome(self.status, error=self.errors[-1])
 
     def expired(self, now: int) -> bool:
         """Whether its retention is over, so that readers no longer see it."""
@@ -121,6 +122,7 @@ def matches(row: Row, filter: Filter) -> bool:
             not filter.statuses or row.status in filter.statuses,
             not filter.queues or row.queue in filter.queues,
             not filter.types or row.type in filter.types,
+            not filter.groups or row.group in filter.groups,
             filter.keys is None or row.key in filter.keys,
             _inside(row.priority, filter.priority),
             _inside(row.ready_at, filter.ready_at),

@@ -51,8 +51,8 @@ class Orders:
         lapse: bool = False,
         promote: bool = False,
         purge: bool = False,
-        names: bool = False,
         expire: bool = False,
+        names: bool = False,
         durable: bool = False,
     ) -> Tick:
         flags = {

@@ -17,7 +17,9 @@ from zq.engine.loop import TickLoop
 from zq.engine.outcomes import Outcomes
 from zq.engine.progress import Progress
 from zq.engine.queue_stats import QueueStats
+from zq.engine.revivals import Revivals
 from zq.engine.room import Room
+from zq.engine.settings import SettingsOfQueues
 from zq.engine.settlements import Settlements
 from zq.engine.stats import Stats
 from zq.engine.streams import Streams
@@ -108,10 +110,12 @@ class Engine:
             durable_enqueues=options.durable_enqueues,
         )
         self._listing = Listing(store, clock, self._filter, options.read_timeout)
-        self._sweeps = Sweeps(store, self._filter, self._submit)
+        self.sweeps = Sweeps(store, clock, self._filter, self._submit)
+        self.settings = SettingsOfQueues(store, self._submit)
+        self.revivals = Revivals(self.ids, self.sweeps, self._submit)
         self.settlements = Settlements(self.ids, self._submit, options.max_result)
         self.outcomes = Outcomes(
-            store, clock, self.ids, self._loop.waiters, self._sweeps, self._submit
+            store, clock, self.ids, self._loop.waiters, self.sweeps, self._submit
         )
         self.progress = Progress(store, clock, self.ids, self._loop.events)
         self.queue_stats = QueueStats(store, clock, self._loop.flows)
@@ -160,7 +164,7 @@ class Engine:
 
     async def stop(self) -> None:
         """Finish what waits, then end. Streams should be closed by then."""
-        await self._sweeps.stop()
+        await self.sweeps.stop()
         self._loop.stop()
         if self._task is not None:
             await self._task
@@ -199,7 +203,7 @@ class Engine:
     async def enqueue(
         self, jobs: Sequence[NewJob], reach: Reach, waiter: Waiter | None = None
     ) -> Accepted:
-        """Store jobs, all or none, in order. Raises `QueueOutOfReach` or `KeyConflict`.
+        """Store jobs, all or none, in order. Raises `QueueOutOfReach`, `KeyConflict`, `QueueFull`.
 
         From before the commit on, `waiter` waits for the first of them.
         """
@@ -249,13 +253,13 @@ class Engine:
         Raises `QueueOutOfReach`.
         """
         filter.reach.require(_target(patch))
-        return await self._sweeps.patch(filter, patch)
+        return await self.sweeps.patch(filter, patch)
 
     async def delete_all(self, filter: Filter) -> int:
         """Delete the jobs that match; how many went."""
         if filter == EVERYTHING:
             return await self.clear()
-        return await self._sweeps.delete(filter)
+        return await self.sweeps.delete(filter)
 
     async def clear(self) -> int:
         """Delete every job; how many there were."""

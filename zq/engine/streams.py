@@ -197,7 +197,7 @@ class Streams:
                 plan.hasty.append(claimer)
             elif claimer.group.dry or budget <= 0:
                 claimer.give_up()
-            elif not claimer.ended:
+            elif not claimer.is_done:
                 self._hasty.append(claimer)
 
     def postpone(self, plan: Plan) -> None:
@@ -254,7 +254,7 @@ class Streams:
         for holder, hand in hands.items():
             assert holder is not None, "a claimed job has a holder"
             player = self._player(holder)
-            gone = player is None or player.ended
+            gone = player is None or player.is_done
             if hand[0].claimant is None:
                 stream = player if isinstance(player, Stream) and not gone else _NOBODY
                 self._holders.update([(job.key, stream) for job in hand])

@@ -118,10 +118,11 @@ class Waiters:
                 case _:
                     pass
         for key in result.buried:
-            # What it died of may have more to say: the row has it, unless it is not kept.
             self._tell(key, Outcome(Status.DEAD, reason=result.buried[key]))
         for key in result.cancelled:
             self._tell(key, Outcome(Status.CANCELLED))
+        for key in result.expired:
+            self._tell(key, Outcome(Status.EXPIRED))
         # New jobs come after all that in a tick, so that their owners are as they were left by it.
         for command, reply in zip(commands, result.replies, strict=True):
             if isinstance(command, Enqueue) and isinstance(reply, Enqueued):

@@ -46,8 +46,7 @@ class Enqueued(msgspec.Struct, frozen=True):
     owners: dict[int, Job]
     replaced: frozenset[int] = frozenset()
     gone: dict[int, int] = {}
-    expiries: Mapping[int, int] = msgspec.field(default_factory=dict)
-    """The `expires_at` of those that have one, by index."""
+    expiries: Mapping[int, int] = {}
 
 
 class Succeed(msgspec.Struct, frozen=True):
@@ -365,7 +364,7 @@ class TickResult(msgspec.Struct):
     traffic: Traffic
     news: list[News]
     """What has happened to stored jobs, but for what the replies and `claimed` tell."""
-    openings: Mapping[str, float] = msgspec.field(default_factory=dict)
+    openings: Mapping[str, float] = {}
     """Queues whose rate gave a claim less than it asked for, and the monotonic time from which on
     it gives more."""
     commit_s: float = 0.0

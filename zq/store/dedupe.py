@@ -20,7 +20,7 @@ class NameTable:
 
     def __init__(self, work: Work, commands: Sequence[Enqueue]) -> None:
         brought = {
-            _name(job) for command in commands for job in command.jobs if job.dedupe is not None
+            name_of(job) for command in commands for job in command.jobs if job.dedupe is not None
         }
         self._work = work
         self._keys: dict[Name, int] = {}
@@ -31,7 +31,7 @@ class NameTable:
 
     def find(self, new: NewJob, reach: Reach) -> Job | int | None:
         """The job of which a new one is a copy; only its key where it is not there for who asks."""
-        key = None if new.dedupe is None else self._keys.get(_name(new))
+        key = None if new.dedupe is None else self._keys.get(name_of(new))
         if key is None:
             return None
         job = self._jobs.get(key)
@@ -41,7 +41,7 @@ class NameTable:
         """Let copies of a new job be recognised, from now on, as the one that was accepted."""
         if new.dedupe is None:
             return
-        name = _name(new)
+        name = name_of(new)
         until = min(self._work.now + new.dedupe.window_ms, MAX_TIME)
         self._keys[name] = accepted.key
         self._jobs[accepted.key] = accepted
@@ -61,6 +61,7 @@ class NameTable:
             self._jobs = {job.key: job for job in found}
 
 
-def _name(job: NewJob) -> Name:
+def name_of(job: NewJob) -> Name:
+    """The name of a job that has one."""
     assert job.dedupe is not None
     return job.queue, job.group or "", job.dedupe.id

@@ -1,4 +1,4 @@
-"""The tick's phase of what falls due by itself: leases, expiries, promotions, purges, names."""
+"""The tick's phase of what falls due: leases, expiries, promotions, purges, names to forget."""
 
 from collections.abc import Callable
 
@@ -47,14 +47,14 @@ def _purge(work: Work) -> None:
         work.remove(work.briefs("read_briefs", keys))
 
 
-def _forget_names(work: Work) -> None:
-    """Forget names by which jobs are no longer recognised."""
-    work.run("forget_names", now=work.now, limit=SLICE)
-
-
 def _lapse(work: Work) -> None:
     """Take jobs from those who are no longer heard of."""
     lapse(work, SLICE)
+
+
+def _forget_names(work: Work) -> None:
+    """Forget names by which jobs are no longer recognised."""
+    work.run("forget_names", now=work.now, limit=SLICE)
 
 
 _PHASES: dict[Due, Callable[[Work], None]] = {

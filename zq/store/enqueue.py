@@ -1,7 +1,6 @@
 """The tick's phase of new jobs."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from zq.model.commands import Enqueue, Enqueued
 from zq.model.errors import KeyConflict
@@ -36,9 +35,7 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
         if command.reach is not EVERYWHERE and keys.hides_an_owner(command):
             replies.append(KeyConflict())
             continue
-        if (
-            refusal := depths.refusal(command, partial(_is_new, keys, names, command.reach))
-        ) is not None:
+        if (refusal := depths.refusal(command, names, keys.is_new)) is not None:
             replies.append(refusal)
             continue
         owners: dict[int, Job] = {}

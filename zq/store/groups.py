@@ -17,4 +17,5 @@ def turn_heads(work: Work) -> None:
     if work.groups:
         work.run("open_groups", groups=as_json(list(work.groups)))
         work.woken.update([queue for queue, _ in work.groups])
-        work.groups.clear()
+    work.mixed_groups.clear()
+    work.groups.clear()

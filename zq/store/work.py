@@ -74,13 +74,13 @@ class Work:
         self.expired: list[int] = []
         self.woken: set[str] = set()
         self.groups: set[tuple[str, str]] = set()
-        self.mixed_groups: set[tuple[str, str]] = set()
         self.retimed = False
         """Whether something may fall due now sooner than was known, that moves do not tell of."""
         self.ready: dict[str, int] | None = None
         self.readied: Counter[str] = Counter()
         self.miscounted = False
         self.spent: Counter[str] = Counter()
+        self.mixed_groups: set[tuple[str, str]] = set()
         self.rows = 0
         self.highest_key = 0
         self.tally = Tally()

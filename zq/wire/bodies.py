@@ -1,9 +1,9 @@
 """Request bodies: their fields, ranges and rules, from bytes to validated values of the model."""
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from zq.model.errors import (
     InvalidRequest,
@@ -18,6 +18,7 @@ from zq.model.events import MAX_PROGRESS
 from zq.model.job import (
     DEFAULT_PRIORITY,
     MAX_META,
+    MAX_TIME,
     NO_EXTRAS,
     NO_OPTIONS,
     Backoff,
@@ -70,6 +71,7 @@ class _Job(msgspec.Struct, gc=False):
     content_type: str | None = None
     traceparent: str | None = None
     lease_ms: LeaseMillis | None = None
+    ttl_ms: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
     batch: Any = None
     budgets: Any = None
 
@@ -257,6 +259,7 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
         job.group,
         job.dedupe,
         _extras(job, codec),
+        job.ttl_ms,
     )
 
 

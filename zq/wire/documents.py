@@ -50,6 +50,9 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     lease_until: int | None = None
     deliveries: int | None = None
     stalls: int | None = None
+    expires_at: int | None = None
+    expired_at: int | None = None
+    origin: str | None = None
     reason: str | None = None
 
 
@@ -94,8 +97,6 @@ def job_document(job: Job, ids: IdCodec, *, with_payload: bool) -> JobDocument:
     if job.lease_until is not None:
         document.lease_until = job.lease_until
         document.stalls = job.stalls or None
-    if job.extras is not None:
-        document.reason = job.extras.reason
     return document
 
 
@@ -125,8 +126,16 @@ def _document(job: Job, id: str, payload: Raw | UnsetType) -> JobDocument:
             document.completed_at = job.finished_at
         elif job.status is Status.CANCELLED:
             document.cancelled_at = job.finished_at
+        elif job.status is Status.EXPIRED:
+            document.expired_at = job.finished_at
+        # Failures before a revival are history: only its records count them.
+        document.attempts -= job.forgiven
     if job.unique_key is not None:
         _add_key(document, job)
+    if job.expires_at is not None:
+        document.expires_at = job.expires_at
+    if job.extras is not None:
+        document.origin, document.reason = job.extras.origin, job.extras.reason
     if job.group is not None:
         document.group = job.group
     if job.extras is not None:
@@ -157,9 +166,10 @@ def enqueued_documents(
     jobs: Sequence[NewJob], keys: Sequence[int], now: int, reply: Enqueued, ids: IdCodec
 ) -> list[EnqueuedDocument]:
     """The answer to an enqueue: new jobs as they were stored, duplicates as their owners are."""
-    documents: list[EnqueuedDocument] = [
-        _new_document(job, text, now) for job, text in zip(jobs, ids.texts(keys), strict=True)
-    ]
+    new = [_new_document(job, text, now) for job, text in zip(jobs, ids.texts(keys), strict=True)]
+    for index, expires_at in reply.expiries.items():
+        new[index].expires_at = expires_at
+    documents: list[EnqueuedDocument] = [*new]
     for index, owner in reply.owners.items():
         documents[index] = document = job_document(owner, ids, with_payload=False)
         document.duplicate = True
