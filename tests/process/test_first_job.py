@@ -30,6 +30,8 @@ def commands(name: str) -> list[str]:
 ENQUEUE, TAKE, SUCCEED, FAIL, COUNT = commands("first job")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
 
+LISTEN, REPORT_ON, TAKE_REPORTS, PROGRESS, STATS = commands("events")
+
 
 class Shell:
     """Runs commands of README.md against one server."""
@@ -157,3 +159,25 @@ async def test_the_keys_of_the_readme(tmp_path: Path) -> None:
         assert shell.document(OWNER)["id"] == digest["id"]
         assert shell.document(CANCEL)["status"] == "cancelled"
         assert shell.document(OWNER) == {"error": "job not found"}
+
+
+async def test_the_events_of_the_readme(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+
+        with shell.worker(LISTEN) as listener:
+            assert listener.stdout is not None
+            assert listener.stdout.readline() == ": heartbeat\n"
+            stored = shell.document(REPORT_ON)
+            with shell.worker(TAKE_REPORTS) as worker:
+                taken = next_job(worker)
+                assert (taken["id"], taken["meta"]) == (stored["id"], {"user": "ann"})
+                assert shell.run(PROGRESS, taken["id"]).startswith("HTTP/1.1 204")
+                stats = shell.document(STATS)
+            told = (line for line in listener.stdout if line.startswith("data: "))
+            events = [json.loads(next(told).removeprefix("data: ")) for _ in range(3)]
+
+        assert [event["type"] for event in events] == ["enqueued", "started", "progress"]
+        assert {event["id"] for event in events} == {stored["id"]}
+        assert events[2]["data"] == {"pages": 12}
+        assert (stats["counts"]["in_flight"], stats["deliveries"]["total"]) == (1, 1)
