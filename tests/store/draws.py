@@ -23,7 +23,7 @@ from zq.model.commands import (
 )
 from zq.model.filters import Filter, Range
 from zq.model.ids import Mint
-from zq.model.job import Backoff, NewJob, Options, Retention
+from zq.model.job import Backoff, Extras, NewJob, Options, Retention
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.outcome import Completion
 from zq.model.patching import UNSET, Patch, RetentionPatch
@@ -47,6 +47,12 @@ priorities = st.sampled_from([0, 5, 32768, 65535])
 millis = st.sampled_from([0, 1, 1_000, 60_000])
 backoffs = st.builds(Backoff, st.sampled_from([0.0, 1.0, 2.0]), millis, st.just(0))
 retentions = st.builds(Retention, st.none() | millis, st.none() | millis)
+extras = st.builds(
+    Extras,
+    st.sampled_from(['{"a":"\\u0000"}', None]),
+    st.just("text/plain"),
+    st.none() | st.just("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+)
 retry_limits = st.sampled_from([0, 1, 5])
 payloads = st.sampled_from(
     [
@@ -167,6 +173,7 @@ class Draw:
             unique_key=key_and_scope[0],
             unique_while=key_and_scope[1],
             on_conflict=draw(st.sampled_from(OnConflict)),
+            extras=draw(st.none() | extras),
         )
 
     def _succeed(self) -> Command:

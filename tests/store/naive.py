@@ -29,6 +29,7 @@ from zq.model.commands import (
     Settled,
     Succeed,
     Tick,
+    Traffic,
 )
 from zq.model.errors import (
     JobNotFound,
@@ -37,6 +38,7 @@ from zq.model.errors import (
     NotInFlight,
     Unprocessable,
 )
+from zq.model.events import EventType
 from zq.model.filters import Filter
 from zq.model.job import ErrorRecord, Job, NewJob, Options, Retention
 from zq.model.lifecycle import Status
@@ -56,6 +58,10 @@ SPAN = {
 }
 
 
+Told = tuple[EventType, int, str, int, str]
+"""What happened to a job: its key, its queue, how often it has failed, its unique key or none."""
+
+
 @dataclass
 class Answers:
     """What a tick has to answer. `gained` names queues that got a ready job before the claims."""
@@ -65,6 +71,8 @@ class Answers:
     cancelled: list[int] = field(default_factory=list)
     claimed: list[list[Job]] = field(default_factory=list)
     gained: set[str] = field(default_factory=set)
+    news: list[Told] = field(default_factory=list)
+    traffic: Traffic = field(default_factory=Traffic)
 
 
 class NaiveQueue:
@@ -217,6 +225,7 @@ class NaiveQueue:
             dead_ms=retention.dead_ms,
             unique_key=new.unique_key,
             scope=new.unique_while,
+            extras=new.extras,
         )
         if ready_at <= now:
             self._to(row, READY)
@@ -234,6 +243,8 @@ class NaiveQueue:
         row = self.rows.get(key)
         if row is None or row.status is not IN_FLIGHT:
             return False
+        self._tell(EventType.COMPLETED, row)
+        self.outcome.traffic.completed[row.queue] += 1
         told = told or Completion()
         said = (told.retention or Retention()).completed_ms
         own = self.policy.completed_ms if row.completed_ms is None else row.completed_ms
@@ -253,6 +264,7 @@ class NaiveQueue:
         assert row.dequeued_at is not None
         row.attempts += 1
         row.failed_at = self.now
+        self.outcome.traffic.failed[row.queue] += 1
         texts = (failure.message, failure.error_type, failure.backtrace)
         row.errors.append(ErrorRecord(row.attempts, *texts, row.dequeued_at, self.now))
         limit = self.policy.retry_limit if row.retry_limit is None else row.retry_limit
@@ -260,11 +272,13 @@ class NaiveQueue:
             keep_ms = self.policy.dead_ms if row.dead_ms is None else row.dead_ms
             row.purge_at = self.now + keep_ms if keep_ms else None
             self._to(row, DEAD)
+            self._tell(EventType.FAILED, row)
             row.finished_at = self.now
             reply = row.job()
             if not keep_ms:
                 self._remove(row.key)
             return reply
+        self._tell(EventType.RETRYING, row)
         backoff = row.backoff or self.policy.backoff
         delay = int(row.attempts**backoff.exponent * 1000 + backoff.base_ms)
         row.ready_at = self.now + delay if failure.retry_at is None else failure.retry_at
@@ -290,6 +304,7 @@ class NaiveQueue:
         row.finished_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
         self._to(row, CANCELLED)
         self.outcome.cancelled.append(row.key)
+        self._tell(EventType.CANCELLED, row)
         reply = row.job()
         if not keep_ms:
             self._remove(row.key)
@@ -364,11 +379,16 @@ class NaiveQueue:
             left[holder] -= 1
             row.holder = holder
             row.deliveries += 1
+            self.outcome.traffic.delivered[row.queue] += 1
             row.dequeued_at = self.now
             self._to(row, IN_FLIGHT)
         return [row.job() for row in taken]
 
     # Small change.
+
+    def _tell(self, type: EventType, row: Row) -> None:
+        told = (type, row.key, row.queue, row.attempts, row.unique_key or "")
+        self.outcome.news.append(told)
 
     def _to(self, row: Row, status: Status) -> None:
         if row.status is IN_FLIGHT and status is not IN_FLIGHT:

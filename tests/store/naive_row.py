@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from zq.model.filters import Filter, Range
-from zq.model.job import Backoff, ErrorRecord, Job, Options, Retention
+from zq.model.job import Backoff, ErrorRecord, Extras, Job, Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
 from zq.model.unique import Scope
@@ -36,6 +36,7 @@ class Row:
     failed_at: int | None = None
     finished_at: int | None = None
     purge_at: int | None = None
+    extras: Extras | None = None
     result: str | None = None
     errors: list[ErrorRecord] = field(default_factory=list)
 
@@ -72,6 +73,7 @@ class Row:
             options=None if options == Options() else options,
             unique_key=self.unique_key,
             unique_while=self.scope,
+            extras=self.extras,
             result_size=self.result_size,
             result=self.result if whole or (self.result_size or 0) <= LARGE else None,
         )
