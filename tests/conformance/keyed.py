@@ -117,6 +117,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/jobs/{id}/errors"): None,
     ("GET", "/jobs/{id}/errors/{attempt}"): None,
     ("GET", "/health"): None,
+    ("GET", "/openapi.json"): None,
     ("GET", "/version"): None,
     ("POST", "/reset"): None,
     ("*", "/crons"): None,

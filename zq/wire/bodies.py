@@ -67,7 +67,7 @@ class _Job(msgspec.Struct, gc=False):
     on_conflict: str | None = None
     group: str | None = None
     dedupe: Dedupe | None = None
-    meta: Raw = Raw()
+    meta: Raw | UnsetType = UNSET
     content_type: str | None = None
     traceparent: str | None = None
     lease_ms: LeaseMillis | None = None
@@ -81,7 +81,7 @@ class _Bulk(msgspec.Struct):
 
 
 class _Success(msgspec.Struct):
-    result: Raw = Raw()
+    result: Raw | UnsetType = UNSET
     retention: Retention | None = None
     lease: UInt32 | None = None
 
@@ -264,7 +264,7 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
 
 
 def _extras(job: _Job, codec: Codec) -> Extras | None:
-    if not bytes(job.meta) and job.content_type is None and job.traceparent is None:
+    if job.meta is UNSET and job.content_type is None and job.traceparent is None:
         return None
     if job.content_type is not None:
         check_content_type(job.content_type)
@@ -274,8 +274,8 @@ def _extras(job: _Job, codec: Codec) -> Extras | None:
     return None if extras == NO_EXTRAS else extras
 
 
-def _meta(raw: Raw, codec: Codec) -> str | None:
-    if bytes(raw) in (b"", b"null"):
+def _meta(raw: Raw | UnsetType, codec: Codec) -> str | None:
+    if raw is UNSET or bytes(raw) == b"null":
         return None
     text, size = _text(raw, "meta", codec)
     if not text.startswith("{"):
@@ -288,7 +288,7 @@ def _meta(raw: Raw, codec: Codec) -> str | None:
 
 
 def _completion(sent: _Success, place: str, codec: Codec) -> Completion:
-    if not bytes(sent.result):
+    if sent.result is UNSET:
         return Completion(retention=sent.retention, lease=sent.lease)
     result, size = _text(sent.result, f"{place}result", codec)
     return Completion(result, size, sent.retention, sent.lease)
@@ -347,3 +347,8 @@ def _not_null(field: str, value: T | UnsetType | None) -> T | UnsetType:
     if value is None:
         raise Unprocessable(f"{field} cannot be null")
     return value
+
+
+# The shapes by the names under which the API is described.
+JobBody, JobsBody, PatchBody = _Job, _Bulk, _Patch
+SuccessBody, SuccessesBody, ProgressBody, CancelBody = _Success, _Successes, _Progress, _Cancel
