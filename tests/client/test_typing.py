@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SAMPLES = Path(__file__).parent / "typing"
 ERROR = re.compile(r"^[^:]*:(\d+): error: .*\[([a-z-]+)\]$", re.M)
 
@@ -24,13 +26,18 @@ def mypy(sample: str, cache: Path) -> tuple[str, set[tuple[int, str]]]:
     return done.stdout, {(int(line), code) for line, code in ERROR.findall(done.stdout)}
 
 
-def test_what_is_right_is_accepted(tmp_path: Path) -> None:
-    output, errors = mypy("accepted.py", tmp_path)
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mypy")
+
+
+def test_what_is_right_is_accepted(cache: Path) -> None:
+    output, errors = mypy("accepted.py", cache)
 
     assert (output, errors) == ("", set())
 
 
-def test_what_is_wrong_is_rejected(tmp_path: Path) -> None:
+def test_what_is_wrong_is_rejected(cache: Path) -> None:
     lines = (SAMPLES / "rejected.py").read_text(encoding="utf-8").splitlines()
     marked = {
         (number, code)
@@ -39,6 +46,6 @@ def test_what_is_wrong_is_rejected(tmp_path: Path) -> None:
     }
     assert len(marked) > 20
 
-    output, errors = mypy("rejected.py", tmp_path)
+    output, errors = mypy("rejected.py", cache)
 
     assert errors == marked, output

@@ -7,7 +7,7 @@ from typing import Any
 import msgpack
 import schemathesis
 
-from zq.model.leasing import MOST_WAIT_MS
+from zq.model.outcome import MOST_WAIT_MS
 
 HUGE = 1e300
 """Stands in for numbers that MessagePack has no room for."""

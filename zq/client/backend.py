@@ -126,8 +126,8 @@ class Backend(Protocol):
     async def release(self, items: Sequence[Held], delay_ms: int = 0) -> Refused:
         """Give jobs back, without spending an attempt, to be ready in so long."""
 
-    async def progress(self, id: str, data: Any) -> None:
-        """Tell whoever listens how far a running job is."""
+    async def progress(self, id: str, data: Any, lease: int | None = None) -> None:
+        """Tell whoever listens how far a running job is, in the delivery `lease`."""
 
     async def close(self) -> None:
         """Close what is open. The next verb connects again."""

@@ -190,9 +190,10 @@ class HttpBackend:
         """Give jobs back."""
         return await self._settle("/jobs/release", {"items": items, "delay_ms": delay_ms})
 
-    async def progress(self, id: str, data: Any) -> None:
+    async def progress(self, id: str, data: Any, lease: int | None = None) -> None:
         """Tell how far a running job is."""
-        await self._call("POST", f"{_job(id)}/progress", {"data": data})
+        body = {"data": data} if lease is None else {"data": data, "lease": lease}
+        await self._call("POST", f"{_job(id)}/progress", body)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -128,11 +128,11 @@ class Running(Generic[T]):
 
     async def progress(self, data: Any) -> None:
         """Tell whoever listens to the job's events how far it is."""
-        await self._backend.progress(self.id, data)
+        await self._backend.progress(self.id, data, self.delivery.lease)
 
     def progress_sync(self, data: Any) -> None:
         """The same, for a handler that is no coroutine function."""
-        run(self._backend.blocking.progress(self.id, data))
+        run(self._backend.blocking.progress(self.id, data, self.delivery.lease))
 
     async def extend(self, by: float | timedelta) -> None:
         """Hold the job for so long from now. Raises `StaleLease`."""

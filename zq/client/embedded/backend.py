@@ -226,13 +226,13 @@ class EmbeddedBackend:
 
         return await self._do(verb)
 
-    async def progress(self, id: str, data: Any) -> None:
+    async def progress(self, id: str, data: Any, lease: int | None = None) -> None:
         """Tell whoever listens how far a running job is."""
-        text = JSON.encode({"data": data})
+        text = JSON.encode({"data": data, "lease": lease})
 
         async def verb(engine: Engine) -> None:
-            told, lease = bodies.decode_progress(text, wire.JSON)
-            await engine.progress.report(id, told, lease, EVERYWHERE)
+            told, meant = bodies.decode_progress(text, wire.JSON)
+            await engine.progress.report(id, told, meant, EVERYWHERE)
 
         await self._do(verb)
 

@@ -15,7 +15,7 @@ from zq.http.description.shapes import (
     Queues,
     Version,
 )
-from zq.model.leasing import MOST_WAIT_MS
+from zq.model.outcome import MOST_WAIT_MS
 from zq.http.native.query import DEFAULT_LIMIT, MAX_LIMIT
 from zq.model.events import EventType
 from zq.model.job import MAX_PRIORITY, Retention
