@@ -15,11 +15,11 @@ from zq.http.description.shapes import (
     Queues,
     Version,
 )
-from zq.model.outcome import MOST_WAIT_MS
 from zq.http.native.query import DEFAULT_LIMIT, MAX_LIMIT
 from zq.model.events import EventType
 from zq.model.job import MAX_PRIORITY, Retention
 from zq.model.lifecycle import NAMES
+from zq.model.outcome import MOST_WAIT_MS
 from zq.model.settling import Failure
 from zq.wire import bodies
 from zq.wire.documents import ErrorDocument, JobDocument, OutcomeDocument
