@@ -7,7 +7,7 @@ from typing import Any
 import msgpack
 import schemathesis
 
-from zq.http.native.outcomes import MOST_WAIT_MS
+from zq.model.outcome import MOST_WAIT_MS
 
 HUGE = 1e300
 """Stands in for numbers that MessagePack has no room for."""
@@ -31,7 +31,7 @@ def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
     if wait_ms.isdigit() and int(wait_ms) <= MOST_WAIT_MS:
         query["wait_ms"] = "1"
     parameters = case.path_parameters or {}
-    if "id" in parameters and len(str(parameters["id"])) > 1:
+    if case.path.startswith("/jobs/{id}") and len(str(parameters["id"])) > 1:
         parameters["id"] = _new_job(case.operation.schema.get_base_url())
 
 

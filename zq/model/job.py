@@ -1,5 +1,6 @@
 """A job and its options, as the store keeps them and every layer passes them on."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -49,9 +50,21 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     retry_limit: int | None = None
     backoff: Backoff | None = None
     retention: Retention | None = None
+    lease_ms: int | None = None
 
 
 NO_OPTIONS = Options()
+
+
+class Reason(StrEnum):
+    """Why a job died."""
+
+    EXHAUSTED = "exhausted"
+    """It has failed more often than it may be tried again."""
+    KILLED = "killed"
+    """A failure said so."""
+    STALLED = "stalled"
+    """Its leases have run out too often."""
 
 
 class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -66,7 +79,17 @@ class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
     origin: str | None = None
     """The queue in which it died, before it came to a dead-letter queue."""
     reason: str | None = None
-    """Why it died."""
+    """Why it died: a `Reason`."""
+
+
+class Dedupe(msgspec.Struct, frozen=True):
+    """A name by which a second copy of a job is recognised within its queue and group.
+
+    For `window_ms` (milliseconds) from when the first was accepted, whatever becomes of it.
+    """
+
+    id: str
+    window_ms: Annotated[int, Meta(ge=1, le=MAX_UINT32)] = 300_000
 
 
 NO_EXTRAS = Extras()
@@ -75,7 +98,8 @@ NO_EXTRAS = Extras()
 class NewJob(msgspec.Struct, frozen=True, gc=False):
     """A validated job that waits to be stored. `payload` is JSON text, kept as it was received.
 
-    `ready_at` of None means: from the moment of arrival on.
+    `ready_at` of None means: from the moment of arrival on. `ttl_ms` is how long it may wait for a
+    worker once it is ready, in milliseconds.
     """
 
     queue: str
@@ -88,7 +112,10 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     unique_key: str | None = None
     unique_while: Scope | None = None
     on_conflict: OnConflict = OnConflict.RETURN
+    group: str | None = None
+    dedupe: Dedupe | None = None
     extras: Extras | None = None
+    ttl_ms: int | None = None
 
 
 class Job(msgspec.Struct, array_like=True, gc=False):

@@ -46,6 +46,7 @@ _CONSTANTS = {
     "key_bits": str(LOW_BITS),
     "key_epoch": str(EPOCH_MS),
     "keys": "(SELECT value FROM json_each(:keys))",
+    "no_lease": "holder = NULL, claimant = NULL, lease_until = NULL",
 }
 
 

@@ -1,9 +1,9 @@
 """Request bodies: their fields, ranges and rules, from bytes to validated values of the model."""
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from zq.model.errors import (
     InvalidRequest,
@@ -18,9 +18,11 @@ from zq.model.events import MAX_PROGRESS
 from zq.model.job import (
     DEFAULT_PRIORITY,
     MAX_META,
+    MAX_TIME,
     NO_EXTRAS,
     NO_OPTIONS,
     Backoff,
+    Dedupe,
     Extras,
     Millis,
     NewJob,
@@ -29,8 +31,9 @@ from zq.model.job import (
     Retention,
     UInt32,
 )
+from zq.model.leasing import LeaseMillis
 from zq.model.metadata import check_content_type, check_traceparent
-from zq.model.names import check_name
+from zq.model.names import check_dedupe, check_group, check_name
 from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
 from zq.model.settling import Failure
@@ -65,6 +68,10 @@ class _Job(msgspec.Struct, gc=False):
     meta: Raw | UnsetType = UNSET
     content_type: str | None = None
     traceparent: str | None = None
+    lease_ms: LeaseMillis | None = None
+    group: str | None = None
+    dedupe: Dedupe | None = None
+    ttl_ms: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
     batch: Any = None
     budgets: Any = None
 
@@ -104,6 +111,7 @@ class _Patch(msgspec.Struct):
     retry_limit: UInt32 | None | UnsetType = UNSET
     backoff: Backoff | None | UnsetType = UNSET
     retention: RetentionPatch | None | UnsetType = UNSET
+    lease_ms: LeaseMillis | None | UnsetType = UNSET
 
 
 _job = msgspec.json.Decoder(_Job)
@@ -125,7 +133,7 @@ def decode_job(body: bytes, codec: Codec, limits: Limits) -> NewJob:
 def decode_jobs(body: bytes, codec: Codec, limits: Limits) -> list[NewJob]:
     """The body of a bulk enqueue: all jobs are valid, or an error names the first that is not."""
     items = decode(body, codec, _bulk).jobs
-    _check_items(len(items), limits, "jobs")
+    check_items(len(items), limits, "jobs")
     jobs: list[NewJob] = []
     for index, job in enumerate(items):
         try:
@@ -153,7 +161,7 @@ def decode_successes(
         raise InvalidRequest("ids is missing: send ids, or items, or both")
     ids = [] if sent.ids is UNSET else sent.ids
     items = [] if sent.items is UNSET else sent.items
-    _check_items(len(ids) + len(items), limits, "ids" if sent.items is UNSET else "items")
+    check_items(len(ids) + len(items), limits, "ids" if sent.items is UNSET else "items")
     if not ids and not items:
         raise InvalidRequest("ids must not be empty" if sent.items is UNSET else "nothing is named")
     named = dict.fromkeys(ids)
@@ -208,10 +216,12 @@ def decode_patch(body: bytes, codec: Codec) -> Patch:
         retry_limit=patch.retry_limit,
         backoff=patch.backoff,
         retention=patch.retention,
+        lease_ms=patch.lease_ms,
     )
 
 
-def _check_items(count: int, limits: Limits, noun: str) -> None:
+def check_items(count: int, limits: Limits, noun: str) -> None:
+    """Raise `TooManyItems` where a request brings more than one may."""
     if count > limits.items:
         raise TooManyItems(
             f"{count} {noun} in one request, at most {limits.items} are taken: send several"
@@ -223,6 +233,10 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
     check_name("type", job.type)
     check_name("queue", job.queue)
     scope = _scope(job.unique_key, job.unique_while)
+    if job.group is not None:
+        check_group(job.group)
+    if job.dedupe is not None:
+        check_dedupe(job.dedupe.id)
     if job.batch is not None or job.budgets:
         _refuse_unbuilt(job)
     payload, size = _text(job.payload, "payload", codec)
@@ -242,7 +256,10 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
         job.unique_key,
         scope,
         RETURN if job.on_conflict is None else _on_conflict(job.unique_key, job.on_conflict),
-        _extras(job, codec),
+        job.group,
+        job.dedupe,
+        ttl_ms=job.ttl_ms,
+        extras=_extras(job, codec),
     )
 
 
@@ -320,9 +337,9 @@ def _refuse_unbuilt(job: _Job) -> None:
 
 def _options(job: _Job) -> Options | None:
     if job.retry_limit is None and job.backoff is None and job.retention is None:
-        return None
+        return None if job.lease_ms is None else Options(lease_ms=job.lease_ms)
     retention = None if job.retention == Retention() else job.retention
-    options = Options(job.retry_limit, job.backoff, retention)
+    options = Options(job.retry_limit, job.backoff, retention, job.lease_ms)
     return None if options == NO_OPTIONS else options
 
 
