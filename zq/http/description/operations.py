@@ -173,7 +173,9 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("POST", "/jobs/{id}/success"): Operation(
         {204: None}, bodies.SuccessBody, optional_body=True, refusals=_NOT_HELD | _STALE
     ),
-    ("POST", "/jobs/{id}/failure"): Operation({200: JobDocument}, Failure, refusals=_NOT_HELD),
+    ("POST", "/jobs/{id}/failure"): Operation(
+        {200: JobDocument}, Failure, refusals=_NOT_HELD | _STALE
+    ),
     ("POST", "/jobs/{id}/progress"): Operation(
         {204: None}, bodies.ProgressBody, refusals=_NOT_HELD | _STALE
     ),
