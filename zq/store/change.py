@@ -23,7 +23,7 @@ from zq.store.bury import retry, revive_slice
 from zq.store.finish import cancel, cancel_slice, retain
 from zq.store.pick import still_matching, visible_job
 from zq.store.queries import load
-from zq.store.settings import set_queue
+from zq.store.settings import clear_settings, set_queue
 from zq.store.work import QUERIES, Work, as_json
 
 AnyChange = (
@@ -57,7 +57,7 @@ def _apply_change(work: Work, command: AnyChange) -> object:
         case DeleteSlice():
             return _delete_slice(work, command)
         case Clear():
-            return _clear(work)
+            return _clear(work, command)
         case Cancel():
             return cancel(work, command)
         case CancelSlice():
@@ -119,8 +119,10 @@ def _delete_slice(work: Work, command: DeleteSlice) -> int:
     return len(briefs)
 
 
-def _clear(work: Work) -> int:
+def _clear(work: Work, command: Clear) -> int:
     """Delete every job by one statement a table, which SQLite does without visiting rows."""
+    if command.settings:
+        clear_settings(work)
     held = work.keys(load("upkeep.sql")["read_left_in_flight"])
     for job in work.briefs("read_briefs", held):
         if job.holder is not None:
