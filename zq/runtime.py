@@ -172,6 +172,7 @@ class Server:
             await self.drain()
         self.engine.end_streams()
         self.engine.waiters.close()
+        self.engine.events.close()
         await self._listener.stop(CLOSE_TIMEOUT_S)
         self._lag.stop()
         await self._core.stop()

@@ -144,11 +144,9 @@ def request_to(
     """Method, target, body and headers of a request to a route."""
     doc = BODIES["GET" if method == "HEAD" else method, path]
     target = (
-        path.replace("{id}", id)
+        path.replace("{queue}", queue)
+        .replace("{id}", id)
         .replace("{attempt}", "1")
-        .replace("{queue}", queue)
-        .replace("{group}", "g")
-        .replace("{dedupe}", "d")
         .replace("{rest:.*}", "nightly")
     )
     if path.startswith("/jobs/by-key"):

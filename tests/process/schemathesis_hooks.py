@@ -27,12 +27,17 @@ def unpack(_context: Any, response: Any) -> Any:
 def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
     """Wait for nothing; and ask about a job that there is, where an id is drawn as one would."""
     query = case.query or {}
-    wait_ms = str(query.get("wait_ms"))
-    if wait_ms.isdigit() and int(wait_ms) <= MOST_WAIT_MS:
+    if _is_wait(query.get("wait_ms")):
         query["wait_ms"] = "1"
+    if isinstance(case.body, dict) and _is_wait(case.body.get("wait_ms")):
+        case.body["wait_ms"] = 1
     parameters = case.path_parameters or {}
-    if "id" in parameters and len(str(parameters["id"])) > 1:
+    if case.path.startswith("/jobs/{id}") and len(str(parameters["id"])) > 1:
         parameters["id"] = _new_job(case.operation.schema.get_base_url())
+
+
+def _is_wait(value: Any) -> bool:
+    return str(value).isdigit() and int(value) <= MOST_WAIT_MS
 
 
 def _new_job(url: str) -> str:

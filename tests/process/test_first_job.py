@@ -31,6 +31,7 @@ ENQUEUE, TAKE, SUCCEED, FAIL, COUNT = commands("first job")
 SCAN, CLAIM, EXTEND, RELEASE, WORKERS, DRAIN = commands("leases")
 STEPS, TAKE_STEPS, CHARGE = commands("groups")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
+SET, PAUSE, SHOW, RETRY, REDRIVE, SWEEPS = commands("queue settings")
 
 LISTEN, REPORT_ON, TAKE_REPORTS, PROGRESS, STATS = commands("events")
 
@@ -163,6 +164,28 @@ async def test_the_keys_of_the_readme(tmp_path: Path) -> None:
         assert shell.document(OWNER) == {"error": "job not found"}
 
 
+async def test_the_events_of_the_readme(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+
+        with shell.worker(LISTEN) as listener:
+            assert listener.stdout is not None
+            assert listener.stdout.readline() == ": heartbeat\n"
+            stored = shell.document(REPORT_ON)
+            with shell.worker(TAKE_REPORTS) as worker:
+                taken = next_job(worker)
+                assert (taken["id"], taken["meta"]) == (stored["id"], {"user": "ann"})
+                assert shell.run(PROGRESS, taken["id"]).startswith("HTTP/1.1 204")
+                stats = shell.document(STATS)
+            told = (line for line in listener.stdout if line.startswith("data: "))
+            events = [json.loads(next(told).removeprefix("data: ")) for _ in range(3)]
+
+        assert [event["type"] for event in events] == ["enqueued", "started", "progress"]
+        assert {event["id"] for event in events} == {stored["id"]}
+        assert events[2]["data"] == {"pages": 12}
+        assert (stats["counts"]["in_flight"], stats["deliveries"]["total"]) == (1, 1)
+
+
 async def test_the_leases_of_the_readme(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         shell = Shell(server)
@@ -203,23 +226,22 @@ async def test_the_groups_of_the_readme(tmp_path: Path) -> None:
         assert (again["id"], again["duplicate"]) == (charge["id"], True)
 
 
-async def test_the_events_of_the_readme(tmp_path: Path) -> None:
+async def test_the_settings_of_the_readme(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         shell = Shell(server)
 
-        with shell.worker(LISTEN) as listener:
-            assert listener.stdout is not None
-            assert listener.stdout.readline() == ": heartbeat\n"
-            stored = shell.document(REPORT_ON)
-            with shell.worker(TAKE_REPORTS) as worker:
-                taken = next_job(worker)
-                assert (taken["id"], taken["meta"]) == (stored["id"], {"user": "ann"})
-                assert shell.run(PROGRESS, taken["id"]).startswith("HTTP/1.1 204")
-                stats = shell.document(STATS)
-            told = (line for line in listener.stdout if line.startswith("data: "))
-            events = [json.loads(next(told).removeprefix("data: ")) for _ in range(3)]
+        assert shell.document(SET)["rate"] == 50
+        job = shell.document(ENQUEUE)["id"]
+        with shell.worker() as worker:
+            assert next_job(worker)["id"] == job
+            moved = shell.document(FAIL, job)
+            assert (moved["queue"], moved["origin"]) == ("mail-dead", "mail")
+            assert (moved["status"], moved["reason"]) == ("ready", "exhausted")
+        paused = shell.document(PAUSE)
+        assert paused == shell.document(SHOW)
+        assert (paused["paused"], "rate" in paused, paused["concurrency"]) == (True, False, 10)
 
-        assert [event["type"] for event in events] == ["enqueued", "started", "progress"]
-        assert {event["id"] for event in events} == {stored["id"]}
-        assert events[2]["data"] == {"pages": 12}
-        assert (stats["counts"]["in_flight"], stats["deliveries"]["total"]) == (1, 1)
+        assert shell.document(REDRIVE) == {"redriven": 1}
+        assert shell.document(REDRIVE) == {"redriven": 0}
+        assert shell.document(SWEEPS) == {"sweeps": []}
+        assert "only a dead job" in shell.document(RETRY, job)["error"]

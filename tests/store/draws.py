@@ -216,10 +216,10 @@ class Draw:
             unique_key=key_and_scope[0],
             unique_while=key_and_scope[1],
             on_conflict=draw(st.sampled_from(OnConflict)),
+            extras=draw(st.none() | extras),
             group=draw(groups),
             ttl_ms=draw(st.sampled_from([None, None, None, 1, 40, 4_100])),
             dedupe=draw(dedupes),
-            extras=draw(st.none() | extras),
         )
 
     def _succeed(self) -> Command:

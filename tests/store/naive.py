@@ -331,9 +331,9 @@ class NaiveQueue:
             dead_ms=retention.dead_ms,
             unique_key=new.unique_key,
             scope=new.unique_while,
+            extras=new.extras,
             group=new.group,
             held=new.group is not None,
-            extras=new.extras,
         )
         ttl_ms = self._set_for(new.queue).ttl_ms if new.ttl_ms is None else new.ttl_ms
         if ttl_ms is not None:
@@ -388,6 +388,7 @@ class NaiveQueue:
         backoff = row.backoff or settings.backoff or self.policy.backoff
         delay = int(attempts**backoff.exponent * 1000 + backoff.base_ms)
         row.ready_at = self.now + delay if failure.retry_at is None else failure.retry_at
+        self._tell(EventType.RETRYING, row)
         self._wait_again(row, SCHEDULED)
         return row.job()
 
@@ -460,6 +461,7 @@ class NaiveQueue:
         row.finished_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
         self._to(row, EXPIRED)
         self.outcome.expired.append(row.key)
+        self._tell(EventType.EXPIRED, row)
         if not keep_ms:
             self._remove(row.key)
 
@@ -481,6 +483,7 @@ class NaiveQueue:
         ttl_ms = self._set_for(queue).ttl_ms
         row.expires_at = None if ttl_ms is None else self.now + ttl_ms
         self._to(row, READY)
+        self._tell(EventType.ENQUEUED, row)
         self._revived.append(row)
 
     def _set(self, command: SetQueue) -> object:

@@ -179,11 +179,6 @@ class Engine:
         """Call back once no stream holds a job, at once if that is so."""
         self.streams.when_empty(callback)
 
-    def end_streams(self) -> None:
-        """Make every stream, of jobs and of events, finish its response in good order."""
-        self.workers.end_all()
-        self.events.close()
-
     @property
     def events(self) -> Events:
         """What happens to jobs, for those who listen."""
@@ -261,9 +256,9 @@ class Engine:
             return await self.clear()
         return await self.sweeps.delete(filter)
 
-    async def clear(self) -> int:
-        """Delete every job; how many there were."""
-        count = await self._submit(Clear())
+    async def clear(self, *, settings: bool = False) -> int:
+        """Delete every job, settings of queues too if asked for; how many jobs there were."""
+        count = await self._submit(Clear(settings=settings))
         assert isinstance(count, int)
         return count
 

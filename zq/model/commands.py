@@ -214,7 +214,9 @@ class SetQueue(msgspec.Struct, frozen=True):
 
 
 class Clear(msgspec.Struct, frozen=True):
-    """Delete every job. Result: how many there were."""
+    """Delete every job, and settings too if asked for. Result: how many jobs there were."""
+
+    settings: bool = False
 
 
 Command = (

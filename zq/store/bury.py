@@ -28,6 +28,8 @@ def bury(work: Work, dying: Sequence[tuple[Job, Reason]]) -> None:
     """
     moved: list[tuple[Job, str]] = []
     dead: list[Job] = []
+    # As they are now: one that moves is told of once more, as a new job of the other queue.
+    work.tell(EventType.FAILED, [brief_of(job) for job, _ in dying])
     for job, reason in dying:
         target = work.settings_of(job.queue).dead_letter
         if target is None:
@@ -111,6 +113,7 @@ def _revive(work: Work, moves: Sequence[tuple[Job, str]]) -> None:
         job.finished_at = job.purge_at = job.holder = job.lease_until = job.claimant = None
     work.run("revive", revivals=as_json(rows), now=work.now)
     work.touch_groups(jobs)
+    work.tell(EventType.ENQUEUED, jobs)
     work.retimed = True
     if locks := [job.key for job in jobs if job.unique_key is not None]:
         work.run("restore_all_locks", keys=as_json(locks))

@@ -9,7 +9,7 @@ from zq.model.leasing import stalls_too_often
 from zq.model.lifecycle import Status
 from zq.store.bury import bury
 from zq.store.pick import stale_deliveries, within_reach
-from zq.store.work import QUERIES, Brief, Work, as_json
+from zq.store.work import QUERIES, Brief, Work, as_json, brief_of
 
 
 def extend(work: Work, commands: Sequence[Extend]) -> list[object]:
@@ -78,7 +78,7 @@ def _stall(work: Work, keys: Sequence[int]) -> None:
         limit = work.settings_of(job.queue).stall_limit
         (dying if stalls_too_often(job.stalls, limit) else waiting).append(job)
     work.tally.stalled += len(keys)
-    work.tell(EventType.STALLED, [*waiting, *dying])
+    work.tell(EventType.STALLED, [brief_of(job) for job in waiting + dying])
     if waiting:
         work.run("stall", keys=as_json([job.key for job in waiting]))
         _wait_again(work, waiting, [job.queue for job in waiting])

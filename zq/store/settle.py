@@ -82,6 +82,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         assert job is not None
         failure = command.failure
         job.attempts, job.failed_at = job.attempts + 1, work.now
+        work.traffic.failed[job.queue] += 1
         verdict = after_failure(
             job.attempts - job.forgiven,
             job.options,

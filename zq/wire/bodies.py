@@ -65,8 +65,6 @@ class _Job(msgspec.Struct, gc=False):
     unique_key: str | None = None
     unique_while: str | None = None
     on_conflict: str | None = None
-    group: str | None = None
-    dedupe: Dedupe | None = None
     meta: Raw | UnsetType = UNSET
     content_type: str | None = None
     traceparent: str | None = None
@@ -258,8 +256,8 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
         RETURN if job.on_conflict is None else _on_conflict(job.unique_key, job.on_conflict),
         job.group,
         job.dedupe,
-        _extras(job, codec),
-        job.ttl_ms,
+        ttl_ms=job.ttl_ms,
+        extras=_extras(job, codec),
     )
 
 

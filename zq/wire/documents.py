@@ -41,7 +41,6 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     cancelled_at: int | None = None
     result: Raw | UnsetType = UNSET
     lease: int | None = None
-    group: str | None = None
     created_at: int | None = None
     meta: Raw | UnsetType = UNSET
     content_type: str | None = None
@@ -54,6 +53,7 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     expired_at: int | None = None
     origin: str | None = None
     reason: str | None = None
+    group: str | None = None
 
 
 class KnownDocument(msgspec.Struct):
@@ -135,11 +135,9 @@ def _document(job: Job, id: str, payload: Raw | UnsetType) -> JobDocument:
     if job.expires_at is not None:
         document.expires_at = job.expires_at
     if job.extras is not None:
-        document.origin, document.reason = job.extras.origin, job.extras.reason
+        _add_extras(document, job.extras)
     if job.group is not None:
         document.group = job.group
-    if job.extras is not None:
-        _add_extras(document, job.extras)
     return document
 
 
@@ -147,6 +145,7 @@ def _add_extras(document: JobDocument, extras: Extras) -> None:
     document.meta = _raw(extras.meta)
     document.content_type = extras.content_type
     document.traceparent = extras.traceparent
+    document.origin, document.reason = extras.origin, extras.reason
 
 
 def _add_options(document: JobDocument, options: Options) -> None:

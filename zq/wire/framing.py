@@ -36,16 +36,16 @@ def _length_prefixed(documents: Sequence[JobDocument]) -> bytes:
     return _packed(documents)
 
 
+def _repacked(text: msgspec.Raw) -> msgspec.Raw:
+    return msgspec.Raw(_msgpack.encode(msgspec.json.decode(text)))
+
+
 def _packed(documents: Sequence[JobDocument | NoticeDocument]) -> bytes:
     frames: list[bytes] = []
     for document in documents:
         frame = _msgpack.encode(document)
         frames += (_LENGTH.pack(len(frame)), frame)
     return b"".join(frames)
-
-
-def _repacked(text: msgspec.Raw) -> msgspec.Raw:
-    return msgspec.Raw(_msgpack.encode(msgspec.json.decode(text)))
 
 
 NDJSON = Framing("application/x-ndjson", _json.encode_lines, _json.encode_lines, b"\n")

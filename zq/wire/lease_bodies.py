@@ -108,3 +108,8 @@ def _deliveries(items: list[_Named], limits: Limits) -> dict[str, int | None]:
             raise InvalidRequest(f"items[{index}].id: {item.id[:64]!r} is named twice")
         found[item.id] = item.lease
     return found
+
+
+# The shapes by the names under which the API is described.
+ClaimBody, ExtendBody, ExtendManyBody = _Claim, _Extend, _ExtendMany
+ReleaseBody, ReleaseManyBody = _Release, _ReleaseMany

@@ -32,3 +32,7 @@ def decode_settings_patch(body: bytes, codec: Codec) -> SettingsPatch:
 def decode_limit(body: bytes, codec: Codec) -> int | None:
     """The body of a redrive, how many jobs at most; there need not be one."""
     return decode(body, codec, _redrive).limit if body else None
+
+
+RedriveBody = _Redrive
+"""Its shape by the name under which the API is described."""

@@ -121,7 +121,7 @@ def _links(paths: Mapping[str, Document]) -> Iterator[tuple[str, Document]]:
     """Where the id of a new job can go."""
     for path, item in paths.items():
         for operation in item.values():
-            if "{id}" in path:
+            if path.startswith("/jobs/{id}"):
                 name = operation["operationId"]
                 yield name, {"operationId": name, "parameters": {"id": "$response.body#/id"}}
 

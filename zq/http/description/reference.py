@@ -124,7 +124,7 @@ def _type(schema: Any) -> str:
         return " or ".join(kinds)
     match schema.get("type"):
         case "array":
-            return f"list of {_type(schema['items'])}"
+            return f"list of {_type(schema.get('items', {}))}"
         case "integer":
             return "number" + _bounds(schema)
         case "string":

@@ -1,5 +1,7 @@
 """Answers that handlers put together by hand, as types: for the description alone."""
 
+from typing import Any
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -29,9 +31,72 @@ class ErrorPage(msgspec.Struct):
 
 
 class EnqueuedJobs(msgspec.Struct):
-    """Jobs in the order in which they were sent."""
+    """Jobs in the order in which they were sent; of a copy whose first is gone, only its id."""
+
+    jobs: list[Any]
+
+
+class Outcome(msgspec.Struct):
+    """How a job came out, or what it is doing; `job` is there for those who have just stored it."""
+
+    status: str
+    result: Any = UNSET
+    error: ErrorDocument | str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    job: dict[str, Any] | UnsetType = UNSET
+
+
+class ClaimedJobs(msgspec.Struct):
+    """Jobs, each with `lease` and `lease_until`."""
 
     jobs: list[JobDocument]
+
+
+class LeaseUntil(msgspec.Struct):
+    """The new deadline of a lease, in milliseconds."""
+
+    lease_until: int
+
+
+class WorkerDocument(msgspec.Struct):
+    """One open stream; no `queues` are all within its reach."""
+
+    id: str
+    queues: list[str]
+    prefetch: int
+    concurrency: int
+    held: list[str]
+    since: int
+    draining: bool
+
+
+class WorkersDocument(msgspec.Struct):
+    """Streams, the oldest first."""
+
+    workers: list[WorkerDocument]
+
+
+class SweepDocument(msgspec.Struct):
+    """A change by filter that is under way."""
+
+    id: str
+    verb: str
+    started_at: int
+    changed: int
+    progress: float
+    by: dict[str, Any]
+
+
+class SweepsDocument(msgspec.Struct):
+    """Sweeps, the oldest first."""
+
+    sweeps: list[SweepDocument]
+
+
+class Redriven(msgspec.Struct):
+    """How many jobs were brought back."""
+
+    redriven: int
 
 
 class Count(msgspec.Struct):
@@ -95,3 +160,4 @@ class Error(msgspec.Struct):
     supported: list[str] | UnsetType = UNSET
     not_found: list[str] | UnsetType = UNSET
     stale: list[str] | UnsetType = UNSET
+    lease_until: int | UnsetType = UNSET
