@@ -278,13 +278,10 @@ class NaiveQueue:
             owner = self._blocker(new)
             replaces = owner is not None and owner.status is DEAD
             free = owner is None or (replaces and new.on_conflict is OnConflict.REPLACE_DEAD)
-            again = any(
-                (new.unique_key is not None and new.unique_key == other.unique_key)
-                or (new.dedupe is not None and other.dedupe and _name(new) == _name(other))
-                for other in news
+            again = new.unique_key is not None and any(
+                new.unique_key == other.unique_key for other in news
             )
-            known = self.names.get(_name(new), (0, 0))[1] > self.now
-            if free and not again and not known:
+            if free and not again:
                 news.append(new)
         for queue in sorted({new.queue for new in news}):
             most = self._set_for(queue).max_depth
@@ -384,7 +381,6 @@ class NaiveQueue:
         attempts = row.attempts - row.forgiven
         if failure.kill or (failure.retry_at is None and attempts > limit):
             return self._bury(row, "killed" if failure.kill else "exhausted")
-        self._tell(EventType.RETRYING, row)
         backoff = row.backoff or settings.backoff or self.policy.backoff
         delay = int(attempts**backoff.exponent * 1000 + backoff.base_ms)
         row.ready_at = self.now + delay if failure.retry_at is None else failure.retry_at
@@ -456,7 +452,6 @@ class NaiveQueue:
         return chosen
 
     def _expire(self, row: Row) -> None:
-        self._tell(EventType.EXPIRED, row)
         keep_ms = self._keep_ms(row, "dead_ms")
         row.finished_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
         self._to(row, EXPIRED)

@@ -5,7 +5,6 @@ history of its errors, is ready again there, and begins anew as far as limits go
 """
 
 from collections.abc import Sequence
-from copy import copy
 
 import msgspec
 
@@ -38,8 +37,6 @@ def bury(work: Work, dying: Sequence[tuple[Job, Reason]]) -> None:
         else:
             _change_extras(job, reason=reason, origin=_extras(job).origin or job.queue)
             moved.append((job, target))
-    # Listeners hear of a job as it died, in the queue in which that was.
-    work.tell(EventType.FAILED, [copy(job) for job, _ in dying])
     _bury(work, dead)
     _revive(work, moved)
     work.tally.died += len(dying)

@@ -94,7 +94,6 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         texts = (failure.message, failure.error_type, failure.backtrace)
         errors.append((job.key, job.attempts, *texts, job.dequeued_at, work.now))
         replies.append(job)
-        work.traffic.failed[job.queue] += 1
         if verdict.ready_at is None:
             dying.append((job, Reason.KILLED if failure.kill else Reason.EXHAUSTED))
             continue

@@ -75,12 +75,14 @@ class Work:
         self.woken: set[str] = set()
         self.groups: set[tuple[str, str]] = set()
         self.retimed = False
-        """Whether something may fall due now sooner than was known, that moves do not tell of."""
+        """Whether a lease or a job may fall due now sooner than was known."""
         self.ready: dict[str, int] | None = None
         self.readied: Counter[str] = Counter()
         self.miscounted = False
         self.spent: Counter[str] = Counter()
         self.mixed_groups: set[tuple[str, str]] = set()
+        self.moves_deadlines = False
+        """Whether something is to fall due that the moves of jobs do not tell of."""
         self.rows = 0
         self.highest_key = 0
         self.tally = Tally()
@@ -104,6 +106,7 @@ class Work:
         self.woken |= other.woken
         self.groups |= other.groups
         self.mixed_groups |= other.mixed_groups
+        self.moves_deadlines |= other.moves_deadlines
         self.rows += other.rows
         self.tally.add(other.tally)
         self.traffic.add(other.traffic)

@@ -69,6 +69,8 @@ class _Job(msgspec.Struct, gc=False):
     content_type: str | None = None
     traceparent: str | None = None
     lease_ms: LeaseMillis | None = None
+    group: str | None = None
+    dedupe: Dedupe | None = None
     ttl_ms: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
     batch: Any = None
     budgets: Any = None
