@@ -58,7 +58,7 @@ class TestServer:
 
     def drop_streams(self) -> None:
         """End every take stream, as a network that fails would; their workers come back."""
-        self._running.engine.end_streams()
+        self._running.engine.workers.end_all()
 
     async def advance(self, seconds: float) -> None:
         """Send the server's clock ahead: retries, schedules, leases and retentions fall due."""

@@ -114,8 +114,9 @@ class _Resident:
 
     async def _stop(self) -> None:
         self.core.engine.stop_delivering()
-        self.core.engine.end_streams()
+        self.core.engine.workers.end_all()
         self.core.engine.waiters.close()
+        self.core.engine.events.close()
         await self.core.stop()
 
     def _run(self, step: Coroutine[Any, Any, None]) -> None:
