@@ -86,7 +86,7 @@ class Bench:
     def _run(self, *commands: Command, claim: int = 0) -> list[int]:
         credits = [(worker, claim // WORKERS) for worker in range(1, WORKERS + 1)]
         claims = [Claim(queues=None, credits=credits)] if claim else []
-        result = self._runner.run(Tick(NOW, commands, claims, due=frozenset(), durable=True))
+        result = self._runner.run(Tick(NOW, NOW, commands, claims, frozenset(), True))
         return [job.key for hand in result.claimed for job in hand]
 
 
