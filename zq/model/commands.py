@@ -363,8 +363,8 @@ class TickResult(msgspec.Struct):
     rows: int
     """Rows inserted, updated or deleted."""
     tally: Tally
-    traffic: Traffic
-    news: list[News]
+    traffic: Traffic = msgspec.field(default_factory=Traffic)
+    news: list[News] = msgspec.field(default_factory=list)
     """What has happened to stored jobs, but for what the replies and `claimed` tell."""
     openings: Mapping[str, float] = {}
     """Queues whose rate gave a claim less than it asked for, and the monotonic time from which on
