@@ -86,6 +86,13 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/jobs/success"): {"ids": ["{id}"]},
     ("POST", "/jobs/{id}/success"): None,
     ("POST", "/jobs/{id}/failure"): {"message": "m"},
+    ("POST", "/queues/{queue}/claim"): {"holder": "h", "max": 10},
+    ("POST", "/jobs/extend"): {"items": [{"id": "{id}"}], "lease_ms": 60_000},
+    ("POST", "/jobs/release"): {"items": [{"id": "{id}"}]},
+    ("POST", "/jobs/{id}/extend"): {"lease_ms": 60_000},
+    ("POST", "/jobs/{id}/release"): None,
+    ("GET", "/workers"): None,
+    ("POST", "/workers/{id}/drain"): None,
     ("GET", "/jobs/{id}/result"): None,
     ("GET", "/jobs/by-key"): None,
     ("POST", "/jobs/{id}/cancel"): {"force": True},
@@ -120,7 +127,12 @@ def request_to(
 ) -> tuple[str, str, bytes | None, dict[str, str]]:
     """Method, target, body and headers of a request to a route."""
     doc = BODIES["GET" if method == "HEAD" else method, path]
-    target = path.replace("{id}", id).replace("{attempt}", "1").replace("{rest:.*}", "nightly")
+    target = (
+        path.replace("{id}", id)
+        .replace("{queue}", queue)
+        .replace("{attempt}", "1")
+        .replace("{rest:.*}", "nightly")
+    )
     if path.startswith("/jobs/by-key"):
         target += f"?key={OWNED}"
     headers = {} if doc is None else {"content-type": wire.media_type}

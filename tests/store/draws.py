@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+import msgspec
 from hypothesis import strategies as st
 
 from zq.model.commands import (
@@ -18,7 +19,10 @@ from zq.model.commands import (
     Enqueue,
     Fail,
     Retain,
+    Retry,
     Return,
+    ReviveSlice,
+    SetQueue,
     Succeed,
 )
 from zq.model.filters import Filter, Range
@@ -27,6 +31,7 @@ from zq.model.job import Backoff, NewJob, Options, Retention
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.outcome import Completion
 from zq.model.patching import UNSET, Patch, RetentionPatch
+from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.settling import Failure
 from zq.model.unique import OnConflict, Scope
 
@@ -37,11 +42,13 @@ T = TypeVar("T")
 
 QUEUES = ["a", "b", "ü/c 'x\" :q0"]
 TYPES = ["mail", "t\\n'\"2"]
+GROUPS = ["g", "ü\"'"]
 HOLDERS = [1, 2, 3]
 UNKNOWN = 7
 LATER_MS = [0, 1, 50, 1_000, 4_100, 60_000]
 
 mostly = st.sampled_from([True, True, True, False])
+groups = st.sampled_from([None, None, *GROUPS])
 queues = st.sampled_from(QUEUES)
 priorities = st.sampled_from([0, 5, 32768, 65535])
 millis = st.sampled_from([0, 1, 1_000, 60_000])
@@ -99,6 +106,23 @@ patches = st.builds(
     ),
 )
 ranges = st.none() | st.builds(Range, st.none() | st.just(1), st.none() | st.just(40_000))
+gates = {
+    "paused": st.none() | st.booleans(),
+    "max_depth": st.none() | st.integers(0, 12),
+    "concurrency": st.none() | st.integers(1, 3),
+    "retry_limit": st.none() | retry_limits,
+    "ttl_ms": st.none() | st.sampled_from([1, 50, 4_100]),
+    "dead_letter": st.none() | st.sampled_from([*QUEUES, "dlq"]),
+}
+settings = st.builds(
+    QueueSettings,
+    backoff=st.none() | backoffs,
+    retention=st.none() | retentions.filter(lambda retention: retention != Retention()),
+    **gates,
+)
+settings_patches = st.builds(
+    SettingsPatch, **{name: unset_or(strategy) for name, strategy in gates.items()}
+)
 filters = st.builds(
     Filter,
     statuses=st.lists(st.sampled_from(Status), max_size=2, unique=True).map(tuple),
@@ -124,8 +148,9 @@ class Draw:
 
     def changes(self) -> list[Command]:
         kinds = (self._change, self._change, self._delete, self._change_slice, self._delete_slice)
+        again = (self._retry, self._revive_slice, self._set_queue, self._set_queue)
         ends = (self._cancel, self._cancel, self._cancel_by_key, self._cancel_slice, self._retain)
-        return self._some(kinds + ends)
+        return self._some(kinds + ends + again)
 
     def enqueues(self) -> list[Command]:
         return self._some((self.enqueue,))
@@ -167,6 +192,8 @@ class Draw:
             unique_key=key_and_scope[0],
             unique_while=key_and_scope[1],
             on_conflict=draw(st.sampled_from(OnConflict)),
+            group=draw(groups),
+            ttl_ms=draw(st.sampled_from([None, None, None, 1, 40, 4_100])),
         )
 
     def _succeed(self) -> Command:
@@ -221,6 +248,17 @@ class Draw:
         aimed = self._draw(mostly)
         key = self._draw(st.sampled_from(finished)) if finished and aimed else self._key()
         return Retain(key, self._draw(retentions))
+
+    def _retry(self) -> Command:
+        dead = self._queue.keys(Status.DEAD)
+        return Retry(self._draw(st.sampled_from(dead)) if dead else self._key())
+
+    def _revive_slice(self) -> Command:
+        filter = msgspec.structs.replace(self.filter(), revivable=True)
+        return ReviveSlice(self._queue.keys() if self._draw(mostly) else self._keys(), filter)
+
+    def _set_queue(self) -> Command:
+        return SetQueue(self._draw(queues), self._draw(settings | settings_patches))
 
     def _patch(self) -> Patch:
         patch = self._draw(patches)

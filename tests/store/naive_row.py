@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from zq.model.filters import Filter, Range
-from zq.model.job import Backoff, ErrorRecord, Job, Options, Retention
+from zq.model.job import Backoff, ErrorRecord, Extras, Job, Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
 from zq.model.unique import Scope
@@ -29,6 +29,8 @@ class Row:
     dead_ms: int | None = None
     unique_key: str | None = None
     scope: Scope | None = None
+    group: str | None = None
+    held: bool = False
     attempts: int = 0
     deliveries: int = 0
     holder: int | None = None
@@ -37,6 +39,10 @@ class Row:
     finished_at: int | None = None
     purge_at: int | None = None
     result: str | None = None
+    expires_at: int | None = None
+    forgiven: int = 0
+    origin: str | None = None
+    reason: str | None = None
     errors: list[ErrorRecord] = field(default_factory=list)
 
     @property
@@ -53,6 +59,7 @@ class Row:
         options = Options(
             self.retry_limit, self.backoff, None if retention == Retention() else retention
         )
+        extras = Extras(origin=self.origin, reason=self.reason)
         return Job(
             key=self.key,
             queue=self.queue,
@@ -72,6 +79,10 @@ class Row:
             options=None if options == Options() else options,
             unique_key=self.unique_key,
             unique_while=self.scope,
+            group=self.group,
+            expires_at=self.expires_at,
+            forgiven=self.forgiven,
+            extras=None if extras == Extras() else extras,
             result_size=self.result_size,
             result=self.result if whole or (self.result_size or 0) <= LARGE else None,
         )
@@ -86,6 +97,11 @@ class Row:
         """Whether its retention is over, so that readers no longer see it."""
         return self.purge_at is not None and self.purge_at <= now
 
+    def lapsed(self, now: int) -> bool:
+        """Whether it waits, and nobody may take it any more."""
+        waits = self.status in (Status.SCHEDULED, Status.READY)
+        return waits and self.expires_at is not None and self.expires_at <= now
+
 
 def matches(row: Row, filter: Filter) -> bool:
     """Whether a filter means this job."""
@@ -98,8 +114,13 @@ def matches(row: Row, filter: Filter) -> bool:
             _inside(row.priority, filter.priority),
             _inside(row.ready_at, filter.ready_at),
             _inside(row.attempts, filter.attempts),
+            not filter.revivable or row.status is Status.DEAD or _is_lettered(row),
         )
     )
+
+
+def _is_lettered(row: Row) -> bool:
+    return row.origin is not None and row.status in (Status.SCHEDULED, Status.READY)
 
 
 def _inside(value: int, bounds: Range | None) -> bool:

@@ -48,13 +48,21 @@ class Orders:
         commands: Sequence[Command],
         claims: Sequence[Claim] = (),
         *,
+        lapse: bool = False,
         promote: bool = False,
         purge: bool = False,
+        expire: bool = False,
         durable: bool = False,
     ) -> Tick:
-        flags = {Due.PROMOTION: promote, Due.PURGE: purge}
+        flags = {
+            Due.LEASE: lapse,
+            Due.EXPIRY: expire,
+            Due.PROMOTION: promote,
+            Due.PURGE: purge,
+        }
         return Tick(
             now=self.now,
+            steady=self.now,
             commands=commands,
             claims=claims,
             due=frozenset(due for due, is_due in flags.items() if is_due),

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from zq.model.commands import Claim, Command, Enqueued, TickResult
+from zq.model.commands import Claim, Command, Due, Enqueued, TickResult
 from zq.model.errors import ZqError
 from zq.model.filters import EVERYTHING
 from zq.model.job import ErrorRecord, Job
@@ -117,16 +117,22 @@ class History(RuleBasedStateMachine):
         assert seen.errors == {r.key: r.errors for r in rows if r.errors}
         assert seen.kept_counts == seen.full_counts == counts
         assert seen.owners == self.queue.owners
+        assert seen.held == {r.key for r in rows if r.held}
         hidden = Counter((r.queue, r.status) for r in rows if r.expired(self.rig.now))
         assert +seen.visible_counts == counts - hidden
-        assert self.deadlines == self.queue.deadlines()
+        # A job that is taken leaves its expiry behind; to look once too often does no harm.
+        known, due = dict(self.deadlines), dict(self.queue.deadlines())
+        assert known.pop(Due.EXPIRY, FOREVER) <= due.pop(Due.EXPIRY, FOREVER)
+        assert known == due
 
     def _draw(self, data: st.DataObject, later: int) -> Draw:
         self.rig.now += later
         return Draw(data, self.queue, self.rig.mint, self.rig.now)
 
     def _tick(self, commands: list[Command], claims: list[Claim], **flags: bool) -> None:
-        tick = self.rig.tick(commands, claims, **flags)
+        # As the engine does: nothing that it knows to have lapsed is left unsaid.
+        lapsed = self.deadlines.get(Due.EXPIRY, FOREVER) <= self.rig.now
+        tick = self.rig.tick(commands, claims, expire=lapsed, **flags)
         result = self.runner.run(self.rig.store.tick(tick))
         _compare(result, self.queue.tick(tick))
         if result.deadlines is not None:
@@ -158,6 +164,7 @@ class Everything(NamedTuple):
     full_counts: dict[tuple[str, Status], int]
     visible_counts: Counter[tuple[str, Status]]
     owners: dict[str, int]
+    held: set[int]
 
 
 def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
@@ -178,6 +185,7 @@ def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
         full_counts=counts("SELECT queue, status, count(*) FROM jobs GROUP BY queue, status"),
         visible_counts=reads.visible_counts(connection, now),
         owners=dict(connection.execute("SELECT unique_key, id FROM jobs WHERE owns_key = 1")),
+        held={key for (key,) in connection.execute("SELECT id FROM jobs WHERE held")},
     )
 
 
@@ -189,6 +197,7 @@ def _check_file(connection: sqlite3.Connection) -> str:
 def _compare(result: TickResult, expected: Answers) -> None:
     assert [_plain(r) for r in result.replies] == [_plain(r) for r in expected.replies]
     assert sorted(result.cancelled) == sorted(expected.cancelled)
+    assert sorted(result.expired) == sorted(expected.expired)
     assert sorted(result.ended) == sorted(expected.ended)
     assert result.claimed == expected.claimed
     assert result.woken >= expected.gained
@@ -204,7 +213,7 @@ def _plain(reply: object) -> object:
     if isinstance(reply, Enqueued):
         owners = reply.owners.items()
         plain = {i: msgspec.structs.replace(j, payload=None, payload_size=0) for i, j in owners}
-        return plain, reply.replaced
+        return plain, reply.replaced, reply.expiries
     return reply
 
 

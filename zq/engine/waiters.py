@@ -117,6 +117,9 @@ class Waiters:
                     self._nudge(list(self._by_key))
                 case _:
                     pass
+        for key in result.buried:
+            # What it died of may have more to say: the row has it, unless it is not kept.
+            self._tell(key, Outcome(Status.DEAD, reason=result.buried[key]))
         for key in result.cancelled:
             self._tell(key, Outcome(Status.CANCELLED))
         # New jobs come after all that in a tick, so that their owners are as they were left by it.

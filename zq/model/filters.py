@@ -27,6 +27,8 @@ class Filter(msgspec.Struct, frozen=True):
     priority: Range | None = None
     ready_at: Range | None = None
     attempts: Range | None = None
+    revivable: bool = False
+    """Only dead jobs, and those that wait in the dead-letter queue that they came to."""
     program: str | None = None
     reach: Reach = EVERYWHERE
     """Jobs outside of it do not exist for whoever asks."""

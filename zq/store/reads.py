@@ -61,8 +61,10 @@ def get_outcome(connection: sqlite3.Connection, key: int, reach: Reach, now: int
             return None
         (job,) = jobs
         if job.status is Status.DEAD:
-            (error,) = list_errors(connection, key, MAX_TIME, True, 1)
-            return Outcome(job.status, error=error)
+            # One that has only ever stalled has none.
+            errors = list_errors(connection, key, MAX_TIME, True, 1)
+            reason = None if job.extras is None else job.extras.reason
+            return Outcome(job.status, error=errors[0] if errors else None, reason=reason)
         body = results(connection, [key])[key] if job.result_beside else job.result
         return Outcome(job.status, body)
 

@@ -64,6 +64,8 @@ class Store:
         self.epoch = recovered.epoch
         self.last_key = recovered.last_key
         self.returned = recovered.returned
+        self.claimed = recovered.claimed
+        """Jobs that claimants held when it was opened, and hold still."""
         self.deadlines = recovered.deadlines
         self._lock = lock
         self._writer = writer
@@ -208,6 +210,7 @@ async def open_store(
         await writer.hop(migrate, writer.raw)
         await writer.hop(refuse_damage, writer.raw)
         recovered = await writer.hop(upkeep.recover, writer.raw)
+        runner = await writer.hop(TickRunner, writer.raw, policy, random, recovered.last_key)
         opened += [await open_reader(path) for _ in range(READERS)]
         await asyncio.to_thread(lock.sync_names)
     except BaseException as error:
@@ -217,7 +220,6 @@ async def open_store(
         if isinstance(error, UnicodeDecodeError):  # of a message of SQLite's that quotes the file
             raise sqlite3.DatabaseError("it is damaged: text in it is no UTF-8") from error
         raise
-    runner = TickRunner(writer.raw, policy, random, recovered.last_key)
     return Store(directory, lock, writer, opened[1:], recovered, runner, read_timeout, max_wal)
 
 

@@ -11,9 +11,11 @@ import msgspec
 from zq.model.commands import Deadlines, Due, Tally
 from zq.model.job import INLINE_PAYLOAD, Job, Options
 from zq.model.lifecycle import Status
+from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.model.unique import Scope
 from zq.store.queries import load
+from zq.store.rulebook import Rulebook
 
 QUERIES = load("tick.sql")
 
@@ -49,16 +51,33 @@ class Work:
     """One transaction under way. The phases of the tick write here what memory must learn."""
 
     def __init__(
-        self, connection: sqlite3.Connection, now: int, policy: Policy, random: Random
+        self,
+        connection: sqlite3.Connection,
+        now: int,
+        steady: int,
+        rulebook: Rulebook,
+        random: Random,
     ) -> None:
         self.now = now
-        self.policy = policy
+        self.steady = steady
+        self.rulebook = rulebook
         self.random = random
         self.counts: Counter[tuple[str, Status]] = Counter()
         self.moved: set[Status] = set()
         self.ended: list[tuple[int, int]] = []
         self.cancelled: list[int] = []
+        self.revoked: list[int] = []
+        self.lapsed: list[int] = []
+        self.buried: dict[int, str] = {}
+        self.expired: list[int] = []
         self.woken: set[str] = set()
+        self.groups: set[tuple[str, str]] = set()
+        self.retimed = False
+        """Whether a lease or a job may fall due now sooner than was known."""
+        self.ready: dict[str, int] | None = None
+        self.readied: Counter[str] = Counter()
+        self.miscounted = False
+        self.spent: Counter[str] = Counter()
         self.rows = 0
         self.highest_key = 0
         self.tally = Tally()
@@ -66,17 +85,34 @@ class Work:
 
     def absorb(self, other: "Work") -> None:
         """Take over the findings of a part of this transaction that was kept and counted."""
+        self.rulebook = other.rulebook
         self.moved |= other.moved
         self.ended += other.ended
         self.cancelled += other.cancelled
+        self.revoked += other.revoked
+        self.lapsed += other.lapsed
+        self.buried |= other.buried
+        self.expired += other.expired
+        self.retimed |= other.retimed
+        self.readied.update(other.readied)
+        self.miscounted |= other.miscounted
         self.woken |= other.woken
+        self.groups |= other.groups
         self.rows += other.rows
         self.tally.add(other.tally)
         self.highest_key = max(self.highest_key, other.highest_key)
 
     def part(self) -> "Work":
         """A fresh record over the same transaction, to absorb or to drop."""
-        return Work(self._connection, self.now, self.policy, self.random)
+        return Work(self._connection, self.now, self.steady, self.rulebook, self.random)
+
+    def settings_of(self, queue: str) -> QueueSettings:
+        """What is set for a queue."""
+        return self.rulebook.of(queue)
+
+    def policy_of(self, queue: str) -> Policy:
+        """What holds for jobs of a queue that set nothing themselves."""
+        return self.rulebook.policy(queue)
 
     def execute(self, sql: str, parameters: dict[str, object] | Sequence[object] = ()) -> int:
         """Run a statement that answers nothing; the number of rows it changed."""
@@ -126,20 +162,43 @@ class Work:
             self.execute(_insert_sql(table, columns, size), values)
             start += size
 
+    def touch_group(self, queue: str, group: str | None) -> None:
+        """Say that a job of a group (None: of none) has come to a queue, left it, or ended.
+
+        Whatever changes which job is the group's head has to say so: see `zq.store.groups`.
+        """
+        if group is not None:
+            self.groups.add((queue, group))
+
+    def touch_groups(self, jobs: Iterable[Brief | Job]) -> None:
+        """The same of many jobs, each in its queue."""
+        self.groups.update([(job.queue, job.group) for job in jobs if job.group is not None])
+
     def remove(self, briefs: Sequence[Brief]) -> None:
         """Delete jobs with their payloads, results and errors."""
         if not briefs:
             return
         self.run("delete_jobs", keys=as_json([job.key for job in briefs]))
-        if beside := [job.key for job in briefs if job.payload_size > INLINE_PAYLOAD]:
+        # A usual job in flight was told without this: nothing lies beside it.
+        unusual = [job for job in briefs if job.payload_size]
+        if beside := [job.key for job in unusual if job.payload_size > INLINE_PAYLOAD]:
             self.run("delete_payloads", keys=as_json(beside))
-        if results := [job.key for job in briefs if (job.result_size or 0) > INLINE_PAYLOAD]:
+        if results := [job.key for job in unusual if (job.result_size or 0) > INLINE_PAYLOAD]:
             self.run("delete_results", keys=as_json(results))
-        if failed := [job.key for job in briefs if job.attempts]:
+        if failed := [job.key for job in unusual if job.attempts]:
             self.run("delete_errors", keys=as_json(failed))
+        self.touch_groups(unusual)
         for (queue, status), n in Counter([(job.queue, job.status) for job in briefs]).items():
             self.counts[queue, status] -= n
-        self.ended += [(job.holder, job.key) for job in briefs if job.holder is not None]
+        self.end(briefs)
+
+    def end(self, jobs: Iterable[Brief | Job]) -> None:
+        """Note that nobody holds these jobs any more."""
+        self.ended += [(job.holder, job.key) for job in jobs if job.holder is not None]
+
+    def revoke(self, jobs: Iterable[Brief | Job]) -> None:
+        """Note that jobs were taken from those who hold them; `end` says it too."""
+        self.revoked += [job.key for job in jobs if job.holder is not None]
 
     def move(self, queues: Sequence[str], old: Status, new: Status) -> None:
         """Count jobs, each by its queue, that changed their status."""
@@ -156,8 +215,17 @@ class Work:
         deltas = [(queue, status, n) for (queue, status), n in self.counts.items() if n]
         if deltas:
             self.run("count", deltas=as_json(deltas))
+        if self.rulebook.has_gates:
+            self._tell_gates(deltas)
         self.moved.update([status for _, status in self.counts])
         self.counts.clear()
+
+    def _tell_gates(self, deltas: Sequence[tuple[str, Status, int]]) -> None:
+        for queue, status, n in deltas:
+            if status is Status.READY:
+                self.readied[queue] += n
+            elif status is Status.IN_FLIGHT and n < 0 and queue in self.rulebook.limited:
+                self.woken.add(queue)
 
     def _text(self, sql: str, parameters: dict[str, object]) -> str:
         text = self.value(sql, parameters)
