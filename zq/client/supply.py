@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from zq.client.backend import Backend, TakeStream
 from zq.client.errors import Unavailable
 from zq.client.transport import jittered
-from zq.client.values import Delivery
+from zq.client.values import Delivery, Notice
 
 log = logging.getLogger("zq.worker")
 
@@ -50,7 +50,7 @@ class Supply:
                 attempt += 1
 
     async def run(
-        self, on_jobs: Callable[[Sequence[Delivery]], None], on_lost: Callable[[], None]
+        self, on_jobs: Callable[[Sequence[Delivery | Notice]], None], on_lost: Callable[[], None]
     ) -> None:
         """Until it is cancelled. Raises `BackendError` where opening again can never succeed."""
         attempt = 0
