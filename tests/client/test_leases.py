@@ -14,22 +14,36 @@ from zq.client.values import Delivery, Held, JobQuery, Notice, Refused, Submissi
 from .conftest import Caller, Take, working
 
 
-async def test_a_job_may_take_many_times_its_lease(live_app: App) -> None:
+async def test_a_job_may_take_many_times_its_lease(app: App, site: Site) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
     runs = 0
 
-    @live_app.task
+    @app.task
     async def slow() -> str:
         nonlocal runs
         runs += 1
-        await asyncio.sleep(0.6)
+        begun.set()
+        await go_on.wait()
         return "done"
 
-    async with working(live_app, lease=0.1, prefetch=3):
+    async with working(app, lease=0.3, prefetch=3):
+        # The second is held here too, and waits for the first.
         jobs = await slow.enqueue_many([slow.args()] * 2)
+        await begun.wait()
+        for _ in range(5):
+            site.clock.advance(200)
+            for job in jobs:
+                await until_leased(app, job.id, site.now + 300)
+        go_on.set()
         assert [await job.result(PATIENCE_S) for job in jobs] == ["done", "done"]
 
-    # The second waited here, held, while the first ran.
     assert runs == 2
+
+
+async def until_leased(app: App, id: str, until: int) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while (await app.backend.get(id)).lease_until != until:
+            pass
 
 
 async def test_a_lost_lease_ends_its_execution_and_the_job_comes_again(

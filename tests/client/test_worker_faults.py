@@ -170,11 +170,11 @@ async def test_acknowledgements_gather_while_a_post_is_under_way_and_only_then(
     posting = asyncio.create_task(acks.run())
     recorder.gate.clear()
 
-    acks.add(Success(held[0].id, held[0].lease))
+    acks.add(held[0], Success(held[0].id, held[0].lease))
     await asyncio.wait_for(recorder.posting.wait(), PATIENCE_S)
     assert not acks.is_idle
     for each in held[1:]:
-        acks.add(Success(each.id, each.lease))
+        acks.add(each, Success(each.id, each.lease))
     for _ in range(10):
         await asyncio.sleep(0)
     assert recorder.posts == [[held[0].id]]
@@ -187,34 +187,62 @@ async def test_acknowledgements_gather_while_a_post_is_under_way_and_only_then(
     await stream.close()
 
 
+async def one(stream: TakeStream) -> Delivery:
+    (delivery,) = await stream.deliveries()
+    assert isinstance(delivery, Delivery)
+    return delivery
+
+
+@pytest.mark.parametrize("when", ["before its post", "while it is posted", "after its post"])
 async def test_a_done_job_that_comes_again_is_acknowledged_by_its_new_name(
-    recorder: Recorder,
+    recorder: Recorder, when: str
 ) -> None:
-    """It was finished when the stream broke, and its acknowledgement had not been posted yet."""
-    await recorder.enqueue([Submission("q", "t", None)])
+    """It was finished, and its acknowledgement did not get through, when the stream broke."""
+    await recorder.enqueue([Submission("q", "t", [1])])
     first = await recorder.take(["q"], 1)
-    (held,) = await first.deliveries()
+    held = await one(first)
     await first.close()
+    second = await recorder.take(["q"], 1)
+    again = await one(second)
+    assert (again.id, again.lease) == (held.id, (held.lease or 0) + 1)
+    refused: list[str] = []
 
     async def on_lost(id: str) -> None:
-        raise AssertionError(id)
+        refused.append(id)
 
     acks = Acknowledger(recorder, on_lost)
-    acks.add(Success(held.id, held.lease))
-    second = await recorder.take(["q"], 1)
-    (again,) = await second.deliveries()
-    assert isinstance(again, Delivery)
-    assert isinstance(held, Delivery)
-    assert (again.id, again.lease) == (held.id, (held.lease or 0) + 1)
-
-    assert acks.adopt(again)
-    assert not acks.adopt(Delivery("0" * 26, "t", "q", None))
     posting = asyncio.create_task(acks.run())
+    acks.add(held, Success(held.id, held.lease))
+    if when == "while it is posted":
+        recorder.gate.clear()
+        await recorder.posting.wait()
+    elif when == "after its post":
+        await acks.drained()
+    assert not acks.adopt(Delivery("0" * 26, "t", "q", None))
+    assert acks.adopt(again)
+    recorder.gate.set()
     await acks.drained()
 
     assert await recorder.count() == 0
+    assert refused == ([held.id] if when == "after its post" else [])
     posting.cancel()
     await second.close()
+
+
+async def test_a_job_that_was_elsewhere_meanwhile_is_executed_again(recorder: Recorder) -> None:
+    async def on_lost(_: str) -> None: ...
+
+    acks = Acknowledger(recorder, on_lost)
+    held = Delivery("0" * 26, "t", "q", [1], lease=1)
+    acks.add(held, Success(held.id, held.lease))
+
+    for again in (
+        Delivery(held.id, "t", "q", [1], lease=3),
+        Delivery(held.id, "t", "q", [1], attempts=1, lease=2),
+        Delivery(held.id, "t", "q", [2], lease=2),
+    ):
+        assert not acks.adopt(again)
+    assert acks.adopt(Delivery(held.id, "t", "q", [1], lease=2))
 
 
 class Refusing(Recorder):

@@ -5,7 +5,10 @@ Nothing waits for company: what finishes while no post is under way is posted at
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
 
 from zq.client.backend import Backend
 from zq.client.errors import StaleLease, Unavailable, ZqError
@@ -15,6 +18,16 @@ from zq.client.values import Delivery, LeasedFailure, Refused, Success
 log = logging.getLogger("zq.worker")
 
 MOST_IN_A_POST = 2_500
+MOST_LATE = 10_000
+
+Done = tuple[Delivery, Success]
+"""A delivery that was executed, and what is to be said of it."""
+
+
+def follows(again: Delivery, before: Delivery) -> bool:
+    """Whether a delivery is the next one of the same job: nobody else had it in between."""
+    same = again.attempts == before.attempts and again.payload == before.payload
+    return same and again.lease == (before.lease or 0) + 1
 
 
 class Acknowledger:
@@ -24,26 +37,29 @@ class Acknowledger:
         """`on_lost` hears of acknowledgements that came too late."""
         self._backend = backend
         self._on_lost = on_lost
-        self._pending: dict[str, Success] = {}
+        self._pending: dict[str, Done] = {}
+        self._posting: dict[str, Done] = {}
+        self._late: OrderedDict[str, Done] = OrderedDict()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def add(self, success: Success) -> None:
+    def add(self, delivery: Delivery, success: Success) -> None:
         """Send it with the next post."""
-        self._pending[success.id] = success
+        self._pending[success.id] = delivery, success
         self._idle.clear()
         self._wake.set()
 
-    def adopt(self, delivery: Delivery) -> bool:
+    def adopt(self, again: Delivery) -> bool:
         """Whether a job that is delivered again is done already, and only to be acknowledged.
 
-        That is so where the first delivery ended, by a broken stream, before its post.
+        That is so where the delivery before ended, by a broken stream, ahead of its post.
         """
-        done = self._pending.get(delivery.id)
-        if done is None:
+        id = again.id
+        known = self._pending.get(id) or self._posting.get(id) or self._late.pop(id, None)
+        if known is None or not follows(again, known[0]):
             return False
-        done.lease = delivery.lease
+        self.add(again, msgspec.structs.replace(known[1], lease=again.lease))
         return True
 
     @property
@@ -61,33 +77,46 @@ class Acknowledger:
             await self._wake.wait()
             self._wake.clear()
             while self._pending:
-                await self._post(self._batch())
+                self._posting = self._batch()
+                await self._post(list(self._posting.values()))
+                self._posting = {}
             self._idle.set()
 
-    def _batch(self) -> list[Success]:
+    def _batch(self) -> dict[str, Done]:
         if len(self._pending) <= MOST_IN_A_POST:
-            batch, self._pending = list(self._pending.values()), {}
+            batch, self._pending = self._pending, {}
             return batch
         ids = list(self._pending)[:MOST_IN_A_POST]
-        return [self._pending.pop(id) for id in ids]
+        return {id: self._pending.pop(id) for id in ids}
 
-    async def _post(self, batch: Sequence[Success]) -> None:
+    async def _post(self, batch: Sequence[Done]) -> None:
+        successes = [success for _, success in batch]
         try:
-            refused = await persistently(lambda: self._backend.succeed(batch))
+            refused = await persistently(lambda: self._backend.succeed(successes))
         except ZqError as error:
             await self._apart(batch, error)
         else:
-            for id in (*refused.stale, *refused.not_found) if refused else ():
-                await self._on_lost(id)
+            if refused:
+                await self._remember({*refused.stale, *refused.not_found}, batch)
 
-    async def _apart(self, batch: Sequence[Success], error: ZqError) -> None:
+    async def _remember(self, refused: set[str], batch: Sequence[Done]) -> None:
+        """They came too late; should they come here again next, they need not be run again."""
+        for done in batch:
+            id = done[1].id
+            if id in refused and id not in self._pending:
+                self._late[id] = done
+                await self._on_lost(id)
+        while len(self._late) > MOST_LATE:
+            self._late.popitem(last=False)
+
+    async def _apart(self, batch: Sequence[Done], error: ZqError) -> None:
         """One of the batch is to blame, by its result: find it, and report it as failed."""
         if len(batch) > 1:
             half = len(batch) // 2
             await self._post(batch[:half])
             await self._post(batch[half:])
             return
-        (success,) = batch
+        ((_, success),) = batch
         failure = LeasedFailure(
             f"the result cannot be stored: {error.message}",
             "ResultNotSerializable",

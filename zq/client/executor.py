@@ -227,7 +227,7 @@ class Executor:
         retention = None
         if outcome is not None and outcome.ttl is not None:
             retention = Retention(completed_ms=positive_ms("ttl", outcome.ttl))
-        self._acks.add(Success(delivery.id, delivery.lease, result, retention))
+        self._acks.add(delivery, Success(delivery.id, delivery.lease, result, retention))
 
     async def _keep(self, id: str, outcome: Outcome | None) -> None:
         """Keep the error for as long as the hook says."""

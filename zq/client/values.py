@@ -67,6 +67,7 @@ class StoredJob(msgspec.Struct, gc=False):
     completed_at: int | None = None
     cancelled_at: int | None = None
     purge_at: int | None = None
+    lease_until: int | None = None
     group: str | None = None
     meta: Mapping[str, Any] | None = None
     result: Any = UNSET

@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
-from zq.client.acks import Acknowledger
+from zq.client.acks import Acknowledger, follows
 from zq.client.app import App
 from zq.client.errors import InvalidOption, Unavailable, WaitTimeout, ZqError
 from zq.client.events import Event, EventName
@@ -250,7 +250,7 @@ class _Life:
                 self._on_notice(delivery)
                 continue
             running = self.executor.running.get(delivery.id)
-            if running is not None:
+            if running is not None and follows(delivery, running[0].delivery):
                 # It came back when a stream broke, and is still under way here: go on with it.
                 running[0].delivery = delivery
             elif not self._acks.adopt(delivery):
