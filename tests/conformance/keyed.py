@@ -99,6 +99,14 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/jobs/by-key/cancel"): {"force": True},
     ("POST", "/jobs/cancel"): {"force": True},
     ("PATCH", "/jobs/{id}/retention"): {"dead_ms": 1},
+    ("POST", "/jobs/{id}/retry"): None,
+    ("POST", "/jobs/redrive"): None,
+    ("GET", "/queues/{queue}/settings"): None,
+    ("PUT", "/queues/{queue}/settings"): {"paused": True},
+    ("PATCH", "/queues/{queue}/settings"): {"paused": True},
+    ("DELETE", "/queues/{queue}/settings"): None,
+    ("GET", "/sweeps"): None,
+    ("DELETE", "/sweeps/{id}"): None,
     ("GET", "/jobs/{id}/errors"): None,
     ("GET", "/jobs/{id}/errors/{attempt}"): None,
     ("GET", "/health"): None,
@@ -128,8 +136,8 @@ def request_to(
     """Method, target, body and headers of a request to a route."""
     doc = BODIES["GET" if method == "HEAD" else method, path]
     target = (
-        path.replace("{id}", id)
-        .replace("{queue}", queue)
+        path.replace("{queue}", queue)
+        .replace("{id}", id)
         .replace("{attempt}", "1")
         .replace("{rest:.*}", "nightly")
     )

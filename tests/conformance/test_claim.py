@@ -6,9 +6,6 @@ from urllib.parse import quote
 
 import pytest
 
-from zq.model.commands import SetQueue
-from zq.model.settings import QueueSettings
-
 from .client import Client, Doc, Reply, ids, new_job
 from .raw import RawConnection
 from .site import Site
@@ -144,8 +141,8 @@ async def test_the_time_of_a_lease_is_the_claims_the_jobs_the_queues_or_half_a_m
 
 
 async def set_queue(client: Client, queue: str = "default", **settings: Any) -> None:
-    """Set a queue's settings, as the engine does it."""
-    await client.site.server.engine._submit(SetQueue(queue, QueueSettings(**settings)))
+    reply = await client.call("PUT", f"/queues/{queue}/settings", settings)
+    assert reply.status == 200, reply.doc
 
 
 async def test_the_time_of_a_jobs_leases_can_be_changed(client: Client) -> None:

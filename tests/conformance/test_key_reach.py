@@ -97,6 +97,14 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("POST", "/jobs/by-key/cancel"): (404, "job_not_found"),
     ("POST", "/jobs/cancel"): (200, {"cancelled": 0}),
     ("PATCH", "/jobs/{id}/retention"): (404, "job_not_found"),
+    ("POST", "/jobs/{id}/retry"): (404, "job_not_found"),
+    ("POST", "/jobs/redrive"): (200, {"redriven": 0}),
+    ("GET", "/queues/{queue}/settings"): (403, "queue_out_of_reach"),
+    ("PUT", "/queues/{queue}/settings"): (403, "queue_out_of_reach"),
+    ("PATCH", "/queues/{queue}/settings"): (403, "queue_out_of_reach"),
+    ("DELETE", "/queues/{queue}/settings"): (403, "queue_out_of_reach"),
+    ("GET", "/sweeps"): (200, {"sweeps": []}),
+    ("DELETE", "/sweeps/{id}"): (404, "sweep_not_found"),
     ("GET", "/jobs/{id}/errors"): (404, "job_not_found"),
     ("GET", "/jobs/{id}/errors/{attempt}"): (404, "job_not_found"),
     ("POST", "/reset"): (403, "scope_missing"),
@@ -273,3 +281,13 @@ async def test_workers_are_seen_and_drained_only_where_all_they_take_lies_within
     assert len((await shop.send("POST", "/workers/w/drain")).doc["workers"]) == 2
     draining = [worker["draining"] for worker in (await root.get("/workers")).doc["workers"]]
     assert draining == [False, False, True, True]
+
+
+async def test_a_copy_is_shown_nothing_of_a_first_that_was_moved_out_of_reach(
+    root: Client, shop: Client
+) -> None:
+    named = new_job(queue="shop-a", dedupe={"id": "n"})
+    first = (await shop.post("/jobs", named)).doc["id"]
+    await root.change(first, queue=OTHER)
+    copy = await shop.post("/jobs", named)
+    assert (copy.status, copy.doc) == (200, {"id": first, "duplicate": True, "folded": False})

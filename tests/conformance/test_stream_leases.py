@@ -9,6 +9,7 @@ import pytest
 from .client import Client, ids
 from .streams import CUTTERS, PATIENCE_S, StreamEnded, TakeStream
 from .test_claim import claim, claim_one, set_queue
+from .test_waiting import until_waiting
 
 
 async def take(client: Client, *, worker: str | None = None, **params: Any) -> TakeStream:
@@ -163,6 +164,7 @@ async def test_a_job_dies_that_stalls_more_often_than_its_queue_permits(
     await set_queue(client, stall_limit=1)
     job = await client.enqueue()
     waiting = asyncio.create_task(client.get(f"/jobs/{job['id']}/result", wait_ms=30_000))
+    await until_waiting(client, 1)
     for number in range(2):
         assert (await client.job(job["id"]))["status"] == "ready", number
         if how == "lease":
@@ -187,6 +189,7 @@ async def test_a_job_that_is_not_kept_dies_of_stalls_and_is_gone(client: Client)
     await set_queue(client, stall_limit=0)
     job = await client.enqueue(retention={"dead_ms": 0})
     waiting = asyncio.create_task(client.get(f"/jobs/{job['id']}/result", wait_ms=30_000))
+    await until_waiting(client, 1)
     await claim_one(client, lease_ms=10)
     client.site.clock.advance(11)
     reply = await waiting

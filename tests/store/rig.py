@@ -52,6 +52,7 @@ class Orders:
         promote: bool = False,
         purge: bool = False,
         expire: bool = False,
+        names: bool = False,
         durable: bool = False,
     ) -> Tick:
         flags = {
@@ -59,6 +60,7 @@ class Orders:
             Due.EXPIRY: expire,
             Due.PROMOTION: promote,
             Due.PURGE: purge,
+            Due.NAMES: names,
         }
         return Tick(
             now=self.now,

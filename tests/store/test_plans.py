@@ -72,12 +72,20 @@ FINDS: dict[str, set[str]] = {
     "release_locks": {BY_ID},
     "read_due": {"SEARCH jobs USING INDEX scheduled_by_time (ready_at<?)"},
     "promote": {BY_ID},
-    "turn_heads": {"SCAN found", "SCAN heads", "SCAN moved", OF_GROUP, BY_ID},
+    "shut_groups": {OF_GROUP, BY_ID},
+    "open_groups": {OF_GROUP, BY_ID},
     "deadlines": {
         "SEARCH jobs USING COVERING INDEX leases_by_deadline (lease_until>?)",
         FIRST_EXPIRING,
         FIRST_SCHEDULED,
         "SEARCH jobs USING COVERING INDEX purgeable (purge_at>?)",
+        "SCAN dedupe USING COVERING INDEX dedupe_by_time",
+    },
+    "read_names": {"SEARCH dedupe USING PRIMARY KEY (queue=? AND group_id=? AND name=?)"},
+    "write_names": set(),
+    "forget_names": {
+        "SEARCH dedupe USING PRIMARY KEY (queue=? AND group_id=? AND name=?)",
+        "SEARCH dedupe USING COVERING INDEX dedupe_by_time (until<?)",
     },
     "read_purgeable": {"SEARCH jobs USING COVERING INDEX purgeable (purge_at>? AND purge_at<?)"},
     "claim_any": {CLAIM_ANY, BY_ID},
@@ -93,6 +101,7 @@ FINDS: dict[str, set[str]] = {
     "clear_payloads": set(),
     "clear_results": set(),
     "clear_errors": set(),
+    "clear_names": set(),
     "clear_counts": set(),
     "count_all": {"SCAN queue_counts"},
     "raise_high_water": {"SEARCH meta USING PRIMARY KEY (name=?)"},
@@ -127,7 +136,7 @@ SERVES = {
     "key_owner": "read_owners",
     "leases_by_deadline": "read_overdue",
     "expiring": "read_lapsed",
-    "unfinished_of_group": "turn_heads",
+    "unfinished_of_group": "open_groups",
 }
 
 

@@ -14,7 +14,9 @@ from zq.engine.leases import Leases
 from zq.engine.listing import Listing, Page
 from zq.engine.loop import TickLoop
 from zq.engine.outcomes import Outcomes
+from zq.engine.revivals import Revivals
 from zq.engine.room import Room
+from zq.engine.settings import SettingsOfQueues
 from zq.engine.settlements import Settlements
 from zq.engine.stats import Stats
 from zq.engine.streams import Streams
@@ -64,15 +66,16 @@ class EngineOptions(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """What an enqueue did: keys and time of minting, and the owners of duplicates by index.
-
-    `replaced` has the indexes of the duplicates whose payload their owner has now.
-    """
+    """What an enqueue did: keys and time of minting, and which of the jobs were duplicates."""
 
     keys: Sequence[int]
     now: int
-    owners: dict[int, Job]
-    replaced: frozenset[int]
+    reply: Enqueued
+
+    @property
+    def duplicates(self) -> int:
+        """How many of the jobs were not stored, for they are there already."""
+        return len(self.reply.owners) + len(self.reply.gone)
 
 
 class Storage(NamedTuple):
@@ -104,10 +107,12 @@ class Engine:
             durable_enqueues=options.durable_enqueues,
         )
         self._listing = Listing(store, clock, self._filter, options.read_timeout)
-        self._sweeps = Sweeps(store, self._filter, self._submit)
+        self.sweeps = Sweeps(store, clock, self._filter, self._submit)
+        self.settings = SettingsOfQueues(store, self._submit)
+        self.revivals = Revivals(self.ids, self.sweeps, self._submit)
         self.settlements = Settlements(self.ids, self._submit, options.max_result)
         self.outcomes = Outcomes(
-            store, clock, self.ids, self._loop.waiters, self._sweeps, self._submit
+            store, clock, self.ids, self._loop.waiters, self.sweeps, self._submit
         )
         self.leases = Leases(clock, self.ids, self._loop, self.streams, self._submit)
         self.workers = Workers(store, clock, self.ids, self._loop, self.streams)
@@ -154,7 +159,7 @@ class Engine:
 
     async def stop(self) -> None:
         """Finish what waits, then end. Streams should be closed by then."""
-        await self._sweeps.stop()
+        await self.sweeps.stop()
         self._loop.stop()
         if self._task is not None:
             await self._task
@@ -183,13 +188,13 @@ class Engine:
     async def enqueue(
         self, jobs: Sequence[NewJob], reach: Reach, waiter: Waiter | None = None
     ) -> Accepted:
-        """Store jobs, all or none, in order. Raises `QueueOutOfReach` or `KeyConflict`.
+        """Store jobs, all or none, in order. Raises `QueueOutOfReach`, `KeyConflict`, `QueueFull`.
 
         From before the commit on, `waiter` waits for the first of them.
         """
         if reach is not EVERYWHERE:
             reach.require([job.queue for job in jobs])
-        size = sum(job.payload_size for job in jobs)
+        size = sum([job.payload_size for job in jobs])
         self._room.admit(len(jobs), size)
         now = self._clock.now_ms()
         keys = self._mint.take(len(jobs), now)
@@ -199,7 +204,7 @@ class Engine:
         reply = await self._submit(command)
         assert isinstance(reply, Enqueued)
         await self._large_results(reply.owners.values())
-        return Accepted(keys, now, reply.owners, reply.replaced)
+        return Accepted(keys, now, reply)
 
     async def enqueue_and_wait(
         self, job: NewJob, reach: Reach, wait_ms: int
@@ -233,13 +238,13 @@ class Engine:
         Raises `QueueOutOfReach`.
         """
         filter.reach.require(_target(patch))
-        return await self._sweeps.patch(filter, patch)
+        return await self.sweeps.patch(filter, patch)
 
     async def delete_all(self, filter: Filter) -> int:
         """Delete the jobs that match; how many went."""
         if filter == EVERYTHING:
             return await self.clear()
-        return await self._sweeps.delete(filter)
+        return await self.sweeps.delete(filter)
 
     async def clear(self) -> int:
         """Delete every job; how many there were."""

@@ -10,6 +10,7 @@ import math
 import sqlite3
 
 from zq.engine.inbox import Inbox, Request, commands
+from zq.engine.openings import Openings
 from zq.engine.stats import Stats
 from zq.engine.streams import Plan, Streams
 from zq.engine.timetable import Timetable
@@ -70,6 +71,7 @@ class TickLoop:
         self._durable = durable
         self._durable_enqueues = durable_enqueues
         self._timetable = Timetable(clock, store.deadlines, reaper_interval)
+        self._openings = Openings(clock)
         self._most_rows = MOST_ROWS
         self._awake = asyncio.Event()
         self._stopping = False
@@ -103,6 +105,7 @@ class TickLoop:
         now = self._clock.now_ms()
         requests = self.inbox.take(self._most_rows)
         batch = commands(requests)
+        self._streams.touch(self._openings.due())
         plan = self._streams.plan(batch) if self.delivering else Plan()
         due = self._timetable.due(now)
         if not (batch or plan.claims or due):
@@ -114,6 +117,7 @@ class TickLoop:
             claims=plan.claims,
             due=due,
             durable=self._sync_due() or self._must_sync(batch, plan),
+            monotonic=self._clock.monotonic(),
         )
         started = self._clock.monotonic()
         try:
@@ -177,6 +181,7 @@ class TickLoop:
     def _learn(self, requests: list[Request], plan: Plan, result: TickResult) -> None:
         if result.deadlines is not None:
             self._timetable.learn(result.deadlines)
+        self._openings.learn(result.openings)
         # Replies first: a worker that has its reply sends more while frames are still rendered.
         for request, reply in zip(requests, result.replies, strict=True):
             request.reply(reply)
@@ -234,9 +239,8 @@ class TickLoop:
         delays: list[float] = []
         if self._untidy:
             delays.append(self._ticked + IDLE_S - self._clock.monotonic())
-        deadline = self._timetable.delay()
-        if deadline is not None:
-            delays.append(deadline)
+        awaited = (self._timetable.delay(), self._openings.delay())
+        delays += [delay for delay in awaited if delay is not None]
         if self._store.wal_is_over:
             delays.append(self._wal_retry())
         if not delays:

@@ -25,7 +25,7 @@ class Player(Protocol):
     terms: Terms | None
 
     @property
-    def ended(self) -> bool:
+    def is_done(self) -> bool:
         """Whether it takes nothing any more; what was claimed for it goes back."""
 
     def credit(self, freed: int) -> int:
@@ -109,9 +109,13 @@ class Stream:
         """Bytes that wait for this stream's peer, framed or not."""
         return self._outbox_bytes + self._unsent()
 
+    @property
+    def is_done(self) -> bool:
+        return self.ended or self.draining
+
     def credit(self, freed: int) -> int:
         """How many jobs it can take once `freed` of those that it holds are settled."""
-        if self.ended or self.draining:
+        if self.is_done:
             return 0
         if self.unsent > MOST_UNSENT:
             self.choked = True
@@ -132,11 +136,14 @@ class Stream:
             self._notices.append(Notice(kind, key, lease))
             self._wake.set()
 
-    def drain(self) -> None:
-        """Deliver nothing more."""
-        if not self.draining:
-            self.draining = True
-            self.tell("drain")
+    def drain(self) -> Return | None:
+        """Deliver nothing more; what has to go back, for it has not been written yet."""
+        if self.draining:
+            return None
+        self.draining = True
+        unwritten = [job.key for job in self.next_jobs(self._outbox_bytes)]
+        self.tell("drain")
+        return Return(self.number, unwritten) if unwritten else None
 
     def lapse(self, key: int) -> None:
         """End, for a lease was over before its worker was heard of: it is given nothing more."""
@@ -206,11 +213,11 @@ class Claimer:
         self._most = most
 
     @property
-    def ended(self) -> bool:
+    def is_done(self) -> bool:
         return self.jobs.done()
 
     def credit(self, freed: int) -> int:
-        return 0 if self.ended else self._most
+        return 0 if self.is_done else self._most
 
     def deliver(self, jobs: Sequence[Job]) -> None:
         self.delivered = jobs

@@ -8,6 +8,7 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from zq.engine.heads import Heads
 from zq.engine.players import Claimer, Group, Player, Stream, Wish, give_back, unclaimed
 from zq.model.commands import Claim, Command, Enqueue, Fail, Return, Succeed, TickResult
 from zq.model.job import Job
@@ -51,6 +52,7 @@ class Streams:
         self._ranging: set[Group] = set()
         self._hungry: dict[Group, None] = {}
         self._holders: dict[int, Stream] = {}
+        self._heads = Heads()
         self._when_empty: Callable[[], object] | None = None
 
     def __len__(self) -> int:
@@ -166,6 +168,7 @@ class Streams:
         for command in commands:
             if isinstance(command, Enqueue):
                 self.touch({job.queue for job in command.jobs})
+        self.touch(self._heads.settled(commands))
         plan = Plan()
         budget = self._limit - len(self._holders) - self._claimed + freed.total()
         for group in list(self._hungry):
@@ -194,7 +197,7 @@ class Streams:
                 plan.hasty.append(claimer)
             elif claimer.group.dry or budget <= 0:
                 claimer.give_up()
-            elif not claimer.ended:
+            elif not claimer.is_done:
                 self._hasty.append(claimer)
 
     def postpone(self, plan: Plan) -> None:
@@ -213,6 +216,7 @@ class Streams:
             self._claimed -= sum(holder == 0 for holder, _ in result.ended)
         for _, key in result.ended:
             self._holders.pop(key, _NOBODY).held.pop(key, None)
+        self._heads.learn(result)
         # Claims come last in a tick: those that were made have seen whatever woke a queue.
         self.touch(result.woken)
         orphans = [give_back(stream) for stream in lapsed if stream.held]
@@ -250,7 +254,7 @@ class Streams:
         for holder, hand in hands.items():
             assert holder is not None, "a claimed job has a holder"
             player = self._player(holder)
-            gone = player is None or player.ended
+            gone = player is None or player.is_done
             if hand[0].claimant is None:
                 stream = player if isinstance(player, Stream) and not gone else _NOBODY
                 self._holders.update([(job.key, stream) for job in hand])

@@ -3,16 +3,19 @@
 from zq.model.clock import Clock, SteadyClock
 from zq.model.commands import Deadlines, Due
 
+UNSEEN = (Due.PURGE, Due.NAMES)
+"""What clears away that nobody sees any more, and so can wait a little for more of it."""
+
 
 class Timetable:
-    """The next deadlines. `purge_rest` is the shortest time between two purges, in seconds."""
+    """The next deadlines. `rest` is the shortest time between two clearances, in seconds."""
 
-    def __init__(self, clock: Clock, deadlines: Deadlines, purge_rest: float) -> None:
+    def __init__(self, clock: Clock, deadlines: Deadlines, rest: float) -> None:
         self._clock = clock
         self._steady = SteadyClock(clock)
         self._deadlines = deadlines
-        self._purge_rest = purge_rest
-        self._purged = clock.monotonic() - purge_rest
+        self._longest_rest = rest
+        self._cleared = dict.fromkeys(UNSEEN, clock.monotonic() - rest)
 
     @property
     def steady(self) -> int:
@@ -34,9 +37,10 @@ class Timetable:
         self._deadlines = deadlines
 
     def note(self, done: frozenset[Due], now: int) -> None:
-        """Rest between purges, but not before all that was due is gone."""
-        if Due.PURGE in done and self._deadlines.get(Due.PURGE, now + 1) > now:
-            self._purged = self._clock.monotonic()
+        """Rest between clearances, but not before all that was due is gone."""
+        for due in UNSEEN:
+            if due in done and self._deadlines.get(due, now + 1) > now:
+                self._cleared[due] = self._clock.monotonic()
 
     def delay(self) -> float | None:
         """Seconds to the next deadline, None where there is none."""
@@ -52,6 +56,6 @@ class Timetable:
         return self._steady.now_ms() if due is Due.LEASE else now
 
     def _rest(self, due: Due) -> float:
-        if due is not Due.PURGE:
+        if due not in self._cleared:
             return 0.0
-        return max(self._purged + self._purge_rest - self._clock.monotonic(), 0.0)
+        return max(self._cleared[due] + self._longest_rest - self._clock.monotonic(), 0.0)

@@ -91,7 +91,9 @@ class Workers:
         if not meant:
             raise WorkerNotFound
         for stream in meant:
-            stream.drain()
+            rest = stream.drain()
+            if rest is not None:
+                self._loop.inbox.submit(rest)
         return [self._describe(stream) for stream in meant]
 
     def _within(self, reach: Reach) -> list[Stream]:

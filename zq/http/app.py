@@ -15,15 +15,18 @@ from zq.http.native.jobs import JobsApi
 from zq.http.native.leases import LeasesApi
 from zq.http.native.outcomes import OutcomesApi
 from zq.http.native.service import ServiceApi
+from zq.http.native.settings import SettingsApi
 from zq.http.native.settlements import SettlementsApi
+from zq.http.native.sweeps import SweepsApi
 from zq.http.native.take import TakeApi, TakeOptions
 from zq.http.native.workers import WorkersApi
 from zq.http.problems import answer, error_codec, front_door, problem
 from zq.model.errors import ZqError
 from zq.wire.bodies import Limits
 
+_WORDS = "bulk|success|count|take|by-key|cancel|extend|release|redrive"
 # Words that are no ids: `GET /jobs/bulk` is a wrong method, not a job that does not exist.
-JOB_PATH = r"/jobs/{id:(?!(?:bulk|success|count|take|by-key|cancel|extend|release)(?:/|\Z))[^{}/]+}"
+JOB_PATH = rf"/jobs/{{id:(?!(?:{_WORDS})(?:/|\Z))[^{{}}/]+}}"
 
 
 def build_app(
@@ -45,6 +48,8 @@ def build_app(
         LeasesApi(engine, guard, bodies, limits, JOB_PATH),
         TakeApi(engine, guard, take),
         WorkersApi(engine),
+        SettingsApi(engine, bodies),
+        SweepsApi(engine, bodies, JOB_PATH),
         ServiceApi(engine),
         metrics,
     ):

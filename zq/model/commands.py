@@ -37,13 +37,14 @@ class Enqueue(msgspec.Struct, frozen=True):
 class Enqueued(msgspec.Struct, frozen=True):
     """What an `Enqueue` did. `owners` maps the index of each duplicate to the job that exists.
 
-    `replaced` has the indexes of those whose payload the owner has taken over.
+    `replaced` has the indexes of those whose payload the owner has taken over. `gone` has the keys
+    of the jobs, by the index of their duplicate, of which only the name is still known.
     """
 
     owners: dict[int, Job]
     replaced: frozenset[int] = frozenset()
-    expiries: Mapping[int, int] = msgspec.field(default_factory=dict)
-    """The `expires_at` of those that have one, by index."""
+    gone: dict[int, int] = {}
+    expiries: Mapping[int, int] = {}
 
 
 class Succeed(msgspec.Struct, frozen=True):
@@ -260,6 +261,7 @@ class Due(Enum):
     EXPIRY = "a job that nobody took in time expires"
     PROMOTION = "a scheduled job becomes ready"
     PURGE = "a finished job's retention is over"
+    NAMES = "the name of a job is no longer recognised"
 
 
 Deadlines = Mapping[Due, int]
@@ -286,7 +288,7 @@ class Tally(msgspec.Struct):
 
     stored: int = 0
     duplicates: int = 0
-    """New jobs that were not stored, for their unique key has an owner."""
+    """New jobs that were not stored, for their unique key has an owner or their name is known."""
     completed: int = 0
     retried: int = 0
     died: int = 0
@@ -329,7 +331,7 @@ class TickResult(msgspec.Struct):
     rows: int
     """Rows inserted, updated or deleted."""
     tally: Tally
-    openings: Mapping[str, float] = msgspec.field(default_factory=dict)
+    openings: Mapping[str, float] = {}
     """Queues whose rate gave a claim less than it asked for, and the monotonic time from which on
     it gives more."""
     commit_s: float = 0.0

@@ -23,6 +23,7 @@ class Filter(msgspec.Struct, frozen=True):
     statuses: tuple[Status, ...] = ()
     queues: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     keys: tuple[int, ...] | None = None
     priority: Range | None = None
     ready_at: Range | None = None

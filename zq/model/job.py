@@ -79,6 +79,16 @@ class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why it died: a `Reason`."""
 
 
+class Dedupe(msgspec.Struct, frozen=True):
+    """A name by which a second copy of a job is recognised within its queue and group.
+
+    For `window_ms` (milliseconds) from when the first was accepted, whatever becomes of it.
+    """
+
+    id: str
+    window_ms: Annotated[int, Meta(ge=1, le=MAX_UINT32)] = 300_000
+
+
 class NewJob(msgspec.Struct, frozen=True, gc=False):
     """A validated job that waits to be stored. `payload` is JSON text, kept as it was received.
 
@@ -97,6 +107,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     unique_while: Scope | None = None
     on_conflict: OnConflict = OnConflict.RETURN
     group: str | None = None
+    dedupe: Dedupe | None = None
     extras: Extras | None = None
     ttl_ms: int | None = None
 

@@ -25,7 +25,7 @@ class Completion(msgspec.Struct, frozen=True):
 class Outcome(msgspec.Struct, frozen=True):
     """A job's state, with the result of a completed one and the last failure of a dead one.
 
-    `reason` says why a job has died that did not die of a failure.
+    A job that did not die of a failure has a `reason` in its place.
     """
 
     status: Status

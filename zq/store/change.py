@@ -128,7 +128,7 @@ def _clear(work: Work) -> int:
     work.write_counts()
     total = work.value(QUERIES["count_all"], {})
     assert isinstance(total, int)
-    for table in ("jobs", "payloads", "results", "errors", "counts"):
+    for table in ("jobs", "payloads", "results", "errors", "counts", "names"):
         work.run(f"clear_{table}")
     work.moved.update(Status)
     work.miscounted = True

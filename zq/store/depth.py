@@ -9,6 +9,7 @@ from zq.model.commands import Enqueue
 from zq.model.errors import QueueFull
 from zq.model.job import NewJob
 from zq.model.lifecycle import TERMINAL
+from zq.store.dedupe import Name, NameTable, name_of
 from zq.store.queries import load
 from zq.store.work import Work, as_json
 
@@ -28,17 +29,27 @@ class Depths:
             named = {job.queue for command in commands for job in command.jobs} & bounded
             self._room = {queue: self._left(queue, n) for queue, n in self._depths(named).items()}
 
-    def refusal(self, command: Enqueue, is_new: Callable[[NewJob], bool]) -> QueueFull | None:
-        """Take the room that the new ones of a command's jobs need; or the queue without enough."""
+    def refusal(
+        self, command: Enqueue, names: NameTable, is_new: Callable[[NewJob], bool]
+    ) -> QueueFull | None:
+        """Take the room that a command's jobs need; or the queue that has not enough.
+
+        Copies by name and duplicates of unique keys need none; `is_new` tells of the latter.
+        """
         if not self._room:
             return None
         wanted: Counter[str] = Counter()
-        seen: set[str] = set()
+        brought: set[Name | str] = set()
         for job in command.jobs:
-            if job.unique_key is not None:
-                if job.unique_key in seen or not is_new(job):
+            if job.dedupe is not None:
+                name = name_of(job)
+                if name in brought or names.find(job, command.reach) is not None:
                     continue
-                seen.add(job.unique_key)
+                brought.add(name)
+            if job.unique_key is not None:
+                if job.unique_key in brought or not is_new(job):
+                    continue
+                brought.add(job.unique_key)
             wanted[job.queue] += 1
         for queue, left in self._room.items():
             # A bound may have been lowered below what is there already.

@@ -1,4 +1,4 @@
-"""The tick's phase of what falls due by itself: leases, expiries, promotions, purges."""
+"""The tick's phase of what falls due: leases, expiries, promotions, purges, names to forget."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,8 @@ from zq.store.leases import lapse
 from zq.store.work import QUERIES, Work, as_json
 
 SLICE = 1000
-"""Jobs that expire, are promoted or purged in one tick, so that acknowledgements pass between."""
+"""Jobs that expire, are promoted or purged, or names forgotten, in one tick, so that
+acknowledgements pass between."""
 
 
 def attend(work: Work, due: frozenset[Due]) -> None:
@@ -51,9 +52,15 @@ def _lapse(work: Work) -> None:
     lapse(work, SLICE)
 
 
+def _forget_names(work: Work) -> None:
+    """Forget names by which jobs are no longer recognised."""
+    work.run("forget_names", now=work.now, limit=SLICE)
+
+
 _PHASES: dict[Due, Callable[[Work], None]] = {
     Due.LEASE: _lapse,
     Due.EXPIRY: _expire,
     Due.PROMOTION: _promote,
     Due.PURGE: _purge,
+    Due.NAMES: _forget_names,
 }

@@ -8,6 +8,7 @@ from zq.model.job import INLINE_PAYLOAD, MAX_TIME, Job, NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
 from zq.model.unique import COVERS, OnConflict, Scope
+from zq.store.dedupe import NameTable
 from zq.store.depth import Depths
 from zq.store.work import BYTES_A_ROW, LARGEST_INSERT, QUERIES, Work, as_json
 
@@ -19,8 +20,9 @@ _FULL = _PLAIN + ", options, unique_key, unique_while, owns_key, group_id, held,
 
 
 def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
-    """Store jobs in order; a duplicate of a unique key is answered with the key's owner."""
+    """Store jobs in order; a duplicate is answered with the job that it is one of."""
     keys = _KeyTable(work, commands)
+    names = NameTable(work, commands)
     depths = Depths(work, commands)
     timed = work.rulebook.timed
     plain: list[tuple[object, ...]] = []
@@ -33,37 +35,43 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
         if command.reach is not EVERYWHERE and keys.hides_an_owner(command):
             replies.append(KeyConflict())
             continue
-        if (refusal := depths.refusal(command, keys.is_new)) is not None:
+        if (refusal := depths.refusal(command, names, keys.is_new)) is not None:
             replies.append(refusal)
             continue
         owners: dict[int, Job] = {}
         expiries: dict[int, int] = {}
         updates: set[int] = set()
+        gone: dict[int, int] = {}
         for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
             ready_at = command.now if job.ready_at is None else job.ready_at
             status = Status.READY if ready_at <= command.now else Status.SCHEDULED
             expires_at: int | None = None
             if job.ttl_ms is not None or job.queue in timed:
                 expires_at = _expiry(work, job, max(ready_at, command.now))
-            if job.unique_key is not None:
-                newcomer = _stored(key, job, status, ready_at, expires_at)
-                owner = keys.claim(newcomer, job.on_conflict)
-                if owner is not None:
-                    owners[index] = owner
-                    if _takes_payload(owner, job):
-                        updates.add(index)
-                        replaced[owner.key] = job
-                    work.tally.duplicates += 1
-                    continue
             head = (key, job.queue, job.type, job.priority, status, ready_at)
             if (
                 job.unique_key is not None
                 or job.options is not None
                 or job.group is not None
+                or job.dedupe is not None
                 or job.extras is not None
                 or expires_at is not None
             ):
-                work.touch_group(job.queue, job.group)
+                known = names.find(job, command.reach)
+                if known is None and (job.unique_key is not None or job.dedupe is not None):
+                    new = _stored(key, job, status, ready_at, expires_at)
+                    if job.unique_key is not None:
+                        known = keys.claim(new, job.on_conflict)
+                        if known is not None and _takes_payload(known, job):
+                            updates.add(index)
+                            replaced[known.key] = job
+                    names.learn(job, known or new)
+                if isinstance(known, Job):
+                    owners[index] = known
+                    continue
+                if known is not None:
+                    gone[index] = known
+                    continue
                 if expires_at is not None:
                     expiries[index] = expires_at
                 full.append((head, key, job, expires_at))
@@ -73,14 +81,17 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
             else:
                 plain.append((*head, job.payload_size, job.payload))
             stored.append((job.queue, status))
-        replies.append(Enqueued(owners, frozenset(updates), expiries))
+        replies.append(Enqueued(owners, frozenset(updates), gone, expiries))
+        work.tally.duplicates += len(owners) + len(gone)
         work.retimed |= bool(expiries)
         if command.keys:
             work.highest_key = max(work.highest_key, command.keys[-1])
     work.counts.update(stored)
     work.tally.stored += len(stored)
     work.woken.update({queue for queue, status in set(stored) if status is Status.READY})
+    work.open_groups([job for _, _, job, _ in full])
     keys.release_former_owners()
+    names.write()
     work.insert("jobs", _PLAIN, plain)
     payloads += _insert_full(work, keys, full, replaced)
     payloads += _replace_payloads(work, replaced)

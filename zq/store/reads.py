@@ -8,10 +8,11 @@ from contextlib import contextmanager
 import msgspec
 
 from zq.model.filters import Filter
-from zq.model.job import MAX_TIME, ErrorRecord, Job
+from zq.model.job import MAX_TIME, ErrorRecord, Job, Reason
 from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
 from zq.model.reach import Reach
+from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.store.queries import load
 from zq.store.where import where
 from zq.store.work import as_json
@@ -30,6 +31,7 @@ _jobs = msgspec.json.Decoder(list[Job])
 _errors = msgspec.json.Decoder(list[ErrorRecord])
 _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
 _keys = msgspec.json.Decoder(list[int])
+_settings = msgspec.json.Decoder(QueueSettings)
 _oldest = msgspec.json.Decoder(list[tuple[str, int]])
 
 
@@ -61,10 +63,10 @@ def get_outcome(connection: sqlite3.Connection, key: int, reach: Reach, now: int
             return None
         (job,) = jobs
         if job.status is Status.DEAD:
-            # One that has only ever stalled has none.
-            errors = list_errors(connection, key, MAX_TIME, True, 1)
-            reason = None if job.extras is None else job.extras.reason
-            return Outcome(job.status, error=errors[0] if errors else None, reason=reason)
+            if job.extras is not None and job.extras.reason == Reason.STALLED:
+                return Outcome(job.status, reason=job.extras.reason)
+            (error,) = list_errors(connection, key, MAX_TIME, True, 1)
+            return Outcome(job.status, error=error)
         body = results(connection, [key])[key] if job.result_beside else job.result
         return Outcome(job.status, body)
 
@@ -100,10 +102,16 @@ def list_keys(
     )
 
 
-def last_key(connection: sqlite3.Connection) -> int:
-    """The highest key of a stored job; 0 where there is none."""
-    key: int = connection.execute(QUERIES["last_key"]).fetchone()[0]
-    return key
+def key_range(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The lowest and the highest key of a stored job; 0 where there is none."""
+    lowest, highest = connection.execute(QUERIES["key_range"]).fetchone()
+    return lowest, highest
+
+
+def settings(connection: sqlite3.Connection, queue: str) -> QueueSettings:
+    """What is set for a queue."""
+    row = connection.execute(QUERIES["settings"], {"queue": queue}).fetchone()
+    return _settings.decode(row[0]) if row else NO_SETTINGS
 
 
 def count_jobs(connection: sqlite3.Connection, filter: Filter, now: int) -> int:

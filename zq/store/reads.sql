@@ -66,5 +66,8 @@ FROM (SELECT * FROM errors WHERE job_id = :key AND attempt > :after ORDER BY att
 SELECT json_group_array(json_array(attempt, message, error_type, backtrace, dequeued_at, failed_at))
 FROM (SELECT * FROM errors WHERE job_id = :key AND attempt < :after ORDER BY attempt DESC LIMIT :limit)
 
--- name: last_key
-SELECT ifnull(max(id), 0) FROM jobs
+-- name: key_range
+SELECT ifnull((SELECT min(id) FROM jobs), 0), ifnull((SELECT max(id) FROM jobs), 0)
+
+-- name: settings
+SELECT settings FROM queue_settings WHERE queue = :queue

@@ -47,7 +47,7 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
         _complete(work, purges, said)
         work.move([job.queue for job in kept.values()], Status.IN_FLIGHT, Status.COMPLETED)
         work.end(kept.values())
-        work.touch_groups(kept.values())
+        work.open_groups(kept.values())
     work.remove(gone)
     work.tally.completed += len(held)
     work.tally.not_in_flight += len(keys) - len(held)

@@ -197,4 +197,5 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
 
 def _moves_deadlines(work: Work, tick: Tick) -> bool:
     timed = TERMINAL | {Status.SCHEDULED}
-    return not timed.isdisjoint(work.moved) or work.retimed or bool(tick.due)
+    retimed = work.moves_deadlines or work.retimed
+    return retimed or not timed.isdisjoint(work.moved) or bool(tick.due)

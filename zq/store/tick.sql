@@ -189,31 +189,25 @@ SELECT json_group_array(json_array(id, queue)) FROM (
 -- name: promote
 UPDATE jobs SET status = {ready} WHERE id IN {keys} AND status = {scheduled}
 
--- name: turn_heads
--- :groups lists [queue, group]. Opens the head of each, and shuts what else is open and waits. The
--- index has the open jobs of a group before the others, so that each question is one step in it,
--- however long the group is.
-UPDATE jobs SET held = iif(id = moved.head, held & ~1, held | 1)
-FROM (
-    WITH found (queue, name, running, open, shut) AS (
-        SELECT g.value ->> 0, g.value ->> 1,
-            (SELECT id FROM jobs WHERE queue = g.value ->> 0 AND group_id = g.value ->> 1
-                AND held & 1 = 0 AND status <= {in_flight} AND status = {in_flight}),
-            (SELECT id FROM jobs WHERE queue = g.value ->> 0 AND group_id = g.value ->> 1
-                AND held & 1 = 0 AND status <= {in_flight} ORDER BY id LIMIT 1),
-            (SELECT id FROM jobs WHERE queue = g.value ->> 0 AND group_id = g.value ->> 1
-                AND held & 1 = 1 AND status <= {in_flight} ORDER BY id LIMIT 1)
-        FROM json_each(:groups) AS g),
-    heads (queue, name, head) AS MATERIALIZED (
-        SELECT queue, name, ifnull(running, min(ifnull(open, shut), ifnull(shut, open))) FROM found)
-    SELECT head AS key, head FROM heads WHERE head IS NOT NULL
-    UNION ALL
-    SELECT jobs.id, head FROM heads
-    CROSS JOIN jobs ON jobs.queue = heads.queue AND group_id = name
-        AND held & 1 = 0 AND status <= {in_flight}
-    WHERE status < {in_flight} AND jobs.id <> head
-) AS moved
-WHERE jobs.id = moved.key AND (held & 1) = (jobs.id = moved.head)
+-- name: shut_groups
+-- :groups lists [queue, group]. Shuts what is open and waits. The index has the open jobs of a group
+-- before the others, so that this and the next take a step in it, however long the group is.
+UPDATE jobs SET held = held | 1
+WHERE id IN (
+    SELECT id FROM (SELECT value ->> 0 AS q, value ->> 1 AS g FROM json_each(:groups))
+    CROSS JOIN jobs ON queue = q AND group_id = g AND held & 1 = 0 AND status <= {in_flight}
+    WHERE status < {in_flight})
+
+-- name: open_groups
+-- :groups lists [queue, group]. Opens the lowest job of each that has none open, not even in flight.
+-- The LIMIT makes SQLite read each name from the JSON once, and not at every mention.
+UPDATE jobs SET held = held & ~1
+WHERE id IN (
+    SELECT (SELECT id FROM jobs WHERE queue = q AND group_id = g
+        AND held & 1 = 1 AND status <= {in_flight} ORDER BY id LIMIT 1)
+    FROM (SELECT value ->> 0 AS q, value ->> 1 AS g FROM json_each(:groups) LIMIT -1)
+    WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE queue = q AND group_id = g
+        AND held & 1 = 0 AND status <= {in_flight}))
 
 -- name: deadlines
 -- In the order of `zq.model.commands.Due`.
@@ -222,11 +216,28 @@ SELECT
     (SELECT expires_at FROM jobs WHERE expires_at IS NOT NULL AND status <= {ready}
         ORDER BY expires_at LIMIT 1),
     (SELECT ready_at FROM jobs WHERE status = {scheduled} ORDER BY ready_at, id LIMIT 1),
-    (SELECT purge_at FROM jobs WHERE purge_at IS NOT NULL ORDER BY purge_at LIMIT 1)
+    (SELECT purge_at FROM jobs WHERE purge_at IS NOT NULL ORDER BY purge_at LIMIT 1),
+    (SELECT until FROM dedupe ORDER BY until LIMIT 1)
 
 -- name: read_purgeable
 SELECT json_group_array(id) FROM (
     SELECT id FROM jobs WHERE purge_at IS NOT NULL AND purge_at <= :now LIMIT :limit)
+
+-- name: read_names
+-- :names lists [queue, group or '', name]. Those of them that are known, with the keys of their jobs.
+SELECT json_group_array(json_array(queue, group_id, name, job_id))
+FROM (SELECT value ->> 0 AS q, value ->> 1 AS g, value ->> 2 AS n FROM json_each(:names))
+CROSS JOIN dedupe ON queue = q AND group_id = g AND name = n
+WHERE until > :now
+
+-- name: write_names
+-- :names lists [queue, group or '', name, key, until].
+INSERT OR REPLACE INTO dedupe (queue, group_id, name, job_id, until)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:names)
+
+-- name: forget_names
+DELETE FROM dedupe WHERE (queue, group_id, name) IN (
+    SELECT queue, group_id, name FROM dedupe WHERE until <= :now ORDER BY until LIMIT :limit)
 
 -- name: claim_any
 -- The index gives the keys, in order; from the rows only what is wanted is read.
@@ -298,6 +309,9 @@ DELETE FROM results
 
 -- name: clear_errors
 DELETE FROM errors
+
+-- name: clear_names
+DELETE FROM dedupe
 
 -- name: clear_counts
 DELETE FROM queue_counts

@@ -49,7 +49,8 @@ def recover(connection: sqlite3.Connection) -> Recovered:
             connection.execute(QUERIES["give_back_all"], keys)
             connection.execute(TICK["restore_locks"], keys)
             groups = _value(connection, "groups_of", keys)
-            connection.execute(TICK["turn_heads"], {"groups": groups})
+            for name in ("shut_groups", "open_groups"):
+                connection.execute(TICK[name], {"groups": groups})
             deltas = [
                 (queue, status, n * sign)
                 for queue, n in Counter(queue for _, queue in held).items()

@@ -9,7 +9,7 @@ from random import Random
 import msgspec
 
 from zq.model.commands import Deadlines, Due, Tally
-from zq.model.job import INLINE_PAYLOAD, Job, Options
+from zq.model.job import INLINE_PAYLOAD, Job, NewJob, Options
 from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
@@ -78,6 +78,9 @@ class Work:
         self.readied: Counter[str] = Counter()
         self.miscounted = False
         self.spent: Counter[str] = Counter()
+        self.mixed_groups: set[tuple[str, str]] = set()
+        self.moves_deadlines = False
+        """Whether something is to fall due that the moves of jobs do not tell of."""
         self.rows = 0
         self.highest_key = 0
         self.tally = Tally()
@@ -98,6 +101,8 @@ class Work:
         self.miscounted |= other.miscounted
         self.woken |= other.woken
         self.groups |= other.groups
+        self.mixed_groups |= other.mixed_groups
+        self.moves_deadlines |= other.moves_deadlines
         self.rows += other.rows
         self.tally.add(other.tally)
         self.highest_key = max(self.highest_key, other.highest_key)
@@ -149,6 +154,11 @@ class Work:
         """The (key, queue) pairs that a query finds, as one JSON value."""
         return msgspec.json.decode(self._text(sql, parameters), type=list[tuple[int, str]])
 
+    def known_names(self, names: str) -> list[tuple[str, str, str, int]]:
+        """The (queue, group, name, key) of those names of copies that are known."""
+        text = self._text(QUERIES["read_names"], {"names": names, "now": self.now})
+        return msgspec.json.decode(text, type=list[tuple[str, str, str, int]])
+
     def insert(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert rows by a few statements of many rows each.
 
@@ -169,9 +179,15 @@ class Work:
         """
         if group is not None:
             self.groups.add((queue, group))
+            self.mixed_groups.add((queue, group))
 
     def touch_groups(self, jobs: Iterable[Brief | Job]) -> None:
         """The same of many jobs, each in its queue."""
+        for job in jobs:
+            self.touch_group(job.queue, job.group)
+
+    def open_groups(self, jobs: Iterable[Brief | Job | NewJob]) -> None:
+        """The same where jobs have only ended, or come behind all others: no head gives way."""
         self.groups.update([(job.queue, job.group) for job in jobs if job.group is not None])
 
     def remove(self, briefs: Sequence[Brief]) -> None:
@@ -187,7 +203,7 @@ class Work:
             self.run("delete_results", keys=as_json(results))
         if failed := [job.key for job in unusual if job.attempts]:
             self.run("delete_errors", keys=as_json(failed))
-        self.touch_groups(unusual)
+        self.open_groups(unusual)
         for (queue, status), n in Counter([(job.queue, job.status) for job in briefs]).items():
             self.counts[queue, status] -= n
         self.end(briefs)

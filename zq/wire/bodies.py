@@ -1,9 +1,9 @@
 """Request bodies: their fields, ranges and rules, from bytes to validated values of the model."""
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from zq.model.errors import (
     InvalidRequest,
@@ -15,8 +15,10 @@ from zq.model.errors import (
 )
 from zq.model.job import (
     DEFAULT_PRIORITY,
+    MAX_TIME,
     NO_OPTIONS,
     Backoff,
+    Dedupe,
     Millis,
     NewJob,
     Options,
@@ -25,7 +27,7 @@ from zq.model.job import (
     UInt32,
 )
 from zq.model.leasing import LeaseMillis
-from zq.model.names import check_name
+from zq.model.names import check_dedupe, check_group, check_name
 from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
 from zq.model.settling import Failure
@@ -58,6 +60,9 @@ class _Job(msgspec.Struct, gc=False):
     unique_while: str | None = None
     on_conflict: str | None = None
     lease_ms: LeaseMillis | None = None
+    group: str | None = None
+    dedupe: Dedupe | None = None
+    ttl_ms: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
     batch: Any = None
     budgets: Any = None
 
@@ -201,6 +206,10 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
     check_name("type", job.type)
     check_name("queue", job.queue)
     scope = _scope(job.unique_key, job.unique_while)
+    if job.group is not None:
+        check_group(job.group)
+    if job.dedupe is not None:
+        check_dedupe(job.dedupe.id)
     if job.batch is not None or job.budgets:
         _refuse_unbuilt(job)
     payload, size = _text(job.payload, "payload", codec)
@@ -220,6 +229,9 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
         job.unique_key,
         scope,
         RETURN if job.on_conflict is None else _on_conflict(job.unique_key, job.on_conflict),
+        job.group,
+        job.dedupe,
+        ttl_ms=job.ttl_ms,
     )
 
 

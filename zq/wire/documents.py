@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from zq.model import lifecycle, unique
+from zq.model.commands import Enqueued
 from zq.model.ids import IdCodec
 from zq.model.job import Backoff, ErrorRecord, Job, NewJob, Options, Retention
 from zq.model.lifecycle import Status
@@ -42,7 +43,22 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     lease_until: int | None = None
     deliveries: int | None = None
     stalls: int | None = None
+    expires_at: int | None = None
+    expired_at: int | None = None
+    origin: str | None = None
     reason: str | None = None
+    group: str | None = None
+
+
+class KnownDocument(msgspec.Struct):
+    """A job that is gone, or out of sight: what is known of it to whoever sends a copy."""
+
+    id: str
+    duplicate: bool = True
+    folded: bool = False
+
+
+EnqueuedDocument = JobDocument | KnownDocument
 
 
 def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
@@ -73,8 +89,6 @@ def job_document(job: Job, ids: IdCodec, *, with_payload: bool) -> JobDocument:
     if job.lease_until is not None:
         document.lease_until = job.lease_until
         document.stalls = job.stalls or None
-    if job.extras is not None:
-        document.reason = job.extras.reason
     return document
 
 
@@ -104,8 +118,18 @@ def _document(job: Job, id: str, payload: Raw | UnsetType) -> JobDocument:
             document.completed_at = job.finished_at
         elif job.status is Status.CANCELLED:
             document.cancelled_at = job.finished_at
+        elif job.status is Status.EXPIRED:
+            document.expired_at = job.finished_at
+        # Failures before a revival are history: only its records count them.
+        document.attempts -= job.forgiven
     if job.unique_key is not None:
         _add_key(document, job)
+    if job.expires_at is not None:
+        document.expires_at = job.expires_at
+    if job.extras is not None:
+        document.origin, document.reason = job.extras.origin, job.extras.reason
+    if job.group is not None:
+        document.group = job.group
     return document
 
 
@@ -123,23 +147,21 @@ def _add_key(document: JobDocument, job: Job | NewJob) -> None:
 
 
 def enqueued_documents(
-    jobs: Sequence[NewJob],
-    keys: Sequence[int],
-    now: int,
-    owners: dict[int, Job],
-    replaced: frozenset[int],
-    ids: IdCodec,
-) -> list[JobDocument]:
+    jobs: Sequence[NewJob], keys: Sequence[int], now: int, reply: Enqueued, ids: IdCodec
+) -> list[EnqueuedDocument]:
     """The answer to an enqueue: new jobs as they were stored, duplicates as their owners are."""
-    documents = [
-        _new_document(job, text, now) for job, text in zip(jobs, ids.texts(keys), strict=True)
-    ]
-    for index, owner in owners.items():
+    new = [_new_document(job, text, now) for job, text in zip(jobs, ids.texts(keys), strict=True)]
+    for index, expires_at in reply.expiries.items():
+        new[index].expires_at = expires_at
+    documents: list[EnqueuedDocument] = [*new]
+    for index, owner in reply.owners.items():
         documents[index] = document = job_document(owner, ids, with_payload=False)
         document.duplicate = True
         document.folded = False
-        document.replaced = True if index in replaced else None
+        document.replaced = True if index in reply.replaced else None
         document.result = _raw(owner.result)
+    for index, key in reply.gone.items():
+        documents[index] = KnownDocument(ids.text(key))
     return documents
 
 
@@ -155,6 +177,7 @@ def _new_document(job: NewJob, id: str, now: int) -> JobDocument:
         0,
         duplicate=False,
         folded=False,
+        group=job.group,
     )
     if job.options is not None:
         _add_options(document, job.options)
@@ -192,11 +215,11 @@ class OutcomeDocument(msgspec.Struct, omit_defaults=True):
     status: str
     result: Raw | UnsetType = UNSET
     error: ErrorDocument | str | None = None
-    job: JobDocument | None = None
+    job: EnqueuedDocument | None = None
     reason: str | None = None
 
 
-def outcome_document(outcome: Outcome, job: JobDocument | None) -> OutcomeDocument:
+def outcome_document(outcome: Outcome, job: EnqueuedDocument | None) -> OutcomeDocument:
     """An outcome; a completed job without a result shows none, which differs from null."""
     error = None if outcome.error is None else error_document(outcome.error)
     name = lifecycle.NAMES[outcome.status]
