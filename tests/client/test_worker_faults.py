@@ -292,7 +292,7 @@ async def test_what_a_job_came_to_is_told_until_the_server_has_it(site: Site, fa
 
 async def test_a_stream_is_sought_for_as_long_as_one_has_patience(site: Site) -> None:
     backend = Refusing(site.url)
-    supply = Supply(backend, ["q"], 1, "w", None)
+    supply = Supply(backend, ["q"], 1, "w", None, asyncio.Event())
     with pytest.raises(Unavailable):
         await supply.open(0)
     assert backend.refusals == 1
@@ -301,6 +301,21 @@ async def test_a_stream_is_sought_for_as_long_as_one_has_patience(site: Site) ->
 
     await supply.close()
     await backend.close()
+
+
+async def test_a_worker_that_seeks_its_server_can_be_stopped() -> None:
+    async with App("http://127.0.0.1:1") as app:
+        app.task(lambda: None)
+        worker = zq.Worker(app, connect_timeout=3600)
+        running = asyncio.create_task(worker.run())
+        await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_S):
+            report = await worker.stop()
+        with pytest.raises(Unavailable):
+            await running
+
+    assert report == zq.DrainReport(0, [])
+    assert await worker.stop() is None
 
 
 @pytest.mark.settings(max_streams_per_peer=1)

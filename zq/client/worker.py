@@ -96,6 +96,7 @@ class Worker:
                 return await life.run()
             finally:
                 self._life = None
+                life.leave()
 
     async def stop(self, timeout: Seconds | None = None) -> DrainReport | None:
         """Take nothing more, let what runs finish within `timeout`, give back the rest.
@@ -152,6 +153,7 @@ class _Life:
 
     def __init__(self, worker: Worker, registry: Registry, burst: bool) -> None:
         self._worker = worker
+        self._stopping = asyncio.Event()
         self._backend = worker.app.backend
         self._acks = Acknowledger(self._backend, self._lost)
         self.executor = Executor(
@@ -164,7 +166,12 @@ class _Life:
             after_execution=worker._after_execution,
         )
         self._supply = Supply(
-            self._backend, worker.queues, worker._prefetch, worker.worker_id, worker._lease_ms
+            self._backend,
+            worker.queues,
+            worker._prefetch,
+            worker.worker_id,
+            worker._lease_ms,
+            self._stopping,
         )
         self._burst = burst
         # Ids in their order, and what is still wanted of them; None sends a runner home.
@@ -172,7 +179,6 @@ class _Life:
         self._waiting: dict[str, Delivery] = {}
         self._left = worker._max_jobs
         self._patience = worker._shutdown_s
-        self._stopping = asyncio.Event()
         self._aborted = asyncio.Event()
         self._done: asyncio.Future[DrainReport] = asyncio.get_running_loop().create_future()
         self._unstarted: list[Delivery] = []
@@ -198,6 +204,12 @@ class _Life:
     async def ended(self) -> DrainReport:
         """Wait for the end."""
         return await asyncio.shield(self._done)
+
+    def leave(self) -> None:
+        """Say that it has ended, also where it never came to work."""
+        if not self._done.done():
+            self.executor.close()
+            self._done.set_result(DrainReport(0, []))
 
     async def run(self) -> DrainReport:
         """From the first stream to the last acknowledgement."""
