@@ -32,9 +32,14 @@ LAYERS: dict[str, set[str]] = {
         *("activation", "config", "keyfile", "logs", "notify"),
     },
     "cli": {"model", "store", "kinds", "config", "keyfile", "logs", "notify", "runtime", "client"},
-    "client": {"model", "wire"},
+    "client": {"model", "wire", "client.embedded"},
+    "client.embedded": {"client", "model", "store", "wire", "engine", "config", "core"},
+    "testing": {"client", "model", "config", "runtime"},
     "spark": {"client"},
 }
+EMBEDDED = "client.embedded"
+"""The engine in the caller's process: the one part of the client that knows it."""
+
 AIOHTTP = {"http", "runtime", "cli", "client"}
 
 Sources = dict[str, str]
@@ -75,7 +80,8 @@ def is_ours(module: str) -> bool:
 
 def layer(module: str) -> str:
     """`zq.store.rows` → `store`; the package itself has no layer."""
-    return module.partition(".")[2].partition(".")[0]
+    path = module.partition(".")[2]
+    return EMBEDDED if path.startswith(EMBEDDED) else path.partition(".")[0]
 
 
 def breaches(sources: Sources) -> Iterator[str]:

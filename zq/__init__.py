@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from zq.client.errors import WaitTimeout as WaitTimeout
     from zq.client.errors import ZqError as ZqError
     from zq.client.events import Event as Event
+    from zq.client.files.discovery import QueueConfig as QueueConfig
+    from zq.client.files.queue import FileQueue as FileQueue
+    from zq.client.files.registry import queues as queues
     from zq.client.formats import JSON as JSON
     from zq.client.formats import MSGPACK as MSGPACK
     from zq.client.formats import Codec as Codec
@@ -68,6 +71,9 @@ _HOMES = {
         "ZqError",
     ),
     "events": ("Event",),
+    "files.discovery": ("QueueConfig",),
+    "files.queue": ("FileQueue",),
+    "files.registry": ("queues",),
     "formats": ("JSON", "MSGPACK", "Codec"),
     "job": ("CancelStatus", "Job"),
     "options": ("Backoff", "Options", "Seconds"),

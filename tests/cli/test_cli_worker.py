@@ -17,6 +17,7 @@ from process.server import clean_environment
 
 from zq.cli import main
 from zq.client.app import App
+from zq.client.files.registry import queues
 from zq.client.values import JobQuery
 
 SHOP = """\
@@ -70,13 +71,13 @@ class WorkerProcess:
 
 @contextlib.asynccontextmanager
 async def worker(
-    directory: Path, url: str, *words: str, source: str = SHOP
+    directory: Path, url: str, *words: str, source: str = SHOP, app: str = "shop:app"
 ) -> AsyncIterator[WorkerProcess]:
     """`zq worker shop:app` in a directory that has shop.py."""
     (directory / "shop.py").write_text(dedent(source))
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "zq.cli", "worker", "shop:app", "--log-format", "json", *words),
+        *("-m", "zq.cli", "worker", *filter(None, [app]), "--log-format", "json", *words),
         cwd=directory,
         env=clean_environment() | {"ZQ_URL": url, "PYTHONUNBUFFERED": "1"},
         stdin=asyncio.subprocess.DEVNULL,
@@ -117,6 +118,21 @@ async def test_a_burst_does_what_is_there_and_ends_with_0(app: App, tmp_path: Pa
         assert (await process.ended())[0] == 0
 
     assert [await job.result() for job in jobs] == [1, 2, 3, 4, 5]
+
+
+async def test_a_folder_of_files_needs_no_app(app: App, tmp_path: Path) -> None:
+    folder = tmp_path / "queues"
+    folder.mkdir()
+    (folder / "mail.py").write_text("def handle(payload): return payload['n'] + 1\n")
+    (mail,) = app.discover(folder)
+    try:
+        id = await mail.push({"n": 1})
+        words = ("--package", "queues", "--burst")
+        async with worker(tmp_path, app_url(app), *words, app="") as process:
+            assert (await process.ended())[0] == 0
+        assert (await app.backend.result(id, 0)).result == 2
+    finally:
+        queues.clear()
 
 
 def app_url(app: App) -> str:
@@ -227,6 +243,7 @@ def invoke(*words: str, **variables: str) -> tuple[int, str]:
         (("nothing_such:app",), "no module 'nothing_such'"),
         (("json:nothing_such",), "no 'nothing_such'"),
         (("json",), "no 'app'"),
+        (("--package", "nowhere"), "nowhere: there is no such folder"),
         (("json:dumps",), "no zq.App but function"),
         (("json:dumps", "-c", "0"), "concurrency"),
         (("json:dumps", "--lease", "soon"), '"soon" is no duration'),

@@ -77,7 +77,14 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/jobs/count"): None,
     ("GET", "/jobs/take"): None,
     ("GET", "/metrics"): None,
+    ("GET", "/events"): None,
+    ("POST", "/jobs/{id}/progress"): {"data": 1},
+    ("GET", "/stats"): None,
+    ("GET", "/queues/{queue}/stats"): None,
     ("GET", "/queues"): None,
+    ("POST", "/queues/{queue}/push"): {"n": 1},
+    ("POST", "/queues/{queue}/push/{group}"): {"n": 1},
+    ("POST", "/queues/{queue}/push/{group}/{dedupe}"): {"n": 1},
     ("GET", "/jobs/{id}"): None,
     ("PATCH", "/jobs"): {"priority": 1},
     ("PATCH", "/jobs/{id}"): {"priority": 1},
@@ -110,6 +117,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/jobs/{id}/errors"): None,
     ("GET", "/jobs/{id}/errors/{attempt}"): None,
     ("GET", "/health"): None,
+    ("GET", "/openapi.json"): None,
     ("GET", "/version"): None,
     ("POST", "/reset"): None,
     ("*", "/crons"): None,
@@ -136,9 +144,11 @@ def request_to(
     """Method, target, body and headers of a request to a route."""
     doc = BODIES["GET" if method == "HEAD" else method, path]
     target = (
-        path.replace("{queue}", queue)
-        .replace("{id}", id)
+        path.replace("{id}", id)
         .replace("{attempt}", "1")
+        .replace("{queue}", queue)
+        .replace("{group}", "g")
+        .replace("{dedupe}", "d")
         .replace("{rest:.*}", "nightly")
     )
     if path.startswith("/jobs/by-key"):

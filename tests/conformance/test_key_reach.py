@@ -15,6 +15,7 @@ HUSH = "hush"
 """Stands in every text that belongs to the other queue."""
 
 OTHER = f"mail-{HUSH}"
+STREAMS = [("GET", "/jobs/take"), ("GET", "/events")]
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ async def state(root: Client) -> list[Doc]:
     return await root.jobs(queue=OTHER)
 
 
-@pytest.mark.parametrize(("method", "path"), [w for w in walk() if w != ("GET", "/jobs/take")])
+@pytest.mark.parametrize(("method", "path"), [w for w in walk() if w not in STREAMS])
 async def test_a_route_shows_and_changes_nothing_beyond_the_prefix(
     root: Client, shop: Client, method: str, path: str
 ) -> None:
@@ -79,6 +80,8 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("POST", "/jobs/bulk"): (403, "queue_out_of_reach"),
     ("GET", "/jobs/count"): (200, {"count": 0}),
     ("GET", "/queues"): (200, {"queues": []}),
+    ("GET", "/stats"): (200, {"queues": []}),
+    ("GET", "/queues/{queue}/stats"): (403, "queue_out_of_reach"),
     ("GET", "/jobs/{id}"): (404, "job_not_found"),
     ("PATCH", "/jobs"): (200, {"patched": 0}),
     ("PATCH", "/jobs/{id}"): (404, "job_not_found"),
@@ -86,6 +89,7 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("DELETE", "/jobs/{id}"): (404, "job_not_found"),
     ("POST", "/jobs/{id}/success"): (404, "not_in_flight"),
     ("POST", "/jobs/{id}/failure"): (404, "not_in_flight"),
+    ("POST", "/jobs/{id}/progress"): (404, "not_in_flight"),
     ("POST", "/queues/{queue}/claim"): (403, "queue_out_of_reach"),
     ("POST", "/jobs/{id}/extend"): (404, "not_in_flight"),
     ("POST", "/jobs/{id}/release"): (404, "not_in_flight"),
@@ -107,6 +111,9 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("DELETE", "/sweeps/{id}"): (404, "sweep_not_found"),
     ("GET", "/jobs/{id}/errors"): (404, "job_not_found"),
     ("GET", "/jobs/{id}/errors/{attempt}"): (404, "job_not_found"),
+    ("POST", "/queues/{queue}/push"): (403, "queue_out_of_reach"),
+    ("POST", "/queues/{queue}/push/{group}"): (404, "not_found"),
+    ("POST", "/queues/{queue}/push/{group}/{dedupe}"): (404, "not_found"),
     ("POST", "/reset"): (403, "scope_missing"),
 }
 
@@ -207,6 +214,25 @@ async def test_streams_name_queues_within_the_prefix_or_are_refused(
     for method in ("GET", "HEAD"):
         reply = await shop.send(method, f"/jobs/take?queue=shop-b,{OTHER}")
         assert (reply.status, reply.headers["zq-error"]) == (403, "queue_out_of_reach")
+
+
+async def test_events_are_told_of_the_prefix_only(root: Client, shop: Client) -> None:
+    stream = await shop.listen()
+    named = await shop.listen(queue="shop-a")
+    held = (await others(root))[0]
+    assert (await root.post(f"/jobs/{held['id']}/progress", {"data": HUSH})).status == 204
+    mine = await root.enqueue(queue="shop-a")
+
+    replayed = await shop.listen(last_id="unknown-1")
+    assert (await replayed.event())["type"] == "gap"
+    for listening in (stream, named, replayed):
+        event = await listening.event()
+        assert (event["type"], event["id"]) == ("enqueued", mine["id"])
+    assert (await shop.get("/events", queue=OTHER)).headers["zq-error"] == "queue_out_of_reach"
+    of_other = await shop.listen(job=held["id"])
+    await root.delete(f"/jobs/{held['id']}")
+    await root.post("/jobs/success", {"ids": [mine["id"]]})
+    await shop.heartbeat(of_other)
 
 
 async def test_a_job_cannot_be_moved_out_of_the_prefix(root: Client, shop: Client) -> None:

@@ -32,6 +32,8 @@ SCAN, CLAIM, EXTEND, RELEASE, WORKERS, DRAIN = commands("leases")
 STEPS, TAKE_STEPS, CHARGE = commands("groups")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
 
+LISTEN, REPORT_ON, TAKE_REPORTS, PROGRESS, STATS = commands("events")
+
 
 class Shell:
     """Runs commands of README.md against one server."""
@@ -199,3 +201,25 @@ async def test_the_groups_of_the_readme(tmp_path: Path) -> None:
         assert charge["duplicate"] is False
         again = shell.document(CHARGE)
         assert (again["id"], again["duplicate"]) == (charge["id"], True)
+
+
+async def test_the_events_of_the_readme(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+
+        with shell.worker(LISTEN) as listener:
+            assert listener.stdout is not None
+            assert listener.stdout.readline() == ": heartbeat\n"
+            stored = shell.document(REPORT_ON)
+            with shell.worker(TAKE_REPORTS) as worker:
+                taken = next_job(worker)
+                assert (taken["id"], taken["meta"]) == (stored["id"], {"user": "ann"})
+                assert shell.run(PROGRESS, taken["id"]).startswith("HTTP/1.1 204")
+                stats = shell.document(STATS)
+            told = (line for line in listener.stdout if line.startswith("data: "))
+            events = [json.loads(next(told).removeprefix("data: ")) for _ in range(3)]
+
+        assert [event["type"] for event in events] == ["enqueued", "started", "progress"]
+        assert {event["id"] for event in events} == {stored["id"]}
+        assert events[2]["data"] == {"pages": 12}
+        assert (stats["counts"]["in_flight"], stats["deliveries"]["total"]) == (1, 1)

@@ -13,9 +13,10 @@ from textwrap import dedent
 
 from conformance.streams import PATIENCE_S
 
+import zq
 from zq.client.options import CHECKS
 
-from .server import clean_environment, running
+from .server import ServerProcess, clean_environment, running
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -87,6 +88,50 @@ async def test_the_web_app_and_the_worker_of_the_readme(tmp_path: Path) -> None:
         assert isinstance(first, dict)
         assert first["queued before"] is False
         assert second == first | {"queued before": True}
+
+
+def at(server: ServerProcess) -> str:
+    return f"http://127.0.0.1:{server.port}"
+
+
+async def run(directory: Path, words: list[str], url: str) -> str:
+    """What a program says, which has to end well."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, *words),
+        cwd=directory,
+        env=clean_environment() | {"ZQ_URL": url},
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=STDOUT,
+    )
+    async with asyncio.timeout(PATIENCE_S):
+        output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+    return output.decode()
+
+
+async def test_the_files_of_the_readme_run_in_order(tmp_path: Path) -> None:
+    (tmp_path / "queues").mkdir()
+    for name in ("queues/profile.fifo.py", "rename.py"):
+        (tmp_path / name).write_text(part(name))
+    produce, work = part("rename").splitlines()
+    async with running(tmp_path / "data") as server, zq.App(at(server)) as app:
+        await run(tmp_path, produce.split()[1:], at(server))
+        stored = (await app.backend.jobs()).jobs
+        assert [job.payload["name"] for job in stored] == ["Ann", "Anna", "Hanna"]
+        await run(tmp_path, ["-m", "zq.cli", *work.split()[1:]], at(server))
+        outcomes = [await app.backend.result(job.id, 0) for job in stored]
+        assert [outcome.result for outcome in outcomes] == [
+            f"user-7 is {name} now" for name in ("Ann", "Anna", "Hanna")
+        ]
+
+
+async def test_the_edge_script_of_the_readme_needs_no_server(tmp_path: Path) -> None:
+    script = part("probe.py")
+    assert "sqlite:///tmp/probe" in script
+    (tmp_path / "probe.py").write_text(script.replace("/tmp/probe", f"{tmp_path}/data"))
+    for _ in range(2):
+        assert "[41.0, 42.0]" in await run(tmp_path, ["probe.py"], "")
 
 
 def test_the_readme_tells_of_every_option() -> None:

@@ -29,7 +29,7 @@ from zq.model.commands import (
 )
 from zq.model.filters import Filter, Range
 from zq.model.ids import Mint
-from zq.model.job import Backoff, Dedupe, NewJob, Options, Retention
+from zq.model.job import Backoff, Dedupe, Extras, NewJob, Options, Retention
 from zq.model.leasing import Terms
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.outcome import Completion
@@ -61,6 +61,12 @@ priorities = st.sampled_from([0, 5, 32768, 65535])
 millis = st.sampled_from([0, 1, 1_000, 60_000])
 backoffs = st.builds(Backoff, st.sampled_from([0.0, 1.0, 2.0]), millis, st.just(0))
 retentions = st.builds(Retention, st.none() | millis, st.none() | millis)
+extras = st.builds(
+    Extras,
+    st.sampled_from(['{"a":"\\u0000"}', None]),
+    st.just("text/plain"),
+    st.none() | st.just("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+)
 retry_limits = st.sampled_from([0, 1, 5])
 lease_times = st.sampled_from([1, 50, 1_000, 60_000])
 payloads = st.sampled_from(
@@ -213,6 +219,7 @@ class Draw:
             group=draw(groups),
             ttl_ms=draw(st.sampled_from([None, None, None, 1, 40, 4_100])),
             dedupe=draw(dedupes),
+            extras=draw(st.none() | extras),
         )
 
     def _succeed(self) -> Command:

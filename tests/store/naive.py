@@ -36,6 +36,7 @@ from zq.model.commands import (
     Settled,
     Succeed,
     Tick,
+    Traffic,
 )
 from zq.model.errors import (
     DeadLetterCycle,
@@ -47,6 +48,7 @@ from zq.model.errors import (
     QueueFull,
     Unprocessable,
 )
+from zq.model.events import EventType
 from zq.model.filters import Filter
 from zq.model.job import ErrorRecord, Job, NewJob, Options, Retention
 from zq.model.lifecycle import Status
@@ -68,6 +70,10 @@ SPAN = {
 }
 
 
+Told = tuple[EventType, int, str, int, str]
+"""What happened to a job: its key, its queue, how often it has failed, its unique key or none."""
+
+
 @dataclass
 class Answers:
     """What a tick has to answer. `gained` names queues that got a ready job before the claims."""
@@ -81,6 +87,8 @@ class Answers:
     buried: dict[int, str] = field(default_factory=dict)
     claimed: list[list[Job]] = field(default_factory=list)
     gained: set[str] = field(default_factory=set)
+    news: list[Told] = field(default_factory=list)
+    traffic: Traffic = field(default_factory=Traffic)
 
 
 class NaiveQueue:
@@ -270,10 +278,13 @@ class NaiveQueue:
             owner = self._blocker(new)
             replaces = owner is not None and owner.status is DEAD
             free = owner is None or (replaces and new.on_conflict is OnConflict.REPLACE_DEAD)
-            again = new.unique_key is not None and any(
-                new.unique_key == other.unique_key for other in news
+            again = any(
+                (new.unique_key is not None and new.unique_key == other.unique_key)
+                or (new.dedupe is not None and other.dedupe and _name(new) == _name(other))
+                for other in news
             )
-            if free and not again:
+            known = self.names.get(_name(new), (0, 0))[1] > self.now
+            if free and not again and not known:
                 news.append(new)
         for queue in sorted({new.queue for new in news}):
             most = self._set_for(queue).max_depth
@@ -322,6 +333,7 @@ class NaiveQueue:
             scope=new.unique_while,
             group=new.group,
             held=new.group is not None,
+            extras=new.extras,
         )
         ttl_ms = self._set_for(new.queue).ttl_ms if new.ttl_ms is None else new.ttl_ms
         if ttl_ms is not None:
@@ -343,6 +355,8 @@ class NaiveQueue:
         row = self.rows.get(key)
         if row is None or row.status is not IN_FLIGHT:
             return False
+        self._tell(EventType.COMPLETED, row)
+        self.outcome.traffic.completed[row.queue] += 1
         told = told or Completion()
         said = (told.retention or Retention()).completed_ms
         keep_ms = self._keep_ms(row, "completed_ms", said)
@@ -361,6 +375,7 @@ class NaiveQueue:
         assert row.dequeued_at is not None
         row.attempts += 1
         row.failed_at = self.now
+        self.outcome.traffic.failed[row.queue] += 1
         texts = (failure.message, failure.error_type, failure.backtrace)
         row.errors.append(ErrorRecord(row.attempts, *texts, row.dequeued_at, self.now))
         settings = self._set_for(row.queue)
@@ -369,6 +384,7 @@ class NaiveQueue:
         attempts = row.attempts - row.forgiven
         if failure.kill or (failure.retry_at is None and attempts > limit):
             return self._bury(row, "killed" if failure.kill else "exhausted")
+        self._tell(EventType.RETRYING, row)
         backoff = row.backoff or settings.backoff or self.policy.backoff
         delay = int(attempts**backoff.exponent * 1000 + backoff.base_ms)
         row.ready_at = self.now + delay if failure.retry_at is None else failure.retry_at
@@ -376,6 +392,7 @@ class NaiveQueue:
         return row.job()
 
     def _bury(self, row: Row, reason: str) -> Job:
+        self._tell(EventType.FAILED, row)
         row.reason = reason
         settings = self._set_for(row.queue)
         if settings.dead_letter is not None:
@@ -410,6 +427,7 @@ class NaiveQueue:
         row.finished_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
         self._to(row, CANCELLED)
         self.outcome.cancelled.append(row.key)
+        self._tell(EventType.CANCELLED, row)
         reply = row.job()
         if not keep_ms:
             self._remove(row.key)
@@ -437,6 +455,7 @@ class NaiveQueue:
         return chosen
 
     def _expire(self, row: Row) -> None:
+        self._tell(EventType.EXPIRED, row)
         keep_ms = self._keep_ms(row, "dead_ms")
         row.finished_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
         self._to(row, EXPIRED)
@@ -548,6 +567,7 @@ class NaiveQueue:
             left[holder] -= 1
             row.holder = holder
             row.deliveries += 1
+            self.outcome.traffic.delivered[row.queue] += 1
             row.dequeued_at = self.now
             self._to(row, IN_FLIGHT)
         return [row.job() for row in taken]
@@ -588,6 +608,10 @@ class NaiveQueue:
                 row.held = row is not head
 
     # Small change.
+
+    def _tell(self, type: EventType, row: Row) -> None:
+        told = (type, row.key, row.queue, row.attempts, row.unique_key or "")
+        self.outcome.news.append(told)
 
     def _to(self, row: Row, status: Status) -> None:
         if row.status is IN_FLIGHT and status is not IN_FLIGHT:

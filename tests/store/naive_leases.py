@@ -21,6 +21,7 @@ from zq.model.commands import (
     Tick,
 )
 from zq.model.errors import StaleLease
+from zq.model.events import EventType
 from zq.model.job import Job
 from zq.model.leasing import DEFAULT_LEASE_MS
 
@@ -108,6 +109,7 @@ class LeasingQueue(NaiveQueue):
 
     def _stall(self, row: Row) -> None:
         row.stalls += 1
+        self._tell(EventType.STALLED, row)
         limit = self._set_for(row.queue).stall_limit
         if limit is None or row.stalls <= limit:
             self._wait_again(row, READY)

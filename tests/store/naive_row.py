@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from zq.model.filters import Filter, Range
 from zq.model.job import Backoff, ErrorRecord, Extras, Job, Options, Retention
 from zq.model.lifecycle import Status
@@ -39,6 +41,7 @@ class Row:
     failed_at: int | None = None
     finished_at: int | None = None
     purge_at: int | None = None
+    extras: Extras | None = None
     result: str | None = None
     expires_at: int | None = None
     lease_until: int | None = None
@@ -66,7 +69,9 @@ class Row:
             None if retention == Retention() else retention,
             self.lease_ms,
         )
-        extras = Extras(origin=self.origin, reason=self.reason)
+        extras = msgspec.structs.replace(
+            self.extras or Extras(), origin=self.origin, reason=self.reason
+        )
         return Job(
             key=self.key,
             queue=self.queue,

@@ -352,7 +352,12 @@ def test_counting_by_queue_and_status_visits_no_job_but_the_expired(ticker: Tick
 
 
 def test_the_oldest_ready_jobs_are_found_by_the_index(ticker: Ticker) -> None:
-    (lines,) = plans_of(ticker, lambda: reads.oldest_ready(ticker.connection, QUEUES[:3]))
+    ticker.store(1, queue="q01", priority=9)
+    heads, lines = plans_of(ticker, lambda: reads.oldest_ready(ticker.connection, QUEUES[:3]))
+    assert {line for line in heads if "jobs" in line or "head" in line} == {
+        "SEARCH head USING INTEGER PRIMARY KEY (rowid=?)",
+        CLAIM_QUEUE,
+    }
     assert {line for line in lines if " jobs " in line} == {
         CLAIM_QUEUE,
         "SEARCH jobs USING INDEX ready_by_queue (queue=? AND priority>?)",

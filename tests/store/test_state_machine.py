@@ -216,6 +216,13 @@ def _compare(result: TickResult, expected: Answers) -> None:
     assert result.buried == expected.buried
     assert result.claimed == expected.claimed
     assert result.woken >= expected.gained
+    assert result.traffic == expected.traffic
+    told = [
+        (type, job.key, job.queue, job.attempts, job.unique_key or "")
+        for type, jobs in result.news
+        for job in jobs
+    ]
+    assert sorted(told) == sorted(expected.news)
 
 
 def _plain(reply: object) -> object:

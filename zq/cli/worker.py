@@ -62,6 +62,7 @@ Examples:
   zq worker shop.jobs:app                    all queues of the app
   zq worker shop.jobs:app -q mail -c 20      one of them, twenty jobs at a time
   zq worker shop.jobs:app --burst            until nothing is left
+  zq worker --package queues                 the files queues/NAME.py, of the server at ZQ_URL
   ZQ_URL=http://queue:7890 zq worker …       for apps that name no server
 
 Ends with 0 after a clean stop, 1 where it had to leave work, 3 where no server can be reached at
@@ -69,7 +70,8 @@ the start. The first SIGTERM or SIGINT lets what runs finish, a second one ends 
 not finished goes back to its queue.
 """
 )
-@click.argument("app", metavar="MODULE:APP")
+@click.argument("app", metavar="[MODULE:APP]", required=False)
+@_option("--package", metavar="FOLDER", help="A folder of files, each a queue and its handler.")
 @_option("--queues", "-q", metavar="NAMES", help="Queues to work on, with commas; default: all.")
 @_option("--concurrency", "-c", type=_COUNT, default=1, show_default=True, help="Jobs at a time.")
 @_option("--prefetch", type=_COUNT, help="Jobs to hold at most; default: twice --concurrency.")
@@ -84,13 +86,28 @@ not finished goes back to its queue.
 @_option("--log-level", type=click.Choice(_LEVELS), default="info", help="As that of serve.")
 @_option("--log-format", type=click.Choice(_FORMATS), help="As that of serve.")
 @click.pass_context
-def worker(ctx: click.Context, /, app: str, **options: Any) -> None:
-    """Execute the jobs of an app: MODULE:APP, for example shop.jobs:app."""
+def worker(ctx: click.Context, /, app: str | None, package: str | None, **options: Any) -> None:
+    """Execute the jobs of an app, MODULE:APP, of files in a folder, or of both."""
     logs.set_up(options.pop("log_level"), options.pop("log_format"))
     if options.pop("reload"):
         ctx.exit(_reloading())
     sys.path.insert(0, str(Path.cwd()))
-    ctx.exit(_work(load(app), options))
+    ctx.exit(_work(_app(app, package), options))
+
+
+def _app(spec: str | None, package: str | None) -> "App":
+    from zq.client.app import App
+    from zq.client.errors import DiscoveryError
+
+    if spec is None and package is None:
+        raise click.UsageError("name an app, MODULE:APP, or a folder of queues, --package FOLDER")
+    app = App() if spec is None else load(spec)
+    if package is not None:
+        try:
+            app.discover(package)
+        except DiscoveryError as error:
+            raise click.UsageError(error.message) from None
+    return app
 
 
 def load(spec: str) -> "App":

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 from zq.client.backend import Backend
@@ -9,6 +10,8 @@ from zq.client.connect import connect
 from zq.client.core import Core
 from zq.client.errors import InvalidOption
 from zq.client.events import EventName, Listener
+from zq.client.files.discovery import discover
+from zq.client.files.queue import FileQueue
 from zq.client.formats import JSON, Codec
 from zq.client.options import Options, check
 from zq.client.queue import Queue
@@ -117,6 +120,14 @@ class App:
         """
         check(options)
         return Queue(self.core, name, payload, result, options)
+
+    def discover(self, folder: str | Path) -> list[FileQueue[Any]]:
+        """Make queues of the files in a folder: see `zq.client.files.discovery`.
+
+        Workers of this app handle their jobs, and `zq.queues[name]` finds them. Raises
+        `DiscoveryError`.
+        """
+        return discover(self.core, Path(folder))
 
     def on(self, event: EventName) -> Callable[[L], L]:
         """Have a function called, or a coroutine function awaited, when this happens here."""

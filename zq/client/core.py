@@ -8,15 +8,18 @@ from zq.client.backend import Backend
 from zq.client.events import Events
 from zq.client.options import Options
 from zq.client.payloads import Convert
+from zq.client.running import Middleware
 
 
 @dataclass(frozen=True)
 class QueueHandler:
-    """The function for the jobs of a queue by message id."""
+    """The function for the jobs of a queue."""
 
     function: Callable[..., Any]
     convert: Convert | None
     options: Options
+    middleware: tuple[Middleware, ...] = ()
+    """Around each job, inside of the app's."""
 
 
 @dataclass
@@ -27,6 +30,8 @@ class Core:
     defaults: Options
     events: Events = field(default_factory=Events)
     handlers: dict[str, QueueHandler] = field(default_factory=dict)
+    startup: tuple[Callable[[], Any], ...] = ()
+    """Called, or awaited, before a worker takes its first job."""
 
     def __reduce__(self) -> tuple[Any, tuple[Backend, Options]]:
         # What goes to another process enqueues there; it handles and hears nothing.

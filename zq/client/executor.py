@@ -120,14 +120,15 @@ class Executor:
     # The call
 
     async def _around(self, handler: Handler, running: Running[Any]) -> Any:
-        if not self._app.middleware:
+        around = (*self._app.middleware, *handler.middleware)
+        if not around:
             return await self._call(handler, running)
 
         async def innermost() -> Any:
             return await self._call(handler, running)
 
         call_next: Callable[[], Awaitable[Any]] = innermost
-        for middleware in reversed(self._app.middleware):
+        for middleware in reversed(around):
             call_next = partial(middleware, running, call_next)
         return await call_next()
 

@@ -29,7 +29,10 @@ LONGEST_WAIT_MS = 30_000
 
 
 class Job(Generic[R]):
-    """A job on the server. `duplicate`: it was there already, and nothing new was stored."""
+    """A job on the server. `duplicate`: it was there already, and nothing new was stored.
+
+    `state` is what it was doing then; None: all that is left of it is its name.
+    """
 
     __slots__ = ("_backend", "_convert", "duplicate", "id", "key", "max_attempts", "queue", "state")
 
@@ -44,7 +47,7 @@ class Job(Generic[R]):
         self.key = stored.unique_key if key is None else key
         self.queue = stored.queue
         self.duplicate = stored.duplicate
-        self.state: State = stored.status
+        self.state: State | None = stored.status
         self.max_attempts = None if stored.retry_limit is None else stored.retry_limit + 1
         self._backend = backend
         self._convert = convert

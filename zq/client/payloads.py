@@ -1,5 +1,6 @@
 """From call to payload and back: binding of arguments, and values by their annotations."""
 
+import base64
 import dataclasses
 import enum
 import hashlib
@@ -15,6 +16,7 @@ import msgspec
 
 from zq.client.errors import InvalidPayload
 from zq.client.formats import plain
+from zq.wire.pushing import BYTES, TEXT
 
 Convert = Callable[[Any], Any]
 
@@ -86,6 +88,23 @@ def _leaves(annotation: Any) -> Iterator[Any]:
 
 def _is_rich(leaf: Any) -> bool:
     return isinstance(leaf, type) and (issubclass(leaf, _RICH) or dataclasses.is_dataclass(leaf))
+
+
+def packed(payload: Any) -> tuple[Any, str | None]:
+    """A payload as data that can be sent, and the media type that tells what it was."""
+    if isinstance(payload, bytes | bytearray | memoryview):
+        return base64.b64encode(payload).decode(), BYTES
+    return payload, TEXT if isinstance(payload, str) else None
+
+
+def unpacked(payload: Any, content_type: str | None) -> Any:
+    """What `packed` was given. Raises `InvalidPayload`."""
+    if content_type != BYTES:
+        return payload
+    try:
+        return base64.b64decode(payload, validate=True)
+    except (TypeError, ValueError) as error:
+        raise InvalidPayload(f"the payload says {BYTES} and is no base64 text: {error}") from error
 
 
 class Signature:

@@ -159,6 +159,7 @@ class Queue(Generic[T, R]):
             error = await self._error(stored)
         except JobNotFound:
             return None
+        assert stored.status is not None
         changes = (stored.dequeued_at, stored.failed_at, stored.completed_at, stored.cancelled_at)
         return JobStatus(
             id,

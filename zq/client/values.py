@@ -50,15 +50,18 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class StoredJob(msgspec.Struct, gc=False):
-    """A job as the server shows it. `payload` and `result` are MISSING where they are not shown."""
+    """A job as the server shows it. `payload` and `result` are MISSING where they are not shown.
+
+    Of a duplicate whose first copy is gone there is no more than the `id`.
+    """
 
     id: str
-    type: str
-    queue: str
-    status: State
-    priority: int
-    ready_at: int
-    attempts: int
+    type: str = ""
+    queue: str = ""
+    status: State | None = None
+    priority: int = 0
+    ready_at: int = 0
+    attempts: int = 0
     payload: Any = UNSET
     retry_limit: int | None = None
     unique_key: str | None = None

@@ -6,14 +6,15 @@ import random
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from zq.client.app import App
 from zq.client.core import QueueHandler
 from zq.client.errors import InvalidPayload
 from zq.client.options import Backoff, Options, milliseconds
-from zq.client.running import Discard, Kill, Retry, Running
+from zq.client.payloads import unpacked
+from zq.client.running import Discard, Kill, Middleware, Retry, Running
 from zq.client.task import Task
 from zq.client.values import Delivery, LeasedFailure
 
@@ -40,6 +41,7 @@ class Handler:
     is_async: bool
     timeout: float | None
     on_exception: OnException
+    middleware: tuple[Middleware, ...] = ()
 
 
 def handler_of_task(task: Task[Any, Any]) -> Handler:
@@ -58,11 +60,12 @@ def handler_of_queue(queue: QueueHandler) -> Handler:
     wants_job = sum(each.kind in (each.POSITIONAL_ONLY, _EITHER) for each in parameters) > 1
 
     def arguments(job: Running[Any]) -> Arguments:
+        job.payload = unpacked(job.payload, job.delivery.content_type)
         if convert is not None:
             job.payload = convert(job.payload)
         return (job.payload, job) if wants_job else (job.payload,), {}
 
-    return _handler(function, arguments, queue.options)
+    return replace(_handler(function, arguments, queue.options), middleware=queue.middleware)
 
 
 def _handler(

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import inspect
 import logging
 import os
 import signal
@@ -214,6 +215,10 @@ class _Life:
     async def run(self) -> DrainReport:
         """From the first stream to the last acknowledgement."""
         worker = self._worker
+        for warm_up in worker.app.core.startup:
+            waiting = warm_up()
+            if inspect.isawaitable(waiting):
+                await waiting
         await self._supply.open(worker._connect_s)
         await self._emit("started")
         runners = [asyncio.create_task(self._run_jobs()) for _ in range(worker._concurrency)]

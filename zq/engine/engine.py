@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from zq.engine.events import Events
 from zq.engine.inbox import result_of
 from zq.engine.jq_filter import JqFilter
 from zq.engine.leases import Leases
 from zq.engine.listing import Listing, Page
 from zq.engine.loop import TickLoop
 from zq.engine.outcomes import Outcomes
+from zq.engine.progress import Progress
+from zq.engine.queue_stats import QueueStats
 from zq.engine.revivals import Revivals
 from zq.engine.room import Room
 from zq.engine.settings import SettingsOfQueues
@@ -114,6 +117,8 @@ class Engine:
         self.outcomes = Outcomes(
             store, clock, self.ids, self._loop.waiters, self.sweeps, self._submit
         )
+        self.progress = Progress(store, clock, self.ids, self._loop.events)
+        self.queue_stats = QueueStats(store, clock, self._loop.flows)
         self.leases = Leases(clock, self.ids, self._loop, self.streams, self._submit)
         self.workers = Workers(store, clock, self.ids, self._loop, self.streams)
         self._task: asyncio.Task[None] | None = None
@@ -173,6 +178,16 @@ class Engine:
     def when_nothing_is_held(self, callback: Callable[[], object]) -> None:
         """Call back once no stream holds a job, at once if that is so."""
         self.streams.when_empty(callback)
+
+    def end_streams(self) -> None:
+        """Make every stream, of jobs and of events, finish its response in good order."""
+        self.workers.end_all()
+        self.events.close()
+
+    @property
+    def events(self) -> Events:
+        """What happens to jobs, for those who listen."""
+        return self._loop.events
 
     @property
     def waiters(self) -> Waiters:
@@ -285,10 +300,6 @@ class Engine:
     async def counts(self) -> Counter[tuple[str, Status]]:
         """How many jobs each queue has in each status."""
         return await self._store.read(reads.visible_counts, self._clock.now_ms())
-
-    async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
-        """When the longest waiting ready job of each queue became ready."""
-        return await self._store.read(reads.oldest_ready, queues)
 
     async def list_errors(
         self, id: str, reach: Reach, after: int | None, descending: bool, limit: int

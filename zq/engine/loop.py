@@ -9,6 +9,8 @@ import logging
 import math
 import sqlite3
 
+from zq.engine.events import Events
+from zq.engine.flows import Flows
 from zq.engine.inbox import Inbox, Request, commands
 from zq.engine.openings import Openings
 from zq.engine.stats import Stats
@@ -63,6 +65,8 @@ class TickLoop:
         self.inbox = Inbox(max_inbox_jobs, self.wake)
         self.waiters = Waiters()
         self.stats = Stats()
+        self.flows = Flows(clock)
+        self.events = Events(clock)
         self.delivering = True
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._store = store
@@ -133,7 +137,9 @@ class TickLoop:
         seconds = self._clock.monotonic() - started
         self._adapt(seconds)
         self.stats.learn(result, seconds, tick.durable)
+        self.flows.learn(result.traffic)
         self._learn(requests, plan, result)
+        self.events.learn(now, batch, result)
         self._timetable.note(due, now)
         self._untidy, self._ticked = True, self._clock.monotonic()
         if self._store.wants_checkpoint or self._wal_retry() <= 0:

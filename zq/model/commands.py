@@ -4,11 +4,13 @@ A command is fully validated before it exists; ids of new jobs are minted with i
 it in one transaction with whatever else waits. Beyond a command's reach, jobs do not exist for it.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
 import msgspec
 
+from zq.model.events import News
 from zq.model.filters import Filter
 from zq.model.job import Job, NewJob, Retention
 from zq.model.leasing import Terms
@@ -305,6 +307,34 @@ class Tally(msgspec.Struct):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
+class Traffic(msgspec.Struct):
+    """The same queue by queue, for as much of it as the queues' statistics tell."""
+
+    delivered: Counter[str] = msgspec.field(default_factory=Counter)
+    completed: Counter[str] = msgspec.field(default_factory=Counter)
+    failed: Counter[str] = msgspec.field(default_factory=Counter)
+    """Failures reported, whatever became of the job."""
+
+    def add(self, other: "Traffic") -> None:
+        """Count what another has counted too."""
+        for name in Traffic.__struct_fields__:
+            getattr(self, name).update(getattr(other, name))
+
+    def take_back(self, other: "Traffic") -> None:
+        """Count no longer what another has counted, and forget queues of which nothing is left."""
+        for name in Traffic.__struct_fields__:
+            ours: Counter[str] = getattr(self, name)
+            for queue, n in getattr(other, name).items():
+                if ours[queue] == n:
+                    del ours[queue]
+                else:
+                    ours[queue] -= n
+
+    def queues(self) -> set[str]:
+        """All that are counted."""
+        return {*self.delivered, *self.completed, *self.failed}
+
+
 class TickResult(msgspec.Struct):
     """What a committed tick did: all that memory has to learn."""
 
@@ -331,6 +361,9 @@ class TickResult(msgspec.Struct):
     rows: int
     """Rows inserted, updated or deleted."""
     tally: Tally
+    traffic: Traffic
+    news: list[News]
+    """What has happened to stored jobs, but for what the replies and `claimed` tell."""
     openings: Mapping[str, float] = {}
     """Queues whose rate gave a claim less than it asked for, and the monotonic time from which on
     it gives more."""

@@ -18,12 +18,12 @@ LENGTH = 26
 SUFFIX_LENGTH = 12
 
 _PREFIX_LENGTH = LENGTH - SUFFIX_LENGTH
-_LOW_BITS = 20
+LOW_BITS = 20
 _STEP = 1 << 4
 _VALUES = {char: value for value, char in enumerate(ALPHABET)}
 _PAIRS = tuple(high + low for high in ALPHABET for low in ALPHABET)
 _PAIR_VALUES = {pair: value for value, pair in enumerate(_PAIRS)}
-_EPOCH_KEY = EPOCH_MS << _LOW_BITS
+_EPOCH_KEY = EPOCH_MS << LOW_BITS
 _MAX_KEY = (1 << 63) - 1
 _MOST_TIMES = 4096
 _MOST_EXPECTED = 16_384
@@ -40,7 +40,7 @@ class Mint:
 
     def take(self, count: int, now_ms: int) -> Sequence[int]:
         """`count` new keys in rising order."""
-        first = max((now_ms - EPOCH_MS) << _LOW_BITS, self.last + _STEP)
+        first = max((now_ms - EPOCH_MS) << LOW_BITS, self.last + _STEP)
         keys = range(first, first + count * _STEP, _STEP)
         self.last = keys[-1] if keys else self.last
         return keys
@@ -63,7 +63,7 @@ class IdCodec:
         """The ULIDs of keys."""
         times, suffix = self._times, self._suffix
         return [
-            (times.get(key >> _LOW_BITS) or self._time_text(key >> _LOW_BITS))
+            (times.get(key >> LOW_BITS) or self._time_text(key >> LOW_BITS))
             + _PAIRS[(key >> 10) & 1023]
             + _PAIRS[key & 1023]
             + suffix
@@ -121,6 +121,11 @@ class IdCodec:
         if tail == self._suffix:
             return _clamp(number - _EPOCH_KEY), _clamp(number - _EPOCH_KEY)
         return _between(number if tail < self._suffix else number + 1)
+
+
+def minted_at(key: int) -> int:
+    """When a key was minted, in milliseconds since 1970: its job was created then."""
+    return (key >> LOW_BITS) + EPOCH_MS
 
 
 def is_ulid(text: str) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 
 from zq.model.commands import Retry, ReviveSlice
 from zq.model.errors import JobNotFound, NotDead
+from zq.model.events import EventType
 from zq.model.job import MAX_TIME, Extras, Job, Reason
 from zq.model.lifecycle import NAMES, Status
 from zq.model.settling import kept_until
@@ -37,6 +38,7 @@ def bury(work: Work, dying: Sequence[tuple[Job, Reason]]) -> None:
     _bury(work, dead)
     _revive(work, moved)
     work.tally.died += len(dying)
+    work.tell(EventType.FAILED, [job for job, _ in dying])
 
 
 def retry(work: Work, command: Retry) -> object:

@@ -38,7 +38,8 @@ def claim(work: Work, wanted: Claim, gates: Gates, monotonic: float) -> list[Job
         job.status = Status.IN_FLIGHT
         job.deliveries += 1
         job.dequeued_at = work.now
-    work.move([job.queue for job in jobs], Status.READY, Status.IN_FLIGHT)
+    moved = work.move([job.queue for job in jobs], Status.READY, Status.IN_FLIGHT)
+    work.traffic.delivered.update(moved)
     work.tally.delivered += len(jobs)
     if wanted.terms is not None or work.rulebook.has_leases or any(map(_OPTIONS, jobs)):
         _take_on_terms(work, jobs, wanted)

@@ -51,7 +51,7 @@ class NameTable:
         """Store what was learnt."""
         if self._new:
             self._work.run("write_names", names=as_json(self._new))
-            self._work.moves_deadlines = True
+            self._work.retimed = True
 
     def _read(self, names: set[Name]) -> None:
         known = self._work.known_names(as_json(list(names)))

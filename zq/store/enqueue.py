@@ -6,7 +6,7 @@ from zq.model.commands import Enqueue, Enqueued
 from zq.model.errors import KeyConflict
 from zq.model.job import INLINE_PAYLOAD, MAX_TIME, Job, NewJob
 from zq.model.lifecycle import Status
-from zq.model.reach import EVERYWHERE
+from zq.model.reach import EVERYWHERE, Reach
 from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.dedupe import NameTable
 from zq.store.depth import Depths
@@ -100,6 +100,10 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
     return replies
 
 
+def _is_new(keys: "_KeyTable", names: NameTable, reach: Reach, job: NewJob) -> bool:
+    return names.find(job, reach) is None and keys.is_new(job)
+
+
 class _KeyTable:
     """The owners of the unique keys that this tick's new jobs name, kept as they change hands."""
 
@@ -142,7 +146,7 @@ class _KeyTable:
 
     def is_new(self, job: NewJob) -> bool:
         """Whether a job would be stored now, as no duplicate."""
-        owner = self._owners.get(job.unique_key)
+        owner = None if job.unique_key is None else self._owners.get(job.unique_key)
         return owner is None or not self._keeps(owner, job.unique_while, job.on_conflict)
 
     def owns(self, key: int, job: NewJob) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from zq.model.commands import Cancel, CancelSlice, Retain
 from zq.model.errors import JobNotFound, NotCancellable, NotFinished
+from zq.model.events import EventType
 from zq.model.lifecycle import NAMES, TERMINAL, Move, Status, sources
 from zq.model.settling import kept_until
 from zq.store.pick import owner_of, still_matching, visible_job
@@ -59,6 +60,7 @@ def expire(work: Work, briefs: Sequence[Brief]) -> None:
     """End jobs that wait, for nobody took them in time."""
     _finish(work, briefs, Status.EXPIRED, "expire")
     work.expired += [job.key for job in briefs]
+    work.tell(EventType.EXPIRED, briefs)
     work.tally.expired += len(briefs)
 
 
@@ -70,6 +72,7 @@ def _cancel(work: Work, briefs: Sequence[Brief], force: bool) -> None:
     work.revoke(briefs)
     _finish(work, briefs, Status.CANCELLED, "cancel_by_force" if force else "cancel")
     work.cancelled += [job.key for job in briefs]
+    work.tell(EventType.CANCELLED, briefs)
 
 
 def _finish(work: Work, briefs: Sequence[Brief], status: Status, statement: str) -> None:

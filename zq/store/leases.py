@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from zq.model.commands import Extend, Extended, Release, Return, Settled
+from zq.model.events import EventType
 from zq.model.job import MAX_TIME, Job, Reason
 from zq.model.leasing import stalls_too_often
 from zq.model.lifecycle import Status
@@ -77,6 +78,7 @@ def _stall(work: Work, keys: Sequence[int]) -> None:
         limit = work.settings_of(job.queue).stall_limit
         (dying if stalls_too_often(job.stalls, limit) else waiting).append(job)
     work.tally.stalled += len(keys)
+    work.tell(EventType.STALLED, [*waiting, *dying])
     if waiting:
         work.run("stall", keys=as_json([job.key for job in waiting]))
         _wait_again(work, waiting, [job.queue for job in waiting])

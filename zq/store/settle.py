@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from zq.model.commands import Fail, Settled, Succeed
 from zq.model.errors import NotInFlight, StaleLease, ZqError
+from zq.model.events import EventType
 from zq.model.job import INLINE_PAYLOAD, Job, Reason
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.outcome import Completion
@@ -45,10 +46,13 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
             purges[job.key] = purge_at
     if kept:
         _complete(work, purges, said)
-        work.move([job.queue for job in kept.values()], Status.IN_FLIGHT, Status.COMPLETED)
+        moved = work.move([job.queue for job in kept.values()], Status.IN_FLIGHT, Status.COMPLETED)
+        work.traffic.completed.update(moved)
         work.end(kept.values())
         work.open_groups(kept.values())
-    work.remove(gone)
+    for (queue, _), n in work.remove(gone).items():
+        work.traffic.completed[queue] += n
+    work.tell(EventType.COMPLETED, held)
     work.tally.completed += len(held)
     work.tally.not_in_flight += len(keys) - len(held)
     done = {job.key for job in held} | stale
@@ -66,6 +70,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
     errors: list[tuple[object, ...]] = []
     dying: list[tuple[Job, Reason]] = []
     waiting: list[int] = []
+    retried: list[Job] = []
     replies: list[object] = []
     for command in commands:
         job = jobs.get(command.key)
@@ -88,6 +93,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         texts = (failure.message, failure.error_type, failure.backtrace)
         errors.append((job.key, job.attempts, *texts, job.dequeued_at, work.now))
         replies.append(job)
+        work.traffic.failed[job.queue] += 1
         if verdict.ready_at is None:
             dying.append((job, Reason.KILLED if failure.kill else Reason.EXHAUSTED))
             continue
@@ -97,11 +103,13 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         work.move([job.queue], Status.IN_FLIGHT, Status.SCHEDULED)
         job.status, job.ready_at = Status.SCHEDULED, verdict.ready_at
         job.holder = job.claimant = job.lease_until = None
+        retried.append(job)
         if job.unique_key is not None:
             waiting.append(job.key)
     if verdicts:
         work.run("fail", verdicts=as_json(verdicts), now=work.now)
         work.tally.retried += len(verdicts)
+        work.tell(EventType.RETRYING, retried)
     work.insert("errors", _ERROR_COLUMNS, errors)
     if dying:
         attempts = {job.key: job.attempts for job, _ in dying}

@@ -192,10 +192,11 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         deadlines=work.deadlines() if _moves_deadlines(work, tick) else None,
         rows=work.rows,
         tally=work.tally,
+        traffic=work.traffic,
+        news=work.news,
     )
 
 
 def _moves_deadlines(work: Work, tick: Tick) -> bool:
     timed = TERMINAL | {Status.SCHEDULED}
-    retimed = work.moves_deadlines or work.retimed
-    return retimed or not timed.isdisjoint(work.moved) or bool(tick.due)
+    return not timed.isdisjoint(work.moved) or work.retimed or bool(tick.due)

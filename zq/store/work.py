@@ -8,7 +8,8 @@ from random import Random
 
 import msgspec
 
-from zq.model.commands import Deadlines, Due, Tally
+from zq.model.commands import Deadlines, Due, Tally, Traffic
+from zq.model.events import EventType, News, Subject
 from zq.model.job import INLINE_PAYLOAD, Job, NewJob, Options
 from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
@@ -40,6 +41,7 @@ class Brief(msgspec.Struct, array_like=True, gc=False):
     payload_size: int = 0
     result_size: int | None = None
     group: str | None = None
+    unique_key: str | None = None
 
 
 _briefs = msgspec.json.Decoder(list[Brief])
@@ -73,17 +75,17 @@ class Work:
         self.woken: set[str] = set()
         self.groups: set[tuple[str, str]] = set()
         self.retimed = False
-        """Whether a lease or a job may fall due now sooner than was known."""
+        """Whether something may fall due now sooner than was known, that moves do not tell of."""
         self.ready: dict[str, int] | None = None
         self.readied: Counter[str] = Counter()
         self.miscounted = False
         self.spent: Counter[str] = Counter()
         self.mixed_groups: set[tuple[str, str]] = set()
-        self.moves_deadlines = False
-        """Whether something is to fall due that the moves of jobs do not tell of."""
         self.rows = 0
         self.highest_key = 0
         self.tally = Tally()
+        self.traffic = Traffic()
+        self.news: list[News] = []
         self._connection = connection
 
     def absorb(self, other: "Work") -> None:
@@ -102,9 +104,10 @@ class Work:
         self.woken |= other.woken
         self.groups |= other.groups
         self.mixed_groups |= other.mixed_groups
-        self.moves_deadlines |= other.moves_deadlines
         self.rows += other.rows
         self.tally.add(other.tally)
+        self.traffic.add(other.traffic)
+        self.news += other.news
         self.highest_key = max(self.highest_key, other.highest_key)
 
     def part(self) -> "Work":
@@ -190,10 +193,10 @@ class Work:
         """The same where jobs have only ended, or come behind all others: no head gives way."""
         self.groups.update([(job.queue, job.group) for job in jobs if job.group is not None])
 
-    def remove(self, briefs: Sequence[Brief]) -> None:
-        """Delete jobs with their payloads, results and errors."""
+    def remove(self, briefs: Sequence[Brief]) -> Counter[tuple[str, Status]]:
+        """Delete jobs with all that belongs to them; how many of each queue and status."""
         if not briefs:
-            return
+            return Counter()
         self.run("delete_jobs", keys=as_json([job.key for job in briefs]))
         # A usual job in flight was told without this: nothing lies beside it.
         unusual = [job for job in briefs if job.payload_size]
@@ -204,9 +207,11 @@ class Work:
         if failed := [job.key for job in unusual if job.attempts]:
             self.run("delete_errors", keys=as_json(failed))
         self.open_groups(unusual)
-        for (queue, status), n in Counter([(job.queue, job.status) for job in briefs]).items():
+        removed = Counter([(job.queue, job.status) for job in briefs])
+        for (queue, status), n in removed.items():
             self.counts[queue, status] -= n
         self.end(briefs)
+        return removed
 
     def end(self, jobs: Iterable[Brief | Job]) -> None:
         """Note that nobody holds these jobs any more."""
@@ -216,11 +221,18 @@ class Work:
         """Note that jobs were taken from those who hold them; `end` says it too."""
         self.revoked += [job.key for job in jobs if job.holder is not None]
 
-    def move(self, queues: Sequence[str], old: Status, new: Status) -> None:
-        """Count jobs, each by its queue, that changed their status."""
-        for queue, n in Counter(queues).items():
+    def move(self, queues: Sequence[str], old: Status, new: Status) -> Counter[str]:
+        """Count jobs, each by its queue, that changed their status; how many of each queue."""
+        moved = Counter(queues)
+        for queue, n in moved.items():
             self.counts[queue, old] -= n
             self.counts[queue, new] += n
+        return moved
+
+    def tell(self, type: EventType, jobs: Sequence[Subject]) -> None:
+        """Let listeners know what has happened to jobs; no `attempts` may change afterwards."""
+        if jobs:
+            self.news.append((type, jobs))
 
     def deadlines(self) -> Deadlines:
         """When something falls due next."""
@@ -268,6 +280,7 @@ def brief_of(job: Job) -> Brief:
         payload_size=job.payload_size,
         result_size=job.result_size,
         group=job.group,
+        unique_key=job.unique_key,
     )
 
 

@@ -9,16 +9,21 @@ from zq.model.errors import (
     InvalidRequest,
     NotBuilt,
     PayloadTooLarge,
+    TooLarge,
     TooManyItems,
     Unprocessable,
     ZqError,
 )
+from zq.model.events import MAX_PROGRESS
 from zq.model.job import (
     DEFAULT_PRIORITY,
+    MAX_META,
     MAX_TIME,
+    NO_EXTRAS,
     NO_OPTIONS,
     Backoff,
     Dedupe,
+    Extras,
     Millis,
     NewJob,
     Options,
@@ -27,6 +32,7 @@ from zq.model.job import (
     UInt32,
 )
 from zq.model.leasing import LeaseMillis
+from zq.model.metadata import check_content_type, check_traceparent
 from zq.model.names import check_dedupe, check_group, check_name
 from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
@@ -59,9 +65,12 @@ class _Job(msgspec.Struct, gc=False):
     unique_key: str | None = None
     unique_while: str | None = None
     on_conflict: str | None = None
-    lease_ms: LeaseMillis | None = None
     group: str | None = None
     dedupe: Dedupe | None = None
+    meta: Raw | UnsetType = UNSET
+    content_type: str | None = None
+    traceparent: str | None = None
+    lease_ms: LeaseMillis | None = None
     ttl_ms: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
     batch: Any = None
     budgets: Any = None
@@ -72,7 +81,7 @@ class _Bulk(msgspec.Struct):
 
 
 class _Success(msgspec.Struct):
-    result: Raw = Raw()
+    result: Raw | UnsetType = UNSET
     retention: Retention | None = None
     lease: UInt32 | None = None
 
@@ -90,6 +99,11 @@ class _Cancel(msgspec.Struct):
     force: bool | None = None
 
 
+class _Progress(msgspec.Struct):
+    data: Raw
+    lease: UInt32 | None = None
+
+
 class _Patch(msgspec.Struct):
     queue: str | None | UnsetType = UNSET
     priority: Priority | None | UnsetType = UNSET
@@ -105,6 +119,7 @@ _bulk = msgspec.json.Decoder(_Bulk)
 _success = msgspec.json.Decoder(_Success)
 _successes = msgspec.json.Decoder(_Successes)
 _cancel = msgspec.json.Decoder(_Cancel)
+_progress = msgspec.json.Decoder(_Progress)
 _retention = msgspec.json.Decoder(Retention)
 _failure = msgspec.json.Decoder(Failure)
 _patch = msgspec.json.Decoder(_Patch)
@@ -156,6 +171,18 @@ def decode_successes(
             raise InvalidRequest(f"items[{index}].id: {item.id[:64]!r} is named twice")
         said[item.id] = _completion(item, f"items[{index}].", codec)
     return [*named, *said], said
+
+
+def decode_progress(body: bytes, codec: Codec) -> tuple[str, int | None]:
+    """The body of a report of progress: JSON text, and the delivery that it is about, if named."""
+    sent = decode(body, codec, _progress)
+    text, size = _text(sent.data, "data", codec)
+    if size > MAX_PROGRESS:
+        raise TooLarge(
+            f"data has {size} bytes, at most {MAX_PROGRESS} are taken: keep it elsewhere and send"
+            " where"
+        )
+    return text, sent.lease
 
 
 def decode_force(body: bytes, codec: Codec) -> bool:
@@ -231,12 +258,37 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
         RETURN if job.on_conflict is None else _on_conflict(job.unique_key, job.on_conflict),
         job.group,
         job.dedupe,
-        ttl_ms=job.ttl_ms,
+        _extras(job, codec),
+        job.ttl_ms,
     )
 
 
+def _extras(job: _Job, codec: Codec) -> Extras | None:
+    if job.meta is UNSET and job.content_type is None and job.traceparent is None:
+        return None
+    if job.content_type is not None:
+        check_content_type(job.content_type)
+    if job.traceparent is not None:
+        check_traceparent(job.traceparent)
+    extras = Extras(_meta(job.meta, codec), job.content_type, job.traceparent)
+    return None if extras == NO_EXTRAS else extras
+
+
+def _meta(raw: Raw | UnsetType, codec: Codec) -> str | None:
+    if raw is UNSET or bytes(raw) == b"null":
+        return None
+    text, size = _text(raw, "meta", codec)
+    if not text.startswith("{"):
+        raise InvalidRequest(f"invalid {codec.name}: meta: expected object")
+    if size > MAX_META:
+        raise TooLarge(
+            f"meta has {size} bytes, at most {MAX_META} are taken: put large data into the payload"
+        )
+    return text
+
+
 def _completion(sent: _Success, place: str, codec: Codec) -> Completion:
-    if not bytes(sent.result):
+    if sent.result is UNSET:
         return Completion(retention=sent.retention, lease=sent.lease)
     result, size = _text(sent.result, f"{place}result", codec)
     return Completion(result, size, sent.retention, sent.lease)
@@ -295,3 +347,8 @@ def _not_null(field: str, value: T | UnsetType | None) -> T | UnsetType:
     if value is None:
         raise Unprocessable(f"{field} cannot be null")
     return value
+
+
+# The shapes by the names under which the API is described.
+JobBody, JobsBody, PatchBody = _Job, _Bulk, _Patch
+SuccessBody, SuccessesBody, ProgressBody, CancelBody = _Success, _Successes, _Progress, _Cancel

@@ -7,10 +7,12 @@ from msgspec import UNSET, Raw, UnsetType
 
 from zq.model import lifecycle, unique
 from zq.model.commands import Enqueued
-from zq.model.ids import IdCodec
-from zq.model.job import Backoff, ErrorRecord, Job, NewJob, Options, Retention
+from zq.model.events import Event
+from zq.model.ids import IdCodec, minted_at
+from zq.model.job import Backoff, ErrorRecord, Extras, Job, NewJob, Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
+from zq.wire.events import EventDocument
 
 
 class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
@@ -39,6 +41,11 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     cancelled_at: int | None = None
     result: Raw | UnsetType = UNSET
     lease: int | None = None
+    group: str | None = None
+    created_at: int | None = None
+    meta: Raw | UnsetType = UNSET
+    content_type: str | None = None
+    traceparent: str | None = None
     lease_ms: int | None = None
     lease_until: int | None = None
     deliveries: int | None = None
@@ -47,7 +54,6 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     expired_at: int | None = None
     origin: str | None = None
     reason: str | None = None
-    group: str | None = None
 
 
 class KnownDocument(msgspec.Struct):
@@ -73,6 +79,7 @@ def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
     ]
     for document, job in zip(documents, jobs, strict=True):
         document.lease = job.deliveries
+        document.created_at = minted_at(job.key)
         if job.lease_until is not None:
             document.lease_until = job.lease_until
             document.deliveries = job.deliveries
@@ -86,6 +93,7 @@ def job_document(job: Job, ids: IdCodec, *, with_payload: bool) -> JobDocument:
     document = _document(job, ids.text(job.key), Raw(job.payload or "") if shown else UNSET)
     if with_payload:
         document.result = _raw(job.result)
+        document.created_at = minted_at(job.key)
     if job.lease_until is not None:
         document.lease_until = job.lease_until
         document.stalls = job.stalls or None
@@ -130,7 +138,15 @@ def _document(job: Job, id: str, payload: Raw | UnsetType) -> JobDocument:
         document.origin, document.reason = job.extras.origin, job.extras.reason
     if job.group is not None:
         document.group = job.group
+    if job.extras is not None:
+        _add_extras(document, job.extras)
     return document
+
+
+def _add_extras(document: JobDocument, extras: Extras) -> None:
+    document.meta = _raw(extras.meta)
+    document.content_type = extras.content_type
+    document.traceparent = extras.traceparent
 
 
 def _add_options(document: JobDocument, options: Options) -> None:
@@ -183,6 +199,8 @@ def _new_document(job: NewJob, id: str, now: int) -> JobDocument:
         _add_options(document, job.options)
     if job.unique_key is not None:
         _add_key(document, job)
+    if job.extras is not None:
+        _add_extras(document, job.extras)
     return document
 
 
@@ -206,6 +224,20 @@ def error_document(record: ErrorRecord) -> ErrorDocument:
         failed_at=record.failed_at,
         error_type=record.error_type,
         backtrace=record.backtrace,
+    )
+
+
+def event_document(event: Event, ts: int, event_id: str, ids: IdCodec) -> EventDocument:
+    """An event that happened at `ts`, in milliseconds."""
+    return EventDocument(
+        event.type.value,
+        ts,
+        ids.text(event.key),
+        event.queue,
+        event.unique_key,
+        event.attempt,
+        _raw(event.data),
+        event_id=event_id,
     )
 
 

@@ -30,8 +30,9 @@ def _event_stream(documents: Sequence[JobDocument | NoticeDocument]) -> bytes:
 def _length_prefixed(documents: Sequence[JobDocument]) -> bytes:
     for document in documents:
         assert isinstance(document.payload, msgspec.Raw)
-        payload = msgspec.json.decode(document.payload)
-        document.payload = msgspec.Raw(_msgpack.encode(payload))
+        document.payload = _repacked(document.payload)
+        if isinstance(document.meta, msgspec.Raw):
+            document.meta = _repacked(document.meta)
     return _packed(documents)
 
 
@@ -41,6 +42,10 @@ def _packed(documents: Sequence[JobDocument | NoticeDocument]) -> bytes:
         frame = _msgpack.encode(document)
         frames += (_LENGTH.pack(len(frame)), frame)
     return b"".join(frames)
+
+
+def _repacked(text: msgspec.Raw) -> msgspec.Raw:
+    return msgspec.Raw(_msgpack.encode(msgspec.json.decode(text)))
 
 
 NDJSON = Framing("application/x-ndjson", _json.encode_lines, _json.encode_lines, b"\n")

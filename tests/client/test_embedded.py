@@ -1,0 +1,191 @@
+"""The engine in the caller's process: whose data it is, how long it lives, what it runs."""
+
+import asyncio
+import multiprocessing
+import threading
+from pathlib import Path
+
+import pytest
+from process.server import running
+
+import zq
+from zq.client.connect import connect
+from zq.client.sync import run
+from zq.client.values import Submission
+from zq.model.clock import ManualClock
+from zq.testing import run_until_idle
+
+JOB = Submission("q", "work", {"n": 1})
+
+
+def address(directory: Path) -> str:
+    return f"sqlite://{directory}/data"
+
+
+async def test_tasks_are_enqueued_worked_on_and_waited_for(tmp_path: Path) -> None:
+    async with zq.App(address(tmp_path)) as app:
+
+        @app.task
+        async def double(n: int) -> int:
+            return n * 2
+
+        @app.task
+        def describe(n: int) -> str:
+            return f"{n}!"
+
+        jobs = [await double.enqueue(n) for n in range(3)]
+        described = await describe.enqueue(7)
+        outcomes = await run_until_idle(app)
+
+        assert len(outcomes) == 4
+        assert [await job.result() for job in jobs] == [0, 2, 4]
+        assert await described.result() == "7!"
+
+
+async def test_a_worker_answers_who_calls(tmp_path: Path) -> None:
+    async with zq.App(address(tmp_path)) as app:
+
+        @app.task
+        async def double(n: int) -> int:
+            return n * 2
+
+        worker = zq.Worker(app)
+        life = asyncio.ensure_future(worker.run())
+        assert await double.call(21) == 42
+        await worker.stop()
+        await life
+
+
+def test_a_script_needs_no_event_loop(tmp_path: Path) -> None:
+    with zq.App(address(tmp_path)) as app:
+
+        @app.task
+        async def double(n: int) -> int:
+            return n * 2
+
+        job = double.enqueue_sync(21)
+        asyncio.run(run_until_idle(app))
+        assert job.result_sync() == 42
+
+
+def test_jobs_are_there_again_after_closing(tmp_path: Path) -> None:
+    with zq.App(address(tmp_path)) as app:
+        (job,) = run(app.backend.blocking.enqueue([JOB]))
+    with zq.App(address(tmp_path)) as app:
+        assert run(app.backend.blocking.get(job.id)).payload == {"n": 1}
+
+
+async def test_a_server_goes_on_with_the_jobs_of_a_script(tmp_path: Path) -> None:
+    async with zq.App(f"sqlite://{tmp_path}") as app:
+        (job,) = await app.backend.enqueue([JOB])
+    async with running(tmp_path) as server, zq.App(f"http://127.0.0.1:{server.port}") as app:
+        assert (await app.backend.get(job.id)).payload == {"n": 1}
+
+
+def test_a_directory_has_one_owner(tmp_path: Path) -> None:
+    with zq.App(address(tmp_path)) as first, zq.App(address(tmp_path)) as second:
+        run(first.backend.blocking.enqueue([JOB]))
+        with pytest.raises(zq.Unavailable, match=r"in use by another zq \(process \d+\)"):
+            run(second.backend.blocking.enqueue([JOB]))
+        run(first.backend.blocking.close())
+        assert run(second.backend.blocking.count()) == 1
+
+
+def _count(backend: zq.Backend, answers: "multiprocessing.Queue[str]") -> None:
+    try:
+        run(backend.blocking.count())
+        answers.put("counted")
+    except zq.Unavailable as error:
+        answers.put(error.message)
+
+
+def test_it_says_that_it_does_not_survive_a_fork(tmp_path: Path) -> None:
+    forking = multiprocessing.get_context("fork")
+    answers: multiprocessing.Queue[str] = forking.Queue()
+    with zq.App(address(tmp_path)) as app:
+        run(app.backend.blocking.enqueue([JOB]))
+        child = forking.Process(target=_count, args=(app.backend, answers))
+        child.start()
+        assert "does not survive a fork" in answers.get()
+        child.join()
+        assert run(app.backend.blocking.count()) == 1
+
+
+def test_what_is_private_goes_with_the_app() -> None:
+    with zq.App("sqlite://:memory:") as app:
+        run(app.backend.blocking.enqueue([JOB]))
+        directory = _directory_of_the_engine(app)
+        assert (directory / "zq.db").exists()
+        assert run(zq.App("sqlite://:memory:").backend.blocking.count()) == 0
+    assert not directory.exists()
+
+
+def _directory_of_the_engine(app: zq.App) -> Path:
+    from zq.client.embedded.backend import EmbeddedBackend
+
+    assert isinstance(app.backend, EmbeddedBackend)
+    return app.backend.home.directory
+
+
+def test_threads_and_event_loops_may_share_it(tmp_path: Path) -> None:
+    with zq.App(address(tmp_path)) as app:
+
+        def produce() -> None:
+            run(app.backend.blocking.enqueue([JOB]))
+
+        async def produce_in_a_loop() -> None:
+            await asyncio.gather(*(app.backend.enqueue([JOB]) for _ in range(5)))
+
+        threads = [threading.Thread(target=produce) for _ in range(5)]
+        threads += [threading.Thread(target=lambda: asyncio.run(produce_in_a_loop()))] * 1
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert run(app.backend.blocking.count()) == 10
+
+
+async def test_closing_ends_the_streams_and_gives_their_jobs_back(tmp_path: Path) -> None:
+    async with zq.App(address(tmp_path)) as app:
+        (job,) = await app.backend.enqueue([JOB])
+        stream = await app.backend.take(["q"], 1)
+        await stream.deliveries()
+        waiting = asyncio.ensure_future(stream.deliveries())
+        await app.backend.close()
+        with pytest.raises(zq.Unavailable):
+            await waiting
+        await stream.close()
+        assert (await app.backend.get(job.id)).status == "ready"
+
+
+async def test_what_nobody_waits_for_any_more_is_dropped(tmp_path: Path) -> None:
+    async with zq.App(address(tmp_path)) as app:
+        (job,) = await app.backend.enqueue([JOB])
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await app.backend.result(job.id, 30_000)
+        assert (await app.backend.get(job.id)).status == "ready"
+
+
+async def test_time_is_the_clocks_that_it_was_given(tmp_path: Path) -> None:
+    from zq.client.embedded.backend import EmbeddedBackend
+    from zq.client.embedded.home import Home
+
+    clock = ManualClock()
+    backend = EmbeddedBackend(Home(tmp_path / "data", clock))
+    (job,) = await backend.enqueue([Submission("q", "work", None, ready_at=clock.now_ms() + 500)])
+    assert (job.status, job.created_at) == ("scheduled", clock.now_ms())
+    await backend.close()
+
+
+@pytest.mark.parametrize("url", ["sqlite:", "sqlite://", "sqlite:///etc/hostname"])
+def test_an_address_that_names_no_directory_is_refused(url: str) -> None:
+    with pytest.raises(zq.InvalidOption, match="is no directory"):
+        connect(url)
+
+
+async def test_a_directory_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    async with zq.App(f"sqlite://{tmp_path}/file/data") as app:
+        with pytest.raises(zq.BackendError, match="cannot be used"):
+            await app.backend.count()

@@ -1,0 +1,348 @@
+"""The backend over an engine in this process: verbs as the engine's, in the wire's words.
+
+What goes in is validated as a server would, and what comes out is what a server would show: both
+pass through `zq.wire`, so that a program cannot tell the two backends apart.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from zq.client.backend import TakeStream
+from zq.client.embedded.home import Home
+from zq.client.errors import Unavailable, refusal
+from zq.client.formats import JSON
+from zq.client.values import (
+    EVERYTHING,
+    Delivery,
+    Held,
+    JobError,
+    JobOutcome,
+    JobPage,
+    JobQuery,
+    LeasedFailure,
+    Notice,
+    Refused,
+    StoredJob,
+    Submission,
+    Success,
+)
+from zq.engine import players
+from zq.engine.engine import Accepted, Engine
+from zq.engine.players import MOST_UNSENT, Stream, Wish
+from zq.model import errors
+from zq.model.filters import Filter
+from zq.model.ids import IdCodec
+from zq.model.job import Job, NewJob, Retention
+from zq.model.lifecycle import BY_NAME
+from zq.model.outcome import Outcome
+from zq.model.reach import EVERYWHERE
+from zq.wire import bodies, lease_bodies
+from zq.wire import codecs as wire
+from zq.wire.documents import (
+    EnqueuedDocument,
+    NoticeDocument,
+    enqueued_documents,
+    error_document,
+    job_document,
+    outcome_document,
+    taken_documents,
+)
+from zq.wire.framing import NDJSON
+
+T = TypeVar("T")
+Verb = Callable[[Engine], Coroutine[Any, Any, T]]
+
+LIMITS = bodies.Limits(body=2**62, payload=2**31, items=2**31)
+"""A program's own memory bounds what it hands over; the engine's bounds hold all the same."""
+
+LAST_ERRORS = 50
+
+_PASSING = (errors.Unavailable, errors.StorageFull, errors.Internal)
+
+
+class EmbeddedBackend:
+    """A `zq.client.backend.Backend` for a `Home`. With `blocks`, verbs hold up the thread."""
+
+    def __init__(self, home: Home, *, blocks: bool = False) -> None:
+        self.home = home
+        self._blocks = blocks
+
+    @property
+    def blocking(self) -> "EmbeddedBackend":
+        """The same engine, with verbs that never suspend."""
+        return self if self._blocks else EmbeddedBackend(self.home, blocks=True)
+
+    # Jobs in
+
+    async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
+        """Store all or none, in order."""
+        text = JSON.encode({"jobs": jobs})
+
+        async def verb(engine: Engine) -> bytes:
+            new = bodies.decode_jobs(text, wire.JSON, LIMITS)
+            stored = await engine.enqueue(new, EVERYWHERE)
+            return wire.JSON.encode(_enqueued(new, stored, engine.ids))
+
+        return JSON.decode(await self._do(verb), list[StoredJob])
+
+    async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
+        """Store one and wait for its outcome, or its owner's."""
+        text = JSON.encode(job)
+
+        async def verb(engine: Engine) -> bytes:
+            new = bodies.decode_job(text, wire.JSON, LIMITS)
+            stored, outcome = await engine.enqueue_and_wait(new, EVERYWHERE, wait_ms)
+            (document,) = _enqueued([new], stored, engine.ids)
+            return _outcome(outcome, document)
+
+        return JSON.decode(await self._do(verb), JobOutcome)
+
+    # One job
+
+    async def get(self, id: str) -> StoredJob:
+        """A job with payload and result."""
+        return await self._job(lambda engine: engine.get(id, EVERYWHERE), whole=True)
+
+    async def by_key(self, key: str) -> StoredJob:
+        """The job that owns a unique key."""
+        return await self._job(lambda engine: engine.outcomes.by_key(key, EVERYWHERE), whole=True)
+
+    async def result(self, id: str, wait_ms: int) -> JobOutcome:
+        """How a job came out, now or within `wait_ms`."""
+
+        async def verb(engine: Engine) -> bytes:
+            return _outcome(await engine.outcomes.result(id, EVERYWHERE, wait_ms), None)
+
+        return JSON.decode(await self._do(verb), JobOutcome)
+
+    async def errors(self, id: str) -> list[JobError]:
+        """The last 50 failures of a job, the oldest first."""
+
+        async def verb(engine: Engine) -> bytes:
+            records = await engine.list_errors(id, EVERYWHERE, None, True, LAST_ERRORS)
+            return wire.JSON.encode([error_document(record) for record in reversed(records)])
+
+        return JSON.decode(await self._do(verb), list[JobError])
+
+    async def cancel(self, id: str, *, force: bool = False) -> StoredJob:
+        """Cancel a job."""
+        return await self._job(lambda engine: engine.outcomes.cancel(id, force, EVERYWHERE))
+
+    async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
+        """Cancel the job that owns a unique key."""
+        return await self._job(lambda engine: engine.outcomes.cancel_by_key(key, force, EVERYWHERE))
+
+    async def retain(
+        self, id: str, *, completed_ms: int | None = None, dead_ms: int | None = None
+    ) -> StoredJob:
+        """Keep a finished job for so long from now."""
+        text = JSON.encode({"completed_ms": completed_ms, "dead_ms": dead_ms})
+
+        async def verb(engine: Engine) -> Job:
+            retention: Retention = bodies.decode_retention(text, wire.JSON)
+            return await engine.outcomes.retain(id, retention, EVERYWHERE)
+
+        return await self._job(verb)
+
+    # Many
+
+    async def jobs(
+        self, query: JobQuery = EVERYTHING, *, after: str | None = None, limit: int = 50
+    ) -> JobPage:
+        """A page of jobs beyond the cursor."""
+
+        async def verb(engine: Engine) -> tuple[bytes, bool]:
+            page = await engine.list_jobs(_filter(query, engine.ids), after, False, limit)
+            shown = [job_document(job, engine.ids, with_payload=True) for job in page.jobs]
+            return wire.JSON.encode(shown), page.more
+
+        text, more = await self._do(verb)
+        found = JSON.decode(text, list[StoredJob])
+        return JobPage(found, found[-1].id if more and found else None)
+
+    async def count(self, query: JobQuery = EVERYTHING) -> int:
+        """How many jobs match."""
+        return await self._do(lambda engine: engine.count(_filter(query, engine.ids)))
+
+    async def queues(self) -> list[str]:
+        """The names of queues that have jobs."""
+        return await self._do(lambda engine: engine.queues(EVERYWHERE))
+
+    # Work
+
+    async def take(
+        self,
+        queues: Sequence[str],
+        prefetch: int,
+        *,
+        worker: str = "",
+        lease_ms: int | None = None,
+    ) -> TakeStream:
+        """Open a stream of deliveries."""
+
+        async def verb(engine: Engine) -> TakeStream:
+            wish = Wish(prefetch, worker, lease_ms, control=True)
+            stream = engine.workers.open(queues, EVERYWHERE, wish, lambda: 0)
+            return _Deliveries(engine, stream, self)
+
+        return await self._do(verb)
+
+    async def drain(self, worker: str) -> None:
+        """Deliver nothing more to this worker."""
+
+        async def verb(engine: Engine) -> None:
+            engine.workers.drain(worker, EVERYWHERE)
+
+        await self._do(verb)
+
+    async def succeed(self, items: Sequence[Success]) -> Refused:
+        """Acknowledge jobs; the ids that were left alone."""
+        text = JSON.encode({"items": items})
+
+        async def verb(engine: Engine) -> Refused:
+            ids, said = bodies.decode_successes(text, wire.JSON, LIMITS)
+            return Refused(*await engine.settlements.succeed(ids, EVERYWHERE, said))
+
+        return await self._do(verb)
+
+    async def fail(self, id: str, failure: LeasedFailure) -> StoredJob:
+        """Report a failure."""
+        text = JSON.encode(failure)
+
+        async def verb(engine: Engine) -> Job:
+            report = bodies.decode_failure(text, wire.JSON)
+            return await engine.settlements.fail(id, report, EVERYWHERE)
+
+        return await self._job(verb)
+
+    async def extend(self, items: Sequence[Held], lease_ms: int) -> Refused:
+        """Hold jobs for so long from now."""
+        text = JSON.encode({"items": items, "lease_ms": lease_ms})
+
+        async def verb(engine: Engine) -> Refused:
+            named, wanted_ms = lease_bodies.decode_extend_many(text, wire.JSON, LIMITS)
+            done = await engine.leases.extend(named, wanted_ms, EVERYWHERE)
+            return Refused(*done.refused)
+
+        return await self._do(verb)
+
+    async def release(self, items: Sequence[Held], delay_ms: int = 0) -> Refused:
+        """Give jobs back."""
+        text = JSON.encode({"items": items, "delay_ms": delay_ms})
+
+        async def verb(engine: Engine) -> Refused:
+            named, wanted_ms = lease_bodies.decode_release_many(text, wire.JSON, LIMITS)
+            return Refused(*await engine.leases.release(named, wanted_ms, EVERYWHERE))
+
+        return await self._do(verb)
+
+    async def progress(self, id: str, data: Any, lease: int | None = None) -> None:
+        """Tell whoever listens how far a running job is."""
+        text = JSON.encode({"data": data, "lease": lease})
+
+        async def verb(engine: Engine) -> None:
+            told, meant = bodies.decode_progress(text, wire.JSON)
+            await engine.progress.report(id, told, meant, EVERYWHERE)
+
+        await self._do(verb)
+
+    async def close(self) -> None:
+        """Commit and let go of the data. The next verb starts the engine again."""
+        if self._blocks:
+            self.home.close()
+        else:
+            await asyncio.to_thread(self.home.close)
+
+    # The crossing
+
+    async def _job(self, verb: Verb[Job], *, whole: bool = False) -> StoredJob:
+        """What a verb answers, as a server would show it."""
+
+        async def shown(engine: Engine) -> bytes:
+            job = await verb(engine)
+            return wire.JSON.encode(job_document(job, engine.ids, with_payload=whole))
+
+        return JSON.decode(await self._do(shown), StoredJob)
+
+    async def _do(self, verb: Verb[T]) -> T:
+        """Run a verb in the engine's thread; its errors are those of the library."""
+        if not self._blocks and not self.home.is_running:
+            # To start the engine may take a while.
+            await asyncio.to_thread(self.home.engine)
+        future = self.home.submit(verb(self.home.engine()))
+        try:
+            return future.result() if self._blocks else await asyncio.wrap_future(future)
+        except errors.ZqError as error:
+            raise _refusal(error) from error
+
+    do = _do
+
+
+class _Deliveries:
+    """A take stream of the engine, read from another thread."""
+
+    def __init__(self, engine: Engine, stream: Stream, backend: EmbeddedBackend) -> None:
+        self._engine = engine
+        self._stream = stream
+        self._backend = backend
+
+    async def deliveries(self) -> Sequence[Delivery | Notice]:
+        """Wait for jobs."""
+        found, _ = JSON.cut(await self._backend.do(self._next))
+        return found
+
+    async def close(self) -> None:
+        """End it: what is not settled goes back."""
+
+        async def verb(engine: Engine) -> None:
+            if engine is self._engine:
+                engine.workers.close(self._stream)
+
+        await self._backend.do(verb)
+
+    async def _next(self, engine: Engine) -> bytes:
+        while engine is self._engine and not self._stream.ended:
+            jobs = await engine.workers.large_payloads(self._stream.next_jobs(MOST_UNSENT))
+            engine.workers.written(self._stream)
+            frames = NDJSON.frames(taken_documents(jobs, engine.ids))
+            notices = self._stream.next_notices()
+            if frames or notices:
+                return frames + NDJSON.notices([_notice(each, engine.ids) for each in notices])
+            await self._stream.wait()
+        raise Unavailable("the embedded queue was closed")
+
+
+def _enqueued(new: Sequence[NewJob], stored: Accepted, ids: IdCodec) -> Sequence[EnqueuedDocument]:
+    return enqueued_documents(new, stored.keys, stored.now, stored.reply, ids)
+
+
+def _outcome(outcome: Outcome, job: EnqueuedDocument | None) -> bytes:
+    return wire.JSON.encode(outcome_document(outcome, job))
+
+
+def _notice(notice: players.Notice, ids: IdCodec) -> NoticeDocument:
+    id = None if notice.key is None else ids.text(notice.key)
+    return NoticeDocument(notice.kind, id, notice.lease)
+
+
+def _filter(query: JobQuery, ids: IdCodec) -> Filter:
+    keys = None
+    if query.ids:
+        keys = tuple(key for key in map(ids.key, query.ids) if key is not None)
+    return Filter(
+        statuses=tuple(sorted(BY_NAME[status] for status in query.statuses)),
+        queues=query.queues,
+        types=query.types,
+        keys=keys,
+        program=query.filter,
+    )
+
+
+def _refusal(error: errors.ZqError) -> errors.ZqError:
+    """An error of the engine as the library's, which its own are already."""
+    if type(error).__module__.startswith("zq.client."):
+        return error
+    state = error.status if isinstance(error, errors.NotCancellable | errors.NotFinished) else ""
+    status = 503 if isinstance(error, _PASSING) else None
+    return refusal(error.code, error.message, status, state)

@@ -1,0 +1,170 @@
+"""Where an embedded engine lives: a thread with an event loop of its own, and a data directory."""
+
+import asyncio
+import atexit
+import os
+import tempfile
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+
+from zq.client.errors import BackendError, InvalidOption, Unavailable
+from zq.config import ConfigError, Settings
+from zq.core import Core
+from zq.engine.engine import Engine
+from zq.model.clock import Clock
+from zq.store.lock import DirectoryInUse
+from zq.store.migrate import DatabaseTooNew
+
+T = TypeVar("T")
+
+
+class Home:
+    """Starts with the first use and ends with `close`; after that, the next use starts it again.
+
+    A `directory` of None is a private one, removed with the engine.
+    """
+
+    def __init__(
+        self, directory: Path | None, clock: Clock | None = None, rng: Random | None = None
+    ) -> None:
+        self._directory = directory
+        self._clock = clock
+        self._rng = rng
+        self._lock = threading.Lock()
+        self._resident: _Resident | None = None
+
+    @property
+    def directory(self) -> Path:
+        """The data directory, once the engine is started."""
+        return self._running().directory
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the next use finds the engine started."""
+        return self._resident is not None
+
+    def submit(self, verb: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Run a coroutine beside the engine. Raises as `engine` does."""
+        try:
+            return asyncio.run_coroutine_threadsafe(verb, self._running().loop)
+        except BaseException:
+            verb.close()
+            raise
+
+    def engine(self) -> Engine:
+        """The engine, started if it is not.
+
+        Raises `Unavailable` where another process owns the directory, `BackendError` where it
+        cannot be used.
+        """
+        return self._running().core.engine
+
+    def close(self) -> None:
+        """Commit, and let go of the directory. May be called twice, and from any thread."""
+        with self._lock:
+            resident, self._resident = self._resident, None
+        if resident is not None:
+            resident.end()
+
+    def _running(self) -> "_Resident":
+        with self._lock:
+            if self._resident is None:
+                self._resident = _Resident(self._directory, self._clock, self._rng)
+                atexit.register(self.close)
+            elif self._resident.pid != os.getpid():
+                raise Unavailable(
+                    "an embedded queue does not survive a fork: open it in the child process"
+                    " (and close it in the parent first), or run `zq serve` for both"
+                )
+            return self._resident
+
+
+class _Resident:
+    """One life of the engine."""
+
+    def __init__(self, directory: Path | None, clock: Clock | None, rng: Random | None) -> None:
+        self.pid = os.getpid()
+        self.loop = asyncio.new_event_loop()
+        self._private = None
+        if directory is None:
+            self._private = tempfile.TemporaryDirectory(prefix="zq-")
+            directory = Path(self._private.name)
+        self.directory = directory
+        self.core = Core(_settings(directory), clock=clock, rng=rng)
+        self._thread = threading.Thread(target=self._live, name="zq-engine", daemon=True)
+        self._thread.start()
+        try:
+            self._run(self.core.start())
+        except BaseException as error:
+            self._leave()
+            raise _why(directory, error) from error
+
+    def end(self) -> None:
+        """Give back what streams hold, commit, close."""
+        if self.pid != os.getpid():
+            return  # The engine is the parent's.
+        try:
+            self._run(self._stop())
+        finally:
+            self._leave()
+
+    async def _stop(self) -> None:
+        self.core.engine.stop_delivering()
+        self.core.engine.end_streams()
+        self.core.engine.waiters.close()
+        await self.core.stop()
+
+    def _run(self, step: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(step, self.loop).result()
+
+    def _leave(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        if self._private is not None:
+            self._private.cleanup()
+
+    def _live(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+        waiting = asyncio.all_tasks(self.loop)
+        for task in waiting:
+            task.cancel()
+        self.loop.run_until_complete(asyncio.gather(*waiting, return_exceptions=True))
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
+
+
+def directory_of(path: str) -> Path | None:
+    """The data directory that the path of a ``sqlite:`` address names; None for a private one.
+
+    As for `zq serve --root-dir` it is a directory, so that either can go on with the other's jobs.
+    """
+    if path in (":memory:", "/:memory:"):
+        return None
+    directory = Path(path)
+    if not path or directory.is_file():
+        raise InvalidOption(
+            f"{path!r} is no directory: write sqlite:///var/lib/zq for the directory that holds"
+            " the database (it is made if need be), or sqlite://:memory:"
+        )
+    return directory
+
+
+def _settings(directory: Path) -> Settings:
+    try:
+        return Settings.load({"root_dir": str(directory)}, os.environ)
+    except ConfigError as error:
+        raise InvalidOption(str(error)) from error
+
+
+def _why(directory: Path, error: BaseException) -> BaseException:
+    if isinstance(error, DirectoryInUse):
+        return Unavailable(str(error))
+    if isinstance(error, Exception):
+        too_new = isinstance(error, DatabaseTooNew)
+        return BackendError(str(error) if too_new else f"{directory} cannot be used: {error}")
+    return error

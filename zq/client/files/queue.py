@@ -1,0 +1,144 @@
+"""The handle of a file's queue: what producers push to."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from zq.client.core import Core
+from zq.client.errors import EmptyPayload, MissingGroup, NotFifo
+from zq.client.events import Event
+from zq.client.options import Form, Options, check, merge
+from zq.client.payloads import content_key, packed
+from zq.client.sync import run
+from zq.client.values import MISSING, Missing, Submission
+
+if TYPE_CHECKING:
+    from zq.client.files.web import Handler
+
+T = TypeVar("T")
+
+FIFO = ".fifo"
+
+
+@dataclass(frozen=True)
+class FileQueue(Generic[T]):
+    """A queue by its file's name. `group` and `dedupe` answer another handle, which can be kept.
+
+    A queue whose name ends in ``.fifo`` runs the jobs of a group one after the other, in the order
+    of their pushes, and takes a copy within five minutes for the job that it copies.
+    """
+
+    core: Core
+    name: str
+    options: Options
+    chosen_group: str | None = None
+    chosen_dedupe: str | Missing | None = MISSING
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def queue_name(self) -> str:
+        """The name, `.fifo` included."""
+        return self.name
+
+    @property
+    def fifo(self) -> bool:
+        """Whether its jobs have groups."""
+        return self.name.endswith(FIFO)
+
+    def group(self, id: str) -> "FileQueue[T]":
+        """The same queue for jobs of one group. Raises `NotFifo`."""
+        self._require_fifo("group")
+        check({"group": id})
+        return replace(self, chosen_group=id)
+
+    def dedupe(self, id: str | None) -> "FileQueue[T]":
+        """The same queue for copies of one job, by this id; None: no job is a copy.
+
+        Without it, jobs of a group with equal payloads are copies. Raises `NotFifo`.
+        """
+        self._require_fifo("dedupe")
+        check({"dedupe": id})
+        return replace(self, chosen_dedupe=id)
+
+    async def push(
+        self,
+        payload: T,
+        params: Mapping[str, Any] | None = None,
+        *,
+        user: str | None = None,
+    ) -> str:
+        """Queue a job: an object that JSON can hold, text or bytes; the job's id.
+
+        `params` reach the handler as ``job.params``, `user` as ``job.user``. Raises `MissingGroup`,
+        `EmptyPayload` or a `BackendError`.
+        """
+        wanted = self._submission(payload, params, user)
+        (stored,) = await self.core.backend.enqueue([wanted])
+        if not stored.duplicate and self.core.events.wanted("enqueued"):
+            await self.core.events.emit(Event("enqueued", self.name, stored.id))
+        return stored.id
+
+    __call__ = push
+
+    def push_sync(
+        self,
+        payload: T,
+        params: Mapping[str, Any] | None = None,
+        *,
+        user: str | None = None,
+    ) -> str:
+        """The same, blocking."""
+        (stored,) = run(
+            self.core.backend.blocking.enqueue([self._submission(payload, params, user)])
+        )
+        return stored.id
+
+    @property
+    def http(self) -> "Handler":
+        """A handler of aiohttp that pushes what is posted: see `zq.client.files.web.handler`.
+
+        ``router.add_post("/orders/{group}/{dedupe}", queue.http)``
+        """
+        return self.web()
+
+    def web(
+        self,
+        *,
+        accepts: tuple[str, ...] | None = None,
+        user: Callable[[Any], str | None] | None = None,
+    ) -> "Handler":
+        """The same with fewer media types, or another way to tell who posts."""
+        from zq.client.files.web import handler
+
+        return handler(self, accepts, user)
+
+    def _submission(
+        self, payload: Any, params: Mapping[str, Any] | None, user: str | None
+    ) -> Submission:
+        if payload is None or payload in ("", b""):
+            raise EmptyPayload(f"{self.name}: there is nothing to do for an empty payload")
+        if self.fifo and self.chosen_group is None:
+            raise MissingGroup(f"{self.name} is a FIFO queue: write .group(id).push(…)")
+        data, content_type = packed(payload)
+        options: dict[str, Any] = {}
+        if params:
+            options["meta"] = {**self.options.get("meta", {}), "params": dict(params)}
+        if user is not None:
+            options["user"] = user
+        if content_type is not None:
+            options["content_type"] = content_type
+        if self.fifo:
+            copy = self.chosen_dedupe
+            options["group"] = self.chosen_group
+            options["dedupe"] = content_key(data) if copy is MISSING else copy
+        form = Form(self.name, self.name, merge(self.options, cast(Options, options)))
+        return form.submission(data)
+
+    def _require_fifo(self, what: str) -> None:
+        if not self.fifo:
+            raise NotFifo(
+                f"{self.name} has no order, and so no {what}: only queues whose name ends in"
+                f" {FIFO} have"
+            )

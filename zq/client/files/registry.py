@@ -1,0 +1,67 @@
+"""Queues by name, for producers: `zq.queues["mail"]`; and for a file itself: `zq.queues.self()`."""
+
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any, TypeVar, overload
+
+from zq.client.errors import DiscoveryError, InvalidOption, UnknownQueue
+from zq.client.files.queue import FileQueue
+
+T = TypeVar("T")
+
+loading: ContextVar[FileQueue[Any]] = ContextVar("zq_loading_queue")
+"""The queue of the file that is being imported."""
+
+
+class Queues:
+    """What `App.discover` has found in this process."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, FileQueue[Any]] = {}
+
+    def add(self, queue: FileQueue[Any]) -> None:
+        """Let producers find a queue. Raises `DiscoveryError` where another app has its name."""
+        known = self._found.setdefault(queue.name, queue)
+        if known.core is not queue.core:
+            raise DiscoveryError(f"{queue.name}: another app of this process has such a file")
+
+    @overload
+    def self(self, *, payload: type[T]) -> FileQueue[T]: ...
+    @overload
+    def self(self) -> FileQueue[Any]: ...
+    def self(self, *, payload: Any = Any) -> FileQueue[Any]:
+        """The queue of the file that calls this, at its top level.
+
+        `payload` is what the handler's first argument is made of. Raises `InvalidOption` elsewhere.
+        """
+        try:
+            return loading.get()
+        except LookupError:
+            raise InvalidOption(
+                "zq.queues.self() is for files of queues, while App.discover imports them;"
+                ' elsewhere write zq.queues["name"]'
+            ) from None
+
+    def get(self, name: str) -> FileQueue[Any]:
+        """The queue of this name. Raises `UnknownQueue`."""
+        try:
+            return self._found[name]
+        except KeyError:
+            known = ", ".join(sorted(self._found)) or "none: call App.discover first"
+            raise UnknownQueue(f"there is no file for the queue {name!r}; known: {known}") from None
+
+    __call__ = get
+    __getitem__ = get
+
+    def clear(self) -> None:
+        """Forget all, so that the same files can be found again."""
+        self._found.clear()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._found))
+
+
+queues = Queues()

@@ -1,0 +1,88 @@
+"""POST /queues/{queue}/push: jobs from web forms and plain HTTP clients."""
+
+from aiohttp import web
+
+from zq.engine.engine import Engine
+from zq.http.bodies import Bodies
+from zq.http.endpoints import Route
+from zq.http.guard import reach_of
+from zq.http.negotiation import UnsupportedMediaType, answer_codec
+from zq.http.problems import answer
+from zq.model.errors import InvalidRequest, NotFound, Unprocessable
+from zq.model.job import NewJob
+from zq.model.keys import KeyScope
+from zq.model.names import check_name
+from zq.wire.bodies import Limits, decode_job
+from zq.wire.codecs import JSON
+from zq.wire.documents import enqueued_documents
+from zq.wire.pushing import MEDIA_TYPES, Pushed, read_push
+
+FIFO = ".fifo"
+"""Queues whose name ends so have groups, and others have none: the name tells, as for files."""
+
+
+class PushApi:
+    """What a form can do: one job a request, of which the body is the payload."""
+
+    def __init__(self, engine: Engine, bodies: Bodies, limits: Limits) -> None:
+        self._engine = engine
+        self._bodies = bodies
+        self._limits = limits
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        paths = ("/queues/{queue}/push", "/queues/{queue}/push/{group}")
+        return [
+            Route("POST", path, self.push, KeyScope.ENQUEUE)
+            for path in (*paths, f"{paths[1]}/{{dedupe}}")
+        ]
+
+    async def push(self, request: web.Request) -> web.Response:
+        """Queue what is posted: 202 with the job's id in `X-Job-Id`.
+
+        JSON, MessagePack, forms, text and bytes. The query's parameters reach the worker in `meta`.
+        """
+        accepted = answer_codec(request)
+        try:
+            check_name("queue", request.match_info["queue"])
+        except InvalidRequest as error:
+            raise NotFound(error.message) from None
+        body = await self._bodies.read(request, reserved=False)
+        try:
+            job = self._job(request, body)
+            stored = await self._engine.enqueue([job], reach_of(request))
+        finally:
+            self._bodies.release(len(body))
+        ids = self._engine.ids
+        (document,) = enqueued_documents([job], stored.keys, stored.now, stored.reply, ids)
+        return answer(document, accepted, 202, {"X-Job-Id": document.id})
+
+    def _job(self, request: web.Request, body: bytes) -> NewJob:
+        try:
+            pushed = read_push(request.headers.get("Content-Type"), body)
+            if pushed is None:
+                raise UnsupportedMediaType(supported=list(MEDIA_TYPES))
+            text = JSON.encode(_submission(request, pushed))
+            return decode_job(text, JSON, self._limits)
+        except InvalidRequest as error:
+            raise Unprocessable(error.message) from None
+
+
+def _submission(request: web.Request, pushed: Pushed) -> dict[str, object]:
+    """The job as a producer would send it."""
+    queue = request.match_info["queue"]
+    named = {name: text for name, text in request.match_info.items() if name != "queue"}
+    if named and not queue.endswith(FIFO):
+        raise NotFound(f"{queue!r} has no groups: only queues whose name ends in {FIFO} have")
+    if queue.endswith(FIFO) and not named:
+        raise Unprocessable(f"{queue!r} needs a group: post to …/push/GROUP")
+    job: dict[str, object] = {"queue": queue, "type": queue, "payload": pushed.raw}
+    if "group" in named:
+        job["group"] = named["group"]
+    if "dedupe" in named:
+        job["dedupe"] = {"id": named["dedupe"]}
+    if request.query:
+        job["meta"] = {"params": dict(request.query)}
+    if pushed.content_type is not None:
+        job["content_type"] = pushed.content_type
+    return job

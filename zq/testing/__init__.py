@@ -1,0 +1,10 @@
+"""For the tests of programs that use zq: the real server on a temporary database, and a clock.
+
+`zq.testing.plugin` has the fixtures, which pytest finds by itself once zq is installed.
+"""
+
+from zq.testing.contract import BackendContract
+from zq.testing.server import TestServer, server
+from zq.testing.work import run_until_idle
+
+__all__ = ["BackendContract", "TestServer", "run_until_idle", "server"]

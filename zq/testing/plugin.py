@@ -1,0 +1,90 @@
+"""Fixtures for pytest, which finds them by itself.
+
+zq_server    a real server in the test's event loop, on a temporary directory
+             ``await zq_server.advance(seconds)`` lets retries and schedules fall due
+zq_app       a `zq.App` of that server
+zq_worker    ``async with zq_worker(app, concurrency=4) as worker:`` works meanwhile
+zq_embedded  a `zq.App` with an engine of its own: for tests that are no coroutines, too
+
+Those with a server are for coroutine tests and need pytest-asyncio (or pytest-aiohttp, which brings
+it).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest_asyncio: Any
+try:
+    import pytest_asyncio
+except ImportError:
+    pytest_asyncio = None
+
+
+def async_fixture(function: Any) -> Any:
+    """A fixture that is a coroutine; without its plugin it says so where it is asked for."""
+    if pytest_asyncio is not None:
+        return pytest_asyncio.fixture(function)
+
+    def missing() -> None:
+        pytest.fail(f"{function.__name__} is for coroutine tests: pip install pytest-asyncio")
+
+    return pytest.fixture(name=function.__name__)(missing)
+
+
+if TYPE_CHECKING:
+    from zq.client.app import App
+    from zq.client.worker import Worker
+    from zq.testing.server import TestServer
+
+Working = Callable[..., AbstractAsyncContextManager["Worker"]]
+
+
+@async_fixture
+async def zq_server() -> AsyncIterator[TestServer]:
+    """A running server, whose clock can be sent ahead."""
+    from zq.testing.server import server
+
+    async with server() as running:
+        yield running
+
+
+@async_fixture
+async def zq_app(zq_server: TestServer) -> AsyncIterator[App]:
+    """An app of the server."""
+    async with zq_server.app() as app:
+        yield app
+
+
+@pytest.fixture
+def zq_worker() -> Working:
+    """Makes workers, each at work within its ``async with``."""
+    return _working
+
+
+@pytest.fixture
+def zq_embedded() -> Iterator[App]:
+    """An app whose engine runs in this process, on a directory that goes with it."""
+    from zq.client.app import App
+
+    with App("sqlite://:memory:") as app:
+        yield app
+
+
+@asynccontextmanager
+async def _working(app: Any, **options: Any) -> AsyncIterator[Worker]:
+    """A worker at work. `app` is a `zq.App`; `options` are those of `zq.Worker`."""
+    from zq.client.worker import Worker
+
+    worker = Worker(app, **options)
+    life = asyncio.ensure_future(worker.run())
+    try:
+        yield worker
+    finally:
+        await worker.stop(timeout=1)
+        await life

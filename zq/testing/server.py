@@ -1,0 +1,89 @@
+"""A real server in the test's event loop, on a temporary directory, with a clock to send ahead."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from zq.client.app import App
+from zq.config import Settings
+from zq.runtime import Server
+from zq.testing.clock import TravelClock
+
+SETTLE_TURNS = 5
+"""Turns of the event loop in which what a timer has set off gets under way."""
+
+
+class TestServer:
+    """One data directory, and the server that runs on it now."""
+
+    __test__ = False  # pytest would take it for a class of tests
+
+    def __init__(self, directory: Path, settings: dict[str, Any]) -> None:
+        self.directory = directory
+        self.clock = TravelClock()
+        self._settings = {"root_dir": directory, "port": 0, "drain": 0, **settings}
+        self._server: Server | None = None
+        self._port = 0
+
+    @property
+    def url(self) -> str:
+        """Where it listens; the same after a restart."""
+        return self._running.url
+
+    def app(self, **options: Any) -> App:
+        """An app of this server. `options` are those of `zq.App`."""
+        return App(self.url, **options)
+
+    async def start(self) -> None:
+        """Start on the directory, at the port of before."""
+        settings = {**self._settings, "port": self._port or self._settings["port"]}
+        server = Server(Settings(**settings), clock=self.clock, rng=Random(1))
+        await server.start()
+        self._server, self._port = server, server.port
+
+    async def stop(self) -> None:
+        """Stop as a signal would: streams end and give their jobs back."""
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop()
+
+    async def restart(self) -> None:
+        """Stop, and start again on the same directory: workers and clients find it again."""
+        await self.stop()
+        await self.start()
+
+    def drop_streams(self) -> None:
+        """End every take stream, as a network that fails would; their workers come back."""
+        self._running.engine.end_streams()
+
+    async def advance(self, seconds: float) -> None:
+        """Send the server's clock ahead: retries, schedules, leases and retentions fall due."""
+        self.clock.advance(round(seconds * 1000))
+        for _ in range(SETTLE_TURNS):
+            await asyncio.sleep(0)
+        await self._running.engine.ping()
+
+    @property
+    def _running(self) -> Server:
+        if self._server is None:
+            raise RuntimeError("the server is stopped: start() it first")
+        return self._server
+
+
+@asynccontextmanager
+async def server(*, directory: Path | None = None, **settings: Any) -> AsyncIterator[TestServer]:
+    """A running server, stopped and removed at the end.
+
+    `settings` are those of `zq serve`, under the names of `zq.config.Settings`.
+    """
+    with tempfile.TemporaryDirectory(prefix="zq-test-") as private:
+        running = TestServer(directory or Path(private), settings)
+        await running.start()
+        try:
+            yield running
+        finally:
+            await running.stop()

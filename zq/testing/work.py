@@ -1,0 +1,28 @@
+"""Work that a test has made, done until nothing is left."""
+
+from zq.client.app import App
+from zq.client.errors import JobFailed
+from zq.client.options import Seconds
+from zq.client.outcome import Outcome
+from zq.client.worker import Worker
+
+
+async def run_until_idle(
+    app: App, *, timeout: Seconds = 10.0, raise_failures: bool = True
+) -> list[Outcome]:
+    """Work on the app's jobs until none is ready or in flight; what came of each execution.
+
+    The first failure that is final is raised again, as the handler raised it, so that a test fails
+    where its code does; `raise_failures=False` leaves it among the outcomes. Raises `WaitTimeout`.
+    """
+    outcomes = await Worker(app).run_until_idle(timeout)
+    if raise_failures:
+        for outcome in outcomes:
+            if not outcome.ok and outcome.final:
+                raise outcome.exception or _died(outcome)
+    return outcomes
+
+
+def _died(outcome: Outcome) -> JobFailed:
+    message = outcome.error.message if outcome.error else "it failed"
+    return JobFailed(f"job {outcome.id} is dead: {message}", outcome.error)

@@ -1,0 +1,112 @@
+"""Bodies that people and forms post, as payloads: JSON, forms, text and bytes.
+
+https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#form-submission
+"""
+
+import base64
+from email.parser import BytesParser
+from email.policy import HTTP
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from zq.model.errors import InvalidRequest
+from zq.wire.codecs import JSON, MSGPACK
+
+TEXT = "text/plain"
+BYTES = "application/octet-stream"
+URLENCODED = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+
+MEDIA_TYPES = (JSON.content_type, MSGPACK.content_type, URLENCODED, MULTIPART, TEXT, BYTES)
+
+
+class Pushed(NamedTuple):
+    """A payload as JSON text, and how to read it: bytes are base64 in it."""
+
+    text: bytes
+    content_type: str | None = None
+
+    @property
+    def raw(self) -> msgspec.Raw:
+        """The text, to be put into a document as it is."""
+        return msgspec.Raw(self.text)
+
+    def value(self) -> Any:
+        """The payload as a program has it."""
+        value = msgspec.json.decode(self.text)
+        return base64.b64decode(value) if self.content_type == BYTES else value
+
+
+def read_push(content_type: str | None, body: bytes) -> Pushed | None:
+    """The payload that a body stands for; None where its media type is none of `MEDIA_TYPES`.
+
+    Without a media type it is tried as JSON. A form becomes an object; a field that comes more than
+    once, a list. Raises `InvalidRequest` for what is empty or cannot be read.
+    """
+    kind = (content_type or JSON.content_type).partition(";")[0].strip().lower()
+    if kind not in MEDIA_TYPES:
+        return None
+    if not body:
+        raise InvalidRequest("the body is empty: there is nothing to push")
+    if kind == TEXT:
+        return Pushed(msgspec.json.encode(_text(body, "the body")), TEXT)
+    if kind == BYTES:
+        return Pushed(msgspec.json.encode(base64.b64encode(body).decode()), BYTES)
+    if kind == URLENCODED:
+        return Pushed(msgspec.json.encode(_urlencoded(body)))
+    if kind == MULTIPART:
+        return Pushed(msgspec.json.encode(_multipart(content_type or "", body)))
+    text = (MSGPACK if kind == MSGPACK.content_type else JSON).to_json(body)
+    if text.strip() in (b"null", b'""'):
+        raise InvalidRequest("the payload is empty: there is nothing to push")
+    return Pushed(text)
+
+
+def _urlencoded(body: bytes) -> dict[str, Any]:
+    text = _text(body, "the form")
+    try:
+        fields = parse_qsl(text, keep_blank_values=True, strict_parsing=True, errors="strict")
+    except ValueError as error:
+        raise InvalidRequest(f"the form cannot be read: {error}") from None
+    return _object(fields)
+
+
+def _multipart(content_type: str, body: bytes) -> dict[str, Any]:
+    head = f"Content-Type: {content_type}\r\n\r\n".encode()
+    form = BytesParser(policy=HTTP).parsebytes(head + body)
+    if not form.is_multipart() or form.defects:
+        raise InvalidRequest("the form cannot be read: its parts are not what its boundary says")
+    fields: list[tuple[str, str]] = []
+    for part in form.iter_parts():
+        name = part.get_param("name", header="content-disposition")
+        if not isinstance(name, str):
+            raise InvalidRequest("the form cannot be read: a part has no name")
+        if part.get_filename() is not None:
+            raise InvalidRequest(
+                f"the field {name!r} is a file, which a form cannot push: post it alone, as {BYTES}"
+            )
+        content = part.get_payload(decode=True)
+        assert isinstance(content, bytes)
+        fields.append((name, _text(content, f"the field {name!r}")))
+    return _object(fields)
+
+
+def _object(fields: list[tuple[str, str]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in fields:
+        if name not in found:
+            found[name] = value
+        elif isinstance(found[name], list):
+            found[name].append(value)
+        else:
+            found[name] = [found[name], value]
+    return found
+
+
+def _text(data: bytes, what: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise InvalidRequest(f"{what} is no UTF-8 text: post bytes as {BYTES}") from None
