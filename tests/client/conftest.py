@@ -67,7 +67,7 @@ async def take(backend: HttpBackend) -> AsyncIterator[Take]:
         found: list[Delivery] = []
         async with asyncio.timeout(PATIENCE_S):
             while len(found) < count:
-                found += await stream.deliveries()
+                found += [each for each in await stream.deliveries() if isinstance(each, Delivery)]
         return found
 
     yield take

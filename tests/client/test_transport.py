@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,6 +138,20 @@ async def test_a_child_process_opens_its_own_connections(site: Site, method: Any
     assert (await asyncio.to_thread(app.queue("q").sync.enqueue, "parent", 1)).status == "duplicate"
     assert accepted(site) == before + 1
     await app.close()
+
+
+async def test_a_fork_leaves_the_connections_of_the_parents_loop_alone(site: Site) -> None:
+    before = accepted(site)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(Path(__file__).with_name("forking.py")), site.url),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(PATIENCE_S):
+        said, _ = await process.communicate()
+
+    assert said.decode().split() == ["queued", "queued", "duplicate"]
+    # Each has one connection, which the parent can still hear.
+    assert accepted(site) == before + 2
 
 
 def add(a: int, b: int) -> int:

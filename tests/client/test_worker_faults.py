@@ -19,8 +19,6 @@ from zq.client.supply import Supply
 from zq.client.transport import Address
 from zq.client.values import (
     Delivery,
-    Held,
-    JobQuery,
     LeasedFailure,
     Refused,
     StoredJob,
@@ -131,27 +129,6 @@ async def test_a_worker_outlives_a_restart_of_the_server(site: Site) -> None:
     assert set(done) == set(range(6))
 
 
-async def test_what_comes_of_an_ended_delivery_is_dropped(app: App) -> None:
-    begun, go_on = asyncio.Event(), asyncio.Event()
-    requeued: asyncio.Queue[str | None] = asyncio.Queue()
-    app.on("requeued")(lambda event: requeued.put_nowait(event.id))
-
-    @app.task
-    async def work() -> str:
-        begun.set()
-        await go_on.wait()
-        return "mine"
-
-    job = await work.enqueue()
-    async with working(app):
-        await begun.wait()
-        await app.backend.cancel(job.id, force=True)
-        go_on.set()
-        assert await asyncio.wait_for(requeued.get(), PATIENCE_S) == job.id
-
-    assert (await app.backend.get(job.id)).status == "cancelled"
-
-
 class Recorder(HttpBackend):
     """The real backend; posts are recorded, and held back while the gate is shut."""
 
@@ -183,7 +160,7 @@ async def test_acknowledgements_gather_while_a_post_is_under_way_and_only_then(
     stream = await recorder.take(["q"], 7)
     held: list[Delivery] = []
     while len(held) < 7:
-        held += await stream.deliveries()
+        held += [each for each in await stream.deliveries() if isinstance(each, Delivery)]
     refused: list[str] = []
 
     async def on_lost(id: str) -> None:
@@ -315,7 +292,7 @@ async def test_what_a_job_came_to_is_told_until_the_server_has_it(site: Site, fa
 
 async def test_a_stream_is_sought_for_as_long_as_one_has_patience(site: Site) -> None:
     backend = Refusing(site.url)
-    supply = Supply(backend, ["q"], 1, "w", None)
+    supply = Supply(backend, ["q"], 1, "w", None, asyncio.Event())
     with pytest.raises(Unavailable):
         await supply.open(0)
     assert backend.refusals == 1
@@ -324,6 +301,21 @@ async def test_a_stream_is_sought_for_as_long_as_one_has_patience(site: Site) ->
 
     await supply.close()
     await backend.close()
+
+
+async def test_a_worker_that_seeks_its_server_can_be_stopped() -> None:
+    async with App("http://127.0.0.1:1") as app:
+        app.task(lambda: None)
+        worker = zq.Worker(app, connect_timeout=3600)
+        running = asyncio.create_task(worker.run())
+        await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_S):
+            report = await worker.stop()
+        with pytest.raises(Unavailable):
+            await running
+
+    assert report == zq.DrainReport(0, [])
+    assert await worker.stop() is None
 
 
 @pytest.mark.settings(max_streams_per_peer=1)
@@ -352,51 +344,3 @@ async def test_a_refusal_that_does_not_pass_ends_the_worker(site: Site) -> None:
 
     assert refused.value.status == 406
     assert not isinstance(refused.value, Unavailable)
-
-
-class Leasing(Recorder):
-    """The leases of a server: what is extended is recorded, and the second time refused."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self.extended: list[tuple[list[Held], int]] = []
-
-    async def take(
-        self,
-        queues: Sequence[str],
-        prefetch: int,
-        *,
-        worker: str = "",
-        lease_ms: int | None = None,
-    ) -> TakeStream:
-        return await super().take(queues, prefetch, worker=worker)
-
-    async def extend(self, items: Sequence[Held], lease_ms: int) -> Refused:
-        self.extended.append((list(items), lease_ms))
-        return Refused(stale=[items[0].id]) if len(self.extended) == 2 else Refused()
-
-
-async def test_leases_are_renewed_and_a_lost_one_ends_its_execution(site: Site) -> None:
-    backend = Leasing(site.url)
-    ended: asyncio.Queue[str] = asyncio.Queue()
-    async with App(backend=backend) as app:
-
-        @app.task
-        async def work() -> None:
-            job = zq.current_job()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.put_nowait(job.id)
-
-        jobs = await work.enqueue_many([work.args()] * 2)
-        async with working(app, lease=0.03):
-            assert await asyncio.wait_for(ended.get(), PATIENCE_S) == jobs[0].id
-
-    (first, lease_ms), *_ = backend.extended
-    assert (first, lease_ms) == ([Held(jobs[0].id, 1), Held(jobs[1].id, 1)], 30)
-    # Nothing was reported: the delivery was somebody else's by then.
-    assert backend.posts == []
-    assert (await backend.get(jobs[0].id)).attempts == 0
-    assert await backend.count(JobQuery(statuses=("dead",))) == 0
-    await backend.close()

@@ -77,7 +77,7 @@ not finished goes back to its queue.
 @_option("--prefetch", type=_COUNT, help="Jobs to hold at most; default: twice --concurrency.")
 @_option("--threads", type=_COUNT, help="Threads for ordinary functions; default: --concurrency.")
 @_option("--processes", type=click.IntRange(min=0), default=0, help="Processes in their place.")
-@_option("--lease", type=_Time(), help="How long jobs are held unless renewed.")
+@_option("--lease", type=_Time(), default="30s", help="How long jobs are held unless renewed.")
 @_option("--burst", is_flag=True, help="Stop when no job is left.")
 @_option("--max-jobs", type=_COUNT, help="Stop after so many jobs.")
 @_option("--shutdown-timeout", type=_Time(), default="30s", help="How long a stop may take.")

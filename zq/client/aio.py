@@ -18,6 +18,10 @@ READ_BUFFER = 2**18
 KEEP_ALIVE_S = 60.0
 
 
+_LEFT_TO_PARENTS: list[object] = []
+"""Sessions from before a fork. Collecting one would take its sockets out of the parent's epoll."""
+
+
 class AioTransport:
     """Opens its session with the first request, and a new one in another event loop or process."""
 
@@ -82,6 +86,9 @@ class AioTransport:
         import aiohttp
 
         home = (os.getpid(), asyncio.get_running_loop())
+        if self._home is not None and self._home[0] != os.getpid():
+            _LEFT_TO_PARENTS.append(self._session)
+            self._session = None
         if self._session is None or self._session.closed or self._home != home:
             secure = self._address.url.startswith("https:")
             connector = aiohttp.TCPConnector(

@@ -16,6 +16,7 @@ from zq.client.values import (
     JobPage,
     JobQuery,
     LeasedFailure,
+    Notice,
     Refused,
     StoredJob,
     Submission,
@@ -26,8 +27,11 @@ from zq.client.values import (
 class TakeStream(Protocol):
     """Deliveries for as long as it is open. What is not settled when it ends goes back at once."""
 
-    async def deliveries(self) -> Sequence[Delivery]:
-        """Wait for jobs; never empty. Raises `Unavailable` once the stream has ended or broken."""
+    async def deliveries(self) -> Sequence[Delivery | Notice]:
+        """Wait for jobs, and for notices, where the server gives any; never empty.
+
+        Raises `Unavailable` once the stream has ended or broken.
+        """
 
     async def close(self) -> None:
         """End it. May be called twice."""
@@ -111,8 +115,12 @@ class Backend(Protocol):
     ) -> TakeStream:
         """Open a stream that holds at most `prefetch` unsettled jobs of these queues.
 
-        With `lease_ms` a delivery ends that long after it began, or was last extended.
+        With `lease_ms` a delivery ends that long after it began, or was last extended; the stream
+        ends with it.
         """
+
+    async def drain(self, worker: str) -> None:
+        """Deliver nothing more to the streams of this worker, which stay open."""
 
     async def succeed(self, items: Sequence[Success]) -> Refused:
         """Acknowledge jobs; the ids that were left alone. May be repeated: no job ends twice."""

@@ -13,7 +13,7 @@ from zq.client.acks import Acknowledger, report
 from zq.client.app import App
 from zq.client.backend import Backend
 from zq.client.errors import InvalidOption, ZqError
-from zq.client.events import Event
+from zq.client.events import Event, EventName
 from zq.client.options import positive_ms
 from zq.client.outcome import Outcome
 from zq.client.processes import Failed, Processes
@@ -89,25 +89,27 @@ class Executor:
             current.reset(token)
             running.end()
             self.running.pop(delivery.id, None)
-        if running.lost:
-            await self.lost(delivery.id)
+        if running.lost is not None:
+            await self.lost(delivery.id, running.lost)
             return
         await self._settle(running, handler, result, failed, started)
         self.finished += 1
 
-    def drop(self, id: str) -> None:
-        """The delivery of a running job has ended: stop it, and report nothing."""
+    def drop(self, id: str, lease: int | None, event: EventName = "requeued") -> None:
+        """The delivery of a running job has ended: stop it, and report nothing but the event."""
         if id in self.running:
             running, limit = self.running[id]
-            running.lost = True
+            if running.delivery.lease != lease:
+                return
+            running.lost = event
             running.end()
             limit.reschedule(asyncio.get_running_loop().time())
 
-    async def lost(self, id: str) -> None:
+    async def lost(self, id: str, event: EventName = "requeued") -> None:
         """Say that an execution was in vain: its delivery had ended before."""
         log.warning("what came of %s is dropped: its delivery has ended", id)
-        if self._events.wanted("requeued"):
-            await self._events.emit(Event("requeued", id=id))
+        if self._events.wanted(event):
+            await self._events.emit(Event(event, id=id))
 
     def close(self) -> None:
         """Leave threads and processes behind."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from zq.client.errors import InvalidPayload
-from zq.client.values import Delivery
+from zq.client.values import Delivery, Notice
 
 T = TypeVar("T")
 
@@ -35,8 +35,8 @@ class Codec:
     stream_type: str
     write: Callable[[Any], bytes]
     read: Callable[..., Any]
-    cut: Callable[[bytes], tuple[Sequence[Delivery], bytes]]
-    """Deliveries in what has arrived of a stream, and the part of a frame that is left."""
+    cut: Callable[[bytes], tuple[Sequence[Delivery | Notice], bytes]]
+    """What has arrived of a stream, and the part of a frame that is left."""
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return _codec, (self.content_type,)
@@ -56,22 +56,31 @@ class Codec:
         return value
 
 
-def _cut_lines(data: bytes) -> tuple[Sequence[Delivery], bytes]:
+def _cut_lines(data: bytes) -> tuple[Sequence[Delivery | Notice], bytes]:
     end = data.rfind(b"\n") + 1
-    # Heartbeats are empty lines, which the decoder passes over.
-    return _lines.decode_lines(data[:end]), data[end:]
+    text, rest = data[:end], data[end:]
+    if _NOTICE not in text:
+        # Heartbeats are empty lines, which the decoder passes over.
+        return _lines.decode_lines(text), rest
+    lines = [line for line in text.split(b"\n") if line]
+    return [
+        _notices.decode(line) if line.startswith(_NOTICE) else _lines.decode(line) for line in lines
+    ], rest
 
 
-def _cut_frames(data: bytes) -> tuple[Sequence[Delivery], bytes]:
-    found: list[Delivery] = []
+def _cut_frames(data: bytes) -> tuple[Sequence[Delivery | Notice], bytes]:
+    found: list[Delivery | Notice] = []
     start = 0
     while len(data) >= start + _LENGTH.size:
         (length,) = _LENGTH.unpack_from(data, start)
         end = start + _LENGTH.size + length
         if len(data) < end:
             break
-        if length:
-            found.append(_frames.decode(data[start + _LENGTH.size : end]))
+        frame = data[start + _LENGTH.size : end]
+        if frame[1:9] == _PACKED_NOTICE:
+            found.append(_packed_notices.decode(frame))
+        elif frame:
+            found.append(_frames.decode(frame))
         start = end
     return found, data[start:]
 
@@ -81,7 +90,13 @@ def _pack(value: Any) -> bytes:
     return _packer.encode(msgspec.to_builtins(value, str_keys=True, enc_hook=plain))
 
 
+# A notice begins with the field that only notices have.
+_NOTICE = b'{"control":'
+_PACKED_NOTICE = msgspec.msgpack.encode("control")
+
 _lines = msgspec.json.Decoder(Delivery)
+_notices = msgspec.json.Decoder(Notice)
+_packed_notices = msgspec.msgpack.Decoder(Notice)
 _frames = msgspec.msgpack.Decoder(Delivery)
 _packer = msgspec.msgpack.Encoder()
 

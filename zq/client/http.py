@@ -23,6 +23,7 @@ from zq.client.values import (
     JobPage,
     JobQuery,
     LeasedFailure,
+    Notice,
     Refused,
     StoredJob,
     Submission,
@@ -165,13 +166,17 @@ class HttpBackend:
         lease_ms: int | None = None,
     ) -> TakeStream:
         """Open a stream of deliveries."""
-        parameters = {"prefetch": str(prefetch)}
+        parameters = {"prefetch": str(prefetch), "control": "1"}
         if queues:
             parameters["queue"] = ",".join(queues)
         if lease_ms is not None:
             parameters["lease_ms"] = str(lease_ms)
         body = await self._transport.open(f"/jobs/take?{urlencode(parameters)}", worker)
         return _Deliveries(body, self._address)
+
+    async def drain(self, worker: str) -> None:
+        """Deliver nothing more to this worker."""
+        await self._call("POST", f"/workers/{quote(worker, safe='')}/drain", {}, safe=True)
 
     async def succeed(self, items: Sequence[Success]) -> Refused:
         """Acknowledge jobs; the ids that were left alone."""
@@ -247,7 +252,7 @@ class _Deliveries:
         self._address = address
         self._rest = b""
 
-    async def deliveries(self) -> Sequence[Delivery]:
+    async def deliveries(self) -> Sequence[Delivery | Notice]:
         """Wait for jobs."""
         while True:
             chunk = await self._body.read()

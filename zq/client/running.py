@@ -9,6 +9,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from zq.client.backend import Backend
 from zq.client.errors import StaleLease
+from zq.client.events import EventName
 from zq.client.sync import run
 from zq.client.values import Delivery, Held
 from zq.model.ids import timestamp_ms
@@ -42,8 +43,8 @@ class Running(Generic[T]):
     def __init__(self, delivery: Delivery, payload: T, backend: Backend) -> None:
         self.delivery = delivery
         self.payload = payload
-        self.lost = False
-        """Whether the delivery has ended under way."""
+        self.lost: EventName | None = None
+        """What to call it, where the delivery has ended under way."""
         self.thread: Future[Any] | None = None
         """What goes on although nobody waits for it any more."""
         self._backend = backend

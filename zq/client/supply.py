@@ -1,6 +1,7 @@
 """A worker's jobs: one take stream, opened again whenever it breaks."""
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -8,7 +9,7 @@ from collections.abc import Callable, Sequence
 from zq.client.backend import Backend, TakeStream
 from zq.client.errors import Unavailable
 from zq.client.transport import jittered
-from zq.client.values import Delivery
+from zq.client.values import Delivery, Notice
 
 log = logging.getLogger("zq.worker")
 
@@ -23,7 +24,9 @@ class Supply:
         prefetch: int,
         worker: str,
         lease_ms: int | None,
+        stopping: asyncio.Event,
     ) -> None:
+        self._stopping = stopping
         self._backend = backend
         self._queues = queues
         self._prefetch = prefetch
@@ -32,7 +35,7 @@ class Supply:
         self._stream: TakeStream | None = None
 
     async def open(self, patience: float) -> None:
-        """Open the stream; `patience` is for how many seconds to try.
+        """Open the stream; `patience` is for how many seconds to try, unless told to stop.
 
         Raises `Unavailable`, or another `BackendError` at once.
         """
@@ -44,13 +47,14 @@ class Supply:
                 return
             except Unavailable:
                 delay = jittered(attempt)
-                if time.monotonic() + delay > deadline:
+                if time.monotonic() + delay > deadline or self._stopping.is_set():
                     raise
-                await asyncio.sleep(delay)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), delay)
                 attempt += 1
 
     async def run(
-        self, on_jobs: Callable[[Sequence[Delivery]], None], on_lost: Callable[[], None]
+        self, on_jobs: Callable[[Sequence[Delivery | Notice]], None], on_lost: Callable[[], None]
     ) -> None:
         """Until it is cancelled. Raises `BackendError` where opening again can never succeed."""
         attempt = 0

@@ -119,8 +119,18 @@ class Held(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LeasedFailure(Failure, frozen=True, omit_defaults=True):
-    """A failure report of the delivery `lease`."""
+    """A failure report of the delivery `lease`; what it does not say is not sent."""
 
+
+class Notice(msgspec.Struct, frozen=True):
+    """What a stream is told beside jobs.
+
+    `cancel`: the job was cancelled while it ran; `lease_lost`: its delivery has ended; `drain`: no
+    more jobs come, finish what there is.
+    """
+
+    control: Literal["cancel", "lease_lost", "drain"]
+    id: str = ""
     lease: int | None = None
 
 

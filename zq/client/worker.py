@@ -14,12 +14,13 @@ from uuid import uuid4
 from zq.client.acks import Acknowledger, follows
 from zq.client.app import App
 from zq.client.errors import InvalidOption, Unavailable, WaitTimeout, ZqError
-from zq.client.events import Event
+from zq.client.events import Event, EventName
 from zq.client.executor import AfterExecution, Executor
+from zq.client.holding import give_back, renew
 from zq.client.options import Seconds, milliseconds, positive_ms
 from zq.client.outcome import DrainReport, Outcome
 from zq.client.supply import Supply
-from zq.client.values import Delivery, Held, JobQuery
+from zq.client.values import Delivery, Held, JobQuery, Notice
 from zq.client.work import Registry
 
 log = logging.getLogger("zq.worker")
@@ -31,7 +32,6 @@ ABORTED_POSTS_S = 0.5
 """The same where it has to leave at once."""
 
 LOOK_EVERY_S = 0.02
-RENEWALS_PER_LEASE = 3
 
 
 class Worker:
@@ -45,7 +45,7 @@ class Worker:
         concurrency: int = 1,
         prefetch: int | None = None,
         worker_id: str | None = None,
-        lease: Seconds | None = None,
+        lease: Seconds | None = 30.0,
         shutdown_timeout: Seconds = 30.0,
         connect_timeout: Seconds = 10.0,
         threads: int | None = None,
@@ -57,7 +57,8 @@ class Worker:
         """`queues`: by default those that the app has functions for.
 
         `prefetch` jobs are held at most, those under way included; by default twice `concurrency`.
-        With `lease` a delivery ends that long after this process has stopped renewing it.
+        A delivery ends `lease` after this event loop has stopped renewing it; with None, only with
+        the connection.
         Functions that are no coroutine functions run in so many `threads`, or where `processes` are
         asked for, in these. With `burst` the worker stops when no job is left, after `max_jobs` in
         any case. Raises `InvalidOption`.
@@ -96,6 +97,7 @@ class Worker:
                 return await life.run()
             finally:
                 self._life = None
+                life.leave()
 
     async def stop(self, timeout: Seconds | None = None) -> DrainReport | None:
         """Take nothing more, let what runs finish within `timeout`, give back the rest.
@@ -152,6 +154,7 @@ class _Life:
 
     def __init__(self, worker: Worker, registry: Registry, burst: bool) -> None:
         self._worker = worker
+        self._stopping = asyncio.Event()
         self._backend = worker.app.backend
         self._acks = Acknowledger(self._backend, self._lost)
         self.executor = Executor(
@@ -164,7 +167,12 @@ class _Life:
             after_execution=worker._after_execution,
         )
         self._supply = Supply(
-            self._backend, worker.queues, worker._prefetch, worker.worker_id, worker._lease_ms
+            self._backend,
+            worker.queues,
+            worker._prefetch,
+            worker.worker_id,
+            worker._lease_ms,
+            self._stopping,
         )
         self._burst = burst
         # Ids in their order, and what is still wanted of them; None sends a runner home.
@@ -172,10 +180,10 @@ class _Life:
         self._waiting: dict[str, Delivery] = {}
         self._left = worker._max_jobs
         self._patience = worker._shutdown_s
-        self._stopping = asyncio.Event()
         self._aborted = asyncio.Event()
         self._done: asyncio.Future[DrainReport] = asyncio.get_running_loop().create_future()
         self._unstarted: list[Delivery] = []
+        self._returned: list[str] = []
 
     # From outside
 
@@ -198,6 +206,12 @@ class _Life:
         """Wait for the end."""
         return await asyncio.shield(self._done)
 
+    def leave(self) -> None:
+        """Say that it has ended, also where it never came to work."""
+        if not self._done.done():
+            self.executor.close()
+            self._done.set_result(DrainReport(0, []))
+
     async def run(self) -> DrainReport:
         """From the first stream to the last acknowledgement."""
         worker = self._worker
@@ -212,10 +226,10 @@ class _Life:
         posting = asyncio.create_task(self._acks.run())
         helpers = [supplying, posting]
         if worker._lease_ms is not None:
-            helpers.append(asyncio.create_task(self._renew(worker._lease_ms)))
+            renewing = renew(self._backend, worker._lease_ms, self._held, self._drop)
+            helpers.append(asyncio.create_task(renewing))
         if self._burst:
             helpers.append(asyncio.create_task(self._watch_for_idleness()))
-        returned: list[str] = []
         try:
             await self._until_stopped([*runners, *helpers])
             await self._drain(runners)
@@ -226,14 +240,14 @@ class _Life:
             held = [job.delivery for job, _ in self.executor.running.values()]
             await asyncio.wait(runners)
             await self._post_the_rest()
-            returned = await self._give_back([*held, *self._unstarted])
+            await self._give_back([*held, *self._unstarted])
             for task in helpers:
                 task.cancel()
             await asyncio.wait(helpers)
             await self._supply.close()
             self.executor.close()
             report = DrainReport(
-                self.executor.finished, returned, self.executor.stuck, self._aborted.is_set()
+                self.executor.finished, self._returned, self.executor.stuck, self._aborted.is_set()
             )
             self._done.set_result(report)
             await self._emit("stopped")
@@ -247,14 +261,31 @@ class _Life:
             if delivery is not None:
                 await self.executor.execute(delivery)
 
-    def _on_jobs(self, deliveries: Sequence[Delivery]) -> None:
-        for delivery in deliveries:
+    def _on_jobs(self, arrived: Sequence[Delivery | Notice]) -> None:
+        for delivery in arrived:
+            if isinstance(delivery, Notice):
+                self._on_notice(delivery)
+                continue
             running = self.executor.running.get(delivery.id)
             if running is not None and follows(delivery, running[0].delivery):
                 # It came back when a stream broke, and is still under way here: go on with it.
                 running[0].delivery = delivery
             elif not self._acks.adopt(delivery):
                 self._put(delivery)
+
+    def _on_notice(self, notice: Notice) -> None:
+        if notice.control == "drain":
+            self._begin_nothing_more()
+        else:
+            event: EventName = "cancelled" if notice.control == "cancel" else "requeued"
+            self._drop(Held(notice.id, notice.lease), event)
+
+    def _drop(self, held: Held, event: EventName = "requeued") -> None:
+        """A delivery has ended: begin it no more, and stop it."""
+        waiting = self._waiting.get(held.id)
+        if waiting is not None and waiting.lease == held.lease:
+            del self._waiting[held.id]
+        self.executor.drop(held.id, held.lease, event)
 
     def _put(self, delivery: Delivery) -> None:
         if self._stopping.is_set() or self._left == 0:
@@ -276,22 +307,9 @@ class _Life:
     async def _lost(self, id: str) -> None:
         await self.executor.lost(id)
 
-    async def _renew(self, lease_ms: int) -> None:
-        """Hold what is here for as long as this event loop lives."""
-        while True:
-            await asyncio.sleep(lease_ms / 1000 / RENEWALS_PER_LEASE)
-            held = [Held(job.id, job.delivery.lease) for job, _ in self.executor.running.values()]
-            held += [Held(each.id, each.lease) for each in self._waiting.values()]
-            if not held:
-                continue
-            try:
-                refused = await self._backend.extend(held, lease_ms)
-            except ZqError as error:
-                log.warning("leases are not renewed: %s", error)
-                continue
-            for id in (*refused.stale, *refused.not_found):
-                self._waiting.pop(id, None)
-                self.executor.drop(id)
+    def _held(self) -> list[Held]:
+        deliveries = [job.delivery for job, _ in self.executor.running.values()]
+        return [Held(each.id, each.lease) for each in (*deliveries, *self._waiting.values())]
 
     async def _watch_for_idleness(self) -> None:
         """Stop once the server has nothing left that could be taken now."""
@@ -318,12 +336,18 @@ class _Life:
             stopping.cancel()
 
     def _begin_nothing_more(self) -> None:
+        """Give back what has not begun, as soon as nothing can come in its place."""
         self._stopping.set()
         self._unstarted += self._waiting.values()
         self._waiting.clear()
 
     async def _drain(self, runners: Sequence[asyncio.Task[None]]) -> None:
         """Let those finish that have begun, and as many as were asked for."""
+        with contextlib.suppress(ZqError, TimeoutError):
+            async with asyncio.timeout(LAST_POSTS_S):
+                await self._backend.drain(self._worker.worker_id)
+        unstarted, self._unstarted = self._unstarted, []
+        await self._give_back(unstarted)
         for _ in runners:
             self._order.put_nowait(None)
         finishing = asyncio.ensure_future(asyncio.wait(runners))
@@ -340,25 +364,12 @@ class _Life:
             async with asyncio.timeout(patience):
                 await self._acks.drained()
 
-    async def _give_back(self, unfinished: Sequence[Delivery]) -> list[str]:
-        """The stream's end gives back whatever it holds; this does so in good order."""
-        if not unfinished:
-            return []
-        held = [Held(each.id, each.lease) for each in unfinished]
-        try:
-            async with asyncio.timeout(LAST_POSTS_S):
-                await self._backend.release(held)
-        except (ZqError, TimeoutError) as error:
-            log.debug("jobs go back with the stream: %s", error)
-        for each in unfinished:
-            await self._emit("requeued", each)
-        return [each.id for each in unfinished]
-
-    async def _emit(self, name: Any, delivery: Delivery | None = None) -> None:
+    async def _give_back(self, unfinished: Sequence[Delivery]) -> None:
         events = self._worker.app.core.events
-        if events.wanted(name):
-            queue, id = (None, None) if delivery is None else (delivery.queue, delivery.id)
-            await events.emit(Event(name, queue, id))
+        self._returned += await give_back(self._backend, events, unfinished)
+
+    async def _emit(self, name: EventName) -> None:
+        await self._worker.app.core.events.emit(Event(name))
 
 
 def run_blocking(work: Coroutine[Any, Any, DrainReport]) -> DrainReport:

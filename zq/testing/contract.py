@@ -78,7 +78,8 @@ class Taking:
         found: list[Delivery] = []
         async with asyncio.timeout(PATIENCE_S):
             while len(found) < count:
-                found += await stream.deliveries()
+                arrived = await stream.deliveries()
+                found += [each for each in arrived if isinstance(each, Delivery)]
         return found
 
     async def close(self) -> None:
@@ -257,7 +258,7 @@ class BackendContract:
     ) -> None:
         await stored(backend, 1)
         stream = await taking.open()
-        (first,) = await stream.deliveries()
+        (first,) = await taking.more(stream)
         await stream.close()
         (second,) = await taking.jobs()
         assert await backend.succeed([success(first)]) == Refused(stale=[first.id])

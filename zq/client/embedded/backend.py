@@ -21,11 +21,13 @@ from zq.client.values import (
     JobPage,
     JobQuery,
     LeasedFailure,
+    Notice,
     Refused,
     StoredJob,
     Submission,
     Success,
 )
+from zq.engine import players
 from zq.engine.engine import Accepted, Engine
 from zq.engine.players import MOST_UNSENT, Stream, Wish
 from zq.model import errors
@@ -39,6 +41,7 @@ from zq.wire import bodies, lease_bodies
 from zq.wire import codecs as wire
 from zq.wire.documents import (
     EnqueuedDocument,
+    NoticeDocument,
     enqueued_documents,
     error_document,
     job_document,
@@ -179,11 +182,19 @@ class EmbeddedBackend:
         """Open a stream of deliveries."""
 
         async def verb(engine: Engine) -> TakeStream:
-            wish = Wish(prefetch, worker, lease_ms)
+            wish = Wish(prefetch, worker, lease_ms, control=True)
             stream = engine.workers.open(queues, EVERYWHERE, wish, lambda: 0)
             return _Deliveries(engine, stream, self)
 
         return await self._do(verb)
+
+    async def drain(self, worker: str) -> None:
+        """Deliver nothing more to this worker."""
+
+        async def verb(engine: Engine) -> None:
+            engine.workers.drain(worker, EVERYWHERE)
+
+        await self._do(verb)
 
     async def succeed(self, items: Sequence[Success]) -> Refused:
         """Acknowledge jobs; the ids that were left alone."""
@@ -276,7 +287,7 @@ class _Deliveries:
         self._stream = stream
         self._backend = backend
 
-    async def deliveries(self) -> Sequence[Delivery]:
+    async def deliveries(self) -> Sequence[Delivery | Notice]:
         """Wait for jobs."""
         found, _ = JSON.cut(await self._backend.do(self._next))
         return found
@@ -294,8 +305,10 @@ class _Deliveries:
         while engine is self._engine and not self._stream.ended:
             jobs = await engine.workers.large_payloads(self._stream.next_jobs(MOST_UNSENT))
             engine.workers.written(self._stream)
-            if jobs:
-                return NDJSON.frames(taken_documents(jobs, engine.ids))
+            frames = NDJSON.frames(taken_documents(jobs, engine.ids))
+            notices = self._stream.next_notices()
+            if frames or notices:
+                return frames + NDJSON.notices([_notice(each, engine.ids) for each in notices])
             await self._stream.wait()
         raise Unavailable("the embedded queue was closed")
 
@@ -306,6 +319,11 @@ def _enqueued(new: Sequence[NewJob], stored: Accepted, ids: IdCodec) -> Sequence
 
 def _outcome(outcome: Outcome, job: EnqueuedDocument | None) -> bytes:
     return wire.JSON.encode(outcome_document(outcome, job))
+
+
+def _notice(notice: players.Notice, ids: IdCodec) -> NoticeDocument:
+    id = None if notice.key is None else ids.text(notice.key)
+    return NoticeDocument(notice.kind, id, notice.lease)
 
 
 def _filter(query: JobQuery, ids: IdCodec) -> Filter:
