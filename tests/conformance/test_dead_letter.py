@@ -70,7 +70,7 @@ async def test_the_origin_is_where_a_job_began_however_far_it_came(client: Clien
     await put(client, "q", dead_letter="b")
     await put(client, "b", dead_letter="c")
     (job_id,) = await die(client)
-    stream = await client.take(prefetch=1)
+    stream = await client.take(queue="b", prefetch=1)
     assert (await stream.job())["queue"] == "b"
     moved = await client.fail(job_id, kill=True)
     assert (moved["queue"], moved["origin"]) == ("c", "q")

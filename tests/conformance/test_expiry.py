@@ -96,7 +96,7 @@ async def test_what_expires_while_the_server_is_down_is_not_delivered_after(clie
     await client.site.start()
     stream = await client.take(prefetch=1)
     await client.heartbeat(stream)
-    assert (await client.job(job["id"]))["status"] == "expired"
+    await client.until(job["id"], status="expired", attempts=0)
 
 
 async def test_those_who_wait_for_an_expired_job_are_told_so(client: Client) -> None:
