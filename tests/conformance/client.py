@@ -163,9 +163,13 @@ class Client:
         queue: str | None = None,
         accept: str | None = None,
         headers: Mapping[str, str] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> TakeStream:
-        """Open a take stream and wait for its headers. It is closed with the client at latest."""
-        params = {"prefetch": prefetch, "queue": queue}
+        """Open a take stream and wait for its headers. It is closed with the client at latest.
+
+        `more` has further parameters.
+        """
+        params = {"prefetch": prefetch, "queue": queue, **(more or {})}
         given = {name: value for name, value in params.items() if value is not None}
         request = self._http.build_request(
             "GET",

@@ -68,7 +68,7 @@ async def test_a_route_shows_and_changes_nothing_beyond_the_prefix(
         told = reply.body.replace(f"'{OTHER}'".encode(), b"").replace(job["id"].encode(), b"")
         assert HUSH.encode() not in told, "only the request's own words may come back"
         assert await state(root) == before
-        if "{id}" in path or path == "/jobs/success":
+        if "{id}" in path or path in ("/jobs/success", "/jobs/extend", "/jobs/release"):
             unknown = request_to(shop.wire, method, path, queue=OTHER, id=UNKNOWN_ID)
             expected = (await shop.send(*unknown)).body.replace(UNKNOWN_ID.encode(), b"")
             assert reply.body.replace(job["id"].encode(), b"") == expected
@@ -86,6 +86,11 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("DELETE", "/jobs/{id}"): (404, "job_not_found"),
     ("POST", "/jobs/{id}/success"): (404, "not_in_flight"),
     ("POST", "/jobs/{id}/failure"): (404, "not_in_flight"),
+    ("POST", "/queues/{queue}/claim"): (403, "queue_out_of_reach"),
+    ("POST", "/jobs/{id}/extend"): (404, "not_in_flight"),
+    ("POST", "/jobs/{id}/release"): (404, "not_in_flight"),
+    ("GET", "/workers"): (200, {"workers": []}),
+    ("POST", "/workers/{id}/drain"): (404, "worker_not_found"),
     ("GET", "/jobs/{id}/result"): (404, "job_not_found"),
     ("GET", "/jobs/by-key"): (404, "job_not_found"),
     ("POST", "/jobs/{id}/cancel"): (404, "job_not_found"),
@@ -246,6 +251,36 @@ async def test_a_duplicate_within_the_prefix_is_answered_as_ever(shop: Client) -
     reply = await shop.post("/jobs", new_job(queue="shop-b", unique_key="k"))
 
     assert (reply.status, reply.doc["id"], reply.doc["duplicate"]) == (200, first["id"], True)
+
+
+async def test_a_foreign_lease_is_neither_extended_nor_released_in_bulk(
+    root: Client, shop: Client
+) -> None:
+    mine = await shop.enqueue(queue="shop-a")
+    claimed = await shop.post("/queues/shop-a/claim", {"holder": "h"})
+    assert [job["id"] for job in claimed.doc["jobs"]] == [mine["id"]]
+    (foreign, *_) = await others(root)
+    before = await state(root)
+    for verb, lease in [("extend", None), ("extend", 7), ("release", None), ("release", 7)]:
+        # A delivery that never was would be stale, if the job were there.
+        items = [{"id": foreign["id"], "lease": lease}, {"id": mine["id"]}]
+        reply = await shop.post(f"/jobs/{verb}", {"items": items, "lease_ms": 9})
+        assert (reply.status, reply.doc["stale"]) == (422, [])
+        assert foreign["id"] in reply.doc["not_found"]
+    assert await state(root) == before
+
+
+async def test_workers_are_seen_and_drained_only_where_all_they_take_lies_within(
+    root: Client, shop: Client
+) -> None:
+    for client, queue in [(root, ""), (root, f"shop-a,{OTHER}"), (root, "shop-a"), (shop, "")]:
+        await client.take(queue=queue, headers={"worker-id": "w"})
+    assert len((await root.get("/workers")).doc["workers"]) == 4
+    seen = (await shop.get("/workers")).doc["workers"]
+    assert [worker["queues"] for worker in seen] == [["shop-a"], []]
+    assert len((await shop.send("POST", "/workers/w/drain")).doc["workers"]) == 2
+    draining = [worker["draining"] for worker in (await root.get("/workers")).doc["workers"]]
+    assert draining == [False, False, True, True]
 
 
 async def test_a_copy_is_shown_nothing_of_a_first_that_was_moved_out_of_reach(

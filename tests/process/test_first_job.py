@@ -28,6 +28,7 @@ def commands(name: str) -> list[str]:
 
 
 ENQUEUE, TAKE, SUCCEED, FAIL, COUNT = commands("first job")
+SCAN, CLAIM, EXTEND, RELEASE, WORKERS, DRAIN = commands("leases")
 STEPS, TAKE_STEPS, CHARGE = commands("groups")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
 
@@ -158,6 +159,28 @@ async def test_the_keys_of_the_readme(tmp_path: Path) -> None:
         assert shell.document(OWNER)["id"] == digest["id"]
         assert shell.document(CANCEL)["status"] == "cancelled"
         assert shell.document(OWNER) == {"error": "job not found"}
+
+
+async def test_the_leases_of_the_readme(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+
+        scan = shell.document(SCAN)["id"]
+        (claimed,) = shell.document(CLAIM)["jobs"]
+        assert (claimed["id"], claimed["lease"]) == (scan, 1)
+        until = shell.document(EXTEND, scan)["lease_until"]
+        assert until > claimed["lease_until"]
+        assert shell.run(RELEASE, scan).startswith("HTTP/1.1 204")
+        assert "409" in shell.run(RELEASE, scan)
+
+        take = TAKE_SUMS.replace("curl", "curl -H 'worker-id: scanner-2'")
+        with shell.worker(take) as worker:
+            added = shell.document(ADD)["id"]
+            assert next_job(worker)["id"] == added
+            (listed,) = shell.document(WORKERS)["workers"]
+            assert (listed["id"], listed["held"]) == ("scanner-2", [added])
+            (drained,) = shell.document(DRAIN)["workers"]
+            assert drained["draining"] is True
 
 
 async def test_the_groups_of_the_readme(tmp_path: Path) -> None:

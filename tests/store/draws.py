@@ -17,7 +17,9 @@ from zq.model.commands import (
     Delete,
     DeleteSlice,
     Enqueue,
+    Extend,
     Fail,
+    Release,
     Retain,
     Retry,
     Return,
@@ -28,9 +30,11 @@ from zq.model.commands import (
 from zq.model.filters import Filter, Range
 from zq.model.ids import Mint
 from zq.model.job import Backoff, Dedupe, NewJob, Options, Retention
+from zq.model.leasing import Terms
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.outcome import Completion
 from zq.model.patching import UNSET, Patch, RetentionPatch
+from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.settling import Failure
 from zq.model.unique import OnConflict, Scope
@@ -58,6 +62,7 @@ millis = st.sampled_from([0, 1, 1_000, 60_000])
 backoffs = st.builds(Backoff, st.sampled_from([0.0, 1.0, 2.0]), millis, st.just(0))
 retentions = st.builds(Retention, st.none() | millis, st.none() | millis)
 retry_limits = st.sampled_from([0, 1, 5])
+lease_times = st.sampled_from([1, 50, 1_000, 60_000])
 payloads = st.sampled_from(
     [
         "null",
@@ -73,6 +78,7 @@ options = st.builds(
     st.none() | retry_limits,
     st.none() | backoffs,
     st.none() | retentions.filter(lambda retention: retention != Retention()),
+    st.none() | lease_times,
 ).filter(lambda chosen: chosen != Options())
 NOT_UNIQUE: tuple[str | None, Scope | None] = (None, None)
 unique = st.sampled_from(
@@ -80,6 +86,7 @@ unique = st.sampled_from(
 )
 
 
+asked = st.builds(Terms, st.none() | lease_times, st.none() | st.sampled_from(["c", "é 'c\""]))
 leases = st.sampled_from([None, None, 1, 1, 2, 3])
 results = st.sampled_from([None, "null", '{"a":"\\u0000é"}', f'"{"x" * 510}"', f'"{"é" * 300}"'])
 completions = st.builds(
@@ -103,6 +110,7 @@ patches = st.builds(
     ready_at=st.just(UNSET),
     retry_limit=unset_or(st.none() | retry_limits),
     backoff=unset_or(st.none() | backoffs),
+    lease_ms=unset_or(st.none() | lease_times),
     retention=unset_or(
         st.none()
         | st.builds(RetentionPatch, unset_or(st.none() | millis), unset_or(st.none() | millis))
@@ -115,6 +123,9 @@ gates = {
     "concurrency": st.none() | st.integers(1, 3),
     "retry_limit": st.none() | retry_limits,
     "ttl_ms": st.none() | st.sampled_from([1, 50, 4_100]),
+    "stall_limit": st.none() | st.integers(0, 2),
+    "lease_ms": st.none() | lease_times,
+    "leases_survive": st.none() | st.booleans(),
     "dead_letter": st.none() | st.sampled_from([*QUEUES, "dlq"]),
 }
 settings = st.builds(
@@ -148,7 +159,8 @@ class Draw:
         self._settled: set[int] = set()
 
     def settlements(self) -> list[Command]:
-        return self._some((self._succeed, self._fail, self._fail, self._return))
+        ends = (self._succeed, self._fail, self._fail, self._return, self._return_unheard)
+        return self._some((*ends, self._extend, self._release))
 
     def changes(self) -> list[Command]:
         kinds = (self._change, self._change, self._delete, self._change_slice, self._delete_slice)
@@ -170,8 +182,10 @@ class Draw:
         some = st.lists(st.sampled_from([*QUEUES, "none"]), max_size=3, unique=True)
         names = st.none() | some.map(tuple)
         credits = st.dictionaries(st.sampled_from(HOLDERS), st.integers(1, 4), min_size=1)
+        terms = st.none() | st.dictionaries(st.sampled_from(HOLDERS), asked)
+        dealt = credits.map(lambda c: list(c.items()))
         return self._draw(
-            st.lists(st.builds(Claim, names, credits.map(lambda c: list(c.items()))), max_size=2)
+            st.lists(st.builds(Claim, names, dealt, st.just(EVERYWHERE), terms), max_size=2)
         )
 
     def filter(self) -> Filter:
@@ -216,6 +230,7 @@ class Draw:
             backtrace=st.none() | st.just("at\n  line 1"),
             retry_at=st.none() | st.none() | self._time(),
             kill=st.sampled_from([None, None, False, True]),
+            lease=leases,
         )
         keys = self._unsettled(self._keys())[:1] or [UNKNOWN]
         return Fail(keys[0], self._draw(failure))
@@ -223,8 +238,31 @@ class Draw:
     def _return(self) -> Command:
         holder = self._draw(st.sampled_from(HOLDERS))
         held = [row.key for row in self._queue.rows.values() if row.holder == holder]
-        keys = held if self._draw(st.booleans()) else self._keys()
-        return Return(holder, self._unsettled(keys))
+        keys = self._unsettled(held if self._draw(st.booleans()) else self._keys())
+        return Return(
+            holder, keys, frozenset(self._draw(st.sets(st.sampled_from([*keys, UNKNOWN]))))
+        )
+
+    def _return_unheard(self) -> Command:
+        leases = self._leases(self._unsettled(self._keys()))
+        return Return(0, list(leases), leases=leases)
+
+    def _extend(self) -> Command:
+        keys = self._unsettled(self._keys())
+        return Extend(keys, self._some_leases(keys), self._draw(lease_times))
+
+    def _release(self) -> Command:
+        keys = self._unsettled(self._keys())
+        return Release(keys, self._some_leases(keys), self._draw(st.sampled_from([0, 0, 50])))
+
+    def _leases(self, keys: list[int]) -> dict[int, int]:
+        """Of each job a delivery, the current one as a rule."""
+        rows = self._queue.rows
+        current = {key: rows[key].deliveries if key in rows else 1 for key in keys}
+        return {key: n if self._draw(mostly) else n + 1 for key, n in current.items()}
+
+    def _some_leases(self, keys: list[int]) -> dict[int, int]:
+        return self._leases([key for key in keys if self._draw(st.booleans())])
 
     def _change(self) -> Command:
         return Change(self._key(), "ID", self._patch())

@@ -25,7 +25,9 @@ from zq.model.commands import (
     Due,
     Enqueue,
     Enqueued,
+    Extend,
     Fail,
+    Release,
     Retain,
     Retry,
     Return,
@@ -74,6 +76,9 @@ class Answers:
     ended: list[tuple[int, int]] = field(default_factory=list)
     cancelled: list[int] = field(default_factory=list)
     expired: list[int] = field(default_factory=list)
+    revoked: list[int] = field(default_factory=list)
+    lapsed: list[int] = field(default_factory=list)
+    buried: dict[int, str] = field(default_factory=dict)
     claimed: list[list[Job]] = field(default_factory=list)
     gained: set[str] = field(default_factory=set)
 
@@ -130,11 +135,13 @@ class NaiveQueue:
             *(Change, ChangeSlice, Delete, DeleteSlice, Clear),
             *(Cancel, CancelSlice, Retain, Retry, ReviveSlice, SetQueue),
         )
-        for kinds in (Succeed, Fail, Return, changes, Enqueue):
+        for kinds in (Succeed, Fail, Extend, Release, Return, changes, Enqueue):
             chosen = {i: c for i, c in enumerate(tick.commands) if isinstance(c, kinds)}
             replies |= {i: self._apply(command) for i, command in chosen.items()}
             self._restore_locks()
         self.outcome.replies = [replies[i] for i in range(len(tick.commands))]
+        if Due.LEASE in tick.due:
+            self._lapse()
         if Due.EXPIRY in tick.due:
             for row in list(self.rows.values()):
                 if row.lapsed(self.now):
@@ -154,12 +161,15 @@ class NaiveQueue:
 
     def restart(self) -> int:
         """No stream outlives the server: jobs in flight go back. How many did."""
-        held = self.keys(IN_FLIGHT)
-        for key in held:
-            self._wait_again(self.rows[key], READY)
+        held = self._left_behind()
+        for row in held:
+            self._wait_again(row, READY)
         self._restore_locks()
         self._turn_heads()
         return len(held)
+
+    def _left_behind(self) -> list[Row]:
+        return [self.rows[key] for key in self.keys(IN_FLIGHT)]
 
     def _apply(self, command: Command) -> object:
         match command:
@@ -171,11 +181,6 @@ class NaiveQueue:
                 return Settled(frozenset(missing), stale)
             case Fail():
                 return self._fail(command)
-            case Return(holder, keys):
-                for key in keys:
-                    if key in self.rows and self.rows[key].holder == holder:
-                        self._wait_again(self.rows[key], READY)
-                return None
             case Change(key, text_id, patch):
                 return self._change(key, text_id, patch)
             case ChangeSlice(keys, filter, patch):
@@ -213,6 +218,12 @@ class NaiveQueue:
                 return sum(self._remove(key) for key in list(self.rows))
             case Enqueue():
                 return self._enqueue(command)
+            case _:
+                raise AssertionError(f"{command} is about leases")
+
+    def _lapse(self) -> None:
+        """Leases are the business of a subclass."""
+        raise NotImplementedError
 
     def _enqueue(self, command: Enqueue) -> Enqueued | QueueFull:
         if (full := self._full(command)) is not None:
@@ -304,6 +315,7 @@ class NaiveQueue:
             payload=new.payload,
             retry_limit=options.retry_limit,
             backoff=options.backoff,
+            lease_ms=options.lease_ms,
             completed_ms=retention.completed_ms,
             dead_ms=retention.dead_ms,
             unique_key=new.unique_key,
@@ -356,24 +368,28 @@ class NaiveQueue:
         limit = next(limit for limit in limits if limit is not None)
         attempts = row.attempts - row.forgiven
         if failure.kill or (failure.retry_at is None and attempts > limit):
-            row.reason = "killed" if failure.kill else "exhausted"
-            if settings.dead_letter is not None:
-                row.origin = row.origin or row.queue
-                self._revive(row, settings.dead_letter)
-                return row.job()
-            keep_ms = self._keep_ms(row, "dead_ms")
-            row.purge_at = self.now + keep_ms if keep_ms else None
-            self._to(row, DEAD)
-            row.finished_at = self.now
-            reply = row.job()
-            if not keep_ms:
-                self._remove(row.key)
-            return reply
+            return self._bury(row, "killed" if failure.kill else "exhausted")
         backoff = row.backoff or settings.backoff or self.policy.backoff
         delay = int(attempts**backoff.exponent * 1000 + backoff.base_ms)
         row.ready_at = self.now + delay if failure.retry_at is None else failure.retry_at
         self._wait_again(row, SCHEDULED)
         return row.job()
+
+    def _bury(self, row: Row, reason: str) -> Job:
+        row.reason = reason
+        settings = self._set_for(row.queue)
+        if settings.dead_letter is not None:
+            row.origin = row.origin or row.queue
+            self._revive(row, settings.dead_letter)
+            return row.job()
+        keep_ms = self._keep_ms(row, "dead_ms")
+        row.purge_at = self.now + keep_ms if keep_ms else None
+        self._to(row, DEAD)
+        row.finished_at = self.now
+        reply = row.job()
+        if not keep_ms:
+            self._remove(row.key)
+        return reply
 
     def _cancel_one(self, command: Cancel) -> object:
         key = command.key
@@ -442,7 +458,7 @@ class NaiveQueue:
     def _revive(self, row: Row, queue: str) -> None:
         row.queue, row.ready_at = queue, self.now
         row.finished_at = row.purge_at = None
-        row.forgiven = row.attempts
+        row.forgiven, row.stalls = row.attempts, 0
         ttl_ms = self._set_for(queue).ttl_ms
         row.expires_at = None if ttl_ms is None else self.now + ttl_ms
         self._to(row, READY)
@@ -494,6 +510,8 @@ class NaiveQueue:
             row.retry_limit = patch.retry_limit
         if patch.backoff is not UNSET:
             row.backoff = patch.backoff
+        if patch.lease_ms is not UNSET:
+            row.lease_ms = patch.lease_ms
         if patch.retention is None:
             row.completed_ms = row.dead_ms = None
         elif patch.retention is not UNSET:
@@ -575,7 +593,7 @@ class NaiveQueue:
         if row.status is IN_FLIGHT and status is not IN_FLIGHT:
             assert row.holder is not None
             self.outcome.ended.append((row.holder, row.key))
-            row.holder = None
+            row.holder = row.claimant = row.lease_until = None
         row.status = status
         if row.status not in (SCHEDULED, READY):
             row.held = False

@@ -25,6 +25,7 @@ class Row:
     payload: str
     retry_limit: int | None = None
     backoff: Backoff | None = None
+    lease_ms: int | None = None
     completed_ms: int | None = None
     dead_ms: int | None = None
     unique_key: str | None = None
@@ -40,6 +41,9 @@ class Row:
     purge_at: int | None = None
     result: str | None = None
     expires_at: int | None = None
+    lease_until: int | None = None
+    claimant: str | None = None
+    stalls: int = 0
     forgiven: int = 0
     origin: str | None = None
     reason: str | None = None
@@ -57,7 +61,10 @@ class Row:
         """As the store shows it: a large payload or result only where `whole` asks for it."""
         retention = Retention(self.completed_ms, self.dead_ms)
         options = Options(
-            self.retry_limit, self.backoff, None if retention == Retention() else retention
+            self.retry_limit,
+            self.backoff,
+            None if retention == Retention() else retention,
+            self.lease_ms,
         )
         extras = Extras(origin=self.origin, reason=self.reason)
         return Job(
@@ -81,6 +88,9 @@ class Row:
             unique_while=self.scope,
             group=self.group,
             expires_at=self.expires_at,
+            lease_until=self.lease_until,
+            claimant=self.claimant,
+            stalls=self.stalls,
             forgiven=self.forgiven,
             extras=None if extras == Extras() else extras,
             result_size=self.result_size,
@@ -89,9 +99,11 @@ class Row:
 
     def outcome(self) -> Outcome:
         """What those who ask for its result are told."""
-        return Outcome(
-            self.status, self.result, self.errors[-1] if self.status is Status.DEAD else None
-        )
+        if self.status is not Status.DEAD:
+            return Outcome(self.status, self.result)
+        if self.reason == "stalled":
+            return Outcome(self.status, reason=self.reason)
+        return Outcome(self.status, error=self.errors[-1])
 
     def expired(self, now: int) -> bool:
         """Whether its retention is over, so that readers no longer see it."""

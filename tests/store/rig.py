@@ -48,6 +48,7 @@ class Orders:
         commands: Sequence[Command],
         claims: Sequence[Claim] = (),
         *,
+        lapse: bool = False,
         promote: bool = False,
         purge: bool = False,
         expire: bool = False,
@@ -55,6 +56,7 @@ class Orders:
         durable: bool = False,
     ) -> Tick:
         flags = {
+            Due.LEASE: lapse,
             Due.EXPIRY: expire,
             Due.PROMOTION: promote,
             Due.PURGE: purge,
@@ -62,6 +64,7 @@ class Orders:
         }
         return Tick(
             now=self.now,
+            steady=self.now,
             commands=commands,
             claims=claims,
             due=frozenset(due for due, is_due in flags.items() if is_due),

@@ -30,6 +30,9 @@ MAKES = {
     "promote": Move.PROMOTE,
     "change": Move.PATCH,
     "take": Move.TAKE,
+    "take_on_terms": Move.TAKE,
+    "release": Move.RELEASE,
+    "stall": Move.STALL,
     "give_back": Move.RETURN,
     "give_back_all": Move.RETURN,
     "complete": Move.SUCCEED,
@@ -58,6 +61,8 @@ def parameters(name: str, start: Status, end: Status) -> dict[str, Any]:
         "graves": as_json([[KEY, 10, None]]),
         "revivals": as_json([[KEY, start, "q", None, None]]),
         "holders": as_json({KEY: ROWS[start].get("holder") or 1}),
+        "leases": as_json([[KEY, 0, "c", 20]]),
+        "times": as_json([[KEY, 9 if end is Status.SCHEDULED else None]]),
         "changes": as_json([[KEY, "q", 1, end, 9, None]]),
     }
 

@@ -38,6 +38,8 @@ FINDS: dict[str, set[str]] = {
     "read_briefs": {BY_ID},
     "read_jobs": {BY_ID},
     "read_stale": {BY_ID},
+    "read_current": {BY_ID},
+    "read_all_in_flight": {"SEARCH jobs USING COVERING INDEX not_ready (status=?)"},
     "delete_jobs": {BY_ID},
     "delete_payloads": {"SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?)"},
     "delete_results": {"SEARCH results USING INTEGER PRIMARY KEY (rowid=?)"},
@@ -52,6 +54,14 @@ FINDS: dict[str, set[str]] = {
     "expire": {BY_ID},
     "read_lapsed": {"SEARCH jobs USING INDEX expiring (expires_at>? AND expires_at<?)"},
     "give_back": {BY_ID},
+    "release": {BY_ID},
+    "extend": {BY_ID},
+    "read_overdue": {
+        "SEARCH jobs USING COVERING INDEX leases_by_deadline (lease_until>? AND lease_until<?)"
+    },
+    "stall": {BY_ID},
+    "count_stalls": {BY_ID},
+    "take_on_terms": {BY_ID},
     "restore_locks": {BY_ID},
     "change": {BY_ID},
     "cancel": {BY_ID},
@@ -65,6 +75,7 @@ FINDS: dict[str, set[str]] = {
     "shut_groups": {OF_GROUP, BY_ID},
     "open_groups": {OF_GROUP, BY_ID},
     "deadlines": {
+        "SEARCH jobs USING COVERING INDEX leases_by_deadline (lease_until>?)",
         FIRST_EXPIRING,
         FIRST_SCHEDULED,
         "SEARCH jobs USING COVERING INDEX purgeable (purge_at>?)",
@@ -94,14 +105,13 @@ FINDS: dict[str, set[str]] = {
     "clear_counts": set(),
     "count_all": {"SCAN queue_counts"},
     "raise_high_water": {"SEARCH meta USING PRIMARY KEY (name=?)"},
-    "read_left_in_flight": {"SEARCH jobs USING COVERING INDEX not_ready (status=?)"},
+    "read_left_in_flight": {
+        "SEARCH jobs USING INDEX not_ready (status=?)",
+        "SEARCH s USING PRIMARY KEY (queue=?) LEFT-JOIN",
+    },
     "give_back_all": {BY_ID},
     "groups_of": {BY_ID},
-    "count_given_back": {
-        "SCAN f",
-        "SEARCH r USING PRIMARY KEY (queue=? AND status=?) LEFT-JOIN",
-    },
-    "count_none_in_flight": {"SCAN queue_counts"},
+    "count_claimed": {"SCAN queue_counts"},
     "forget_empty_queues": {"SCAN queue_counts"},
     "read_settings": {"SCAN queue_settings"},
     "set_queue": set(),
@@ -124,12 +134,13 @@ SERVES = {
     "purgeable": "read_purgeable",
     "not_ready": "read_left_in_flight",
     "key_owner": "read_owners",
+    "leases_by_deadline": "read_overdue",
     "expiring": "read_lapsed",
     "unfinished_of_group": "open_groups",
 }
 
 
-AWAITED = {"leases_by_deadline"}
+AWAITED: set[str] = set()
 """Indexes for what the engine is going to do."""
 
 

@@ -28,7 +28,8 @@ from zq.model.reach import EVERYWHERE
 from zq.store import reads
 
 from .draws import Draw
-from .naive import Answers, NaiveQueue
+from .naive import Answers
+from .naive_leases import LeasingQueue
 from .naive_row import LARGE
 from .rig import FOREVER, POLICY, Rig
 
@@ -40,7 +41,7 @@ class History(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue = NaiveQueue(POLICY)
+        self.queue = LeasingQueue(POLICY)
         self.runner = asyncio.Runner()
         self.root = Path(tempfile.mkdtemp(prefix="zq-history-"))
         self.rig = Rig(self.root / "0")
@@ -59,10 +60,10 @@ class History(RuleBasedStateMachine):
         self._tick(draw.enqueues(), draw.claims(), durable=durable)
 
     @precondition(lambda self: self.queue.keys(Status.IN_FLIGHT))
-    @rule(data=st.data(), later=steps_ms, promote=st.booleans())
-    def settle(self, data: st.DataObject, later: int, promote: bool) -> None:
+    @rule(data=st.data(), later=steps_ms, promote=st.booleans(), lapse=st.booleans())
+    def settle(self, data: st.DataObject, later: int, promote: bool, lapse: bool) -> None:
         draw = self._draw(data, later)
-        self._tick(draw.settlements(), draw.claims(), promote=promote)
+        self._tick(draw.settlements(), draw.claims(), promote=promote, lapse=lapse)
 
     @precondition(lambda self: self.queue.keys())
     @rule(data=st.data(), later=steps_ms, purge=st.booleans())
@@ -100,6 +101,7 @@ class History(RuleBasedStateMachine):
             self._kill()
         store = self.rig.store
         assert store.returned == self.queue.restart()
+        assert store.claimed == self.queue.claimed()
         assert store.last_key >= max(self.queue.rows)
         self.deadlines = store.deadlines
         assert self.runner.run(store.read(_check_file)) == "ok"
@@ -123,9 +125,11 @@ class History(RuleBasedStateMachine):
         assert seen.held == {r.key for r in rows if r.held}
         hidden = Counter((r.queue, r.status) for r in rows if r.expired(self.rig.now))
         assert +seen.visible_counts == counts - hidden
-        # A job that is taken leaves its expiry behind; to look once too often does no harm.
+        # A job that is taken leaves its expiry behind, one that is settled its lease's deadline; to
+        # look once too often does no harm.
         known, due = dict(self.deadlines), dict(self.queue.deadlines())
-        assert known.pop(Due.EXPIRY, FOREVER) <= due.pop(Due.EXPIRY, FOREVER)
+        for kind in (Due.EXPIRY, Due.LEASE):
+            assert known.pop(kind, FOREVER) <= due.pop(kind, FOREVER)
         assert known == due
 
     def _draw(self, data: st.DataObject, later: int) -> Draw:
@@ -207,6 +211,9 @@ def _compare(result: TickResult, expected: Answers) -> None:
     assert sorted(result.cancelled) == sorted(expected.cancelled)
     assert sorted(result.expired) == sorted(expected.expired)
     assert sorted(result.ended) == sorted(expected.ended)
+    assert sorted(result.revoked) == sorted(expected.revoked)
+    assert sorted(result.lapsed) == sorted(expected.lapsed)
+    assert result.buried == expected.buried
     assert result.claimed == expected.claimed
     assert result.woken >= expected.gained
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from zq.engine.inbox import result_of
 from zq.engine.jq_filter import JqFilter
+from zq.engine.leases import Leases
 from zq.engine.listing import Listing, Page
 from zq.engine.loop import TickLoop
 from zq.engine.outcomes import Outcomes
@@ -18,9 +19,10 @@ from zq.engine.room import Room
 from zq.engine.settings import SettingsOfQueues
 from zq.engine.settlements import Settlements
 from zq.engine.stats import Stats
-from zq.engine.streams import Stream, Streams
+from zq.engine.streams import Streams
 from zq.engine.sweeps import Sweeps
 from zq.engine.waiters import Waiter, Waiters
+from zq.engine.workers import Workers
 from zq.model.clock import Clock
 from zq.model.commands import (
     Change,
@@ -29,7 +31,6 @@ from zq.model.commands import (
     Delete,
     Enqueue,
     Enqueued,
-    Return,
 )
 from zq.model.errors import (
     ErrorRecordNotFound,
@@ -90,7 +91,7 @@ class Engine:
 
     def __init__(self, store: Store, clock: Clock, options: EngineOptions) -> None:
         self.ids = IdCodec(store.id_suffix)
-        self.streams = Streams(options.global_in_flight_limit)
+        self.streams = Streams(options.global_in_flight_limit, store.claimed)
         self._store = store
         self._clock = clock
         self._options = options
@@ -113,6 +114,8 @@ class Engine:
         self.outcomes = Outcomes(
             store, clock, self.ids, self._loop.waiters, self.sweeps, self._submit
         )
+        self.leases = Leases(clock, self.ids, self._loop, self.streams, self._submit)
+        self.workers = Workers(store, clock, self.ids, self._loop, self.streams)
         self._task: asyncio.Task[None] | None = None
         self._room = Room(store, clock, self._loop.inbox, disk_reserve=options.disk_reserve)
 
@@ -165,15 +168,11 @@ class Engine:
     def stop_delivering(self) -> None:
         """Claim nothing more; everything else goes on."""
         self._loop.delivering = False
+        self.streams.dismiss_all()
 
     def when_nothing_is_held(self, callback: Callable[[], object]) -> None:
         """Call back once no stream holds a job, at once if that is so."""
         self.streams.when_empty(callback)
-
-    def end_streams(self) -> None:
-        """Make every stream finish its response in good order."""
-        for stream in self.streams.all():
-            stream.end()
 
     @property
     def waiters(self) -> Waiters:
@@ -217,50 +216,6 @@ class Engine:
         with self.outcomes.waiter(wait_ms) as waiter:
             stored = await self.enqueue([job], reach, waiter)
             return stored, await self.outcomes.wait(waiter, reach, visible=True)
-
-    # Jobs out
-
-    def open_stream(
-        self,
-        queues: Sequence[str],
-        reach: Reach,
-        window: int,
-        worker: str,
-        unsent: Callable[[], int],
-    ) -> Stream:
-        """Open a take stream; close it with `close_stream`, whatever happens.
-
-        It takes from the queues named, or where none is, from all within reach. Raises
-        `QueueOutOfReach`.
-        """
-        reach.require(queues)
-        stream = self.streams.open(queues, reach, window, worker, unsent)
-        self._loop.wake()
-        return stream
-
-    def close_stream(self, stream: Stream) -> None:
-        """End a stream and give back what it holds, with the next tick."""
-        keys = self.streams.close(stream)
-        if keys and not self.failure.done():
-            self._loop.inbox.submit(Return(holder=stream.number, keys=keys))
-
-    def written(self, stream: Stream) -> None:
-        """Say that a stream's peer has been sent something, so that it may have credit again."""
-        if stream.choked:
-            stream.choked = False
-            self.streams.credit_changed(stream)
-            self._loop.wake()
-
-    async def large_payloads(self, jobs: Sequence[Job]) -> list[Job]:
-        """Fill in the payloads that lie beside; jobs that are gone meanwhile are left out."""
-        beside = [job.key for job in jobs if job.payload is None]
-        if not beside:
-            return list(jobs)
-        bodies = await self._store.read(reads.payloads, beside)
-        for job in jobs:
-            if job.payload is None:
-                job.payload = bodies.get(job.key)
-        return [job for job in jobs if job.payload is not None]
 
     # Changes
 

@@ -96,6 +96,7 @@ class TickLoop:
         except Exception as error:
             log.critical("the tick loop has failed", exc_info=error)
             self.failure.set_result(error)
+            self._streams.dismiss_all()
             for request in self.inbox.drain():
                 request.reply(OutcomeUnknown("the server is stopping after a failure of its disk"))
 
@@ -111,6 +112,7 @@ class TickLoop:
             return False
         tick = Tick(
             now=now,
+            steady=self._timetable.steady,
             commands=batch,
             claims=plan.claims,
             due=due,
@@ -122,6 +124,7 @@ class TickLoop:
             result = await self._store.tick(tick)
         except sqlite3.Error as error:
             self._fail(requests, error)
+            self._streams.postpone(plan)
             # What waits without a command, say a claim, would fail again at once.
             await asyncio.sleep(FULL_PAUSE_S)
             return True
@@ -183,8 +186,8 @@ class TickLoop:
         for request, reply in zip(requests, result.replies, strict=True):
             request.reply(reply)
         self.waiters.learn([request.command for request in requests], result)
-        for holder, keys in self._streams.apply(result, plan):
-            self.inbox.submit(Return(holder=holder, keys=keys))
+        for rest in self._streams.apply(result, plan):
+            self.inbox.submit(rest)
 
     def _fail(self, requests: list[Request], error: sqlite3.Error) -> None:
         """Answer everyone who waits for a tick that has come to nothing."""

@@ -1,6 +1,6 @@
 """When the tick loop has to wake up by itself for what falls due at a wall time."""
 
-from zq.model.clock import Clock
+from zq.model.clock import Clock, SteadyClock
 from zq.model.commands import Deadlines, Due
 
 UNSEEN = (Due.PURGE, Due.NAMES)
@@ -12,14 +12,24 @@ class Timetable:
 
     def __init__(self, clock: Clock, deadlines: Deadlines, rest: float) -> None:
         self._clock = clock
+        self._steady = SteadyClock(clock)
         self._deadlines = deadlines
         self._longest_rest = rest
         self._cleared = dict.fromkeys(UNSEEN, clock.monotonic() - rest)
 
+    @property
+    def steady(self) -> int:
+        """The time by which leases go, in milliseconds."""
+        if Due.LEASE not in self._deadlines:
+            self._steady.rebase()
+        return self._steady.now_ms()
+
     def due(self, now: int) -> frozenset[Due]:
         """What a tick at `now` (milliseconds) has to attend to."""
         return frozenset(
-            due for due, time in self._deadlines.items() if time <= now and not self._rest(due)
+            due
+            for due, time in self._deadlines.items()
+            if time <= self._time(due, now) and not self._rest(due)
         )
 
     def learn(self, deadlines: Deadlines) -> None:
@@ -38,8 +48,12 @@ class Timetable:
             return None
         now = self._clock.now_ms()
         return min(
-            max((time - now) / 1000, self._rest(due)) for due, time in self._deadlines.items()
+            max((time - self._time(due, now)) / 1000, self._rest(due))
+            for due, time in self._deadlines.items()
         )
+
+    def _time(self, due: Due, now: int) -> int:
+        return self._steady.now_ms() if due is Due.LEASE else now
 
     def _rest(self, due: Due) -> float:
         if due not in self._cleared:

@@ -117,6 +117,8 @@ class Waiters:
                     self._nudge(list(self._by_key))
                 case _:
                     pass
+        for key in result.buried:
+            self._tell(key, Outcome(Status.DEAD, reason=result.buried[key]))
         for key in result.cancelled:
             self._tell(key, Outcome(Status.CANCELLED))
         for key in result.expired:

@@ -12,18 +12,20 @@ from zq.http.endpoints import Route
 from zq.http.guard import Guard
 from zq.http.metrics.api import MetricsApi
 from zq.http.native.jobs import JobsApi
+from zq.http.native.leases import LeasesApi
 from zq.http.native.outcomes import OutcomesApi
 from zq.http.native.service import ServiceApi
 from zq.http.native.settings import SettingsApi
 from zq.http.native.settlements import SettlementsApi
 from zq.http.native.sweeps import SweepsApi
 from zq.http.native.take import TakeApi, TakeOptions
+from zq.http.native.workers import WorkersApi
 from zq.http.problems import answer, error_codec, front_door, problem
 from zq.model.errors import ZqError
 from zq.wire.bodies import Limits
 
 # Words that are no ids: `GET /jobs/bulk` is a wrong method, not a job that does not exist.
-JOB_PATH = r"/jobs/{id:(?!(?:bulk|success|count|take|by-key|cancel|redrive)(?:/|\Z))[^{}/]+}"
+JOB_PATH = r"/jobs/{id:(?!(?:bulk|success|count|take|by-key|cancel|extend|release|redrive)(?:/|\Z))[^{}/]+}"
 
 
 def build_app(
@@ -42,7 +44,9 @@ def build_app(
         JobsApi(engine, bodies, limits, JOB_PATH),
         SettlementsApi(engine, bodies, limits, JOB_PATH),
         OutcomesApi(engine, bodies, JOB_PATH),
+        LeasesApi(engine, guard, bodies, limits, JOB_PATH),
         TakeApi(engine, guard, take),
+        WorkersApi(engine),
         SettingsApi(engine, bodies),
         SweepsApi(engine, bodies, JOB_PATH),
         ServiceApi(engine),

@@ -11,6 +11,7 @@ import msgspec
 
 from zq.model.filters import Filter
 from zq.model.job import Job, NewJob, Retention
+from zq.model.leasing import Terms
 from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
@@ -69,18 +70,55 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 class Fail(msgspec.Struct, frozen=True):
-    """Report a failure. Result: the job as it is now, or `NotInFlight`."""
+    """Report a failure. Result: the job as it is now, `NotInFlight` or `StaleLease`."""
 
     key: int
     failure: Failure
     reach: Reach = EVERYWHERE
 
 
+class Extend(msgspec.Struct, frozen=True):
+    """Let leases last `lease_ms` from now. Result: an `Extended`.
+
+    `leases` names the delivery that is meant of some of them, by key.
+    """
+
+    keys: Sequence[int]
+    leases: Mapping[int, int]
+    lease_ms: int
+    reach: Reach = EVERYWHERE
+
+
+class Extended(msgspec.Struct, frozen=True):
+    """What an `Extend` did: the keys that it left alone, and the deadline of all others."""
+
+    refused: Settled
+    until: int
+
+
+class Release(msgspec.Struct, frozen=True):
+    """Give jobs back that their worker does not want, at no cost to them. Result: a `Settled`.
+
+    With a delay they are scheduled for after it. `leases` is as for `Extend`.
+    """
+
+    keys: Sequence[int]
+    leases: Mapping[int, int]
+    delay_ms: int = 0
+    reach: Reach = EVERYWHERE
+
+
 class Return(msgspec.Struct, frozen=True):
-    """Give back what a holder has when its stream ends. Result: None."""
+    """Give back what a stream had when it ended, or what nobody heard of. Result: None.
+
+    Of the jobs in `stalled` a stall is counted. Claimed jobs (`holder` 0) are named by their
+    `leases`, by key, since many claimants share their holder.
+    """
 
     holder: int
     keys: Sequence[int]
+    stalled: frozenset[int] = frozenset()
+    leases: Mapping[int, int] | None = None
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -181,6 +219,8 @@ Command = (
     Enqueue
     | Succeed
     | Fail
+    | Extend
+    | Release
     | Return
     | Change
     | ChangeSlice
@@ -199,12 +239,15 @@ Command = (
 class Claim(msgspec.Struct, frozen=True):
     """Hand out up to `limit` ready jobs of `queues` (None: of all within reach) to the holders.
 
-    `credits` lists (holder, how many it can take). Jobs are dealt out in turn.
+    `credits` lists (holder, how many it can take). Jobs are dealt out in turn. `terms` has what
+    some of the holders ask for; one with a claimant there is 0 in the store, and itself in the
+    result.
     """
 
     queues: tuple[str, ...] | None
     credits: Sequence[tuple[int, int]]
     reach: Reach = EVERYWHERE
+    terms: Mapping[int, Terms] | None = None
 
     @property
     def limit(self) -> int:
@@ -214,6 +257,7 @@ class Claim(msgspec.Struct, frozen=True):
 class Due(Enum):
     """What falls due at a wall time, in the order in which a tick attends to it."""
 
+    LEASE = "a lease's deadline is over"
     EXPIRY = "a job that nobody took in time expires"
     PROMOTION = "a scheduled job becomes ready"
     PURGE = "a finished job's retention is over"
@@ -228,6 +272,8 @@ class Tick(msgspec.Struct, frozen=True):
     """One transaction's work: what waits, what is due, who can take. Times in milliseconds."""
 
     now: int
+    steady: int
+    """The time by which leases go: see `zq.model.clock.SteadyClock`."""
     commands: Sequence[Command]
     claims: Sequence[Claim]
     due: frozenset[Due]
@@ -249,6 +295,7 @@ class Tally(msgspec.Struct):
     not_in_flight: int = 0
     """Acknowledgements and failures of jobs that nobody held, or not by the delivery named."""
     returned: int = 0
+    stalled: int = 0
     delivered: int = 0
     expired: int = 0
 
@@ -269,6 +316,12 @@ class TickResult(msgspec.Struct):
     """One list a claim, jobs carrying their new holder; in dispatch order."""
     cancelled: list[int]
     """Keys of the jobs that were cancelled."""
+    revoked: list[int]
+    """Keys of the jobs that were cancelled or deleted while somebody held them."""
+    lapsed: list[int]
+    """Keys of the jobs whose lease's deadline was over."""
+    buried: dict[int, str]
+    """Why jobs have died that did not die of a failure, by key."""
     expired: list[int]
     """Keys of the jobs that have expired."""
     woken: set[str]

@@ -8,7 +8,8 @@ ZqError
 │   ├── JobNotFound
 │   ├── NotInFlight         an acknowledgement of a job that nobody holds
 │   ├── SweepNotFound       it has never been, or is done
-│   └── ErrorRecordNotFound
+│   ├── ErrorRecordNotFound
+│   └── WorkerNotFound      nobody of this name has a stream open
 ├── Unauthorized            no key, or none that is known
 ├── Forbidden               known or not, this caller may not do this
 │   ├── ScopeMissing
@@ -100,6 +101,13 @@ class ErrorRecordNotFound(NotFound):
 
     def __init__(self) -> None:
         super().__init__("error record not found")
+
+
+class WorkerNotFound(NotFound):
+    code = "worker_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("no worker of this id has a stream open: see GET /workers")
 
 
 class Unauthorized(ZqError):

@@ -47,6 +47,7 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     retry_limit: int | None = None
     backoff: Backoff | None = None
     retention: Retention | None = None
+    lease_ms: int | None = None
 
 
 NO_OPTIONS = Options()

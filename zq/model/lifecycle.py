@@ -1,8 +1,8 @@
 """The states of a job and the table of legal moves. Every other place looks moves up here.
 
     enqueue ──► scheduled ──promote──► ready ──take──► in_flight ──succeed──► completed
-                    ▲                    ▲ ◄──return──────┘ │ │
-                    └────────fail────────┼──────────────────┘ └─────bury────► dead
+                    ▲                    ▲ ◄─return, stall──┘ │ │
+                    └────fail, release───┴────────────────────┘ └─────bury────► dead
 
 A patch moves a job between scheduled and ready. A job that waits expires where nobody takes it in
 time, and may be cancelled; one in flight only by force. A dying job is revived at once where its
@@ -32,6 +32,8 @@ class Move(Enum):
     PATCH = "patch"
     TAKE = "take"
     RETURN = "return"
+    RELEASE = "release"
+    STALL = "stall"
     SUCCEED = "succeed"
     FAIL = "fail"
     BURY = "bury"
@@ -50,6 +52,8 @@ MOVES: dict[Move, dict[Status, frozenset[Status]]] = {
     },
     Move.TAKE: {Status.READY: frozenset({Status.IN_FLIGHT})},
     Move.RETURN: {Status.IN_FLIGHT: frozenset({Status.READY})},
+    Move.RELEASE: {Status.IN_FLIGHT: frozenset({Status.READY, Status.SCHEDULED})},
+    Move.STALL: {Status.IN_FLIGHT: frozenset({Status.READY})},
     Move.SUCCEED: {Status.IN_FLIGHT: frozenset({Status.COMPLETED})},
     Move.FAIL: {Status.IN_FLIGHT: frozenset({Status.SCHEDULED})},
     Move.BURY: {Status.IN_FLIGHT: frozenset({Status.DEAD})},

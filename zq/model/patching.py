@@ -26,6 +26,7 @@ class Patch(msgspec.Struct, frozen=True):
     retry_limit: int | None | Unset = UNSET
     backoff: Backoff | None | Unset = UNSET
     retention: RetentionPatch | None | Unset = UNSET
+    lease_ms: int | None | Unset = UNSET
 
 
 def refuse_terminal(text_id: str, status: Status) -> None:
@@ -76,6 +77,7 @@ def _options(options: Options, patch: Patch) -> Options | None:
         retry_limit=options.retry_limit if patch.retry_limit is UNSET else patch.retry_limit,
         backoff=options.backoff if patch.backoff is UNSET else patch.backoff,
         retention=merged_retention(options.retention, patch.retention),
+        lease_ms=options.lease_ms if patch.lease_ms is UNSET else patch.lease_ms,
     )
     return None if changed == NO_OPTIONS else changed
 

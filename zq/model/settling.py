@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from zq.model.job import MAX_TIME, NO_OPTIONS, Backoff, Millis, Options, Retention
+from zq.model.job import MAX_TIME, NO_OPTIONS, Backoff, Millis, Options, Retention, UInt32
 from zq.model.lifecycle import Status
 
 
@@ -23,13 +23,17 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A worker's report. `retry_at` overrides limit and back-off; `kill` overrides everything."""
+    """A worker's report. `retry_at` overrides limit and back-off; `kill` overrides everything.
+
+    `lease` names the delivery that has failed: the job's `deliveries`.
+    """
 
     message: str
     error_type: str | None = None
     backtrace: str | None = None
     retry_at: Millis | None = None
     kill: bool | None = None
+    lease: UInt32 | None = None
 
 
 class Verdict(NamedTuple):

@@ -78,7 +78,7 @@ def _bury(work: Work, jobs: Sequence[Job]) -> None:
         work.run("bury", graves=as_json(graves), now=work.now)
         work.move([job.queue for job in kept], Status.IN_FLIGHT, Status.DEAD)
         work.touch_groups(kept)
-        _end_leases(work, kept)
+        work.end(kept)
     for job in jobs:
         job.status, job.finished_at = Status.DEAD, work.now
         job.holder = job.lease_until = job.claimant = None
@@ -94,7 +94,7 @@ def _revive(work: Work, moves: Sequence[tuple[Job, str]]) -> None:
     jobs = [job for job, _ in moves]
     rows: list[tuple[object, ...]] = []
     work.touch_groups(jobs)
-    _end_leases(work, jobs)
+    work.end(jobs)
     for job, queue in moves:
         ttl_ms = work.settings_of(queue).ttl_ms
         expires_at = None if ttl_ms is None else min(work.now + ttl_ms, MAX_TIME)
@@ -110,10 +110,6 @@ def _revive(work: Work, moves: Sequence[tuple[Job, str]]) -> None:
     work.retimed = True
     if locks := [job.key for job in jobs if job.unique_key is not None]:
         work.run("restore_all_locks", keys=as_json(locks))
-
-
-def _end_leases(work: Work, jobs: Sequence[Job]) -> None:
-    work.ended += [(job.holder, job.key) for job in jobs if job.holder is not None]
 
 
 def _extras(job: Job) -> Extras:

@@ -22,7 +22,6 @@ from zq.model.patching import Patch, moves_a_running_head, patched, refuse_termi
 from zq.store.bury import retry, revive_slice
 from zq.store.finish import cancel, cancel_slice, retain
 from zq.store.pick import still_matching, visible_job
-from zq.store.queries import load
 from zq.store.settings import set_queue
 from zq.store.work import QUERIES, Work, as_json
 
@@ -107,6 +106,7 @@ def _delete(work: Work, command: Delete) -> object:
     """Delete one job, whatever it is doing."""
     found = work.briefs("read_briefs", [command.key])
     briefs = [job for job in found if command.reach.covers(job.queue)]
+    work.revoke(briefs)
     work.remove(briefs)
     return None if briefs else JobNotFound()
 
@@ -115,16 +115,16 @@ def _delete_slice(work: Work, command: DeleteSlice) -> int:
     """Delete the jobs among the keys that still match the sweep's filter."""
     keys = still_matching(work, command.keys, command.filter)
     briefs = work.briefs("read_briefs", keys)
+    work.revoke(briefs)
     work.remove(briefs)
     return len(briefs)
 
 
 def _clear(work: Work) -> int:
     """Delete every job by one statement a table, which SQLite does without visiting rows."""
-    held = work.keys(load("upkeep.sql")["read_left_in_flight"])
-    for job in work.briefs("read_briefs", held):
-        if job.holder is not None:
-            work.ended.append((job.holder, job.key))
+    held = work.briefs("read_briefs", work.keys(QUERIES["read_all_in_flight"]))
+    work.revoke(held)
+    work.end(held)
     work.write_counts()
     total = work.value(QUERIES["count_all"], {})
     assert isinstance(total, int)

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 
 from zq.model.commands import Claim
 from zq.model.job import Job
+from zq.model.leasing import NO_TERMS, lease_time
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.store.finish import expire
@@ -38,8 +40,11 @@ def claim(work: Work, wanted: Claim, gates: Gates, monotonic: float) -> list[Job
         job.dequeued_at = work.now
     work.move([job.queue for job in jobs], Status.READY, Status.IN_FLIGHT)
     work.tally.delivered += len(jobs)
-    holders = as_json({job.key: job.holder for job in jobs})
-    work.run("take", holders=holders, now=work.now)
+    if wanted.terms is not None or work.rulebook.has_leases or any(map(_OPTIONS, jobs)):
+        _take_on_terms(work, jobs, wanted)
+    else:
+        holders = as_json({job.key: job.holder for job in jobs})
+        work.run("take", holders=holders, now=work.now)
     return jobs
 
 
@@ -55,6 +60,22 @@ def deal(jobs: Sequence[Job], credits: Sequence[tuple[int, int]]) -> None:
                 job.holder = holder
         start += len(hand)
         players = [(holder, credit - rounds) for holder, credit in players if credit > rounds]
+
+
+def _take_on_terms(work: Work, jobs: Sequence[Job], wanted: Claim) -> None:
+    """Hand out jobs of which some may have claimants, or leases with deadlines."""
+    leases: list[tuple[object, ...]] = []
+    for job in jobs:
+        assert job.holder is not None
+        terms = NO_TERMS if wanted.terms is None else wanted.terms.get(job.holder, NO_TERMS)
+        job_ms = None if job.options is None else job.options.lease_ms
+        lasts_ms = lease_time(terms, job_ms, work.settings_of(job.queue).lease_ms)
+        job.claimant = terms.claimant
+        job.lease_until = None if lasts_ms is None else work.steady + lasts_ms
+        holder = job.holder if terms.claimant is None else 0
+        leases.append((job.key, holder, job.claimant, job.lease_until))
+    work.run("take_on_terms", leases=as_json(leases), now=work.now)
+    work.retimed = True
 
 
 def _ready_queues(work: Work, reach: Reach) -> tuple[str, ...]:
@@ -115,3 +136,6 @@ def _fresh(work: Work, jobs: list[Job], again: Callable[[], list[Job]]) -> list[
 
 def _has_lapsed(job: Job, now: int) -> bool:
     return job.expires_at is not None and job.expires_at <= now
+
+
+_OPTIONS = attrgetter("options")

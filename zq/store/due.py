@@ -1,10 +1,11 @@
-"""The tick's phase of what falls due by itself: expiries, promotions, purges, names to forget."""
+"""The tick's phase of what falls due: leases, expiries, promotions, purges, names to forget."""
 
 from collections.abc import Callable
 
 from zq.model.commands import Due
 from zq.model.lifecycle import Status
 from zq.store.finish import expire
+from zq.store.leases import lapse
 from zq.store.work import QUERIES, Work, as_json
 
 SLICE = 1000
@@ -46,12 +47,18 @@ def _purge(work: Work) -> None:
         work.remove(work.briefs("read_briefs", keys))
 
 
+def _lapse(work: Work) -> None:
+    """Take jobs from those who are no longer heard of."""
+    lapse(work, SLICE)
+
+
 def _forget_names(work: Work) -> None:
     """Forget names by which jobs are no longer recognised."""
     work.run("forget_names", now=work.now, limit=SLICE)
 
 
 _PHASES: dict[Due, Callable[[Work], None]] = {
+    Due.LEASE: _lapse,
     Due.EXPIRY: _expire,
     Due.PROMOTION: _promote,
     Due.PURGE: _purge,

@@ -23,7 +23,8 @@ def cancel(work: Work, command: Cancel) -> object:
         return NotCancellable(NAMES[job.status])
     _cancel(work, [brief_of(job)], command.force)
     job.purge_at = kept_until(Status.CANCELLED, job.options, work.now, work.policy_of(job.queue))
-    job.status, job.holder, job.finished_at = Status.CANCELLED, None, work.now
+    job.status, job.finished_at = Status.CANCELLED, work.now
+    job.holder = job.claimant = job.lease_until = None
     return job
 
 
@@ -66,6 +67,7 @@ def _cancellable(force: bool) -> frozenset[Status]:
 
 
 def _cancel(work: Work, briefs: Sequence[Brief], force: bool) -> None:
+    work.revoke(briefs)
     _finish(work, briefs, Status.CANCELLED, "cancel_by_force" if force else "cancel")
     work.cancelled += [job.key for job in briefs]
 
@@ -82,8 +84,7 @@ def _finish(work: Work, briefs: Sequence[Brief], status: Status, statement: str)
         purges[job.key] = purge_at
         work.counts[job.queue, job.status] -= 1
         work.counts[job.queue, status] += 1
-        if job.holder is not None:
-            work.ended.append((job.holder, job.key))
+        work.end([job])
         work.touch_group(job.queue, job.group)
     if purges:
         work.run(statement, purges=as_json(purges), now=work.now)

@@ -43,6 +43,7 @@ _CONSTANTS = {
         f" THEN json_array({USUAL_BRIEF_COLUMNS}) ELSE json_array({BRIEF_COLUMNS}) END"
     ),
     "keys": "(SELECT value FROM json_each(:keys))",
+    "no_lease": "holder = NULL, claimant = NULL, lease_until = NULL",
 }
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import msgspec
 
 from zq.model.filters import Filter
-from zq.model.job import MAX_TIME, ErrorRecord, Job
+from zq.model.job import MAX_TIME, ErrorRecord, Job, Reason
 from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
 from zq.model.reach import Reach
@@ -63,9 +63,10 @@ def get_outcome(connection: sqlite3.Connection, key: int, reach: Reach, now: int
             return None
         (job,) = jobs
         if job.status is Status.DEAD:
-            # One that has only ever stalled has none.
-            errors = list_errors(connection, key, MAX_TIME, True, 1)
-            return Outcome(job.status, error=errors[0] if errors else None)
+            if job.extras is not None and job.extras.reason == Reason.STALLED:
+                return Outcome(job.status, reason=job.extras.reason)
+            (error,) = list_errors(connection, key, MAX_TIME, True, 1)
+            return Outcome(job.status, error=error)
         body = results(connection, [key])[key] if job.result_beside else job.result
         return Outcome(job.status, body)
 

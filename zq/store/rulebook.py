@@ -29,6 +29,8 @@ class Rulebook:
         self.limited = frozenset(queue for queue, own in settings.items() if own.is_limited)
         self.bounded = frozenset(q for q, own in settings.items() if own.max_depth is not None)
         self.timed = frozenset(q for q, own in settings.items() if own.ttl_ms is not None)
+        self.has_leases = any(own.lease_ms is not None for own in settings.values())
+        """Whether the leases of some queue's jobs have deadlines by themselves."""
 
     @property
     def has_gates(self) -> bool:

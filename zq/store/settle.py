@@ -1,15 +1,16 @@
-"""The tick's first phases: acknowledgements, failures, and jobs whose stream has ended."""
+"""The tick's first phases: acknowledgements and failures."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from zq.model.commands import Fail, Return, Settled, Succeed
-from zq.model.errors import NotInFlight
+from zq.model.commands import Fail, Settled, Succeed
+from zq.model.errors import NotInFlight, StaleLease, ZqError
 from zq.model.job import INLINE_PAYLOAD, Job, Reason
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
 from zq.model.settling import after_failure, kept_until
 from zq.store.bury import bury
+from zq.store.pick import stale_deliveries, within_reach
 from zq.store.work import BYTES_A_ROW, QUERIES, Brief, Work, as_json
 
 NOTHING_SAID = Completion()
@@ -23,7 +24,7 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
     said = {k: c for command in commands if command.said for k, c in command.said.items()}
     held = work.briefs("read_held", keys)
     if any(command.reach is not EVERYWHERE for command in commands):
-        held = _within_reach(held, commands)
+        held = within_reach(held, {key: c.reach for c in commands for key in c.keys})
     stale = _stale(work, said, commands)
     if stale:
         held = [job for job in held if job.key not in stale]
@@ -45,7 +46,7 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
     if kept:
         _complete(work, purges, said)
         work.move([job.queue for job in kept.values()], Status.IN_FLIGHT, Status.COMPLETED)
-        _end(work, kept.values())
+        work.end(kept.values())
         work.open_groups(kept.values())
     work.remove(gone)
     work.tally.completed += len(held)
@@ -68,14 +69,12 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
     replies: list[object] = []
     for command in commands:
         job = jobs.get(command.key)
-        if (
-            job is None
-            or job.status not in sources(Move.FAIL)
-            or not command.reach.covers(job.queue)
-        ):
-            replies.append(NotInFlight())
+        refusal = _refusal(command, job, work.now)
+        if refusal is not None:
+            replies.append(refusal)
             work.tally.not_in_flight += 1
             continue
+        assert job is not None
         failure = command.failure
         job.attempts, job.failed_at = job.attempts + 1, work.now
         verdict = after_failure(
@@ -93,10 +92,11 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
             dying.append((job, Reason.KILLED if failure.kill else Reason.EXHAUSTED))
             continue
         verdicts.append((job.key, job.attempts, verdict.ready_at))
-        _end(work, [job])
+        work.end([job])
         work.touch_group(job.queue, job.group)
         work.move([job.queue], Status.IN_FLIGHT, Status.SCHEDULED)
-        job.status, job.ready_at, job.holder = Status.SCHEDULED, verdict.ready_at, None
+        job.status, job.ready_at = Status.SCHEDULED, verdict.ready_at
+        job.holder = job.claimant = job.lease_until = None
         if job.unique_key is not None:
             waiting.append(job.key)
     if verdicts:
@@ -112,28 +112,16 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
     return replies
 
 
-def give_back(work: Work, commands: Sequence[Return]) -> list[object]:
-    """Make the jobs of ended streams ready again, in their old places, at no cost to them."""
-    holders = {key: command.holder for command in commands for key in command.keys}
-    held = [job for job in work.briefs("read_held", holders) if job.holder == holders[job.key]]
-    if held:
-        work.run("give_back", holders=as_json({job.key: job.holder for job in held}))
-        work.tally.returned += len(held)
-    queues = [job.queue for job in held]
-    work.move(queues, Status.IN_FLIGHT, Status.READY)
-    work.woken.update(queues)
-    work.retimed |= bool(held)
-    _end(work, held)
-    work.touch_groups(held)
-    if locks := [job.key for job in held if job.unique_while is not None]:
-        work.run("restore_locks", keys=as_json(locks))
-    return [None for _ in commands]
-
-
-def _within_reach(held: Sequence[Brief], commands: Sequence[Succeed]) -> list[Brief]:
-    """The jobs that those who acknowledge them may see. A tick has one settlement a job."""
-    reaches = {key: command.reach for command in commands for key in command.keys}
-    return [job for job in held if reaches[job.key].covers(job.queue)]
+def _refusal(command: Fail, job: Job | None, now: int) -> ZqError | None:
+    """Why a failure of a job that was found, or was not, is not taken."""
+    if job is None or not command.reach.covers(job.queue):
+        return NotInFlight()
+    lease = command.failure.lease
+    in_flight = job.status in sources(Move.FAIL)
+    if in_flight and lease in (None, job.deliveries):
+        return None
+    purged = job.purge_at is not None and job.purge_at <= now
+    return NotInFlight() if lease is None or purged else StaleLease()
 
 
 def _stale(
@@ -143,9 +131,8 @@ def _stale(
     leases = {key: told.lease for key, told in said.items() if told.lease is not None}
     if not leases:
         return frozenset()
-    found = work.pairs(QUERIES["read_stale"], leases=as_json(leases), now=work.now)
     reaches = {key: command.reach for command in commands for key in command.said or ()}
-    return frozenset(key for key, queue in found if reaches[key].covers(queue))
+    return stale_deliveries(work, leases, reaches)
 
 
 def _complete(work: Work, purges: dict[int, int], said: Mapping[int, Completion]) -> None:
@@ -166,7 +153,3 @@ def _complete(work: Work, purges: dict[int, int], said: Mapping[int, Completion]
     if rows:
         work.run("complete_with_results", completions=as_json(rows), now=work.now)
         work.insert("results", "job_id, body", beside)
-
-
-def _end(work: Work, jobs: Iterable[Brief | Job]) -> None:
-    work.ended += [(job.holder, job.key) for job in jobs if job.holder is not None]

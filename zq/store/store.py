@@ -64,6 +64,8 @@ class Store:
         self.epoch = recovered.epoch
         self.last_key = recovered.last_key
         self.returned = recovered.returned
+        self.claimed = recovered.claimed
+        """Jobs that claimants held when it was opened, and hold still."""
         self.deadlines = recovered.deadlines
         self._lock = lock
         self._writer = writer

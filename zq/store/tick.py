@@ -14,7 +14,17 @@ from typing import Any
 
 import msgspec
 
-from zq.model.commands import Command, Enqueue, Fail, Return, Succeed, Tick, TickResult
+from zq.model.commands import (
+    Command,
+    Enqueue,
+    Extend,
+    Fail,
+    Release,
+    Return,
+    Succeed,
+    Tick,
+    TickResult,
+)
 from zq.model.errors import Internal, StorageFull
 from zq.model.job import Job
 from zq.model.lifecycle import TERMINAL, Status
@@ -26,8 +36,9 @@ from zq.store.due import attend
 from zq.store.enqueue import enqueue
 from zq.store.gates import Gates
 from zq.store.groups import turn_heads
+from zq.store.leases import extend, give_back, release
 from zq.store.rulebook import read_rulebook
-from zq.store.settle import fail, give_back, succeed
+from zq.store.settle import fail, succeed
 from zq.store.work import Work
 
 log = logging.getLogger(__name__)
@@ -43,6 +54,8 @@ STORAGE_FULL = (
 PHASES: tuple[tuple[Any, Callable[[Work, Sequence[Any]], list[object]]], ...] = (
     (Succeed, succeed),
     (Fail, fail),
+    (Extend, extend),
+    (Release, release),
     (Return, give_back),
     (AnyChange, apply_changes),
     (Enqueue, enqueue),
@@ -90,7 +103,7 @@ class TickRunner:
         self._set_durable(tick.durable)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            work = Work(connection, tick.now, self._rulebook, self._random)
+            work = Work(connection, tick.now, tick.steady, self._rulebook, self._random)
             replies = apply(work, tick.commands)
             attend(work, tick.due)
             turn_heads(work)
@@ -170,6 +183,9 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         replies=replies,
         ended=work.ended,
         cancelled=work.cancelled,
+        revoked=work.revoked,
+        lapsed=work.lapsed,
+        buried=work.buried,
         expired=work.expired,
         claimed=claimed,
         woken=work.woken,

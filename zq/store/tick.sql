@@ -12,6 +12,9 @@ WHERE status = {in_flight}
 SELECT json_group_array({brief_row})
 FROM jobs WHERE id IN {keys}
 
+-- name: read_all_in_flight
+SELECT json_group_array(id) FROM jobs WHERE status = {in_flight} AND status <> {ready}
+
 -- name: read_jobs
 SELECT json_group_array({job_row}) FROM jobs WHERE id IN {keys}
 
@@ -22,6 +25,13 @@ SELECT json_group_array(json_array(jobs.id, queue))
 FROM json_each(:leases) AS l
 JOIN jobs ON jobs.id = CAST(l.key AS INTEGER)
 WHERE (status <> {in_flight} OR deliveries <> l.value) AND (purge_at IS NULL OR purge_at > :now)
+
+-- name: read_current
+-- :leases maps a key to a delivery. The jobs of which this delivery goes on.
+SELECT json_group_array(jobs.id)
+FROM json_each(:leases) AS l
+JOIN jobs ON jobs.id = CAST(l.key AS INTEGER)
+WHERE status = {in_flight} AND deliveries = l.value
 
 -- name: delete_jobs
 DELETE FROM jobs WHERE id IN {keys}
@@ -37,14 +47,14 @@ DELETE FROM errors WHERE job_id IN {keys}
 
 -- name: complete
 -- :purges maps a key to its purge_at. An "active" lock ends here.
-UPDATE jobs SET status = {completed}, holder = NULL, finished_at = :now, purge_at = p.value,
+UPDATE jobs SET status = {completed}, {no_lease}, finished_at = :now, purge_at = p.value,
     owns_key = owns_key AND unique_while <> {while_active}
 FROM json_each(:purges) AS p
 WHERE jobs.id = CAST(p.key AS INTEGER) AND status = {in_flight}
 
 -- name: complete_with_results
 -- :completions lists [key, purge_at, result_size, result or null where it lies beside].
-UPDATE jobs SET status = {completed}, holder = NULL, finished_at = :now, purge_at = c.value ->> 1,
+UPDATE jobs SET status = {completed}, {no_lease}, finished_at = :now, purge_at = c.value ->> 1,
     result_size = c.value ->> 2, result = c.value ->> 3,
     owns_key = owns_key AND unique_while <> {while_active}
 FROM json_each(:completions) AS c
@@ -52,7 +62,7 @@ WHERE jobs.id = c.value ->> 0 AND status = {in_flight}
 
 -- name: fail
 -- :verdicts lists [key, attempts, ready_at].
-UPDATE jobs SET status = {scheduled}, holder = NULL, attempts = v.value ->> 1, failed_at = :now,
+UPDATE jobs SET status = {scheduled}, {no_lease}, attempts = v.value ->> 1, failed_at = :now,
     ready_at = v.value ->> 2
 FROM json_each(:verdicts) AS v
 WHERE jobs.id = v.value ->> 0 AND status = {in_flight}
@@ -65,7 +75,7 @@ WHERE jobs.id = CAST(a.key AS INTEGER) AND status = {in_flight}
 
 -- name: bury
 -- :graves lists [key, purge_at, extras as an object or null]. An "active" lock ends here.
-UPDATE jobs SET status = {dead}, holder = NULL, lease_until = NULL, claimant = NULL,
+UPDATE jobs SET status = {dead}, {no_lease},
     finished_at = :now, purge_at = g.value ->> 1, extras = g.value ->> 2,
     owns_key = owns_key AND unique_while <> {while_active}
 FROM json_each(:graves) AS g
@@ -73,8 +83,8 @@ WHERE jobs.id = g.value ->> 0 AND status = {in_flight}
 
 -- name: revive
 -- :revivals lists [key, status that it has, queue to be ready in, expires_at or null, extras].
-UPDATE jobs SET status = {ready}, queue = r.value ->> 2, ready_at = :now, held = 0, holder = NULL,
-    lease_until = NULL, claimant = NULL, finished_at = NULL, purge_at = NULL,
+UPDATE jobs SET status = {ready}, queue = r.value ->> 2, ready_at = :now, held = 0, {no_lease},
+    finished_at = NULL, purge_at = NULL,
     forgiven = attempts, stalls = 0, expires_at = r.value ->> 3, extras = r.value ->> 4
 FROM json_each(:revivals) AS r
 WHERE jobs.id = r.value ->> 0 AND status = r.value ->> 1
@@ -98,9 +108,34 @@ SELECT json_group_array(id) FROM (
 
 -- name: give_back
 -- :holders maps a key to the holder whose stream has ended.
-UPDATE jobs SET status = {ready}, holder = NULL
+UPDATE jobs SET status = {ready}, {no_lease}
 FROM json_each(:holders) AS h
 WHERE jobs.id = CAST(h.key AS INTEGER) AND status = {in_flight} AND holder = h.value
+
+-- name: release
+-- :times lists [key, ready_at, or null where the job is ready as it was].
+UPDATE jobs SET status = iif(t.value ->> 1 IS NULL, {ready}, {scheduled}), {no_lease},
+    ready_at = ifnull(t.value ->> 1, ready_at)
+FROM json_each(:times) AS t
+WHERE jobs.id = t.value ->> 0 AND status = {in_flight}
+
+-- name: extend
+-- :deadlines maps a key to the new lease_until.
+UPDATE jobs SET lease_until = d.value
+FROM json_each(:deadlines) AS d
+WHERE jobs.id = CAST(d.key AS INTEGER) AND status = {in_flight}
+
+-- name: read_overdue
+SELECT json_group_array(id) FROM (
+    SELECT id FROM jobs WHERE lease_until IS NOT NULL AND lease_until < :now
+    ORDER BY lease_until LIMIT :limit)
+
+-- name: stall
+UPDATE jobs SET status = {ready}, {no_lease}, stalls = stalls + 1
+WHERE id IN {keys} AND status = {in_flight}
+
+-- name: count_stalls
+UPDATE jobs SET stalls = stalls + 1 WHERE id IN {keys} AND status = {in_flight}
 
 -- name: restore_locks
 -- "queued" owners that wait again take their key back, unless the index says another has it by now.
@@ -123,7 +158,7 @@ FROM json_each(:purges) AS p
 WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready})
 
 -- name: cancel_by_force
-UPDATE jobs SET status = {cancelled}, held = 0, holder = NULL, finished_at = :now,
+UPDATE jobs SET status = {cancelled}, held = 0, {no_lease}, finished_at = :now,
     purge_at = p.value, owns_key = 0
 FROM json_each(:purges) AS p
 WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready}, {in_flight})
@@ -177,6 +212,7 @@ WHERE id IN (
 -- name: deadlines
 -- In the order of `zq.model.commands.Due`.
 SELECT
+    (SELECT lease_until + 1 FROM jobs WHERE lease_until IS NOT NULL ORDER BY lease_until LIMIT 1),
     (SELECT expires_at FROM jobs WHERE expires_at IS NOT NULL AND status <= {ready}
         ORDER BY expires_at LIMIT 1),
     (SELECT ready_at FROM jobs WHERE status = {scheduled} ORDER BY ready_at, id LIMIT 1),
@@ -244,6 +280,14 @@ UPDATE jobs SET status = {in_flight}, holder = h.value, deliveries = deliveries 
     dequeued_at = :now, owns_key = owns_key AND unique_while <> {while_queued}
 FROM json_each(:holders) AS h
 WHERE jobs.id = CAST(h.key AS INTEGER) AND status = {ready}
+
+-- name: take_on_terms
+-- :leases lists [key, holder, claimant or null, lease_until or null].
+UPDATE jobs SET status = {in_flight}, holder = l.value ->> 1, claimant = l.value ->> 2,
+    lease_until = l.value ->> 3, deliveries = deliveries + 1, dequeued_at = :now,
+    owns_key = owns_key AND unique_while <> {while_queued}
+FROM json_each(:leases) AS l
+WHERE jobs.id = l.value ->> 0 AND status = {ready}
 
 -- name: count
 -- :deltas lists [queue, status, change].

@@ -1,11 +1,13 @@
 """What happens outside the tick, in the writer's thread: recovery, checkpoints, free space."""
 
 import sqlite3
+from collections import Counter
 from typing import NamedTuple
 
 import msgspec
 
 from zq.model.commands import Deadlines
+from zq.model.lifecycle import Status
 from zq.store.queries import load
 from zq.store.work import QUERIES as TICK
 from zq.store.work import as_json, read_deadlines
@@ -20,13 +22,17 @@ SPARE_PAGES = 4096
 
 
 class Recovered(NamedTuple):
-    """What a start finds: identity, the highest key ever minted, how many jobs were given back."""
+    """What a start finds: identity, the highest key ever minted, how many jobs were given back.
+
+    `claimed` are still in flight: their leases have deadlines and survive.
+    """
 
     deadlines: Deadlines
     epoch: str
     id_suffix: str
     last_key: int
     returned: int
+    claimed: int
 
 
 def recover(connection: sqlite3.Connection) -> Recovered:
@@ -36,16 +42,22 @@ def recover(connection: sqlite3.Connection) -> Recovered:
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        held = msgspec.json.decode(_value(connection, "read_left_in_flight"), type=list[int])
+        left = _value(connection, "read_left_in_flight")
+        held = msgspec.json.decode(left, type=list[tuple[int, str]])
         if held:
-            keys = {"keys": as_json(held)}
+            keys = {"keys": as_json([key for key, _ in held])}
             connection.execute(QUERIES["give_back_all"], keys)
             connection.execute(TICK["restore_locks"], keys)
             groups = _value(connection, "groups_of", keys)
             for name in ("shut_groups", "open_groups"):
                 connection.execute(TICK[name], {"groups": groups})
-            connection.execute(QUERIES["count_given_back"])
-            connection.execute(QUERIES["count_none_in_flight"])
+            deltas = [
+                (queue, status, n * sign)
+                for queue, n in Counter(queue for _, queue in held).items()
+                for status, sign in ((Status.IN_FLIGHT, -1), (Status.READY, 1))
+            ]
+            connection.execute(TICK["count"], {"deltas": as_json(deltas)})
+        claimed = connection.execute(QUERIES["count_claimed"]).fetchone()[0]
         meta = dict(connection.execute(QUERIES["read_meta"]))
         highest = connection.execute(QUERIES["highest_key"]).fetchone()[0]
         connection.execute("COMMIT")
@@ -54,7 +66,7 @@ def recover(connection: sqlite3.Connection) -> Recovered:
         raise
     last_key = max(meta["high_water"], highest)
     deadlines = read_deadlines(connection)
-    return Recovered(deadlines, meta["epoch"], meta["id_suffix"], last_key, len(held))
+    return Recovered(deadlines, meta["epoch"], meta["id_suffix"], last_key, len(held), claimed)
 
 
 def checkpoint(connection: sqlite3.Connection) -> tuple[int, int]:

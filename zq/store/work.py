@@ -51,20 +51,29 @@ class Work:
     """One transaction under way. The phases of the tick write here what memory must learn."""
 
     def __init__(
-        self, connection: sqlite3.Connection, now: int, rulebook: Rulebook, random: Random
+        self,
+        connection: sqlite3.Connection,
+        now: int,
+        steady: int,
+        rulebook: Rulebook,
+        random: Random,
     ) -> None:
         self.now = now
+        self.steady = steady
         self.rulebook = rulebook
         self.random = random
         self.counts: Counter[tuple[str, Status]] = Counter()
         self.moved: set[Status] = set()
         self.ended: list[tuple[int, int]] = []
         self.cancelled: list[int] = []
+        self.revoked: list[int] = []
+        self.lapsed: list[int] = []
+        self.buried: dict[int, str] = {}
         self.expired: list[int] = []
         self.woken: set[str] = set()
         self.groups: set[tuple[str, str]] = set()
         self.retimed = False
-        """Whether jobs may wait now that expire sooner than was known."""
+        """Whether a lease or a job may fall due now sooner than was known."""
         self.ready: dict[str, int] | None = None
         self.readied: Counter[str] = Counter()
         self.miscounted = False
@@ -83,6 +92,9 @@ class Work:
         self.moved |= other.moved
         self.ended += other.ended
         self.cancelled += other.cancelled
+        self.revoked += other.revoked
+        self.lapsed += other.lapsed
+        self.buried |= other.buried
         self.expired += other.expired
         self.retimed |= other.retimed
         self.readied.update(other.readied)
@@ -97,7 +109,7 @@ class Work:
 
     def part(self) -> "Work":
         """A fresh record over the same transaction, to absorb or to drop."""
-        return Work(self._connection, self.now, self.rulebook, self.random)
+        return Work(self._connection, self.now, self.steady, self.rulebook, self.random)
 
     def settings_of(self, queue: str) -> QueueSettings:
         """What is set for a queue."""
@@ -194,7 +206,15 @@ class Work:
         self.open_groups(unusual)
         for (queue, status), n in Counter([(job.queue, job.status) for job in briefs]).items():
             self.counts[queue, status] -= n
-        self.ended += [(job.holder, job.key) for job in briefs if job.holder is not None]
+        self.end(briefs)
+
+    def end(self, jobs: Iterable[Brief | Job]) -> None:
+        """Note that nobody holds these jobs any more."""
+        self.ended += [(job.holder, job.key) for job in jobs if job.holder is not None]
+
+    def revoke(self, jobs: Iterable[Brief | Job]) -> None:
+        """Note that jobs were taken from those who hold them; `end` says it too."""
+        self.revoked += [job.key for job in jobs if job.holder is not None]
 
     def move(self, queues: Sequence[str], old: Status, new: Status) -> None:
         """Count jobs, each by its queue, that changed their status."""

@@ -26,6 +26,7 @@ from zq.model.job import (
     Retention,
     UInt32,
 )
+from zq.model.leasing import LeaseMillis
 from zq.model.names import check_dedupe, check_group, check_name
 from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
@@ -58,6 +59,7 @@ class _Job(msgspec.Struct, gc=False):
     unique_key: str | None = None
     unique_while: str | None = None
     on_conflict: str | None = None
+    lease_ms: LeaseMillis | None = None
     group: str | None = None
     dedupe: Dedupe | None = None
     ttl_ms: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
@@ -95,6 +97,7 @@ class _Patch(msgspec.Struct):
     retry_limit: UInt32 | None | UnsetType = UNSET
     backoff: Backoff | None | UnsetType = UNSET
     retention: RetentionPatch | None | UnsetType = UNSET
+    lease_ms: LeaseMillis | None | UnsetType = UNSET
 
 
 _job = msgspec.json.Decoder(_Job)
@@ -115,7 +118,7 @@ def decode_job(body: bytes, codec: Codec, limits: Limits) -> NewJob:
 def decode_jobs(body: bytes, codec: Codec, limits: Limits) -> list[NewJob]:
     """The body of a bulk enqueue: all jobs are valid, or an error names the first that is not."""
     items = decode(body, codec, _bulk).jobs
-    _check_items(len(items), limits, "jobs")
+    check_items(len(items), limits, "jobs")
     jobs: list[NewJob] = []
     for index, job in enumerate(items):
         try:
@@ -143,7 +146,7 @@ def decode_successes(
         raise InvalidRequest("ids is missing: send ids, or items, or both")
     ids = [] if sent.ids is UNSET else sent.ids
     items = [] if sent.items is UNSET else sent.items
-    _check_items(len(ids) + len(items), limits, "ids" if sent.items is UNSET else "items")
+    check_items(len(ids) + len(items), limits, "ids" if sent.items is UNSET else "items")
     if not ids and not items:
         raise InvalidRequest("ids must not be empty" if sent.items is UNSET else "nothing is named")
     named = dict.fromkeys(ids)
@@ -186,10 +189,12 @@ def decode_patch(body: bytes, codec: Codec) -> Patch:
         retry_limit=patch.retry_limit,
         backoff=patch.backoff,
         retention=patch.retention,
+        lease_ms=patch.lease_ms,
     )
 
 
-def _check_items(count: int, limits: Limits, noun: str) -> None:
+def check_items(count: int, limits: Limits, noun: str) -> None:
+    """Raise `TooManyItems` where a request brings more than one may."""
     if count > limits.items:
         raise TooManyItems(
             f"{count} {noun} in one request, at most {limits.items} are taken: send several"
@@ -280,9 +285,9 @@ def _refuse_unbuilt(job: _Job) -> None:
 
 def _options(job: _Job) -> Options | None:
     if job.retry_limit is None and job.backoff is None and job.retention is None:
-        return None
+        return None if job.lease_ms is None else Options(lease_ms=job.lease_ms)
     retention = None if job.retention == Retention() else job.retention
-    options = Options(job.retry_limit, job.backoff, retention)
+    options = Options(job.retry_limit, job.backoff, retention, job.lease_ms)
     return None if options == NO_OPTIONS else options
 
 

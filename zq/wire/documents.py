@@ -39,6 +39,10 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     cancelled_at: int | None = None
     result: Raw | UnsetType = UNSET
     lease: int | None = None
+    lease_ms: int | None = None
+    lease_until: int | None = None
+    deliveries: int | None = None
+    stalls: int | None = None
     expires_at: int | None = None
     expired_at: int | None = None
     origin: str | None = None
@@ -58,7 +62,10 @@ EnqueuedDocument = JobDocument | KnownDocument
 
 
 def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
-    """Jobs for the worker that takes them, each with its payload and the name of its delivery."""
+    """Jobs for the worker that takes them, each with its payload and the name of its delivery.
+
+    Those whose lease has a deadline have that too.
+    """
     texts = ids.texts_to_return([job.key for job in jobs])
     documents = [
         _document(job, text, Raw(job.payload or "null"))
@@ -66,6 +73,10 @@ def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
     ]
     for document, job in zip(documents, jobs, strict=True):
         document.lease = job.deliveries
+        if job.lease_until is not None:
+            document.lease_until = job.lease_until
+            document.deliveries = job.deliveries
+            document.stalls = job.stalls or None
     return documents
 
 
@@ -75,6 +86,9 @@ def job_document(job: Job, ids: IdCodec, *, with_payload: bool) -> JobDocument:
     document = _document(job, ids.text(job.key), Raw(job.payload or "") if shown else UNSET)
     if with_payload:
         document.result = _raw(job.result)
+    if job.lease_until is not None:
+        document.lease_until = job.lease_until
+        document.stalls = job.stalls or None
     return document
 
 
@@ -123,6 +137,7 @@ def _add_options(document: JobDocument, options: Options) -> None:
     document.retry_limit = options.retry_limit
     document.backoff = options.backoff
     document.retention = options.retention
+    document.lease_ms = options.lease_ms
 
 
 def _add_key(document: JobDocument, job: Job | NewJob) -> None:
@@ -201,9 +216,22 @@ class OutcomeDocument(msgspec.Struct, omit_defaults=True):
     result: Raw | UnsetType = UNSET
     error: ErrorDocument | str | None = None
     job: EnqueuedDocument | None = None
+    reason: str | None = None
 
 
 def outcome_document(outcome: Outcome, job: EnqueuedDocument | None) -> OutcomeDocument:
     """An outcome; a completed job without a result shows none, which differs from null."""
     error = None if outcome.error is None else error_document(outcome.error)
-    return OutcomeDocument(lifecycle.NAMES[outcome.status], _raw(outcome.result), error, job)
+    name = lifecycle.NAMES[outcome.status]
+    return OutcomeDocument(name, _raw(outcome.result), error, job, outcome.reason)
+
+
+class NoticeDocument(msgspec.Struct, omit_defaults=True):
+    """What a stream carries beside jobs, for those who ask for it.
+
+    `control` is `cancel`, `lease_lost` or `drain`; the first two are about a delivery of a job.
+    """
+
+    control: str
+    id: str | None = None
+    lease: int | None = None

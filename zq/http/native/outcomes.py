@@ -13,7 +13,7 @@ from zq.http.problems import CODE_HEADER, answer, status_of
 from zq.model.errors import InvalidRequest, JobCancelled, JobExpired
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
-from zq.model.outcome import Outcome
+from zq.model.outcome import MOST_WAIT_MS, Outcome
 from zq.wire.bodies import decode_force, decode_retention
 from zq.wire.codecs import Codec
 from zq.wire.documents import EnqueuedDocument, job_document, outcome_document
@@ -21,9 +21,6 @@ from zq.wire.documents import EnqueuedDocument, job_document, outcome_document
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 
 _GONE = {Status.CANCELLED: JobCancelled, Status.EXPIRED: JobExpired}
-
-MOST_WAIT_MS = 30_000
-"""Proxies and clients cut a silent connection off sooner or later; ask again instead."""
 
 
 class OutcomesApi:

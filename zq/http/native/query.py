@@ -59,10 +59,10 @@ def names(text: str | None) -> tuple[str, ...]:
     return tuple(segment for segment in (text or "").split(",") if segment)
 
 
-def whole_number(name: str, text: str, high: int) -> int:
-    """A number from 0 to `high`. Raises `InvalidRequest`."""
-    if not (text.isascii() and text.isdigit()) or int(text) > high:
-        raise _invalid(f"`{name}` must be a whole number from 0 to {high}, not {text!r}")
+def whole_number(name: str, text: str, high: int, low: int = 0) -> int:
+    """A number from `low` to `high`. Raises `InvalidRequest`."""
+    if not (text.isascii() and text.isdigit() and low <= int(text[:20]) <= high):
+        raise _invalid(f"`{name}` must be a whole number from {low} to {high}, not {text!r}")
     return int(text)
 
 
