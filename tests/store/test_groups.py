@@ -21,6 +21,7 @@ from zq.model.commands import (
     Delete,
     DeleteSlice,
     Fail,
+    Release,
     Retry,
     Return,
     ReviveSlice,
@@ -30,6 +31,7 @@ from zq.model.commands import (
 from zq.model.errors import Unprocessable
 from zq.model.filters import EVERYTHING, Filter
 from zq.model.job import Options, Retention
+from zq.model.leasing import Terms
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
 from zq.model.settings import NO_SETTINGS, QueueSettings
@@ -80,7 +82,7 @@ class Script:
 
     def draw(self) -> list[Command]:
         paths: list[Callable[[], Command | None]] = [
-            *(self._success, self._death, self._retry, self._return),
+            *(self._success, self._death, self._retry, self._return, self._stall, self._release),
             *(self._delete, self._sweep, self._cancel, self._cancel_sweep),
             *(self._move, self._move_sweep, self._reschedule, self._enqueue, self._enqueue),
             *(self._set_dead_letter, self._revive, self._redrive),
@@ -103,6 +105,14 @@ class Script:
     def _return(self) -> Command | None:
         key = self._held()
         return None if key is None else Return(1, [key])
+
+    def _stall(self) -> Command | None:
+        key = self._held()
+        return None if key is None else Return(1, [key], frozenset([key]))
+
+    def _release(self) -> Command | None:
+        key = self._held()
+        return None if key is None else Release([key], {}, self._draw(st.sampled_from([0, 500])))
 
     def _delete(self) -> Command:
         return Delete(self._key())
@@ -127,7 +137,8 @@ class Script:
         return Change(self._key(), "ID", Patch(ready_at=self._time()))
 
     def _set_dead_letter(self) -> Command:
-        settings = st.sampled_from([NO_SETTINGS, QueueSettings(dead_letter="r")])
+        bounded = QueueSettings(dead_letter="r", stall_limit=0)
+        settings = st.sampled_from([NO_SETTINGS, QueueSettings(dead_letter="r"), bounded])
         return SetQueue("q", self._draw(settings))
 
     def _revive(self) -> Command:
@@ -195,11 +206,12 @@ def test_no_interleaving_leaves_a_group_without_its_head_or_with_two(data: st.Da
     with fresh_ticker() as ticker:
         for _ in range(data.draw(st.integers(1, 12))):
             ticker.now += data.draw(st.sampled_from([0, 600, 6_000]))
-            promote, purge, expire = data.draw(st.tuples(*[st.booleans()] * 3))
+            promote, purge, expire, lapse = data.draw(st.tuples(*[st.booleans()] * 4))
             commands = Script(ticker, data).draw()
-            ticker.run(*commands, promote=promote, purge=purge, expire=expire)
+            ticker.run(*commands, promote=promote, purge=purge, expire=expire, lapse=lapse)
             check_groups(ticker)
-            ticker.take(data.draw(st.integers(0, 3)))
+            terms = {1: Terms(data.draw(st.none() | st.just(400)))}
+            ticker.run(claims=[Claim(None, [(1, data.draw(st.integers(1, 3)))], terms=terms)])
             check_groups(ticker)
         drain(ticker)
 
