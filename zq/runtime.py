@@ -33,7 +33,9 @@ from zq.http.tls import CertificateError, CertificateFiles, Certificates
 from zq.model.clock import Clock, SystemClock
 from zq.model.job import Backoff
 from zq.model.keys import InvalidKey
+from zq.model.log import Bounds
 from zq.model.settling import Policy
+from zq.store.history import HistoryOptions
 from zq.store.lock import DirectoryInUse
 from zq.store.migrate import DatabaseTooNew
 from zq.store.store import FILE_NAME, Store, open_store
@@ -104,6 +106,7 @@ class Server:
             cache_bytes=settings.cache_size,
             read_timeout=settings.read_timeout / 1000,
             max_wal=settings.max_wal,
+            history=_history(settings),
         )
         self.engine = Engine(self._store, self._clock, _engine_options(settings))
         self.engine.start()
@@ -181,6 +184,7 @@ class Server:
             await self.drain()
         self.engine.end_streams()
         self.engine.waiters.close()
+        self.engine.history.close()
         await self._listener.stop(CLOSE_TIMEOUT_S)
         self._lag.stop()
         await self.engine.stop()
@@ -350,6 +354,13 @@ def _policy(settings: Settings) -> Policy:
     )
 
 
+def _history(settings: Settings) -> HistoryOptions | None:
+    if not settings.history:
+        return None
+    bounds = Bounds(settings.history, settings.history_max_records, settings.history_max_bytes)
+    return HistoryOptions(settings.device or socket.gethostname(), bounds)
+
+
 def _gate(settings: Settings, clock: Clock) -> Gate:
     return Gate(
         clock,
@@ -383,6 +394,7 @@ def _engine_options(settings: Settings) -> EngineOptions:
         filter_timeout=settings.filter_timeout / 1000,
         read_timeout=settings.read_timeout / 1000,
         max_result=settings.max_result,
+        recording=bool(settings.history),
         durable=settings.default_commit_mode == "fsync",
         durable_enqueues=(settings.enqueue_commit_mode or settings.default_commit_mode) == "fsync",
     )

@@ -9,6 +9,7 @@ import logging
 import math
 import sqlite3
 
+from zq.engine.history import Readers
 from zq.engine.inbox import Inbox, Request, commands
 from zq.engine.stats import Stats
 from zq.engine.streams import Plan, Streams
@@ -61,6 +62,7 @@ class TickLoop:
     ) -> None:
         self.inbox = Inbox(max_inbox_jobs, self.wake)
         self.waiters = Waiters()
+        self.readers = Readers(store.logged)
         self.stats = Stats()
         self.delivering = True
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
@@ -112,6 +114,7 @@ class TickLoop:
             claims=plan.claims,
             due=due,
             durable=self._sync_due() or self._must_sync(batch, plan),
+            workers=self._streams.workers,
         )
         started = self._clock.monotonic()
         try:
@@ -126,6 +129,7 @@ class TickLoop:
         seconds = self._clock.monotonic() - started
         self._adapt(seconds)
         self.stats.learn(result, seconds, tick.durable)
+        self.readers.learn(result.logged, tick.durable)
         self._learn(requests, plan, result)
         self._timetable.note(due, now)
         self._untidy, self._ticked = True, self._clock.monotonic()
@@ -138,6 +142,8 @@ class TickLoop:
     async def _checkpoint(self) -> None:
         was_over = self._store.wal_is_over
         await self._store.checkpoint()
+        if not self._store.uncopied_bytes:
+            self.readers.synced()
         self._checkpointed = self._clock.monotonic()
         if self._store.wal_is_over is not was_over:
             fields = {"wal_bytes": self._store.wal_bytes()}

@@ -3,15 +3,19 @@
 from zq.model.clock import Clock
 from zq.model.commands import Deadlines, Due
 
+RESTING = frozenset({Due.PURGE, Due.TRIM})
+"""What need not be done to the moment: what is due meanwhile is done in one go."""
+
 
 class Timetable:
-    """The next deadlines. `purge_rest` is the shortest time between two purges, in seconds."""
+    """The next deadlines. `rest` is the shortest time between two looks at what is `RESTING`, in
+    seconds."""
 
-    def __init__(self, clock: Clock, deadlines: Deadlines, purge_rest: float) -> None:
+    def __init__(self, clock: Clock, deadlines: Deadlines, rest: float) -> None:
         self._clock = clock
         self._deadlines = deadlines
-        self._purge_rest = purge_rest
-        self._purged = clock.monotonic() - purge_rest
+        self._rest_s = rest
+        self._done = dict.fromkeys(RESTING, clock.monotonic() - rest)
 
     def due(self, now: int) -> frozenset[Due]:
         """What a tick at `now` (milliseconds) has to attend to."""
@@ -24,9 +28,10 @@ class Timetable:
         self._deadlines = deadlines
 
     def note(self, done: frozenset[Due], now: int) -> None:
-        """Rest between purges, but not before all that was due is gone."""
-        if Due.PURGE in done and self._deadlines.get(Due.PURGE, now + 1) > now:
-            self._purged = self._clock.monotonic()
+        """Rest before the next look, but not before all that was due is done."""
+        for due in done & RESTING:
+            if self._deadlines.get(due, now + 1) > now:
+                self._done[due] = self._clock.monotonic()
 
     def delay(self) -> float | None:
         """Seconds to the next deadline, None where there is none."""
@@ -38,6 +43,6 @@ class Timetable:
         )
 
     def _rest(self, due: Due) -> float:
-        if due is not Due.PURGE:
+        if due not in RESTING:
             return 0.0
-        return max(self._purged + self._purge_rest - self._clock.monotonic(), 0.0)
+        return max(self._done[due] + self._rest_s - self._clock.monotonic(), 0.0)

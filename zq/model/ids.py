@@ -136,6 +136,11 @@ def timestamp_ms(text: str) -> int:
     return number
 
 
+def minted_at(key: int) -> int:
+    """When a key was minted, in milliseconds; too late where the clock had stepped back."""
+    return (key >> _LOW_BITS) + EPOCH_MS
+
+
 def _between(number: int) -> tuple[int, int]:
     key = number - _EPOCH_KEY
     return _clamp(key - 1), _clamp(key)

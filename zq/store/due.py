@@ -1,9 +1,10 @@
-"""The tick's phase of what falls due by itself: promotions, purges."""
+"""The tick's phase of what falls due by itself: promotions, purges, logs."""
 
 from collections.abc import Callable
 
 from zq.model.commands import Due
 from zq.model.lifecycle import Status
+from zq.store.log import trim_logs
 from zq.store.work import QUERIES, Work, as_json
 
 SLICE = 1000
@@ -35,4 +36,8 @@ def _purge(work: Work) -> None:
         work.remove(work.briefs("read_briefs", keys))
 
 
-_PHASES: dict[Due, Callable[[Work], None]] = {Due.PROMOTION: _promote, Due.PURGE: _purge}
+_PHASES: dict[Due, Callable[[Work], None]] = {
+    Due.PROMOTION: _promote,
+    Due.PURGE: _purge,
+    Due.TRIM: trim_logs,
+}

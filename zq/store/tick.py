@@ -50,12 +50,19 @@ class TickRunner:
     """Runs ticks on the writer's connection, in the writer's thread."""
 
     def __init__(
-        self, connection: sqlite3.Connection, policy: Policy, random: Random, high_water: int
+        self,
+        connection: sqlite3.Connection,
+        policy: Policy,
+        random: Random,
+        high_water: int,
+        device: str | None = None,
     ) -> None:
+        """`device` is whose history is kept; None where none is."""
         self._connection = connection
         self._policy = policy
         self._random = random
         self._high_water = high_water
+        self._device = device
         self._durable: bool | None = None
 
     def run(self, tick: Tick) -> TickResult:
@@ -86,7 +93,9 @@ class TickRunner:
         self._set_durable(tick.durable)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            work = Work(connection, tick.now, self._policy, self._random)
+            work = Work(
+                connection, tick.now, self._policy, self._random, self._device, tick.workers
+            )
             replies = apply(work, tick.commands)
             attend(work, tick.due)
             claimed = [claim(work, wanted) for wanted in tick.claims]
@@ -166,6 +175,7 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         claimed=claimed,
         woken=work.woken,
         deadlines=work.deadlines() if _moves_deadlines(work, tick) else None,
+        logged=work.logged,
         rows=work.rows,
         tally=work.tally,
     )
@@ -173,4 +183,4 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
 
 def _moves_deadlines(work: Work, tick: Tick) -> bool:
     timed = TERMINAL | {Status.SCHEDULED}
-    return not timed.isdisjoint(work.moved) or bool(tick.due)
+    return not timed.isdisjoint(work.moved) or bool(tick.due) or work.sets_deadlines
