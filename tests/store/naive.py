@@ -45,7 +45,7 @@ from zq.model.patching import UNSET, Patch
 from zq.model.settling import Policy
 from zq.model.unique import OnConflict, Scope
 
-from .naive_row import Row, matches
+from .naive_row import Ended, Row, matches
 
 SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED = Status
 
@@ -76,6 +76,8 @@ class NaiveQueue:
         self.rows: dict[int, Row] = {}
         self.owners: dict[str, int] = {}
         self.outcome = Answers()
+        self.history: list[Ended] = []
+        self.workers: Mapping[int, str] = {}
         self._waits_again: list[Row] = []
 
     # What there is to see.
@@ -107,6 +109,7 @@ class NaiveQueue:
     def tick(self, tick: Tick) -> Answers:
         """Phase by phase: settlements, returns, changes, enqueues, what is due, claims."""
         self.now = tick.now
+        self.workers = tick.workers
         self.outcome = Answers()
         replies: dict[int, object] = {}
         changes = (
@@ -234,6 +237,7 @@ class NaiveQueue:
         row = self.rows.get(key)
         if row is None or row.status is not IN_FLIGHT:
             return False
+        self._record(row, "completed")
         told = told or Completion()
         said = (told.retention or Retention()).completed_ms
         own = self.policy.completed_ms if row.completed_ms is None else row.completed_ms
@@ -251,12 +255,15 @@ class NaiveQueue:
             return NotInFlight()
         failure = command.failure
         assert row.dequeued_at is not None
+        limit = self.policy.retry_limit if row.retry_limit is None else row.retry_limit
+        dies = failure.kill or (failure.retry_at is None and row.attempts >= limit)
+        said = (failure.error_type, failure.message)
+        self._record(row, "dead" if dies else "failed", *said)
         row.attempts += 1
         row.failed_at = self.now
         texts = (failure.message, failure.error_type, failure.backtrace)
         row.errors.append(ErrorRecord(row.attempts, *texts, row.dequeued_at, self.now))
-        limit = self.policy.retry_limit if row.retry_limit is None else row.retry_limit
-        if failure.kill or (failure.retry_at is None and row.attempts > limit):
+        if dies:
             keep_ms = self.policy.dead_ms if row.dead_ms is None else row.dead_ms
             row.purge_at = self.now + keep_ms if keep_ms else None
             self._to(row, DEAD)
@@ -286,6 +293,7 @@ class NaiveQueue:
         return row.status in (SCHEDULED, READY) or (force and row.status is IN_FLIGHT)
 
     def _cancel(self, row: Row) -> Job:
+        self._record(row, "cancelled")
         keep_ms = self.policy.dead_ms if row.dead_ms is None else row.dead_ms
         row.finished_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
         self._to(row, CANCELLED)
@@ -369,6 +377,10 @@ class NaiveQueue:
         return [row.job() for row in taken]
 
     # Small change.
+
+    def _record(self, row: Row, outcome: str, *error: str | None) -> None:
+        worker = self.workers.get(row.holder or 0)
+        self.history.append(row.attempt(self.now, outcome, worker, *error))
 
     def _to(self, row: Row, status: Status) -> None:
         if row.status is IN_FLIGHT and status is not IN_FLIGHT:
