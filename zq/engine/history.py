@@ -22,7 +22,7 @@ class Readers:
         """`logged` is the last record; what is there at a start has been synced."""
         self.readable = logged
         self._logged = logged
-        self._waiting: set[asyncio.Event] = set()
+        self.waiting: set[asyncio.Event] = set()
         self._closed = False
 
     def learn(self, logged: int, durable: bool) -> None:
@@ -46,16 +46,16 @@ class Readers:
         """Until there is a record behind `after`, for so long at most."""
         event = asyncio.Event()
         timer = clock.call_later(wait_ms / 1000, event.set)
-        self._waiting.add(event)
+        self.waiting.add(event)
         try:
             if self.readable <= after and not self._closed:
                 await event.wait()
         finally:
-            self._waiting.discard(event)
+            self.waiting.discard(event)
             timer.cancel()
 
     def _wake(self) -> None:
-        for event in self._waiting:
+        for event in self.waiting:
             event.set()
 
 
@@ -68,7 +68,7 @@ class History:
         self._store = store
         self._clock = clock
         self._ids = ids
-        self._readers = readers
+        self.readers = readers
         self._recording = recording
 
     async def page(
@@ -78,16 +78,16 @@ class History:
 
         Where there is none yet, it waits for some. Raises `RecordsGone` or `CursorAhead`.
         """
-        seen = self._readers.readable
+        seen = self.readers.readable
         found = await self._store.read(self._read, after, until, seen, limit)
         if found.records or not wait_ms or (after is not None and after >= until):
             return found
-        await self._readers.wait(seen, wait_ms, self._clock)
-        return await self._store.read(self._read, after, until, self._readers.readable, limit)
+        await self.readers.wait(seen, wait_ms, self._clock)
+        return await self._store.read(self._read, after, until, self.readers.readable, limit)
 
     def close(self) -> None:
         """Let nobody wait any longer."""
-        self._readers.close()
+        self.readers.close()
 
     def _read(
         self,
