@@ -14,8 +14,8 @@ from typing import Any
 from bench.compare import Plan, compare, comparison
 from bench.cost import cost, cost_table
 from bench.depth import depth, depth_table
-from bench.http2 import http2, http2_table
 from bench.history import AIMS, history, history_table
+from bench.http2 import http2, http2_table
 from bench.idle import idle, idle_table
 from bench.latency import latency, latency_table
 from bench.loops import LOOPS, best_loop
