@@ -29,9 +29,9 @@ LAYERS: dict[str, set[str]] = {
         *("model", "store", "wire", "engine", "http"),
         *("activation", "config", "keyfile", "logs", "notify"),
     },
-    "cli": {"model", "store", "kinds", "config", "keyfile", "logs", "runtime"},
+    "cli": {"model", "store", "kinds", "config", "keyfile", "logs", "runtime", "spark"},
     "client": {"model", "wire"},
-    "spark": {"client"},
+    "spark": {"model", "client"},
 }
 AIOHTTP = {"http", "runtime", "cli"}
 
