@@ -5,6 +5,7 @@ import click
 from zq import __version__
 from zq.cli.check import check
 from zq.cli.keys import keys
+from zq.cli.pipeline import pipeline
 from zq.cli.serve import serve
 from zq.cli.tls import tls
 
@@ -31,6 +32,7 @@ Examples:
   zq serve --help                      all settings, each with its variable
   zq keys add shop --scopes enqueue    make an access key
   zq tls init --client worker-1        make certificates
+  zq pipeline run --help               job history as a lake, on Spark
 """,
 )
 @click.version_option(__version__, prog_name="zq", message="%(prog)s %(version)s")
@@ -49,5 +51,5 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
         ctx.default_map["tls"] = {name: {"root_dir": root_dir} for name in tls.commands}
 
 
-for command in (serve, check, keys, tls):
+for command in (serve, check, keys, tls, pipeline):
     main.add_command(command)
