@@ -92,8 +92,8 @@ def _run(rows: DataFrame) -> DataFrame:
     """How each attempt went."""
     queue, kind = F.col("queue"), F.col("type")
     mean = F.lit(300)
-    for name, run in MEAN_RUN_MS.items():
-        mean = F.when(queue == name, F.lit(run)).otherwise(mean)
+    for name, millis in MEAN_RUN_MS.items():
+        mean = F.when(queue == name, millis).otherwise(mean)
     down = (F.col("day") == 9) & F.col("hour").between(17, 19)
     crowded = F.when((queue == "images") & F.col("hour").between(13, 17), 60).otherwise(1)
     slow = F.when(down & queue.isin("payments", "webhooks"), 40).otherwise(crowded)

@@ -7,29 +7,17 @@ from pathlib import Path
 import pytest
 from fleet import HOUR, MONDAY, history, write_segment, write_segments
 from pyspark.sql import DataFrame, SparkSession
+from sessions import quick_session
 
 from zq.model.history import HistoryRecord
 from zq.spark.lake import Lake, Table
 from zq.spark.pipeline import open_lake, run
 from zq.spark.progress import Progress
-from zq.spark.session import builder, local_quiet
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Compiling a query costs more than running it over a thousand rows: none is compiled here.
-
-    The process that is killed, and the bench, run as users do.
-    """
-    session = (
-        local_quiet(builder("local[2]"))
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        .config("spark.driver.memory", "1g")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
+    session = quick_session()
     yield session
     session.stop()
 

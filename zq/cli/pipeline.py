@@ -1,6 +1,5 @@
 """`zq pipeline`: the history of one server or a fleet as a lake, and a report about it."""
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -140,7 +139,6 @@ def _spark(master: str) -> "Iterator[tuple[SparkSession, Progress]]":
         made = builder(master)
         local = master.startswith("local")
         spark = (local_quiet(made) if local else made).getOrCreate()
-        spark.sparkContext.setLogLevel(os.environ.get("ZQ_SPARK_LOG", "ERROR"))
         try:
             yield spark, Progress(lambda text: click.echo(text, err=True), _live())
         finally:

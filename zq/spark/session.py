@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from zq.spark.errors import JavaMissing
 
 LOCAL = "local[*]"
+LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 def need_java() -> None:
@@ -40,12 +41,14 @@ def builder(master: str = LOCAL) -> SparkSession.Builder:
 
 
 def local_quiet(builder: SparkSession.Builder) -> SparkSession.Builder:
-    """For a machine of one's own: no web pages, and a driver that is found without a network.
+    """For a machine of one's own: no web pages, no network, and a log of errors only.
 
     In local mode the driver does all the work, so it gets the memory.
     """
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return (
         builder.config("spark.ui.enabled", "false")
+        .config("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={LOGGING}")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", os.environ.get("SPARK_DRIVER_MEMORY", "4g"))

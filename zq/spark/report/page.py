@@ -1,7 +1,8 @@
 """The page: figures and plots in one HTML file that needs nothing else."""
 
+import math
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -24,6 +25,7 @@ class Tile:
 
 def render(figures: Figures, title: str) -> str:
     """The whole page."""
+    rated = [*figures.queues, *figures.devices]
     environment = Environment(
         loader=PackageLoader("zq.spark.report", ""), autoescape=True, undefined=StrictUndefined
     )
@@ -38,6 +40,7 @@ def render(figures: Figures, title: str) -> str:
         target=duration(figures.target_ms),
         accuracy=percent(ACCURACY),
         percentile_names=[f"{kind}_p{p}_ms" for kind in ("wait", "run") for p in PERCENTILES],
+        worst=max((row["failure_rate"] or 0 for row in rated), default=0) or 1,
         device_limit=MOST_DEVICES if len(figures.devices) == MOST_DEVICES else None,
     )
 
@@ -54,12 +57,14 @@ def _plots(figures: Figures) -> dict[str, str]:
             "heat_attempts": plots.heat_map(
                 figures,
                 lambda row: row["attempts"] or None,
+                float,
                 lambda value: f"{count(value)} attempts",
                 "Attempts by day and hour",
             ),
             "heat_wait": plots.heat_map(
                 figures,
                 lambda row: row["wait_p95_ms"],
+                lambda wait: math.log(max(wait, 1)),
                 lambda value: f"p95 wait {duration(value)}",
                 "95th percentile of waits by day and hour",
             ),
@@ -85,8 +90,12 @@ def _tiles(figures: Figures) -> list[Tile]:
 
 
 def _subtitle(figures: Figures) -> str:
-    days = f"{figures.first:%d %B %Y} to {figures.last:%d %B %Y}"
+    days = f"{_day(figures.first)} to {_day(figures.last)}"
     return f"{days}, {len(figures.days)} days, as the devices' own histories tell"
+
+
+def _day(day: date) -> str:
+    return f"{day.day} {day:%B %Y}"
 
 
 def _moment(millis: int) -> str:

@@ -96,6 +96,8 @@ class Plot:
         text = text[text.index("<svg") :]
         opening = f'<svg role="img" aria-label="{html.escape(title)}" '
         text = re.sub(r'<svg .*?viewBox="([^"]*)"[^>]*>', rf'{opening}viewBox="\1">', text, count=1)
+        # Hundredths of a point are enough, and half of the page would be digits.
+        text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)
         text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
         text = re.sub(r"font: ([0-9.]+)px [^;\"]*", r"font-size: \1px", text)
         # Ids that nothing refers to would be there once a plot.
@@ -230,19 +232,27 @@ def failures(figures: Figures) -> str:
 
 
 def heat_map(
-    figures: Figures, value: Callable[[Row], float | None], show: Callable[[float], str], title: str
+    figures: Figures,
+    value: Callable[[Row], float | None],
+    scale: Callable[[float], float],
+    show: Callable[[float], str],
+    title: str,
 ) -> str:
-    """Days by hours of the day; a cell is the darker the higher its value, in equal shares."""
+    """Days by hours of the day. What `scale` makes of a value is its place in the ramp of colours,
+    from the lowest to the highest of all; `show` is how it is told."""
     plot = Plot(0.55 + 0.30 * len(figures.days))
     known = {row["hour"]: found for row in figures.hours if (found := value(row)) is not None}
-    bounds = _bounds(sorted(known.values()))
+    low, high = (scale(each(known.values(), default=1)) for each in (min, max))
+    step = (high - low) / HEAT_STEPS or 1
     for line, day in enumerate(figures.days):
         midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
         for hour in range(24):
             found = known.get(round(midnight.timestamp() * 1000) + hour * HOUR_MS)
             cell = Rectangle((hour + 0.04, line + 0.05), 0.92, 0.9, linewidth=0)
             cell.set_facecolor(
-                GRID if found is None else HEAT[sum(found > bound for bound in bounds)]
+                GRID
+                if found is None
+                else HEAT[min(HEAT_STEPS - 1, int((scale(found) - low) / step))]
             )
             told = "nothing" if found is None else show(found)
             plot.tip(cell, f"{day:%a %d %b} {hour:02}:00\n{told}")
@@ -259,11 +269,6 @@ def heat_map(
     plot.axes.grid(visible=False)
     plot.axes.spines["bottom"].set_visible(False)
     return plot.svg(title)
-
-
-def _bounds(ordered: Sequence[float]) -> list[float]:
-    """What parts the values into `HEAT_STEPS` groups as large as each other."""
-    return [ordered[len(ordered) * n // HEAT_STEPS] for n in range(1, HEAT_STEPS)]
 
 
 def _line(
@@ -304,7 +309,12 @@ def _over_hours(
     plot.axes.set_xlim(midnight, midnight + timedelta(days=len(figures.days)))  # type: ignore[arg-type]
     locator = mdates.AutoDateLocator(minticks=4, maxticks=15)  # type: ignore[no-untyped-call]
     plot.axes.xaxis.set_major_locator(locator)
-    formatter = mdates.ConciseDateFormatter(locator, show_offset=False)  # type: ignore[no-untyped-call]
+    formatter = mdates.ConciseDateFormatter(  # type: ignore[no-untyped-call]
+        locator,
+        formats=["%Y", "%b", "%a %d", "%H:%M", "%H:%M", "%S"],
+        zero_formats=["", "%b", "%a %d", "%a %d", "%H:%M", "%H:%M"],
+        show_offset=False,
+    )
     plot.axes.xaxis.set_major_formatter(formatter)
 
 

@@ -15,10 +15,12 @@ def duration(millis: float | None) -> str:
 
 
 def count(number: float) -> str:
-    """`950`, `12,400`, `1.3 M`."""
+    """`0.25`, `950`, `12,400`, `1.3 M`."""
     if number >= 1_000_000:
         return f"{_short(number / 1_000_000)} M"
-    return f"{number:,.0f}" if number == round(number) or number >= 10 else f"{number:.1f}"
+    if number == round(number) or number >= 10:
+        return f"{number:,.0f}"
+    return f"{number:.1f}" if number >= 1 else f"{number:.2f}"
 
 
 def percent(share: float | None) -> str:
