@@ -31,9 +31,11 @@ LAYERS: dict[str, set[str]] = {
         *("model", "store", "wire", "engine", "http", "core"),
         *("activation", "config", "keyfile", "logs", "notify"),
     },
-    "cli": {"model", "store", "kinds", "config", "keyfile", "logs", "runtime", "client"},
+    "cli": {
+        *("model", "store", "kinds", "config", "keyfile", "logs", "runtime", "client", "spark"),
+    },
     "client": {"model", "wire"},
-    "spark": {"client"},
+    "spark": {"model", "client"},
 }
 AIOHTTP = {"http", "runtime", "cli", "client"}
 

@@ -32,10 +32,23 @@ def test_other_names_are_no_segments(name: str) -> None:
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_a_record_survives_json_with_what_it_lacks_as_null(outcome: str) -> None:
     line = {
-        **{"seq": 1, "epoch": "E", "device": "d", "job_id": "J", "queue": "q", "type": "t"},
-        **{"attempt": 1, "outcome": outcome, "enqueued_at": 1, "ready_at": 2, "finished_at": 3},
-        **{"payload_bytes": 4, "priority": 5, "dequeued_at": None, "error_type": None},
-        **{"error_message": None, "worker": None},
+        "seq": 1,
+        "epoch": "E",
+        "device": "d",
+        "job_id": "J",
+        "queue": "q",
+        "type": "t",
+        "attempt": 1,
+        "outcome": outcome,
+        "enqueued_at": 1,
+        "ready_at": 2,
+        "finished_at": 3,
+        "payload_bytes": 4,
+        "priority": 5,
+        "dequeued_at": None,
+        "error_type": None,
+        "error_message": None,
+        "worker": None,
     }
 
     record = msgspec.json.decode(msgspec.json.encode(line), type=HistoryRecord)

@@ -1,0 +1,28 @@
+"""A run of the pipeline in a process of its own, which kills itself and its Java by SIGKILL.
+
+python mortal.py FOLDER LAKE STEP POINT
+"""
+
+import os
+import signal
+import sys
+
+from faults import mortal
+from sessions import quick_session
+
+from zq.spark import lake
+from zq.spark.pipeline import run
+from zq.spark.progress import Progress
+
+
+def die() -> None:
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def main() -> None:
+    folder, path, step, point = sys.argv[1:]
+    lake.Files = mortal(step, point, die)  # type: ignore[misc, arg-type]
+    run(quick_session(), [folder], path, Progress(print))
+
+
+main()
