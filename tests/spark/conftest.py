@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from fleet import HOUR, MONDAY, history, write_segment, write_segments
 from pyspark.sql import DataFrame, SparkSession
-from sessions import quick_session
 
+from spark.fleet import HOUR, MONDAY, history, write_segment, write_segments
+from spark.sessions import quick_session
 from zq.model.history import HistoryRecord
 from zq.spark.lake import Lake, Table
 from zq.spark.pipeline import open_lake, run

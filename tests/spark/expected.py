@@ -3,8 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from fleet import HOUR
-
+from spark.fleet import HOUR
 from zq.model.history import OUTCOMES, HistoryRecord
 
 Key = tuple[int, str, str]

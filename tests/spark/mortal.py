@@ -1,15 +1,14 @@
 """A run of the pipeline in a process of its own, which kills itself and its Java by SIGKILL.
 
-python mortal.py FOLDER LAKE STEP POINT
+python -m spark.mortal FOLDER LAKE STEP POINT
 """
 
 import os
 import signal
 import sys
 
-from faults import mortal
-from sessions import quick_session
-
+from spark.faults import mortal
+from spark.sessions import quick_session
 from zq.spark import lake
 from zq.spark.pipeline import run
 from zq.spark.progress import Progress
@@ -21,7 +20,7 @@ def die() -> None:
 
 def main() -> None:
     folder, path, step, point = sys.argv[1:]
-    lake.Files = mortal(step, point, die)  # type: ignore[misc, arg-type]
+    lake.Files = mortal(step, point, die)  # type: ignore[arg-type,attr-defined]
     run(quick_session(), [folder], path, Progress(print))
 
 

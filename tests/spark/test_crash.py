@@ -8,12 +8,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from expected import facts
-from faults import Killed, Point, mortal
-from fleet import history, write_segment, write_segments
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from spark.expected import facts
+from spark.faults import Killed, Point, mortal
+from spark.fleet import history, write_segment, write_segments
 from zq.model.history import HistoryRecord
 from zq.spark import lake as lake_module
 from zq.spark.errors import LakeChanged
@@ -97,7 +97,8 @@ def test_a_driver_that_is_killed_between_sink_and_ledger_loses_and_doubles_nothi
     records = history("edge-1", 40, seed=6)
     write_segments(sources, records, 30)
     child = subprocess.run(
-        [sys.executable, Path(__file__).with_name("mortal.py"), sources, path, "bronze", point],
+        [sys.executable, "-m", "spark.mortal", sources, path, "bronze", point],
+        cwd=Path(__file__).parent.parent,
         start_new_session=True,
         capture_output=True,
         text=True,

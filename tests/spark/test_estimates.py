@@ -5,12 +5,12 @@ import random
 from collections import defaultdict
 
 import pytest
-from expected import percentile
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from spark.expected import percentile
 from zq.spark.histogram import ACCURACY, PERCENTILES, bucket, percentiles
 from zq.spark.report.text import count, duration, percent
 from zq.spark.silver import fingerprint
@@ -112,7 +112,7 @@ ALIKE = [
 def test_errors_that_differ_in_numbers_ids_and_quoted_words_have_one_fingerprint(
     spark: SparkSession,
 ) -> None:
-    rows = [("E", text) for texts in ALIKE for text in texts]
+    rows: list[tuple[str | None, str | None]] = [("E", text) for texts in ALIKE for text in texts]
     rows += [("F", ALIKE[0][0]), ("E", None), (None, None)]
     errors = spark.createDataFrame(rows, "kind string, message string")
     marked = errors.withColumn("mark", fingerprint(F.col("kind"), F.col("message"))).collect()

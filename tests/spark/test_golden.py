@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from conftest import Golden, files_of
-from expected import Key, facts, hour_of, is_skewed, percentile, run_of, wait_of
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
+from spark.conftest import Golden, files_of
+from spark.expected import Key, facts, hour_of, is_skewed, percentile, run_of, wait_of
 from zq.model.history import FINAL_OUTCOMES, HistoryRecord
 from zq.spark.histogram import ACCURACY
 from zq.spark.lake import Table

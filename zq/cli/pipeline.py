@@ -77,17 +77,36 @@ Examples:
     show_default=True,
     help="Wait below which 95 % shall stay: workers_needed is for it.",
 )
-def run(folders: tuple[str, ...], lake: str, master: str, target_wait: int) -> None:
+@click.option("--streaming", is_flag=True, help="Go on, taking segments as they come.")
+@click.option(
+    "--every",
+    type=Duration(),
+    default="10s",
+    show_default=True,
+    help="With --streaming: how often to look for new segments.",
+)
+def run(
+    folders: tuple[str, ...], lake: str, master: str, target_wait: int, streaming: bool, every: int
+) -> None:
     """Bring the lake up to date with exported segments.
 
     Only what is new is read, and a run that was killed is completed by the next. One run at a time
     writes a lake.
     """
     with _spark(master) as (spark, progress):
-        from zq.spark.pipeline import Options
-        from zq.spark.pipeline import run as run_pipeline
+        from zq.spark import pipeline as steps
+        from zq.spark import streaming as stream
 
-        run_pipeline(spark, folders, lake, progress, Options(target_ms=target_wait))
+        options = steps.Options(target_ms=target_wait)
+        if not streaming:
+            steps.run(spark, folders, lake, progress, options)
+            return
+        query = stream.start(spark, folders, lake, progress, options, every)
+        progress.say(f"looking for new segments every {DURATION.show(every)}; Ctrl-C stops it")
+        try:
+            stream.wait(query)
+        except KeyboardInterrupt:
+            query.stop()
 
 
 @pipeline.command(

@@ -59,14 +59,16 @@ def run(
         with progress.step(bronze.STEP, spark.sparkContext) as step:
             rows = segments.read(spark, found.fresh)
             sources = {info.path: (info.size, info.modified_at) for info in found.fresh}
-            report_bronze(step, bronze.ingest(lake, rows, sources), len(found.fresh))
+            count = f"{len(found.fresh):,} segments"
+            report_bronze(step, bronze.ingest(lake, rows, sources), count)
     else:
         progress.say(f"no new segments; {found.known} are in the lake already")
     refine(lake, progress, options)
 
 
-def report_bronze(step: Step, commit: Commit, count: int) -> None:
-    step.result = f"{commit.tables[BRONZE.name].rows:,} new records of {count:,} segments"
+def report_bronze(step: Step, commit: Commit, source: str) -> None:
+    """Have the step tell what became of the lines of `source`."""
+    step.result = f"{commit.tables[BRONZE.name].rows:,} new records of {source}"
     if rejected := commit.tables[REJECTED.name].rows:
         step.result += f"; {rejected:,} lines are no records: see {REJECTED.name} in the lake"
 

@@ -34,10 +34,7 @@ def find(files: Files, folders: Iterable[str], known: Mapping[str, Source]) -> F
     """Look for segments below `folders`. A known one that has changed since is fresh again."""
     fresh, partial, seen = [], [], 0
     for folder in folders:
-        root = files.absolute(folder)
-        if not files.exists(root):
-            raise NoHistory(f"{folder} does not exist: name a directory of exported history")
-        infos = list(files.walk(root))
+        infos = list(files.walk(check_folder(files, folder)))
         sizes = _sizes(files, infos)
         for info in infos:
             if not info.name.endswith(SEGMENT_SUFFIX) or info.name.startswith((".", "_")):
@@ -49,6 +46,14 @@ def find(files: Files, folders: Iterable[str], known: Mapping[str, Source]) -> F
             else:
                 fresh.append(info)
     return Found(tuple(fresh), tuple(partial), seen)
+
+
+def check_folder(files: Files, folder: str) -> str:
+    """The whole path of a folder of segments. Raises `NoHistory` where there is none."""
+    root = files.absolute(folder)
+    if not files.exists(root):
+        raise NoHistory(f"{folder} does not exist: name a directory of exported history")
+    return root
 
 
 def read(spark: SparkSession, infos: Iterable[FileInfo]) -> DataFrame:
