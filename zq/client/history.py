@@ -68,8 +68,12 @@ class HistoryReader:
 
     def __init__(self, url: str, token: str | None = None, tries: int = TRIES) -> None:
         self.url = url
+        self._token = token
         self._tries = tries
         self._transport = BlockingTransport(Address(url.rstrip("/"), token, LINES))
+
+    def __reduce__(self) -> tuple[type["HistoryReader"], tuple[str, str | None, int]]:
+        return HistoryReader, (self.url, self._token, self._tries)
 
     def page(
         self,

@@ -75,7 +75,8 @@ class JobsRead(DataSourceReader):
     """The jobs that are there while the read runs, in `partitions` spans of ids."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
-        self._address = Address(options.url, options.token)
+        self._options = options
+        self._url = options.url
         self._count = options.partitions
         self._names = schema.names
         self._filters = dict(options.listing)
@@ -87,7 +88,7 @@ class JobsRead(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Spans of equal time between the first job and the last."""
-        transport = BlockingTransport(self._address)
+        transport = self._connect()
         try:
             ends = [self._page(transport, order=order, limit="1").jobs for order in ("asc", "desc")]
         finally:
@@ -104,7 +105,7 @@ class JobsRead(DataSourceReader):
         assert isinstance(partition, Span)
         if partition.after == partition.until:
             return
-        transport = BlockingTransport(self._address)
+        transport = self._connect()
         cursor = partition.after
         try:
             while True:
@@ -119,6 +120,9 @@ class JobsRead(DataSourceReader):
         finally:
             run(transport.close())
 
+    def _connect(self) -> BlockingTransport:
+        return BlockingTransport(Address(self._url, self._options.token))
+
     def _page(self, transport: BlockingTransport, **more: str) -> _Page:
         query = urlencode(self._filters | more)
         request = Request("GET", f"/jobs?{query}", timeout=TIMEOUT_S, safe=True)
@@ -127,7 +131,7 @@ class JobsRead(DataSourceReader):
             if reply.status != 200:
                 raise reply.error()
         except ZqError as error:
-            raise SourceError(f"{self._address.url}: {error}") from None
+            raise SourceError(f"{self._url}: {error}") from None
         return _decoder.decode(reply.body)
 
 
