@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 import urllib.request
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,8 @@ class Served:
     """A server over a directory, and short ways to do things to it."""
 
     def __init__(self, root: Path, **settings: Any) -> None:
-        self._settings = {"root_dir": root, "history": 365_000 * DAY_MS, "device": "lab", "drain": 0}
-        self._settings |= {"port": 0, **settings}
+        usual = {"history": 36_500 * DAY_MS, "device": "lab", "drain": 0, "port": 0}
+        self._settings: dict[str, Any] = {"root_dir": root, **usual, **settings}
         self.server: Server
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -111,6 +111,3 @@ def past(root: Path, ticks: int, per_tick: int, device: str = "lab") -> None:
                 Succeed([key for key in taken if key not in failed]),
                 *(Fail(key, Failure("boom é", error_type="E", kill=True)) for key in failed),
             )
-
-
-Change = Callable[[Sequence[int]], None]

@@ -9,7 +9,7 @@ from pyarrow import json as arrow_json
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from zq.client.errors import ZqError
+from zq.client.errors import Unavailable, ZqError
 from zq.client.history import HistoryGone, HistoryPage, HistoryReader
 from zq.model.history import HistoryRecord
 from zq.spark.options import Options, SourceError
@@ -53,10 +53,17 @@ def split(url: str, epoch: str, after: int, until: int, most: int) -> list[Range
 
 
 def look(url: str, options: Options, tries: int) -> HistoryPage:
-    """What there is to read on a server. Raises `SourceError` where no history was ever kept."""
+    """What there is to read on a server.
+
+    Raises `Unavailable`, or `SourceError` where it refuses or has never kept a history.
+    """
     reader = HistoryReader(url, options.token, tries)
     try:
         found = reader.page(limit=1)
+    except Unavailable:
+        raise
+    except ZqError as error:
+        raise SourceError(f"{url}: {error}") from None
     finally:
         reader.close()
     if not found.recording and not found.max_seq:

@@ -17,7 +17,7 @@ from zq.spark.tables import HISTORY
 BROKEN = "line"
 """The column for the text of a line that is no JSON object of the record's types."""
 
-READ_AS = StructType(HISTORY.fields).add(BROKEN, StringType())
+READ_AS = StructType([*HISTORY.fields]).add(BROKEN, StringType())
 
 
 @dataclass(frozen=True)
