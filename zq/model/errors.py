@@ -181,6 +181,9 @@ class JobCancelled(Gone):
 class RecordsGone(Gone):
     code = "records_gone"
 
+    min_seq = 1
+    """The oldest record that is kept."""
+
     def __init__(self, wanted: int, min_seq: int) -> None:
         super().__init__(
             f"record {wanted} is past its retention, the oldest that is kept is {min_seq}: go on"
