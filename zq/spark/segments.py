@@ -1,15 +1,17 @@
 """Exported segments of history: which there are, which are new, and their rows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import msgspec
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from zq.model.history import MANIFEST, SEGMENT_SUFFIX, Manifest
-from zq.spark.errors import NoHistory
+from zq.spark.errors import NoHistory, PipelineError
 from zq.spark.files import FileInfo, Files
 from zq.spark.ledger import Source
 from zq.spark.tables import HISTORY
@@ -64,6 +66,20 @@ def read(spark: SparkSession, infos: Iterable[FileInfo]) -> DataFrame:
 
 def with_source(rows: DataFrame) -> DataFrame:
     return rows.withColumn("source", F.col("_metadata.file_name"))
+
+
+@contextmanager
+def naming_what_is_broken() -> Iterator[None]:
+    """Spark's word that a file cannot be read, as an error for the user."""
+    try:
+        yield
+    except PySparkException as error:
+        if not (error.getCondition() or "").startswith("FAILED_READ_FILE"):
+            raise
+        path = (error.getMessageParameters() or {}).get("path", "a segment")
+        raise PipelineError(
+            f"{path} is broken, so no segment of this run was taken: copy it again, or take it away"
+        ) from error
 
 
 def _sizes(files: Files, infos: Iterable[FileInfo]) -> dict[str, int]:
