@@ -1,10 +1,12 @@
 """Exported segments of history: which there are, which are new, and their rows."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import msgspec
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,6 +20,9 @@ from zq.spark.tables import HISTORY
 
 BROKEN = "line"
 """The column for the text of a line that is no JSON object of the record's types."""
+
+UNREADABLE = re.compile(r"\[FAILED_READ_FILE\S*\] Encountered error while reading file (\S+)\.\s")
+"""What Spark says of a file that ends too early or is no gzip."""
 
 READ_AS = StructType(HISTORY.fields).add(BROKEN, StringType())
 
@@ -73,12 +78,13 @@ def naming_what_is_broken() -> Iterator[None]:
     """Spark's word that a file cannot be read, as an error for the user."""
     try:
         yield
-    except PySparkException as error:
-        if not (error.getCondition() or "").startswith("FAILED_READ_FILE"):
+    except (Py4JJavaError, PySparkException) as error:
+        found = UNREADABLE.search(str(error))
+        if found is None:
             raise
-        path = (error.getMessageParameters() or {}).get("path", "a segment")
         raise PipelineError(
-            f"{path} is broken, so no segment of this run was taken: copy it again, or take it away"
+            f"{found[1]} is broken, so no segment of this run was taken: copy it again, or take it "
+            "away"
         ) from error
 
 
