@@ -1,6 +1,8 @@
 """What `format("zq")` may be told, and what it keeps to itself."""
 
 import pickle
+import re
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -8,7 +10,7 @@ from pyspark.sql import types as T
 
 from zq.client.history import HistoryReader
 from zq.spark.fetch import Range
-from zq.spark.options import SourceError, parse
+from zq.spark.options import KNOWN, SourceError, parse
 from zq.spark.pushdown import Condition, bounds, kept, split
 from zq.spark.rows import BadRow, check_columns, job_of
 from zq.spark.stream import admit
@@ -216,3 +218,15 @@ def test_columns_that_are_no_fields_are_refused() -> None:
         check_columns(text, PLAIN)
     with pytest.raises(SourceError, match="there is no column type"):
         check_columns(T.StructType().add("queue", "string"), PLAIN)
+
+
+def test_the_readme_has_every_option() -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    table = text.partition("| option | means | default |")[2].partition("\n\n")[0]
+    listed = {name for line in table.splitlines() for name in _names(line)}
+    # The filters of a listing and the fields of a job are told of in the text above it.
+    assert listed == set(KNOWN) - {"queue", "type", "status", "filter", "priority"}
+
+
+def _names(line: str) -> list[str]:
+    return re.findall(r"`(\w+)`", line.split("|")[1]) if line.startswith("| `") else []

@@ -167,7 +167,10 @@ class Transaction:
         """Have the commit put these files into the table, and take others out of it."""
         base = self._lake.aside(self._folder)
         below = aside.root.removeprefix(f"{base}/")
-        goals = {(file if table.partition_by else name_of(file)): file for file in aside.files}
+        goals = {file: file for file in aside.files}
+        if not table.partition_by:
+            # The files of one task have one name in all partitions.
+            goals = {f"{n}-{name_of(file)}": file for n, file in enumerate(aside.files)}
         before = self._tables.get(table.name, Change({}, (), 0))
         rows = self._lake.read_aside(table, aside).count() if aside.files else 0
         self._tables[table.name] = Change(

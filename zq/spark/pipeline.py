@@ -60,7 +60,8 @@ def run(
             rows = segments.read(spark, found.fresh)
             sources = {info.path: (info.size, info.modified_at) for info in found.fresh}
             count = f"{len(found.fresh):,} segments"
-            report_bronze(step, bronze.ingest(lake, rows, sources), count)
+            with segments.naming_what_is_broken():
+                report_bronze(step, bronze.ingest(lake, rows, sources), count)
     else:
         progress.say(f"no new segments; {found.known} are in the lake already")
     refine(lake, progress, options)

@@ -1,21 +1,28 @@
 """Exported segments of history: which there are, which are new, and their rows."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import msgspec
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from zq.model.history import MANIFEST, SEGMENT_SUFFIX, Manifest
-from zq.spark.errors import NoHistory
+from zq.spark.errors import NoHistory, PipelineError
 from zq.spark.files import FileInfo, Files
 from zq.spark.ledger import Source
 from zq.spark.tables import HISTORY
 
 BROKEN = "line"
 """The column for the text of a line that is no JSON object of the record's types."""
+
+UNREADABLE = re.compile(r"\[FAILED_READ_FILE\S*\] Encountered error while reading file (\S+)\.\s")
+"""What Spark says of a file that ends too early or is no gzip."""
 
 READ_AS = StructType([*HISTORY.fields]).add(BROKEN, StringType())
 
@@ -64,6 +71,21 @@ def read(spark: SparkSession, infos: Iterable[FileInfo]) -> DataFrame:
 
 def with_source(rows: DataFrame) -> DataFrame:
     return rows.withColumn("source", F.col("_metadata.file_name"))
+
+
+@contextmanager
+def naming_what_is_broken() -> Iterator[None]:
+    """Spark's word that a file cannot be read, as an error for the user."""
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        found = UNREADABLE.search(str(error))
+        if found is None:
+            raise
+        raise PipelineError(
+            f"{found[1]} is broken, so no segment of this run was taken: copy it again, or take it "
+            "away"
+        ) from error
 
 
 def _sizes(files: Files, infos: Iterable[FileInfo]) -> dict[str, int]:

@@ -68,7 +68,10 @@ def _attempts(records: DataFrame) -> DataFrame:
     wait = F.col("dequeued_at") - F.col("ready_at")
     run = F.col("finished_at") - F.col("dequeued_at")
     ran = wait.between(0, LONGEST_MS) & run.between(0, LONGEST_MS)
-    idle = (F.col("finished_at") - F.col("enqueued_at")).between(0, LONGEST_MS)
+    # It may have been cancelled long before it would have become ready.
+    idle = (F.col("finished_at") - F.col("enqueued_at")).between(0, LONGEST_MS) & (
+        F.col("finished_at") - F.col("ready_at") <= LONGEST_MS
+    )
     sane = F.when(F.col("dequeued_at").isNotNull(), ran).otherwise(idle)
     times = ("enqueued_at", "ready_at", "dequeued_at", "finished_at")
     return records.withColumns(
