@@ -57,16 +57,23 @@ def pipeline() -> None:
 Examples:
   zq pipeline run --from /srv/history --lake /srv/lake
   zq pipeline run --from /srv/history --lake /srv/lake --target-wait 30s
+  zq pipeline run --server http://127.0.0.1:7890 --lake /srv/lake
   zq pipeline run --from hdfs:///history --lake hdfs:///lake --master yarn
 """
 )
 @click.option(
     "--from",
     "folders",
-    required=True,
     multiple=True,
     metavar="DIR",
     help="A directory of exported segments, searched to its depths. May be given again.",
+)
+@click.option(
+    "--server",
+    "urls",
+    multiple=True,
+    metavar="URL",
+    help="A server that keeps a history; ZQ_TOKEN holds its key. May be given again.",
 )
 @_lake
 @_master
@@ -86,22 +93,34 @@ Examples:
     help="With --streaming: how often to look for new segments.",
 )
 def run(
-    folders: tuple[str, ...], lake: str, master: str, target_wait: int, streaming: bool, every: int
+    folders: tuple[str, ...],
+    urls: tuple[str, ...],
+    lake: str,
+    master: str,
+    target_wait: int,
+    streaming: bool,
+    every: int,
 ) -> None:
-    """Bring the lake up to date with exported segments.
+    """Bring the lake up to date with exported segments and with servers.
 
     Only what is new is read, and a run that was killed is completed by the next. One run at a time
     writes a lake.
     """
+    if not folders and not urls:
+        raise click.UsageError("give --from DIR, or --server URL, or both")
     with _spark(master) as (spark, progress):
         from zq.spark import pipeline as steps
+        from zq.spark import servers
         from zq.spark import streaming as stream
 
         options = steps.Options(target_ms=target_wait)
         if not streaming:
-            steps.run(spark, folders, lake, progress, options)
+            if folders:
+                steps.run(spark, folders, lake, progress, options)
+            if urls:
+                servers.run(spark, urls, lake, progress, options)
             return
-        query = stream.start(spark, folders, lake, progress, options, every)
+        query = stream.start(spark, folders, lake, progress, options, every, urls)
         progress.say(f"looking for new segments every {DURATION.show(every)}; Ctrl-C stops it")
         try:
             stream.wait(query)

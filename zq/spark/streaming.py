@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from zq.model.history import SEGMENT_SUFFIX
-from zq.spark import bronze
+from zq.spark import bronze, servers
 from zq.spark.errors import PipelineError
 from zq.spark.lake import Lake
 from zq.spark.pipeline import Options, open_lake, refine, report_bronze
@@ -24,7 +24,8 @@ from zq.spark.progress import Progress
 from zq.spark.segments import BROKEN, READ_AS, check_folder, with_source
 
 CHECKPOINT = "_zq/stream"
-"""Below the lake. It belongs to one list of folders: with another, Spark refuses to go on."""
+"""Below the lake. It belongs to one list of folders, and to servers or none: with another, Spark
+refuses to go on."""
 
 BATCH_SEGMENTS = 200
 """Segments of a folder in one batch: what has piled up comes in several."""
@@ -37,10 +38,16 @@ def start(
     progress: Progress,
     options: Options,
     every_ms: int,
+    urls: Sequence[str] = (),
 ) -> StreamingQuery:
-    """Begin to look for new segments every so often. Ends when the query is stopped."""
+    """Begin to look for new segments, and for what is new on servers, every so often.
+
+    Ends when the query is stopped.
+    """
     lake = open_lake(spark, lake_path)
-    rows = reduce(DataFrame.unionByName, [_stream(lake, folder) for folder in folders])
+    sources = [_stream(lake, folder) for folder in folders]
+    sources += [servers.stream(spark, urls)] if urls else []
+    rows = reduce(DataFrame.unionByName, sources)
 
     def take(batch: DataFrame, number: int) -> None:
         with progress.step(bronze.STEP, spark.sparkContext) as step:
