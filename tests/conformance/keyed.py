@@ -94,6 +94,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/jobs/{id}/retention"): {"dead_ms": 1},
     ("GET", "/jobs/{id}/errors"): None,
     ("GET", "/jobs/{id}/errors/{attempt}"): None,
+    ("GET", "/history"): None,
     ("GET", "/health"): None,
     ("GET", "/version"): None,
     ("POST", "/reset"): None,

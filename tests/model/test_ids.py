@@ -15,6 +15,7 @@ from zq.model.ids import (
     IdCodec,
     Mint,
     is_ulid,
+    timestamp_ms,
 )
 
 MAX_KEY = 2**63 - 1
@@ -165,3 +166,10 @@ def test_the_form_of_an_id_is_that_of_the_ulid_package(text: str) -> None:
             return False
 
     assert is_ulid(text) == parses()
+
+
+@given(st.integers(EPOCH_MS, EPOCH_MS + 2**42))
+def test_an_id_tells_when_it_was_minted(now: int) -> None:
+    (key,) = Mint(-1).take(1, now)
+
+    assert timestamp_ms(CODEC.text(key)) == now

@@ -20,6 +20,7 @@ from zq.model.commands import (
     Deadlines,
     Delete,
     DeleteSlice,
+    Due,
     Enqueue,
     Enqueued,
     Fail,
@@ -44,7 +45,7 @@ from zq.model.patching import UNSET, Patch
 from zq.model.settling import Policy
 from zq.model.unique import OnConflict, Scope
 
-from .naive_row import Row, matches
+from .naive_row import Ended, Row, matches
 
 SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED = Status
 
@@ -75,6 +76,8 @@ class NaiveQueue:
         self.rows: dict[int, Row] = {}
         self.owners: dict[str, int] = {}
         self.outcome = Answers()
+        self.history: list[Ended] = []
+        self.workers: Mapping[int, str] = {}
         self._waits_again: list[Row] = []
 
     # What there is to see.
@@ -91,9 +94,11 @@ class NaiveQueue:
         return Counter((row.queue, row.status) for row in self.rows.values())
 
     def deadlines(self) -> Deadlines:
-        ready = [row.ready_at for row in self.rows.values() if row.status is SCHEDULED]
-        purge = [row.purge_at for row in self.rows.values() if row.purge_at is not None]
-        return Deadlines(min(ready, default=None), min(purge, default=None))
+        times = {
+            Due.PROMOTION: [row.ready_at for row in self.rows.values() if row.status is SCHEDULED],
+            Due.PURGE: [row.purge_at for row in self.rows.values() if row.purge_at is not None],
+        }
+        return {due: min(waiting) for due, waiting in times.items() if waiting}
 
     def keys(self, *statuses: Status) -> list[int]:
         """Keys of the jobs in these states (none given: in any)."""
@@ -104,6 +109,7 @@ class NaiveQueue:
     def tick(self, tick: Tick) -> Answers:
         """Phase by phase: settlements, returns, changes, enqueues, what is due, claims."""
         self.now = tick.now
+        self.workers = tick.workers
         self.outcome = Answers()
         replies: dict[int, object] = {}
         changes = (
@@ -115,11 +121,11 @@ class NaiveQueue:
             replies |= {i: self._apply(command) for i, command in chosen.items()}
             self._restore_locks()
         self.outcome.replies = [replies[i] for i in range(len(tick.commands))]
-        if tick.promote:
+        if Due.PROMOTION in tick.due:
             for row in self.rows.values():
                 if row.status is SCHEDULED and row.ready_at <= self.now:
                     self._to(row, READY)
-        if tick.purge:
+        if Due.PURGE in tick.due:
             for key in [row.key for row in self.rows.values() if row.expired(self.now)]:
                 self._remove(key)
         self.outcome.claimed = [self._claim(claim) for claim in tick.claims]
@@ -231,6 +237,7 @@ class NaiveQueue:
         row = self.rows.get(key)
         if row is None or row.status is not IN_FLIGHT:
             return False
+        self._record(row, "completed")
         told = told or Completion()
         said = (told.retention or Retention()).completed_ms
         own = self.policy.completed_ms if row.completed_ms is None else row.completed_ms
@@ -238,7 +245,7 @@ class NaiveQueue:
         if keep_ms == 0:
             return self._remove(key)
         row.result = told.result
-        row.completed_at, row.purge_at = self.now, self.now + keep_ms
+        row.finished_at, row.purge_at = self.now, self.now + keep_ms
         self._to(row, COMPLETED)
         return True
 
@@ -248,15 +255,19 @@ class NaiveQueue:
             return NotInFlight()
         failure = command.failure
         assert row.dequeued_at is not None
+        limit = self.policy.retry_limit if row.retry_limit is None else row.retry_limit
+        dies = failure.kill or (failure.retry_at is None and row.attempts >= limit)
+        said = (failure.error_type, failure.message)
+        self._record(row, "dead" if dies else "failed", *said)
         row.attempts += 1
         row.failed_at = self.now
         texts = (failure.message, failure.error_type, failure.backtrace)
         row.errors.append(ErrorRecord(row.attempts, *texts, row.dequeued_at, self.now))
-        limit = self.policy.retry_limit if row.retry_limit is None else row.retry_limit
-        if failure.kill or (failure.retry_at is None and row.attempts > limit):
+        if dies:
             keep_ms = self.policy.dead_ms if row.dead_ms is None else row.dead_ms
             row.purge_at = self.now + keep_ms if keep_ms else None
             self._to(row, DEAD)
+            row.finished_at = self.now
             reply = row.job()
             if not keep_ms:
                 self._remove(row.key)
@@ -282,8 +293,9 @@ class NaiveQueue:
         return row.status in (SCHEDULED, READY) or (force and row.status is IN_FLIGHT)
 
     def _cancel(self, row: Row) -> Job:
+        self._record(row, "cancelled")
         keep_ms = self.policy.dead_ms if row.dead_ms is None else row.dead_ms
-        row.cancelled_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
+        row.finished_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
         self._to(row, CANCELLED)
         self.outcome.cancelled.append(row.key)
         reply = row.job()
@@ -365,6 +377,10 @@ class NaiveQueue:
         return [row.job() for row in taken]
 
     # Small change.
+
+    def _record(self, row: Row, outcome: str, *error: str | None) -> None:
+        worker = self.workers.get(row.holder or 0)
+        self.history.append(row.attempt(self.now, outcome, worker, *error))
 
     def _to(self, row: Row, status: Status) -> None:
         if row.status is IN_FLIGHT and status is not IN_FLIGHT:

@@ -1,6 +1,7 @@
 """One job of the naive queue, and which filters mean it."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from zq.model.filters import Filter, Range
 from zq.model.job import Backoff, ErrorRecord, Job, Options, Retention
@@ -10,6 +11,24 @@ from zq.model.unique import Scope
 
 LARGE = 512
 """Bytes above which a payload lies beside its row."""
+
+
+class Ended(NamedTuple):
+    """One record of the history."""
+
+    key: int
+    queue: str
+    type: str
+    attempt: int
+    outcome: str
+    ready_at: int
+    dequeued_at: int | None
+    finished_at: int
+    error_type: str | None
+    message: str | None
+    worker: str | None
+    payload_bytes: int
+    priority: int
 
 
 @dataclass
@@ -34,11 +53,36 @@ class Row:
     holder: int | None = None
     dequeued_at: int | None = None
     failed_at: int | None = None
-    completed_at: int | None = None
+    finished_at: int | None = None
     purge_at: int | None = None
-    cancelled_at: int | None = None
     result: str | None = None
     errors: list[ErrorRecord] = field(default_factory=list)
+
+    def attempt(
+        self,
+        now: int,
+        outcome: str,
+        worker: str | None,
+        error_type: str | None = None,
+        message: str | None = None,
+    ) -> "Ended":
+        """What the history has of an attempt that ends now, before the row is changed."""
+        held = self.holder is not None
+        return Ended(
+            key=self.key,
+            queue=self.queue,
+            type=self.type,
+            attempt=self.attempts + 1,
+            outcome=outcome,
+            ready_at=self.ready_at,
+            dequeued_at=self.dequeued_at if held else None,
+            finished_at=now,
+            error_type=error_type,
+            message=message,
+            worker=worker if held else None,
+            payload_bytes=self.size,
+            priority=self.priority,
+        )
 
     @property
     def size(self) -> int:
@@ -68,12 +112,11 @@ class Row:
             holder=self.holder,
             dequeued_at=self.dequeued_at,
             failed_at=self.failed_at,
-            completed_at=self.completed_at,
+            finished_at=self.finished_at,
             purge_at=self.purge_at,
             options=None if options == Options() else options,
             unique_key=self.unique_key,
             unique_while=self.scope,
-            cancelled_at=self.cancelled_at,
             result_size=self.result_size,
             result=self.result if whole or (self.result_size or 0) <= LARGE else None,
         )

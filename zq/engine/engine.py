@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from zq.engine.history import History
 from zq.engine.inbox import result_of
 from zq.engine.jq_filter import JqFilter
 from zq.engine.listing import Listing, Page
@@ -60,6 +61,7 @@ class EngineOptions(NamedTuple):
     durable: bool
     durable_enqueues: bool
     max_result: int
+    recording: bool
 
 
 class Accepted(NamedTuple):
@@ -107,6 +109,9 @@ class Engine:
         self.settlements = Settlements(self.ids, self._submit, options.max_result)
         self.outcomes = Outcomes(
             store, clock, self.ids, self._loop.waiters, self._sweeps, self._submit
+        )
+        self.history = History(
+            store, clock, self.ids, self._loop.readers, recording=options.recording
         )
         self._task: asyncio.Task[None] | None = None
         self._room = Room(store, clock, self._loop.inbox, disk_reserve=options.disk_reserve)

@@ -23,6 +23,9 @@ MOST_CLAIMED = 2000
 MOST_PLAYERS = 256
 """Streams that one claim deals to. The others of a group come next, in turn."""
 
+MOST_LEFT = 1024
+"""Closed streams whose workers are remembered."""
+
 FRAME_BYTES = 300
 """What a frame weighs besides its payload, roughly; for counting unsent bytes."""
 
@@ -140,6 +143,10 @@ class Streams:
         self._hungry: dict[_Group, None] = {}
         self._holders: dict[int, Stream] = {}
         self._when_empty: Callable[[], object] | None = None
+        self.workers: dict[int, str] = {}
+        """What workers call themselves, by the numbers of their streams: open ones and, as jobs
+        that they held may still be settled, those closed last."""
+        self._left: deque[int] = deque()
 
     def __len__(self) -> int:
         return len(self._streams)
@@ -165,6 +172,8 @@ class Streams:
         group.members += 1
         stream = Stream(next(self._numbers), group, window or self._limit, worker, unsent)
         self._streams[stream.number] = stream
+        if worker:
+            self.workers[stream.number] = worker
         self.credit_changed(stream)
         return stream
 
@@ -178,6 +187,10 @@ class Streams:
         """Forget a stream; the keys of the jobs that have to go back."""
         stream.ended = True
         self._streams.pop(stream.number, None)
+        if stream.worker:
+            self._left.append(stream.number)
+            if len(self._left) > MOST_LEFT:
+                self.workers.pop(self._left.popleft(), None)
         group = stream.group
         group.waiting.pop(stream, None)
         group.members -= 1

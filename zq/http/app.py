@@ -11,6 +11,7 @@ from zq.http.bodies import Bodies
 from zq.http.endpoints import Route
 from zq.http.guard import Guard
 from zq.http.metrics.api import MetricsApi
+from zq.http.native.history import HistoryApi
 from zq.http.native.jobs import JobsApi
 from zq.http.native.outcomes import OutcomesApi
 from zq.http.native.service import ServiceApi
@@ -41,6 +42,7 @@ def build_app(
         SettlementsApi(engine, bodies, limits, JOB_PATH),
         OutcomesApi(engine, bodies, JOB_PATH),
         TakeApi(engine, guard, take),
+        HistoryApi(engine),
         ServiceApi(engine),
         metrics,
     ):

@@ -5,6 +5,7 @@ it in one transaction with whatever else waits. Beyond a command's reach, jobs d
 """
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 
 import msgspec
 
@@ -175,25 +176,29 @@ class Claim(msgspec.Struct, frozen=True):
         return sum(credit for _, credit in self.credits)
 
 
+class Due(Enum):
+    """What falls due at a wall time, in the order in which a tick attends to it."""
+
+    PROMOTION = "a scheduled job becomes ready"
+    PURGE = "a finished job's retention is over"
+    TRIM = "the oldest records of a log are past their age"
+
+
+Deadlines = Mapping[Due, int]
+"""When each of them falls due next, in milliseconds; what is not there waits for nothing."""
+
+
 class Tick(msgspec.Struct, frozen=True):
     """One transaction's work: what waits, what is due, who can take. Times in milliseconds."""
 
     now: int
     commands: Sequence[Command]
     claims: Sequence[Claim]
-    promote: bool
-    purge: bool
+    due: frozenset[Due]
     durable: bool
     """Whether the commit is to be synced to the disk before anyone hears of it."""
-
-
-class Deadlines(msgspec.Struct, frozen=True):
-    """Wall times in milliseconds; None where nothing waits."""
-
-    ready_at: int | None = None
-    """The next scheduled job is due."""
-    purge_at: int | None = None
-    """The next finished job's retention is over."""
+    workers: Mapping[int, str] = {}
+    """What workers call themselves, by the holders of their streams."""
 
 
 class Tally(msgspec.Struct):
@@ -231,6 +236,8 @@ class TickResult(msgspec.Struct):
     """Queues that have ready jobs which they may not have had before."""
     deadlines: Deadlines | None
     """When something falls due next; None where the tick has not moved it."""
+    logged: int
+    """The number of the last record of the history; 0 where none was added."""
     rows: int
     """Rows inserted, updated or deleted."""
     tally: Tally

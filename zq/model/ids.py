@@ -128,6 +128,19 @@ def is_ulid(text: str) -> bool:
     return len(text) == LENGTH and text[0] in "01234567" and all(char in _VALUES for char in text)
 
 
+def timestamp_ms(text: str) -> int:
+    """The time in a ULID, in milliseconds since the epoch: when the job was stored."""
+    number = 0
+    for char in text[:10]:
+        number = number << 5 | _VALUES[char]
+    return number
+
+
+def minted_at(key: int) -> int:
+    """When a key was minted, in milliseconds; too late where the clock had stepped back."""
+    return (key >> _LOW_BITS) + EPOCH_MS
+
+
 def _between(number: int) -> tuple[int, int]:
     key = number - _EPOCH_KEY
     return _clamp(key - 1), _clamp(key)

@@ -24,7 +24,7 @@ BROKEN = "line"
 UNREADABLE = re.compile(r"\[FAILED_READ_FILE\S*\] Encountered error while reading file (\S+)\.\s")
 """What Spark says of a file that ends too early or is no gzip."""
 
-READ_AS = StructType(HISTORY.fields).add(BROKEN, StringType())
+READ_AS = StructType([*HISTORY.fields]).add(BROKEN, StringType())
 
 
 @dataclass(frozen=True)

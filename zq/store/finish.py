@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from zq.model.commands import Cancel, CancelSlice, Retain
 from zq.model.errors import JobNotFound, NotCancellable, NotFinished
+from zq.model.history import AttemptOutcome
 from zq.model.lifecycle import NAMES, TERMINAL, Move, Status, sources
 from zq.model.settling import kept_until
+from zq.store.history import record
 from zq.store.pick import owner_of, still_matching, visible_job
 from zq.store.work import Brief, Work, as_json, brief_of
 
@@ -23,7 +25,7 @@ def cancel(work: Work, command: Cancel) -> object:
         return NotCancellable(NAMES[job.status])
     _cancel(work, [brief_of(job)], command.force)
     job.purge_at = kept_until(Status.CANCELLED, job.options, work.now, work.policy)
-    job.status, job.holder, job.cancelled_at = Status.CANCELLED, None, work.now
+    job.status, job.holder, job.finished_at = Status.CANCELLED, None, work.now
     return job
 
 
@@ -57,6 +59,7 @@ def _cancellable(force: bool) -> frozenset[Status]:
 
 
 def _cancel(work: Work, briefs: Sequence[Brief], force: bool) -> None:
+    record(work, AttemptOutcome.CANCELLED, briefs)
     purges: dict[int, int] = {}
     gone: list[Brief] = []
     for job in briefs:

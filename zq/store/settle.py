@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from zq.model.commands import Fail, Return, Settled, Succeed
 from zq.model.errors import NotInFlight
+from zq.model.history import AttemptOutcome
 from zq.model.job import INLINE_PAYLOAD, Job
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
 from zq.model.settling import Verdict, after_failure, kept_until
+from zq.store.history import Failed, record, record_failures
 from zq.store.work import BYTES_A_ROW, QUERIES, Brief, Work, as_json, brief_of
 
 NOTHING_SAID = Completion()
@@ -26,6 +28,7 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
     stale = _stale(work, said, commands)
     if stale:
         held = [job for job in held if job.key not in stale]
+    record(work, AttemptOutcome.COMPLETED, held)
     usual = kept_until(Status.COMPLETED, None, work.now, work.policy)
     gone: list[Brief] = []
     kept: dict[int, Brief] = {}
@@ -60,6 +63,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
     jobs = {job.key: job for job in work.jobs(QUERIES["read_jobs"], keys=keys)}
     verdicts: list[tuple[object, ...]] = []
     errors: list[tuple[object, ...]] = []
+    failed: list[Failed] = []
     unkept: list[Brief] = []
     waiting: list[int] = []
     replies: list[object] = []
@@ -86,11 +90,13 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
             _end(work, [job])
         if verdict.status is Status.SCHEDULED and job.unique_key is not None:
             waiting.append(job.key)
+        failed.append(Failed(job.key, job.holder, verdict.status is Status.DEAD, failure))
         replies.append(_failed(job, verdict, attempts, work.now))
         if verdict.status is Status.DEAD:
             work.tally.died += 1
         else:
             work.tally.retried += 1
+    record_failures(work, failed)
     if verdicts:
         work.run("fail", verdicts=as_json(verdicts), now=work.now)
         work.insert("errors", _ERROR_COLUMNS, errors)
@@ -164,6 +170,7 @@ def _failed(job: Job, verdict: Verdict, attempts: int, now: int) -> Job:
     job.failed_at = now
     job.holder = None
     job.purge_at = verdict.purge_at
+    job.finished_at = now if verdict.status is Status.DEAD else None
     if verdict.ready_at is not None:
         job.ready_at = verdict.ready_at
     return job

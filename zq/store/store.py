@@ -24,6 +24,7 @@ from zq.store.connection import (
     open_writer,
 )
 from zq.store.damage import refuse_damage, refuse_damaged_log, report_torn_tail
+from zq.store.history import HistoryOptions
 from zq.store.lock import DirectoryLock
 from zq.store.migrate import migrate
 from zq.store.tick import TickRunner
@@ -65,6 +66,8 @@ class Store:
         self.last_key = recovered.last_key
         self.returned = recovered.returned
         self.deadlines = recovered.deadlines
+        self.logged = recovered.logged
+        """The last record of the history when the store was opened."""
         self._lock = lock
         self._writer = writer
         self._readers = readers
@@ -187,12 +190,13 @@ async def open_store(
     cache_bytes: int,
     read_timeout: float,
     max_wal: int,
+    history: HistoryOptions | None = None,
 ) -> Store:
     """Lock, open, migrate and recover a data directory, which is created where it is missing.
 
-    `read_timeout` in seconds, `max_wal` in bytes. Raises `DirectoryInUse`, `DatabaseTooNew`,
-    `sqlite3.Error` where the file is damaged or not writable, or `OSError` where the directory is
-    not.
+    `read_timeout` in seconds, `max_wal` in bytes; without `history` none is kept. Raises
+    `DirectoryInUse`, `DatabaseTooNew`, `sqlite3.Error` where the file is damaged or not writable,
+    or `OSError` where the directory is not.
     """
     lock = DirectoryLock(directory)
     opened: list[HopConnection] = []
@@ -207,7 +211,8 @@ async def open_store(
         await asyncio.to_thread(report_torn_tail, wal, pages)
         await writer.hop(migrate, writer.raw)
         await writer.hop(refuse_damage, writer.raw)
-        recovered = await writer.hop(upkeep.recover, writer.raw)
+        bounds = None if history is None else history.bounds
+        recovered = await writer.hop(upkeep.recover, writer.raw, bounds)
         opened += [await open_reader(path) for _ in range(READERS)]
         await asyncio.to_thread(lock.sync_names)
     except BaseException as error:
@@ -217,7 +222,8 @@ async def open_store(
         if isinstance(error, UnicodeDecodeError):  # of a message of SQLite's that quotes the file
             raise sqlite3.DatabaseError("it is damaged: text in it is no UTF-8") from error
         raise
-    runner = TickRunner(writer.raw, policy, random, recovered.last_key)
+    device = None if history is None else history.device
+    runner = TickRunner(writer.raw, policy, random, recovered.last_key, device)
     return Store(directory, lock, writer, opened[1:], recovered, runner, read_timeout, max_wal)
 
 

@@ -20,8 +20,9 @@ from zq.model.job import Job
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.settling import Policy
 from zq.store.change import AnyChange, apply_changes
-from zq.store.claim import claim, promote, purge
+from zq.store.claim import claim
 from zq.store.connection import is_full, stops_the_server
+from zq.store.due import attend
 from zq.store.enqueue import enqueue
 from zq.store.settle import fail, give_back, succeed
 from zq.store.work import Work
@@ -49,12 +50,19 @@ class TickRunner:
     """Runs ticks on the writer's connection, in the writer's thread."""
 
     def __init__(
-        self, connection: sqlite3.Connection, policy: Policy, random: Random, high_water: int
+        self,
+        connection: sqlite3.Connection,
+        policy: Policy,
+        random: Random,
+        high_water: int,
+        device: str | None = None,
     ) -> None:
+        """`device` is whose history is kept; None where none is."""
         self._connection = connection
         self._policy = policy
         self._random = random
         self._high_water = high_water
+        self._device = device
         self._durable: bool | None = None
 
     def run(self, tick: Tick) -> TickResult:
@@ -85,12 +93,11 @@ class TickRunner:
         self._set_durable(tick.durable)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            work = Work(connection, tick.now, self._policy, self._random)
+            work = Work(
+                connection, tick.now, self._policy, self._random, self._device, tick.workers
+            )
             replies = apply(work, tick.commands)
-            if tick.promote:
-                promote(work)
-            if tick.purge:
-                purge(work)
+            attend(work, tick.due)
             claimed = [claim(work, wanted) for wanted in tick.claims]
             high_water = self._raise_high_water(work)
             work.write_counts()
@@ -168,6 +175,7 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         claimed=claimed,
         woken=work.woken,
         deadlines=work.deadlines() if _moves_deadlines(work, tick) else None,
+        logged=work.logged,
         rows=work.rows,
         tally=work.tally,
     )
@@ -175,4 +183,4 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
 
 def _moves_deadlines(work: Work, tick: Tick) -> bool:
     timed = TERMINAL | {Status.SCHEDULED}
-    return not timed.isdisjoint(work.moved) or tick.promote or tick.purge
+    return not timed.isdisjoint(work.moved) or bool(tick.due) or work.sets_deadlines

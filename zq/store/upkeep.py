@@ -6,9 +6,12 @@ from typing import NamedTuple
 import msgspec
 
 from zq.model.commands import Deadlines
+from zq.model.log import Bounds
+from zq.store.history import LOG
+from zq.store.log import last_seq, set_bounds
 from zq.store.queries import load
 from zq.store.work import QUERIES as TICK
-from zq.store.work import as_json
+from zq.store.work import as_json, read_deadlines
 
 QUERIES = load("upkeep.sql")
 
@@ -20,19 +23,22 @@ SPARE_PAGES = 4096
 
 
 class Recovered(NamedTuple):
-    """What a start finds: identity, the highest key ever minted, how many jobs were given back."""
+    """What a start finds: identity, the highest key ever minted, how many jobs were given back,
+    the last record of the history."""
 
     deadlines: Deadlines
     epoch: str
     id_suffix: str
     last_key: int
     returned: int
+    logged: int
 
 
-def recover(connection: sqlite3.Connection) -> Recovered:
+def recover(connection: sqlite3.Connection, history: Bounds | None = None) -> Recovered:
     """Make the jobs ready again that streams held when the server stopped; read the identity.
 
-    They keep their attempts, ids and places. It runs before the first request is accepted.
+    They keep their attempts, ids and places. Where a `history` is kept, it has these bounds from
+    now on. It runs before the first request is accepted.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -43,6 +49,8 @@ def recover(connection: sqlite3.Connection) -> Recovered:
             connection.execute(TICK["restore_locks"], keys)
             connection.execute(QUERIES["count_given_back"])
             connection.execute(QUERIES["count_none_in_flight"])
+        if history is not None:
+            set_bounds(connection, LOG, history)
         meta = dict(connection.execute(QUERIES["read_meta"]))
         highest = connection.execute(QUERIES["highest_key"]).fetchone()[0]
         connection.execute("COMMIT")
@@ -50,8 +58,9 @@ def recover(connection: sqlite3.Connection) -> Recovered:
         connection.execute("ROLLBACK")
         raise
     last_key = max(meta["high_water"], highest)
-    deadlines = Deadlines(*connection.execute(TICK["deadlines"]).fetchone())
-    return Recovered(deadlines, meta["epoch"], meta["id_suffix"], last_key, len(held))
+    deadlines = read_deadlines(connection)
+    logged = last_seq(connection, LOG)
+    return Recovered(deadlines, meta["epoch"], meta["id_suffix"], last_key, len(held), logged)
 
 
 def checkpoint(connection: sqlite3.Connection) -> tuple[int, int]:

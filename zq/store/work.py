@@ -2,13 +2,14 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from random import Random
+from typing import Any
 
 import msgspec
 
-from zq.model.commands import Deadlines, Tally
+from zq.model.commands import Deadlines, Due, Tally
 from zq.model.job import INLINE_PAYLOAD, Job, Options
 from zq.model.lifecycle import Status
 from zq.model.settling import Policy
@@ -20,6 +21,7 @@ QUERIES = load("tick.sql")
 LARGEST_INSERT = 512
 """Rows in one INSERT: 500 rows of 12 columns stay far below SQLite's 32,766 parameters."""
 
+NOBODY: Mapping[int, str] = {}
 
 BYTES_A_ROW = 1024
 """Bytes that lie beside which count as one row changed, where checkpoints are planned by rows."""
@@ -37,6 +39,7 @@ class Brief(msgspec.Struct, array_like=True, gc=False):
     unique_while: Scope | None = None
     payload_size: int = 0
     result_size: int | None = None
+    group: str | None = None
 
 
 _briefs = msgspec.json.Decoder(list[Brief])
@@ -48,8 +51,15 @@ class Work:
     """One transaction under way. The phases of the tick write here what memory must learn."""
 
     def __init__(
-        self, connection: sqlite3.Connection, now: int, policy: Policy, random: Random
+        self,
+        connection: sqlite3.Connection,
+        now: int,
+        policy: Policy,
+        random: Random,
+        device: str | None = None,
+        workers: Mapping[int, str] = NOBODY,
     ) -> None:
+        """`device` is whose history is kept, None where none is; `workers` are by their holders."""
         self.now = now
         self.policy = policy
         self.random = random
@@ -58,6 +68,10 @@ class Work:
         self.ended: list[tuple[int, int]] = []
         self.cancelled: list[int] = []
         self.woken: set[str] = set()
+        self.device = device
+        self.workers = workers
+        self.logged = 0
+        self.sets_deadlines = False
         self.rows = 0
         self.highest_key = 0
         self.tally = Tally()
@@ -69,13 +83,15 @@ class Work:
         self.ended += other.ended
         self.cancelled += other.cancelled
         self.woken |= other.woken
+        self.logged = max(self.logged, other.logged)
+        self.sets_deadlines |= other.sets_deadlines
         self.rows += other.rows
         self.tally.add(other.tally)
         self.highest_key = max(self.highest_key, other.highest_key)
 
     def part(self) -> "Work":
         """A fresh record over the same transaction, to absorb or to drop."""
-        return Work(self._connection, self.now, self.policy, self.random)
+        return Work(self._connection, self.now, self.policy, self.random, self.device, self.workers)
 
     def execute(self, sql: str, parameters: dict[str, object] | Sequence[object] = ()) -> int:
         """Run a statement that answers nothing; the number of rows it changed."""
@@ -91,6 +107,10 @@ class Work:
         """The one value that a query answers."""
         row = self._connection.execute(sql, parameters).fetchone()
         return row[0] if row else None
+
+    def rows_of(self, sql: str, parameters: dict[str, object]) -> list[tuple[Any, ...]]:
+        """All rows that a statement answers; they are to be few."""
+        return self._connection.execute(sql, parameters).fetchall()
 
     def briefs(self, name: str, keys: Iterable[int]) -> list[Brief]:
         """The briefs that a named query finds among the keys."""
@@ -148,8 +168,7 @@ class Work:
 
     def deadlines(self) -> Deadlines:
         """When something falls due next."""
-        row = self._connection.execute(QUERIES["deadlines"]).fetchone()
-        return Deadlines(ready_at=row[0], purge_at=row[1])
+        return read_deadlines(self._connection)
 
     def write_counts(self) -> None:
         """Bring `queue_counts` up to date, and note which states jobs have come to or left."""
@@ -165,6 +184,12 @@ class Work:
         return text
 
 
+def read_deadlines(connection: sqlite3.Connection) -> Deadlines:
+    """When something falls due next."""
+    times = connection.execute(QUERIES["deadlines"]).fetchone()
+    return {due: time for due, time in zip(Due, times, strict=True) if time is not None}
+
+
 def brief_of(job: Job) -> Brief:
     """What ending a job needs to know of it."""
     return Brief(
@@ -177,6 +202,7 @@ def brief_of(job: Job) -> Brief:
         unique_while=job.unique_while,
         payload_size=job.payload_size,
         result_size=job.result_size,
+        group=job.group,
     )
 
 

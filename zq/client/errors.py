@@ -1,0 +1,162 @@
+"""The errors that users of the library meet; the package exports them as `zq.errors`.
+
+ZqError                     `code` is stable and meant for programs
+├── WaitTimeout             the job goes on, only the wait has ended (a TimeoutError)
+├── JobFailed               the job is dead; `error` is its last failure
+│   └── RetriesExhausted    it has failed as often as it may
+├── JobCancelled
+├── JobNotFound             a LookupError
+├── StaleLease              the delivery has ended: drop what came of it
+├── JobState                the job's `state` does not permit that
+├── BackendError            the server refuses; `status` is the HTTP status, if there is one
+│   └── Unavailable         a passing cause, or nobody there: the same request may succeed later
+├── InvalidOption           a ValueError and a TypeError
+├── InvalidPayload          a value that cannot be sent, or is not what was annotated (a ValueError)
+├── NotFifo                 `group` or `dedupe` where the queue has no order
+├── MissingGroup            a FIFO queue needs to know the group
+├── UnknownQueue            a LookupError
+├── EmptyPayload
+└── DiscoveryError          a file of handlers that cannot be used
+
+An error that a server has sent carries the server's code, its header `Zq-Error`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from zq.model.errors import ZqError
+
+if TYPE_CHECKING:
+    from zq.client.values import JobError
+
+__all__ = [
+    "BackendError",
+    "DiscoveryError",
+    "EmptyPayload",
+    "InvalidOption",
+    "InvalidPayload",
+    "JobCancelled",
+    "JobFailed",
+    "JobNotFound",
+    "JobState",
+    "MissingGroup",
+    "NotFifo",
+    "RetriesExhausted",
+    "StaleLease",
+    "Unavailable",
+    "UnknownQueue",
+    "WaitTimeout",
+    "ZqError",
+    "refusal",
+]
+
+
+class WaitTimeout(ZqError, TimeoutError):
+    """The job is not finished yet; `job` is its handle, to ask again."""
+
+    code = "wait_timeout"
+
+    def __init__(self, message: str, job: Any = None) -> None:
+        super().__init__(message)
+        self.job = job
+
+
+class JobFailed(ZqError):
+    """The job is dead. `attempts` is how often it has failed, `error` the last failure."""
+
+    code = "job_failed"
+
+    def __init__(self, message: str, error: "JobError | None" = None) -> None:
+        super().__init__(message)
+        self.error = error
+        self.attempts = 0 if error is None else error.attempt
+
+
+class RetriesExhausted(JobFailed):
+    code = "retries_exhausted"
+
+
+class JobCancelled(ZqError):
+    code = "job_cancelled"
+
+
+class JobNotFound(ZqError, LookupError):
+    code = "job_not_found"
+
+
+class StaleLease(ZqError):
+    code = "stale_lease"
+
+
+class JobState(ZqError):
+    """What was asked for is not for a job in this state."""
+
+    code = "conflict"
+
+    def __init__(self, message: str, state: str = "") -> None:
+        super().__init__(message)
+        self.state = state
+
+
+class BackendError(ZqError):
+    """The cause, if it was no answer, is in `__cause__`."""
+
+    code = "backend_error"
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Unavailable(BackendError):
+    code = "unavailable"
+
+
+class InvalidOption(ZqError, ValueError, TypeError):
+    code = "invalid_option"
+
+
+class InvalidPayload(ZqError, ValueError):
+    code = "invalid_payload"
+
+
+class NotFifo(ZqError, ValueError):
+    code = "not_fifo"
+
+
+class MissingGroup(ZqError, ValueError):
+    code = "missing_group"
+
+
+class UnknownQueue(ZqError, LookupError):
+    code = "unknown_queue"
+
+
+class EmptyPayload(ZqError, ValueError):
+    code = "empty_payload"
+
+
+class DiscoveryError(ZqError):
+    code = "discovery_error"
+
+
+PASSING = (408, 429, 500, 502, 503, 504, 507)
+"""Statuses of causes that pass, and of faults that the next try may not meet."""
+
+
+def refusal(code: str, message: str, status: int | None = None, state: str = "") -> ZqError:
+    """What a server's refusal is to the caller, whatever carried it. `code` is the server's."""
+    error: ZqError
+    if code == "job_not_found":
+        error = JobNotFound(message)
+    elif code in ("stale_lease", "not_in_flight"):
+        error = StaleLease(message)
+    elif code == "job_cancelled":
+        error = JobCancelled(message)
+    elif code in ("not_cancellable", "not_finished"):
+        error = JobState(message, state)
+    elif status in PASSING:
+        error = Unavailable(message, status)
+    else:
+        error = BackendError(message, status)
+    error.code = code
+    return error

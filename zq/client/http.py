@@ -1,0 +1,288 @@
+"""The backend over HTTP: verbs as requests of the native API, answers as values.
+
+The same class serves both transports. Over the blocking one its coroutines never suspend.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from zq.client.aio import AioTransport
+from zq.client.backend import TakeStream
+from zq.client.errors import BackendError, Unavailable
+from zq.client.sync import BlockingTransport
+from zq.client.transport import Address, Bytes, Reply, Request, Transport, persist
+from zq.client.values import (
+    EVERYTHING,
+    Delivery,
+    Held,
+    JobError,
+    JobOutcome,
+    JobPage,
+    JobQuery,
+    LeasedFailure,
+    Refused,
+    StoredJob,
+    Submission,
+    Success,
+)
+
+T = TypeVar("T")
+
+TIMEOUT_S = 30.0
+TRIES = 5
+WAIT_SLACK_S = 10.0
+
+
+class _Jobs(msgspec.Struct):
+    jobs: list[StoredJob]
+
+
+class _Page(msgspec.Struct):
+    jobs: list[StoredJob]
+    pages: dict[str, str | None]
+
+
+class _Errors(msgspec.Struct):
+    errors: list[JobError]
+
+
+class _Count(msgspec.Struct):
+    count: int
+
+
+class _Queues(msgspec.Struct):
+    queues: list[str]
+
+
+class HttpBackend:
+    """A `zq.client.backend.Backend` for a server at an address."""
+
+    def __init__(self, address: Address, transport: Transport | None = None) -> None:
+        """Without a transport, the asynchronous one."""
+        self._address = address
+        self._codec = address.codec
+        self._transport = AioTransport(address) if transport is None else transport
+        self._blocking: HttpBackend | None = None
+
+    @property
+    def blocking(self) -> "HttpBackend":
+        """The same server over the blocking transport."""
+        if isinstance(self._transport, BlockingTransport):
+            return self
+        if self._blocking is None:
+            self._blocking = HttpBackend(self._address, BlockingTransport(self._address))
+        return self._blocking
+
+    # Jobs in
+
+    async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
+        """Store all or none, in order."""
+        safe = all(_is_repeatable(job) for job in jobs)
+        if len(jobs) == 1:
+            reply = await self._call("POST", "/jobs", jobs[0], safe=safe)
+            return [self._read(reply, StoredJob)]
+        reply = await self._call("POST", "/jobs/bulk", {"jobs": jobs}, safe=safe)
+        return self._read(reply, _Jobs).jobs
+
+    async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
+        """Store one and wait for its outcome, or its owner's."""
+        path, safe = f"/jobs?wait_ms={wait_ms}", _is_repeatable(job)
+        reply = await self._call("POST", path, job, safe=safe, wait_ms=wait_ms, also=(410,))
+        return self._read(reply, JobOutcome)
+
+    # One job
+
+    async def get(self, id: str) -> StoredJob:
+        """A job with payload and result."""
+        return self._read(await self._call("GET", _job(id)), StoredJob)
+
+    async def by_key(self, key: str) -> StoredJob:
+        """The job that owns a unique key."""
+        return self._read(await self._call("GET", _key(key)), StoredJob)
+
+    async def result(self, id: str, wait_ms: int) -> JobOutcome:
+        """How a job came out, now or within `wait_ms`."""
+        path = f"{_job(id)}/result?wait_ms={wait_ms}"
+        reply = await self._call("GET", path, wait_ms=wait_ms, also=(410,))
+        return self._read(reply, JobOutcome)
+
+    async def errors(self, id: str) -> list[JobError]:
+        """The last 50 failures of a job, the oldest first."""
+        reply = await self._call("GET", f"{_job(id)}/errors?order=desc&limit=50")
+        return self._read(reply, _Errors).errors[::-1]
+
+    async def cancel(self, id: str, *, force: bool = False) -> StoredJob:
+        """Cancel a job."""
+        reply = await self._call("POST", f"{_job(id)}/cancel", {"force": force})
+        return self._read(reply, StoredJob)
+
+    async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
+        """Cancel the job that owns a unique key."""
+        reply = await self._call("POST", _key(key, "/cancel"), {"force": force})
+        return self._read(reply, StoredJob)
+
+    async def retain(
+        self, id: str, *, completed_ms: int | None = None, dead_ms: int | None = None
+    ) -> StoredJob:
+        """Keep a finished job for so long from now."""
+        kept = {"completed_ms": completed_ms, "dead_ms": dead_ms}
+        body = {name: ms for name, ms in kept.items() if ms is not None}
+        reply = await self._call("PATCH", f"{_job(id)}/retention", body, safe=True)
+        return self._read(reply, StoredJob)
+
+    # Many
+
+    async def jobs(
+        self, query: JobQuery = EVERYTHING, *, after: str | None = None, limit: int = 50
+    ) -> JobPage:
+        """A page of jobs beyond the cursor."""
+        parameters = _parameters(query) | {"limit": str(limit)}
+        if after is not None:
+            parameters["from"] = after
+        page = self._read(await self._call("GET", f"/jobs?{urlencode(parameters)}"), _Page)
+        return JobPage(page.jobs, page.jobs[-1].id if page.pages.get("next") else None)
+
+    async def count(self, query: JobQuery = EVERYTHING) -> int:
+        """How many jobs match."""
+        path = f"/jobs/count?{urlencode(_parameters(query))}"
+        return self._read(await self._call("GET", path), _Count).count
+
+    async def queues(self) -> list[str]:
+        """The names of queues that have jobs."""
+        return self._read(await self._call("GET", "/queues"), _Queues).queues
+
+    # Work
+
+    async def take(
+        self,
+        queues: Sequence[str],
+        prefetch: int,
+        *,
+        worker: str = "",
+        lease_ms: int | None = None,
+    ) -> TakeStream:
+        """Open a stream of deliveries."""
+        parameters = {"prefetch": str(prefetch)}
+        if queues:
+            parameters["queue"] = ",".join(queues)
+        if lease_ms is not None:
+            parameters["lease_ms"] = str(lease_ms)
+        body = await self._transport.open(f"/jobs/take?{urlencode(parameters)}", worker)
+        return _Deliveries(body, self._address)
+
+    async def succeed(self, items: Sequence[Success]) -> Refused:
+        """Acknowledge jobs; the ids that were left alone."""
+        return await self._settle("/jobs/success", {"items": items})
+
+    async def fail(self, id: str, failure: LeasedFailure) -> StoredJob:
+        """Report a failure."""
+        reply = await self._call("POST", f"{_job(id)}/failure", failure)
+        return self._read(reply, StoredJob)
+
+    async def extend(self, items: Sequence[Held], lease_ms: int) -> Refused:
+        """Hold jobs for so long from now."""
+        return await self._settle("/jobs/extend", {"items": items, "lease_ms": lease_ms})
+
+    async def release(self, items: Sequence[Held], delay_ms: int = 0) -> Refused:
+        """Give jobs back."""
+        return await self._settle("/jobs/release", {"items": items, "delay_ms": delay_ms})
+
+    async def progress(self, id: str, data: Any) -> None:
+        """Tell how far a running job is."""
+        await self._call("POST", f"{_job(id)}/progress", data)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._transport.close()
+
+    # The exchange
+
+    async def _settle(self, path: str, body: object) -> Refused:
+        reply = await self._call("POST", path, body, safe=True, also=(422,))
+        if reply.status == 422 and "zq-error" in reply.headers:
+            raise reply.error()
+        return self._read(reply, Refused) if reply.status == 422 else Refused()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        safe: bool = False,
+        wait_ms: int = 0,
+        also: tuple[int, ...] = (),
+    ) -> Reply:
+        """The answer, of which only success and the statuses of `also` are none that is raised."""
+        request = Request(
+            method,
+            path,
+            None if body is None and method == "GET" else self._codec.encode(body),
+            TIMEOUT_S + WAIT_SLACK_S + wait_ms / 1000 if wait_ms else TIMEOUT_S,
+            safe or method == "GET",
+        )
+        reply = await persist(self._transport.send, self._transport.sleep, request, TRIES)
+        if reply.status >= 300 and reply.status not in also:
+            raise reply.error()
+        return reply
+
+    def _read(self, reply: Reply, type: type[T]) -> T:
+        try:
+            return self._codec.decode(reply.body, type)
+        except msgspec.MsgspecError as error:
+            raise BackendError(
+                f"{self._address.url} answers as no zq server does: {error}", reply.status
+            ) from error
+
+
+class _Deliveries:
+    """The take stream over HTTP."""
+
+    def __init__(self, body: Bytes, address: Address) -> None:
+        self._body = body
+        self._address = address
+        self._rest = b""
+
+    async def deliveries(self) -> Sequence[Delivery]:
+        """Wait for jobs."""
+        while True:
+            chunk = await self._body.read()
+            if not chunk:
+                raise Unavailable(f"{self._address.url} has ended the stream")
+            try:
+                found, self._rest = self._address.codec.cut(self._rest + chunk)
+            except msgspec.MsgspecError as error:
+                raise Unavailable(f"{self._address.url} sends no jobs: {error}") from error
+            if found:
+                return found
+
+    async def close(self) -> None:
+        """Hang up: what is not settled goes back."""
+        await self._body.close()
+
+
+def _is_repeatable(job: Submission) -> bool:
+    """Whether the job, sent again, is found rather than stored twice."""
+    return job.unique_while == "exists" or job.dedupe is not None
+
+
+def _job(id: str) -> str:
+    return f"/jobs/{quote(id, safe='')}"
+
+
+def _key(key: str, verb: str = "") -> str:
+    return f"/jobs/by-key{verb}?{urlencode({'key': key})}"
+
+
+def _parameters(query: JobQuery) -> dict[str, str]:
+    lists = {
+        "status": query.statuses,
+        "queue": query.queues,
+        "type": query.types,
+        "id": query.ids,
+    }
+    parameters = {name: ",".join(values) for name, values in lists.items() if values}
+    return parameters if query.filter is None else parameters | {"filter": query.filter}

@@ -1,0 +1,112 @@
+"""The blocking transport: http.client, no event loop; for scripts, threads, forks and executors."""
+
+import contextlib
+import http.client
+import os
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Coroutine
+from http.client import HTTPConnection
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from zq.client.transport import Address, Bytes, Reply, Request, unreachable
+
+T = TypeVar("T")
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that waits for nothing but a blocking backend."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+    coroutine.close()
+    raise RuntimeError("the backend is not a blocking one: its coroutine wants an event loop")
+
+
+class BlockingTransport:
+    """Connections that are kept open between requests, each used by one thread at a time.
+
+    Its coroutines never suspend: see `run`. A child process opens its own connections.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        # A deque needs no lock, which a fork could copy in the locked state.
+        self._idle: deque[http.client.HTTPConnection] = deque()
+        self._pid = os.getpid()
+
+    def __reduce__(self) -> tuple[type["BlockingTransport"], tuple[Address]]:
+        return BlockingTransport, (self._address,)
+
+    async def send(self, request: Request) -> Reply:
+        """One try. Raises `Unreachable`."""
+        connection = self._connection(request.timeout)
+        headers = self._address.headers()
+        if request.body is not None:
+            headers["Content-Type"] = self._address.codec.content_type
+        path = urlsplit(self._address.url).path + request.path
+        try:
+            connection.request(request.method, path, request.body, headers)
+            response = connection.getresponse()
+            body = response.read()
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, (http.client.HTTPException, OSError)):
+                raise unreachable(self._address.url, error) from error
+            raise
+        self._idle.append(connection)
+        lowered = {name.lower(): value for name, value in response.getheaders()}
+        return Reply(response.status, lowered, body)
+
+    async def open(self, path: str, worker: str) -> Bytes:
+        """Streams need an event loop."""
+        raise NotImplementedError("jobs are taken by a Worker, which runs in an event loop")
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)  # noqa: ASYNC251 - there is no event loop that it could hold up
+
+    async def close(self) -> None:
+        """Close the idle connections; the next request opens another."""
+        while self._idle:
+            with contextlib.suppress(IndexError):
+                self._idle.pop().close()
+
+    def _connection(self, timeout: float) -> http.client.HTTPConnection:
+        """A connection that is open, as far as one can tell."""
+        if self._pid != os.getpid():
+            # The parent goes on using those.
+            self._idle, self._pid = deque(), os.getpid()
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return self._connect(timeout)
+            if not _has_ended(connection.sock):
+                connection.sock.settimeout(timeout)
+                return connection
+            connection.close()
+
+    def _connect(self, timeout: float) -> http.client.HTTPConnection:
+        parts = urlsplit(self._address.url)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        connection = kind(parts.netloc, timeout=timeout)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise unreachable(self._address.url, error, sent=False) from error
+        return connection
+
+
+def _has_ended(sock: socket.socket | None) -> bool:
+    """Whether an idle connection has been closed: between two requests nothing else can come."""
+    if sock is None:
+        return True
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,169 @@
+"""One HTTP exchange, whoever carries it, and when a failed one is tried again."""
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from zq.client.errors import Unavailable, ZqError, refusal
+from zq.client.formats import CODECS, JSON, Codec
+
+FIRST_DELAY_S = 0.1
+LONGEST_DELAY_S = 5.0
+
+UNDECIDED = ("outcome_unknown", "internal")
+"""Codes of refusals after which the change may have been made all the same."""
+
+
+class Unreachable(Unavailable):
+    """No answer. `sent` tells whether the server may have seen the request."""
+
+    code = "unreachable"
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+def unreachable(url: str, error: Exception, *, sent: bool = True) -> Unreachable:
+    """What to tell of a connection that failed."""
+    reason = str(error) or type(error).__name__
+    if sent:
+        return Unreachable(f"no answer from {url}: {reason}")
+    hint = "Is `zq serve` running?"
+    return Unreachable(f"no zq server answers at {url}: {reason}. {hint}", sent=False)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server is, and the key that opens it."""
+
+    url: str
+    token: str | None = field(default=None, repr=False)
+    codec: Codec = JSON
+
+    def headers(self) -> dict[str, str]:
+        """The headers of every request."""
+        headers = {"Accept": self.codec.content_type}
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
+        return headers
+
+
+@dataclass(frozen=True)
+class Request:
+    """`path` is percent-encoded; `timeout` in seconds is for one try.
+
+    What is `safe` may be sent again although the server may have seen it.
+    """
+
+    method: str
+    path: str
+    body: bytes | None = None
+    timeout: float = 30.0
+    safe: bool = False
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer, read to its end. Header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def error(self) -> ZqError:
+        """The answer as the error that it tells of."""
+        said = self._said()
+        code = self.headers.get("zq-error") or f"http_{self.status}"
+        message = said.error or f"the server answered {self.status}"
+        return refusal(code, message, self.status, said.status)
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds that the server asks for, 0 where it does not."""
+        text = self.headers.get("retry-after", "")
+        return float(text) if text.isdigit() else 0.0
+
+    def _said(self) -> "_Said":
+        codec = CODECS.get(self.headers.get("content-type", ""), JSON)
+        try:
+            return codec.decode(self.body, _Said)
+        except msgspec.MsgspecError:
+            # A proxy's words, for example.
+            return _Said(self.body[:200].decode("utf-8", "replace").strip())
+
+
+class _Said(msgspec.Struct):
+    error: str = ""
+    status: str = ""
+
+
+class Bytes(Protocol):
+    """The body of a stream, as it arrives."""
+
+    async def read(self) -> bytes:
+        """What has come, empty at the end. Raises `Unreachable`."""
+
+    async def close(self) -> None:
+        """Hang up."""
+
+
+class Transport(Protocol):
+    """Carries requests over connections that it keeps open."""
+
+    async def send(self, request: Request) -> Reply:
+        """One try. Raises `Unreachable`."""
+
+    async def open(self, path: str, worker: str) -> Bytes:
+        """A stream for a worker. Raises `Unreachable`, or what the server refuses with."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+    async def close(self) -> None:
+        """Close the connections. The next request opens others."""
+
+
+def jittered(attempt: int, least: float = FIRST_DELAY_S) -> float:
+    """Seconds to wait after try number `attempt` (from 0): any time up to a doubling bound.
+
+    "Full jitter": see the AWS Architecture Blog, "Exponential Backoff And Jitter", 2015.
+    """
+    return random.uniform(0.0, min(LONGEST_DELAY_S, least * 2.0 ** min(attempt, 16)))
+
+
+async def persist(
+    send: Callable[[Request], Awaitable[Reply]],
+    sleep: Callable[[float], Awaitable[None]],
+    request: Request,
+    tries: int,
+) -> Reply:
+    """Send a request until it is answered otherwise than with a passing refusal.
+
+    What may have been done already is repeated only where the request is safe.
+    """
+    for attempt in range(tries):
+        last = attempt == tries - 1
+        least = FIRST_DELAY_S
+        try:
+            reply = await send(request)
+        except Unreachable as error:
+            if last or (error.sent and not request.safe):
+                raise
+        else:
+            if last or not _may_pass(reply, request.safe):
+                return reply
+            least = max(least, reply.retry_after)
+        await sleep(jittered(attempt, least))
+    raise ValueError("tries must be at least 1")
+
+
+def _may_pass(reply: Reply, safe: bool) -> bool:
+    if reply.status not in (429, 500, 502, 503, 504):
+        return False
+    if safe:
+        return True
+    return reply.status in (429, 503) and reply.headers.get("zq-error", "internal") not in UNDECIDED

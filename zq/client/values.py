@@ -1,0 +1,175 @@
+"""What goes to and comes from a backend: small values, named as the wire names them.
+
+Times are milliseconds since the epoch and durations milliseconds, as everywhere below the public
+interface. Payloads and results are plain data: what JSON holds, and what msgspec writes as such.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from zq.model.ids import timestamp_ms
+from zq.model.job import Backoff, Retention
+from zq.model.settling import Failure
+
+State = Literal["scheduled", "ready", "in_flight", "completed", "dead", "cancelled", "expired"]
+
+Missing = UnsetType
+MISSING = UNSET
+"""Stands for a result that is not there, since None is a result like any other."""
+
+
+class Dedupe(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A second job with this id, within the window and the same group, is the first one again."""
+
+    id: str
+    window_ms: int | None = None
+
+
+class Submission(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A job to store. What is None is left to the server."""
+
+    queue: str
+    type: str
+    payload: Any
+    priority: int | None = None
+    ready_at: int | None = None
+    retry_limit: int | None = None
+    backoff: Backoff | None = None
+    retention: Retention | None = None
+    unique_key: str | None = None
+    unique_while: str | None = None
+    on_conflict: str | None = None
+    group: str | None = None
+    dedupe: Dedupe | None = None
+    meta: Mapping[str, Any] | None = None
+    content_type: str | None = None
+    traceparent: str | None = None
+
+
+class StoredJob(msgspec.Struct, gc=False):
+    """A job as the server shows it. `payload` and `result` are MISSING where they are not shown."""
+
+    id: str
+    type: str
+    queue: str
+    status: State
+    priority: int
+    ready_at: int
+    attempts: int
+    payload: Any = UNSET
+    retry_limit: int | None = None
+    unique_key: str | None = None
+    dequeued_at: int | None = None
+    failed_at: int | None = None
+    completed_at: int | None = None
+    cancelled_at: int | None = None
+    purge_at: int | None = None
+    group: str | None = None
+    meta: Mapping[str, Any] | None = None
+    result: Any = UNSET
+    duplicate: bool = False
+    replaced: bool = False
+
+    @property
+    def created_at(self) -> int:
+        """When it was stored, which its id tells."""
+        return timestamp_ms(self.id)
+
+
+class Delivery(msgspec.Struct, gc=False):
+    """A job that this worker holds. `lease` names the delivery; `attempts` counts failures."""
+
+    id: str
+    type: str
+    queue: str
+    payload: Any
+    attempts: int = 0
+    lease: int | None = None
+    priority: int = 0
+    retry_limit: int | None = None
+    unique_key: str | None = None
+    group: str | None = None
+    sequence: int | None = None
+    content_type: str | None = None
+    traceparent: str | None = None
+    meta: Mapping[str, Any] | None = None
+
+
+class Success(msgspec.Struct, omit_defaults=True, gc=False):
+    """An acknowledgement with its result; None is a result, MISSING is none."""
+
+    id: str
+    lease: int | None = None
+    result: Any = UNSET
+    retention: Retention | None = None
+
+
+class Held(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A job that a worker holds, by the delivery's name."""
+
+    id: str
+    lease: int | None = None
+
+
+class LeasedFailure(Failure, frozen=True, omit_defaults=True):
+    """A failure report of the delivery `lease`."""
+
+    lease: int | None = None
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """Ids that were left alone: nobody holds them, or another delivery does."""
+
+    not_found: list[str] = []
+    stale: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.not_found or self.stale)
+
+
+class JobError(msgspec.Struct, frozen=True):
+    """One failure of a job. `attempt` counts from 1."""
+
+    attempt: int
+    message: str
+    error_type: str | None = None
+    backtrace: str | None = None
+    dequeued_at: int | None = None
+    failed_at: int | None = None
+
+
+class JobOutcome(msgspec.Struct, frozen=True):
+    """What a job is doing or how it came out; `job` where it has just been stored."""
+
+    status: State
+    result: Any = UNSET
+    error: JobError | str | None = None
+    job: StoredJob | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing will become of the job any more."""
+        return self.status in ("completed", "dead", "cancelled", "expired")
+
+
+class JobQuery(msgspec.Struct, frozen=True):
+    """Which jobs are meant: fields AND together, the values of one OR. `filter` is jq."""
+
+    statuses: tuple[State, ...] = ()
+    queues: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    filter: str | None = None
+
+
+EVERYTHING = JobQuery()
+
+
+class JobPage(msgspec.Struct, frozen=True):
+    """Jobs in the order of their ids. `after` is the cursor of the next page, None at the end."""
+
+    jobs: list[StoredJob]
+    after: str | None
