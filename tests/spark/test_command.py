@@ -28,17 +28,25 @@ def zq(
 
 
 def test_segments_become_a_lake_and_the_lake_a_page(tmp_path: Path) -> None:
-    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    # As in the other tests: compiling costs more than running.
+    conf.joinpath("spark-defaults.conf").write_text(
+        "spark.sql.codegen.wholeStage false\nspark.sql.codegen.factoryMode NO_CODEGEN\n"
+        "spark.sql.shuffle.partitions 2\n"
+        "spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n"
+    )
+    quick = str(conf)
     records = history("edge-1", 30, seed=1)
     write_segments(tmp_path / "in", records, 100)
     lake, page = tmp_path / "lake", tmp_path / "report.html"
 
     ran = zq(
         *("run", "--from", tmp_path / "in", "--lake", lake, "--target-wait", "1m"),
-        JAVA_TOOL_OPTIONS=quick,
+        SPARK_CONF_DIR=quick,
     )
     assert ran.returncode == 0, ran.stderr
-    told = zq("report", "--lake", lake, "--out", page, "--title", "Mine", JAVA_TOOL_OPTIONS=quick)
+    told = zq("report", "--lake", lake, "--out", page, "--title", "Mine", SPARK_CONF_DIR=quick)
     assert told.returncode == 0, told.stderr
 
     assert f"{len(records)} new records of 1 segments" in ran.stderr

@@ -19,8 +19,9 @@ from zq.spark import lake as lake_module
 from zq.spark.errors import LakeChanged
 from zq.spark.lake import Lake
 from zq.spark.ledger import SNAPSHOT_EVERY, Change, Commit, Ledger
-from zq.spark.pipeline import FOLLOWS, open_lake, run
+from zq.spark.pipeline import open_lake, run
 from zq.spark.progress import Progress
+from zq.spark.refining import FOLLOWS
 from zq.spark.tables import ATTEMPTS, BRONZE, ERRORS, FACT_SUMS, FACTS, HISTOGRAMS, HOURLY, JOBS
 
 
