@@ -123,7 +123,7 @@ def batches(draw: st.DrawFn) -> list[list[HistoryRecord]]:
     return [*parts, records]
 
 
-@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(history=batches())
 def test_sums_of_gold_equal_counts_of_bronze(
     spark: SparkSession,

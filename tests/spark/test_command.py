@@ -1,6 +1,7 @@
 """`zq pipeline` as users run it, in a process of its own."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from spark.fleet import history, write_segments
+from zq.spark import tables
+from zq.spark.histogram import ACCURACY
 
 
 def zq(
@@ -25,6 +28,20 @@ def zq(
         text=True,
         timeout=300,
     )
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_readme_tells_every_table_and_option() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = readme.partition("## The pipeline\n")[2].partition("\n## ")[0]
+    found = {each.name for each in vars(tables).values() if isinstance(each, tables.Table)}
+
+    assert {f"`{name}`" for name in found} <= set(re.findall("`[^`]*`", text))
+    for option in ("--from", "--lake", "--streaming", "--every", "--target-wait", "--master"):
+        assert option in text
+    assert f"within {round(ACCURACY * 100)} %" in text
 
 
 def test_segments_become_a_lake_and_the_lake_a_page(tmp_path: Path) -> None:
