@@ -11,6 +11,7 @@ import pytest
 from spark.fleet import history, write_segments
 from zq.spark import tables
 from zq.spark.histogram import ACCURACY
+from zq.spark.lake import Table
 
 
 def zq(
@@ -36,7 +37,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_readme_tells_every_table_and_option() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     text = readme.partition("## The pipeline\n")[2].partition("\n## ")[0]
-    found = {each.name for each in vars(tables).values() if isinstance(each, tables.Table)}
+    found = {each.name for each in vars(tables).values() if isinstance(each, Table)}
 
     assert {f"`{name}`" for name in found} <= set(re.findall("`[^`]*`", text))
     for option in ("--from", "--lake", "--streaming", "--every", "--target-wait", "--master"):
