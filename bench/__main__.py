@@ -39,6 +39,7 @@ examples:
   python -m bench http2                          acknowledgements over both versions
   python -m bench history                        the same load with a history and without
   python -m bench idle --streams 10000           workers with nothing to do
+  python -m bench pipeline --records 2M,20M      job history through Spark, by stage
   python -m bench cost --jobs 10,1000            a tick, statement by statement
 
 rows:
@@ -79,6 +80,13 @@ def run_history(args: argparse.Namespace, place: Lab, progress: Progress) -> tup
 def run_cost(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = cost(place, args.jobs, args.ticks, args.queues, progress)
     return cost_table(found), [asdict(each) for each in found]
+
+
+def run_pipeline(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    from bench.pipeline import pipeline, pipeline_table  # needs the extra `spark`
+
+    found = pipeline(place, args.records, args.devices, progress)
+    return pipeline_table(found), [asdict(each) for each in found]
 
 
 def row_names(text: str) -> list[str]:
@@ -153,6 +161,9 @@ def arguments() -> argparse.ArgumentParser:
     add = command("http2", run_http2, "acknowledgements over HTTP/2 beside HTTP/1.1")
     add("--rounds", type=int, default=5, help="runs of each row over each version [5]")
     add("--seconds", type=float, default=3.0, help="measured time of a run, about [3]")
+    add = command("pipeline", run_pipeline, "job history through Spark: time by stage")
+    add("--records", type=counts, default=[2_000_000], help="a comma list [2M]")
+    add("--devices", type=int, default=20, help="over which they are spread [20]")
     add = command("history", run_history, "what keeping a history costs")
     add("--rows", type=rows_with_workers, default=list(AIMS), help="a comma list [all of these]")
     add("--rounds", type=int, default=5, help="runs of each row on each server [5]")

@@ -7,6 +7,7 @@ record has been made from its number alone, so the same call gives the same hist
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -35,10 +36,15 @@ DAILY = (2, 1, 1, 1, 1, 2, 4, 7, 11, 13, 14, 13, 11, 12, 14, 14, 12, 10, 8, 6, 5
 """How busy each hour of a day is, in shares of their sum."""
 
 
-def write_histories(spark: SparkSession, folder: Path, records: int, devices: int) -> int:
-    """Write about `records` records of `devices` devices as segments. Returns their number."""
+def write_histories(
+    spark: SparkSession, folder: Path, records: int, devices: int, name: str = "edge"
+) -> int:
+    """Write about `records` records of `devices` devices as segments. Returns their number.
+
+    The devices are called `name`-01 and so on.
+    """
     each = max(1, records // devices)
-    rows = _records(spark, each, devices)
+    rows = _records(spark, each, devices, name)
     parts = rows.repartition(F.col("device"), F.floor((F.col("seq") - 1) / SEGMENT))
     chunked = parts.withColumn("part", F.floor((F.col("seq") - 1) / SEGMENT)).withColumn(
         "host", F.col("device")
@@ -49,13 +55,14 @@ def write_histories(spark: SparkSession, folder: Path, records: int, devices: in
     for path in sorted(draft.rglob("*.json.gz")):
         device = path.parent.parent.name.partition("=")[2]
         first = int(path.parent.name.partition("=")[2]) * SEGMENT + 1
-        name = segment_name(f"epoch-{device}", first, min(first + SEGMENT - 1, each))
+        segment = segment_name(f"epoch-{device}", first, min(first + SEGMENT - 1, each))
         (folder / device).mkdir(parents=True, exist_ok=True)
-        path.rename(folder / device / name)
+        path.rename(folder / device / segment)
+    shutil.rmtree(draft)
     return each * devices
 
 
-def _records(spark: SparkSession, each: int, devices: int) -> DataFrame:
+def _records(spark: SparkSession, each: int, devices: int, name: str) -> DataFrame:
     rows = spark.range(each * devices).select(
         (F.col("id") % each).alias("n"), F.floor(F.col("id") / each).cast("int").alias("d")
     )
@@ -85,19 +92,19 @@ def _records(spark: SparkSession, each: int, devices: int) -> DataFrame:
             ).cast("bigint"),
         }
     )
-    return _run(rows)
+    return _run(rows, name)
 
 
-def _run(rows: DataFrame) -> DataFrame:
+def _run(rows: DataFrame, name: str) -> DataFrame:
     """How each attempt went."""
     queue, kind = F.col("queue"), F.col("type")
     mean = F.lit(300)
-    for name, millis in MEAN_RUN_MS.items():
-        mean = F.when(queue == name, millis).otherwise(mean)
+    for slow, millis in MEAN_RUN_MS.items():
+        mean = F.when(queue == slow, millis).otherwise(mean)
     down = (F.col("day") == 9) & F.col("hour").between(17, 19)
     crowded = F.when((queue == "images") & F.col("hour").between(13, 17), 60).otherwise(1)
-    slow = F.when(down & queue.isin("payments", "webhooks"), 40).otherwise(crowded)
-    wait = (-F.log(1 - _chance("wait")) * 900 * slow).cast("bigint")
+    longer = F.when(down & queue.isin("payments", "webhooks"), 40).otherwise(crowded)
+    wait = (-F.log(1 - _chance("wait")) * 900 * longer).cast("bigint")
     run = (F.exp(_normal("run") * 0.8) * mean).cast("bigint") + 1
     rate = F.when(down & queue.isin("payments", "webhooks"), 0.62)
     rate = rate.when(kind == "export", 0.11).when(queue == "webhooks", 0.06).otherwise(0.012)
@@ -105,13 +112,13 @@ def _run(rows: DataFrame) -> DataFrame:
     failed = luck < rate
     dead = luck < rate * 0.08
     dequeued = F.col("ready_at") + wait
-    device = F.format_string("edge-%02d", F.col("d") + 1)
+    device = F.format_string(f"{name}-%02d", F.col("d") + 1)
     error = _error()
     return rows.select(
         (F.col("n") + 1).alias("seq"),
         F.concat(F.lit("epoch-"), device).alias("epoch"),
         device.alias("device"),
-        F.format_string("%02d-%012d", F.col("d"), F.col("n")).alias("job_id"),
+        F.format_string(f"{name}-%02d-%012d", F.col("d"), F.col("n")).alias("job_id"),
         queue,
         kind,
         F.when(dead, 5).otherwise(1).alias("attempt"),

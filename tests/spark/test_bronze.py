@@ -17,9 +17,9 @@ from spark.fleet import HOUR, MONDAY, history, write_segment
 from spark.test_crash import check
 from zq.model.history import OUTCOMES, AttemptOutcome, HistoryRecord
 from zq.spark.errors import PipelineError
-from zq.spark.pipeline import open_lake, run
+from zq.spark.pipeline import Options, open_lake, run
 from zq.spark.progress import Progress
-from zq.spark.tables import BRONZE, ERRORS, FACTS, HISTOGRAMS, JOBS, REJECTED
+from zq.spark.tables import BRONZE, ERRORS, FACTS, HISTOGRAMS, HOURLY, JOBS, QUEUES, REJECTED
 
 GOOD = msgspec.to_builtins(history("edge-1", 1, seed=1)[0])
 BAD: list[str] = [
@@ -74,6 +74,23 @@ def test_a_segment_that_is_being_copied_waits_for_the_next_run(
     check(open_lake(spark, path), history("edge-1", 20, seed=1))
 
 
+def test_another_target_changes_the_workers_needed_of_every_hour_and_no_sum(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    sources, path = tmp_path / "in", str(tmp_path / "lake")
+    records = history("edge-1", 20, seed=1)
+    write_segment(sources, records)
+    run(spark, [str(sources)], path, Progress(print))
+    run(spark, [str(sources)], path, Progress(said.append), Options(target_ms=0))
+
+    lake = open_lake(spark, path)
+    check(lake, records)
+    for table in (HOURLY, QUEUES):
+        assert {row["target_ms"] for row in lake.read(table).collect()} == {0}
+    assert [line.split()[0] for line in said] == ["no", "summary"]
+
+
 def test_a_broken_segment_is_named_and_nothing_is_taken(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -123,7 +140,7 @@ def batches(draw: st.DrawFn) -> list[list[HistoryRecord]]:
     return [*parts, records]
 
 
-@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(history=batches())
 def test_sums_of_gold_equal_counts_of_bronze(
     spark: SparkSession,

@@ -41,12 +41,12 @@ class Duration(click.ParamType[int]):
     epilog="""\b
 Examples:
   zq pipeline run --from /mnt/usb/edge-7 --from /srv/history --lake /srv/lake
-  zq pipeline run --from /srv/history --lake /srv/lake --streaming
+  zq pipeline run --from http://127.0.0.1:7890 --lake /srv/lake --streaming
   zq pipeline report --lake /srv/lake --out report.html
 """
 )
 def pipeline() -> None:
-    """Turn exported job history into a lake, and the lake into a report.
+    """Turn job history into a lake, and the lake into a report.
 
     Needs Java 17 and the extra: pip install 'zq-queue[spark]'.
     """
@@ -63,10 +63,15 @@ Examples:
 )
 @click.option(
     "--from",
+<<<<<<< HEAD
     "folders",
+=======
+    "origins",
+    required=True,
+>>>>>>> pipeline
     multiple=True,
-    metavar="DIR",
-    help="A directory of exported segments, searched to its depths. May be given again.",
+    metavar="DIR|URL",
+    help="A directory of exported segments, searched to its depths, or a server. May be repeated.",
 )
 @click.option(
     "--server",
@@ -84,37 +89,58 @@ Examples:
     show_default=True,
     help="Wait below which 95 % shall stay: workers_needed is for it.",
 )
-@click.option("--streaming", is_flag=True, help="Go on, taking segments as they come.")
+@click.option("--streaming", is_flag=True, help="Go on, taking what comes.")
 @click.option(
     "--every",
     type=Duration(),
     default="10s",
     show_default=True,
-    help="With --streaming: how often to look for new segments.",
+    help="With --streaming: how often to look for what is new.",
+)
+@click.option(
+    "--allow-gaps",
+    is_flag=True,
+    help="Go on where a server has removed records before they were read.",
 )
 def run(
+<<<<<<< HEAD
     folders: tuple[str, ...],
     urls: tuple[str, ...],
+=======
+    origins: tuple[str, ...],
+>>>>>>> pipeline
     lake: str,
     master: str,
     target_wait: int,
     streaming: bool,
     every: int,
+<<<<<<< HEAD
 ) -> None:
     """Bring the lake up to date with exported segments and with servers.
+=======
+    allow_gaps: bool,
+) -> None:
+    """Bring the lake up to date with exported segments and with servers that keep a history.
+>>>>>>> pipeline
 
     Only what is new is read, and a run that was killed is completed by the next. One run at a time
-    writes a lake.
+    writes a lake. A server that is down is left for the next run; ZQ_TOKEN holds the secret of a
+    key that may read.
     """
     if not folders and not urls:
         raise click.UsageError("give --from DIR, or --server URL, or both")
     with _spark(master) as (spark, progress):
         from zq.spark import pipeline as steps
+<<<<<<< HEAD
         from zq.spark import servers
         from zq.spark import streaming as stream
+=======
+        from zq.spark.streaming import wait
+>>>>>>> pipeline
 
-        options = steps.Options(target_ms=target_wait)
+        options = steps.Options(target_ms=target_wait, allow_gaps=allow_gaps)
         if not streaming:
+<<<<<<< HEAD
             if folders:
                 steps.run(spark, folders, lake, progress, options)
             if urls:
@@ -122,10 +148,17 @@ def run(
             return
         query = stream.start(spark, folders, lake, progress, options, every, urls)
         progress.say(f"looking for new segments every {DURATION.show(every)}; Ctrl-C stops it")
+=======
+            steps.run(spark, origins, lake, progress, options)
+            return
+        queries = steps.watch(spark, origins, lake, progress, options, every)
+        progress.say(f"looking for what is new every {DURATION.show(every)}; Ctrl-C stops it")
+>>>>>>> pipeline
         try:
-            stream.wait(query)
+            wait(spark)
         except KeyboardInterrupt:
-            query.stop()
+            for query in queries:
+                query.stop()
 
 
 @pipeline.command(

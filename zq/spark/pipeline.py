@@ -1,93 +1,71 @@
-"""The pipeline: from exported segments to bronze, silver and gold.
-
-    segments ─► bronze ─► attempts ─┬─► jobs
-                                    └─► gold ─► summary
+"""The pipeline: from servers and exported segments to bronze, silver and gold.
 
 Each step is one commit of the lake's ledger, so a run that is killed anywhere is completed by the
 next. Nothing but lists of files and partitions comes to the driver.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
-from zq.spark import bronze, gold, segments, silver, summary
+from zq.spark import bronze, segments
 from zq.spark.lake import Lake
-from zq.spark.ledger import Commit
-from zq.spark.progress import Progress, Step
-from zq.spark.tables import BRONZE, REJECTED
+from zq.spark.progress import Progress
+from zq.spark.refining import DEFAULTS, Options, open_lake, refine, report_bronze
+from zq.spark.streaming import Streams
 
-DEFAULT_TARGET_MS = 10_000
-
-FOLLOWS = {
-    silver.ATTEMPTS_STEP: bronze.STEP,
-    silver.JOBS_STEP: silver.ATTEMPTS_STEP,
-    gold.STEP: silver.ATTEMPTS_STEP,
-    summary.STEP: gold.STEP,
-}
-"""Step → the step whose commits it takes, in the order in which they run."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """`target_ms` is the wait below which 95 % of the attempts shall stay (`workers_needed`)."""
-
-    target_ms: int = DEFAULT_TARGET_MS
-
-
-def open_lake(spark: SparkSession, path: str) -> Lake:
-    """The lake at `path`, with what a killed run left half done completed."""
-    lake = Lake(spark, path, FOLLOWS)
-    lake.recover()
-    return lake
+__all__ = ["DEFAULTS", "Options", "open_lake", "run", "watch"]
 
 
 def run(
     spark: SparkSession,
-    folders: Iterable[str],
+    origins: Iterable[str],
     lake_path: str,
     progress: Progress,
-    options: Options = Options(),
+    options: Options = DEFAULTS,
 ) -> None:
-    """Bring the lake up to date with the segments below `folders`."""
+    """Bring the lake up to date with the segments below folders and the records of servers."""
     lake = open_lake(spark, lake_path)
-    found = segments.find(lake.files, folders, lake.state.sources)
-    for info in found.partial:
-        progress.say(f"{info.path} has not the size that its manifest says: left for the next run")
-    if found.fresh:
-        with progress.step(bronze.STEP, spark.sparkContext) as step:
-            rows = segments.read(spark, found.fresh)
-            sources = {info.path: (info.size, info.modified_at) for info in found.fresh}
-            count = f"{len(found.fresh):,} segments"
-            with segments.naming_what_is_broken():
-                report_bronze(step, bronze.ingest(lake, rows, sources), count)
-    else:
-        progress.say(f"no new segments; {found.known} are in the lake already")
+    folders, servers = parted(origins)
+    if folders:
+        _take_segments(lake, folders, progress)
+    if servers:
+        Streams(lake, progress, options).drain(servers)
     refine(lake, progress, options)
 
 
-def report_bronze(step: Step, commit: Commit, source: str) -> None:
-    """Have the step tell what became of the lines of `source`."""
-    step.result = f"{commit.tables[BRONZE.name].rows:,} new records of {source}"
-    if rejected := commit.tables[REJECTED.name].rows:
-        step.result += f"; {rejected:,} lines are no records: see {REJECTED.name} in the lake"
+def watch(
+    spark: SparkSession,
+    origins: Iterable[str],
+    lake_path: str,
+    progress: Progress,
+    options: Options,
+    every_ms: int,
+) -> list[StreamingQuery]:
+    """Do so again and again, until the queries are stopped."""
+    lake = open_lake(spark, lake_path)
+    refine(lake, progress, options)
+    return Streams(lake, progress, options).watch(*parted(origins), every_ms)
 
 
-def refine(lake: Lake, progress: Progress, options: Options) -> None:
-    """Have every step after bronze take what it has not yet taken."""
-    makers: dict[str, Callable[[list[Commit]], Commit]] = {
-        silver.ATTEMPTS_STEP: lambda commits: silver.add_attempts(lake, commits),
-        silver.JOBS_STEP: lambda commits: silver.add_jobs(lake, commits),
-        gold.STEP: lambda commits: gold.add_gold(lake, commits),
-        summary.STEP: lambda commits: summary.add_summary(lake, commits, options.target_ms),
-    }
-    for name, before in FOLLOWS.items():
-        commits = lake.state.waiting_for(name, before)
-        retarget = name == summary.STEP and lake.state.target_ms not in (None, options.target_ms)
-        if commits or retarget:
-            with progress.step(name, lake.spark.sparkContext) as step:
-                made = makers[name](commits)
-                step.result = ", ".join(
-                    f"{change.rows:,} rows of {table}" for table, change in made.tables.items()
-                )
+def parted(origins: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Folders, and servers: these begin with http:// or https://."""
+    given = list(origins)
+    servers = [each for each in given if each.startswith(("http://", "https://"))]
+    return [each for each in given if each not in servers], servers
+
+
+def _take_segments(lake: Lake, folders: Sequence[str], progress: Progress) -> None:
+    found = segments.find(lake.files, folders, lake.state.sources)
+    for info in found.partial:
+        progress.say(f"{info.path} has not the size that its manifest says: left for the next run")
+    if not found.fresh:
+        progress.say(f"no new segments; {found.known} are in the lake already")
+        return
+    with progress.step(bronze.STEP, lake.spark.sparkContext) as step:
+        rows = segments.read(lake.spark, found.fresh)
+        sources = {info.path: (info.size, info.modified_at) for info in found.fresh}
+        with segments.naming_what_is_broken():
+            made = bronze.ingest(lake, rows, sources)
+        report_bronze(step, made, f"{len(found.fresh):,} segments")

@@ -29,7 +29,7 @@ BRONZE = Table(
     + ", source string, date date",
     ("date", "device"),
 )
-"""Every record once, as it came. `source` is the segment that it came from."""
+"""Every record once, as it came. `source` is the segment that it came from, null for a server."""
 
 REJECTED = Table("rejected", "source string, line string")
 """Lines that are no record, kept to be looked at."""
