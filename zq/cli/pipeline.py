@@ -57,28 +57,16 @@ def pipeline() -> None:
 Examples:
   zq pipeline run --from /srv/history --lake /srv/lake
   zq pipeline run --from /srv/history --lake /srv/lake --target-wait 30s
-  zq pipeline run --server http://127.0.0.1:7890 --lake /srv/lake
   zq pipeline run --from hdfs:///history --lake hdfs:///lake --master yarn
 """
 )
 @click.option(
     "--from",
-<<<<<<< HEAD
-    "folders",
-=======
     "origins",
     required=True,
->>>>>>> pipeline
     multiple=True,
     metavar="DIR|URL",
     help="A directory of exported segments, searched to its depths, or a server. May be repeated.",
-)
-@click.option(
-    "--server",
-    "urls",
-    multiple=True,
-    metavar="URL",
-    help="A server that keeps a history; ZQ_TOKEN holds its key. May be given again.",
 )
 @_lake
 @_master
@@ -103,57 +91,30 @@ Examples:
     help="Go on where a server has removed records before they were read.",
 )
 def run(
-<<<<<<< HEAD
-    folders: tuple[str, ...],
-    urls: tuple[str, ...],
-=======
     origins: tuple[str, ...],
->>>>>>> pipeline
     lake: str,
     master: str,
     target_wait: int,
     streaming: bool,
     every: int,
-<<<<<<< HEAD
-) -> None:
-    """Bring the lake up to date with exported segments and with servers.
-=======
     allow_gaps: bool,
 ) -> None:
     """Bring the lake up to date with exported segments and with servers that keep a history.
->>>>>>> pipeline
 
     Only what is new is read, and a run that was killed is completed by the next. One run at a time
     writes a lake. A server that is down is left for the next run; ZQ_TOKEN holds the secret of a
     key that may read.
     """
-    if not folders and not urls:
-        raise click.UsageError("give --from DIR, or --server URL, or both")
     with _spark(master) as (spark, progress):
         from zq.spark import pipeline as steps
-<<<<<<< HEAD
-        from zq.spark import servers
-        from zq.spark import streaming as stream
-=======
         from zq.spark.streaming import wait
->>>>>>> pipeline
 
         options = steps.Options(target_ms=target_wait, allow_gaps=allow_gaps)
         if not streaming:
-<<<<<<< HEAD
-            if folders:
-                steps.run(spark, folders, lake, progress, options)
-            if urls:
-                servers.run(spark, urls, lake, progress, options)
-            return
-        query = stream.start(spark, folders, lake, progress, options, every, urls)
-        progress.say(f"looking for new segments every {DURATION.show(every)}; Ctrl-C stops it")
-=======
             steps.run(spark, origins, lake, progress, options)
             return
         queries = steps.watch(spark, origins, lake, progress, options, every)
         progress.say(f"looking for what is new every {DURATION.show(every)}; Ctrl-C stops it")
->>>>>>> pipeline
         try:
             wait(spark)
         except KeyboardInterrupt:

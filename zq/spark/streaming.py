@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from zq.model.history import SEGMENT_SUFFIX
-from zq.spark import bronze, servers
+from zq.spark import bronze
 from zq.spark.errors import PipelineError
 from zq.spark.lake import Lake
 from zq.spark.progress import Progress
@@ -28,14 +28,8 @@ from zq.spark.segments import BROKEN, READ_AS, check_folder, with_source
 from zq.spark.source import register
 from zq.spark.tables import HISTORY
 
-<<<<<<< HEAD
-CHECKPOINT = "_zq/stream"
-"""Below the lake. It belongs to one list of folders, and to servers or none: with another, Spark
-refuses to go on."""
-=======
 SEGMENTS_CHECKPOINT = "_zq/stream"
 """Below the lake. It belongs to one list of folders: with another, Spark refuses to go on."""
->>>>>>> pipeline
 
 SERVERS_CHECKPOINT = "_zq/servers"
 """Below the lake: how far each server has been read."""
@@ -44,28 +38,8 @@ BATCH_SEGMENTS = 200
 """Segments of a folder in one batch: what has piled up comes in several."""
 
 
-<<<<<<< HEAD
-def start(
-    spark: SparkSession,
-    folders: Sequence[str],
-    lake_path: str,
-    progress: Progress,
-    options: Options,
-    every_ms: int,
-    urls: Sequence[str] = (),
-) -> StreamingQuery:
-    """Begin to look for new segments, and for what is new on servers, every so often.
-
-    Ends when the query is stopped.
-    """
-    lake = open_lake(spark, lake_path)
-    sources = [_stream(lake, folder) for folder in folders]
-    sources += [servers.stream(spark, urls)] if urls else []
-    rows = reduce(DataFrame.unionByName, sources)
-=======
 class Streams:
     """The streams that fill one lake, one batch at a time."""
->>>>>>> pipeline
 
     def __init__(self, lake: Lake, progress: Progress, options: Options) -> None:
         self._lake = lake
