@@ -17,6 +17,8 @@ ID = re.compile(rb'"id":"([^"]+)"')
 BULK = 1000
 RENDERED_BULKS = 20
 RENDERED_SINGLES = 5000
+HOT_GROUPS = 4
+HOT_EVERY = 125
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,10 @@ def single_requests(queues: int) -> list[bytes]:
     return [post("/jobs", orjson.dumps(job(n, queues))) for n in range(RENDERED_SINGLES)]
 
 
-def bulk_requests(queues: int) -> list[bytes]:
+def bulk_requests(queues: int, groups: int = 0) -> list[bytes]:
     def body(first: int) -> bytes:
-        return orjson.dumps({"jobs": [job(n, queues) for n in range(first, first + BULK)]})
+        jobs = [job(n, queues) | group(n, groups) for n in range(first, first + BULK)]
+        return orjson.dumps({"jobs": jobs})
 
     return [post("/jobs/bulk", body(first)) for first in range(0, RENDERED_BULKS * BULK, BULK)]
 
@@ -135,6 +138,14 @@ def bulk_requests(queues: int) -> list[bytes]:
 def job(number: int, queues: int) -> dict[str, object]:
     payload = {"n": number, "user": f"u-{number:06d}"}
     return {"queue": f"queue-{number % queues}", "type": "send-email", "payload": payload}
+
+
+def group(number: int, groups: int) -> dict[str, object]:
+    """The group of a job, where there are any: one job in `HOT_EVERY` goes to one of a few."""
+    if not groups:
+        return {}
+    turn, is_cold = divmod(number, HOT_EVERY)
+    return {"group": f"group-{number % groups}" if is_cold else f"hot-{turn % HOT_GROUPS}"}
 
 
 def percentiles(values: list[float]) -> tuple[float, float]:

@@ -55,6 +55,7 @@ class LoadSpec:
     Jobs count after `warm_up` seconds, for `seconds` or until the backlog, stored before the clock
     starts, runs out; without a backlog the server has jobs of its own. With `top_up` the bulk
     connections enqueue as many jobs as were acknowledged, so that the backlog keeps its depth.
+    With `groups` jobs in bulk belong to so many FIFO groups, and to a few hot ones.
     """
 
     queues: int
@@ -65,6 +66,7 @@ class LoadSpec:
     workers: Workers | None = None
     backlog: int = 0
     top_up: bool = False
+    groups: int = 0
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def run(main: Coroutine[Any, Any, R]) -> R:
 async def load(target: Target, spec: LoadSpec) -> LoadResult:
     session = Session(target.port)
     try:
-        bulks = bulk_requests(spec.queues)
+        bulks = bulk_requests(spec.queues, spec.groups)
         await fill(session, bulks, spec.backlog)
         meters = await start(session, spec, bulks)
         return await measure(session, target, spec, meters)

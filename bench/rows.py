@@ -19,6 +19,7 @@ class Row:
     workers: Workers | None = None
     pace: int = 0
     depth: int = 0
+    groups: int = 0
 
     def spec(self, queues: int, seconds: float) -> LoadSpec:
         return LoadSpec(
@@ -30,6 +31,7 @@ class Row:
             workers=self.workers,
             backlog=self.depth or round(self.pace * (WARM_UP + seconds)),
             top_up=self.depth > 0,
+            groups=self.groups,
         )
 
 
@@ -52,6 +54,13 @@ ROWS = {
         pace=100_000,
     ),
     "life": Row("take as take-1000, enqueue as many", bulk=4, workers=LARGE, depth=50_000),
+    "groups": Row(
+        "life, with the jobs in 5,000 FIFO groups and 4 hot ones",
+        bulk=4,
+        workers=LARGE,
+        depth=50_000,
+        groups=5_000,
+    ),
     "ack": Row(
         "take, 4 workers, prefetch 1,000, single acks, 64 connections",
         workers=Workers(count=4, prefetch=1000, acks=1, posts=16),

@@ -268,7 +268,12 @@ class Settings:
         int, Rule(INT, "The same per address (IPv6: per /64 network); 0 is no limit.")
     ] = 4_096
     max_streams_per_peer: Annotated[
-        int, Rule(INT, "Most take streams per address; further ones get 503; 0 is no limit.")
+        int,
+        Rule(
+            INT,
+            "Most take streams, and as many event streams, per address; further ones get 503; 0 is"
+            " no limit.",
+        ),
     ] = 4_096
     header_timeout: Annotated[
         int, Rule(DURATION, "How long a new connection, or a begun header, may take.", low=1)

@@ -170,7 +170,7 @@ class Server:
         failed = self.engine.failure.done()
         if drain and not failed:
             await self.drain()
-        self.engine.end_streams()
+        self.engine.workers.end_all()
         self.engine.waiters.close()
         self.engine.history.close()
         await self._listener.stop(CLOSE_TIMEOUT_S)

@@ -12,7 +12,7 @@ import msgpack
 
 from .http2 import Http2Transport
 from .site import Site
-from .streams import PATIENCE_S, TakeStream
+from .streams import PATIENCE_S, EventStream, FrameStream, TakeStream
 
 Doc = dict[str, Any]
 
@@ -42,6 +42,7 @@ class Wire:
     name: str
     media_type: str
     stream_type: str
+    events_type: str
     encode: Callable[[Any], bytes]
     decode: Callable[[bytes], Any]
     http2: bool = False
@@ -62,10 +63,13 @@ class Wire:
         return http
 
 
-JSON = Wire("json", "application/json", "application/x-ndjson", to_json, from_json)
+JSON = Wire(
+    "json", "application/json", "application/x-ndjson", "text/event-stream", to_json, from_json
+)
 MSGPACK = Wire(
     "msgpack",
     "application/msgpack",
+    "application/vnd.zizq.msgpack-stream",
     "application/vnd.zizq.msgpack-stream",
     to_msgpack,
     from_msgpack,
@@ -110,7 +114,7 @@ class Client:
         self._always = {} if secret is None else {"authorization": f"Bearer {secret}"}
         self.wire = wire
         self._http = wire.connect()
-        self._streams: list[TakeStream] = []
+        self._streams: list[FrameStream] = []
 
     async def __aenter__(self) -> Self:
         return self
@@ -163,9 +167,13 @@ class Client:
         queue: str | None = None,
         accept: str | None = None,
         headers: Mapping[str, str] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> TakeStream:
-        """Open a take stream and wait for its headers. It is closed with the client at latest."""
-        params = {"prefetch": prefetch, "queue": queue}
+        """Open a take stream and wait for its headers. It is closed with the client at latest.
+
+        `more` has further parameters.
+        """
+        params = {"prefetch": prefetch, "queue": queue, **(more or {})}
         given = {name: value for name, value in params.items() if value is not None}
         request = self._http.build_request(
             "GET",
@@ -176,6 +184,23 @@ class Client:
             timeout=None,  # silence is no fault of a stream
         )
         stream = TakeStream(await self._http.send(request, stream=True))
+        self._streams.append(stream)
+        assert stream.status == 200
+        return stream
+
+    async def listen(
+        self, *, last_id: str | None = None, accept: str | None = None, **params: Any
+    ) -> EventStream:
+        """Open a stream of events and wait for its headers. It is closed with the client."""
+        request = self._http.build_request(
+            "GET",
+            self.site.url + with_query("/events", params),
+            headers={"accept": accept or self.wire.events_type}
+            | self._always
+            | ({} if last_id is None else {"last-event-id": last_id}),
+            timeout=None,
+        )
+        stream = EventStream(await self._http.send(request, stream=True))
         self._streams.append(stream)
         assert stream.status == 200
         return stream
@@ -292,7 +317,7 @@ class Client:
             while await self.count(**params) != expected:
                 pass
 
-    async def heartbeat(self, stream: TakeStream) -> None:
+    async def heartbeat(self, stream: FrameStream) -> None:
         """Let time pass until the stream beats. Its next frame must be a heartbeat, no job."""
         for _ in range(100):
             self.site.clock.advance(HEARTBEAT_MS)

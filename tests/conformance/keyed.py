@@ -77,6 +77,10 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/jobs/count"): None,
     ("GET", "/jobs/take"): None,
     ("GET", "/metrics"): None,
+    ("GET", "/events"): None,
+    ("POST", "/jobs/{id}/progress"): {"data": 1},
+    ("GET", "/stats"): None,
+    ("GET", "/queues/{queue}/stats"): None,
     ("GET", "/queues"): None,
     ("GET", "/jobs/{id}"): None,
     ("PATCH", "/jobs"): {"priority": 1},
@@ -86,16 +90,32 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/jobs/success"): {"ids": ["{id}"]},
     ("POST", "/jobs/{id}/success"): None,
     ("POST", "/jobs/{id}/failure"): {"message": "m"},
+    ("POST", "/queues/{queue}/claim"): {"holder": "h", "max": 10},
+    ("POST", "/jobs/extend"): {"items": [{"id": "{id}"}], "lease_ms": 60_000},
+    ("POST", "/jobs/release"): {"items": [{"id": "{id}"}]},
+    ("POST", "/jobs/{id}/extend"): {"lease_ms": 60_000},
+    ("POST", "/jobs/{id}/release"): None,
+    ("GET", "/workers"): None,
+    ("POST", "/workers/{id}/drain"): None,
     ("GET", "/jobs/{id}/result"): None,
     ("GET", "/jobs/by-key"): None,
     ("POST", "/jobs/{id}/cancel"): {"force": True},
     ("POST", "/jobs/by-key/cancel"): {"force": True},
     ("POST", "/jobs/cancel"): {"force": True},
     ("PATCH", "/jobs/{id}/retention"): {"dead_ms": 1},
+    ("POST", "/jobs/{id}/retry"): None,
+    ("POST", "/jobs/redrive"): None,
+    ("GET", "/queues/{queue}/settings"): None,
+    ("PUT", "/queues/{queue}/settings"): {"paused": True},
+    ("PATCH", "/queues/{queue}/settings"): {"paused": True},
+    ("DELETE", "/queues/{queue}/settings"): None,
+    ("GET", "/sweeps"): None,
+    ("DELETE", "/sweeps/{id}"): None,
     ("GET", "/jobs/{id}/errors"): None,
     ("GET", "/jobs/{id}/errors/{attempt}"): None,
     ("GET", "/history"): None,
     ("GET", "/health"): None,
+    ("GET", "/openapi.json"): None,
     ("GET", "/version"): None,
     ("POST", "/reset"): None,
     ("*", "/crons"): None,
@@ -121,7 +141,12 @@ def request_to(
 ) -> tuple[str, str, bytes | None, dict[str, str]]:
     """Method, target, body and headers of a request to a route."""
     doc = BODIES["GET" if method == "HEAD" else method, path]
-    target = path.replace("{id}", id).replace("{attempt}", "1").replace("{rest:.*}", "nightly")
+    target = (
+        path.replace("{queue}", queue)
+        .replace("{id}", id)
+        .replace("{attempt}", "1")
+        .replace("{rest:.*}", "nightly")
+    )
     if path.startswith("/jobs/by-key"):
         target += f"?key={OWNED}"
     headers = {} if doc is None else {"content-type": wire.media_type}

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx
@@ -64,15 +64,15 @@ class StreamEnded(Exception):
     """The server ended the body cleanly."""
 
 
-class TakeStream:
-    """An open take stream. A task reads it all the time, so that no test can block the server."""
+class FrameStream:
+    """An open stream. A task reads it all the time, so that no test can block the server."""
 
-    def __init__(self, response: httpx.Response) -> None:
+    def __init__(self, response: httpx.Response, cutters: Mapping[str, Cutter]) -> None:
         self.status = response.status_code
         self.media_type = response.headers.get("content-type", "")
         self._response = response
         self._frames: asyncio.Queue[Frame | Exception] = asyncio.Queue()
-        self._pump = asyncio.create_task(self._read(CUTTERS[self.media_type]))
+        self._pump = asyncio.create_task(self._read(cutters[self.media_type]))
 
     async def _read(self, cut: Cutter) -> None:
         buffer = bytearray()
@@ -105,16 +105,6 @@ class TakeStream:
             await asyncio.sleep(0.001)
         return False
 
-    async def job(self) -> Job:
-        """The next job, heartbeats left out."""
-        while True:
-            frame = await self.frame()
-            if frame is not None:
-                return frame
-
-    async def jobs(self, count: int) -> list[Job]:
-        return [await self.job() for _ in range(count)]
-
     async def ended(self) -> None:
         """Wait for the clean end of the body. A job on the way there is a failure."""
         try:
@@ -129,3 +119,55 @@ class TakeStream:
         self._pump.cancel()
         await asyncio.wait([self._pump])
         await self._response.aclose()
+
+
+class TakeStream(FrameStream):
+    """An open take stream."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        super().__init__(response, CUTTERS)
+
+    async def job(self) -> Job:
+        """The next job, heartbeats left out."""
+        while True:
+            frame = await self.frame()
+            if frame is not None:
+                return frame
+
+    async def jobs(self, count: int) -> list[Job]:
+        return [await self.job() for _ in range(count)]
+
+
+class EventStream(FrameStream):
+    """An open stream of events. `last_id` is what a client would come back with."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        super().__init__(response, {**CUTTERS, "text/event-stream": self._cut_sse})
+        self.last_id = ""
+
+    async def event(self) -> Job:
+        """The next event, heartbeats left out; `event_id` wherever the format has it."""
+        while True:
+            frame = await self.frame()
+            if frame is not None:
+                self.last_id = frame["event_id"]
+                return frame
+
+    async def events(self, count: int) -> list[Job]:
+        return [await self.event() for _ in range(count)]
+
+    def _cut_sse(self, buffer: bytearray) -> tuple[bool, Frame]:
+        end = buffer.find(b"\n\n")
+        if end < 0:
+            return False, None
+        lines = bytes(buffer[:end]).decode().split("\n")
+        del buffer[: end + 2]
+        fields = dict(line.split(": ", 1) for line in lines if not line.startswith(":"))
+        self.last_id = fields["id"]
+        if "data" not in fields:
+            return True, None
+        assert list(fields) == ["id", "event", "data"]
+        doc: Job = json.loads(fields["data"])
+        assert doc["type"] == fields["event"]
+        assert "event_id" not in doc
+        return True, doc | {"event_id": fields["id"]}

@@ -7,7 +7,7 @@ import pytest
 from .client import Client, Doc, as_read, new_job
 
 ALWAYS = {"id", "type", "queue", "priority", "status", "ready_at", "attempts"}
-PAYLOAD = {"payload"}
+PAYLOAD = {"payload", "created_at"}
 ENQUEUED = {"duplicate", "folded"}
 OPTIONS: Doc = {
     "retry_limit": 3,
@@ -52,6 +52,7 @@ async def test_a_job_shows_what_was_asked_for(client: Client) -> None:
         "ready_at": 7,
         "attempts": 0,
         "status": "ready",
+        "created_at": client.site.now,
     }
     assert stored == expected | OPTIONS
 

@@ -15,6 +15,7 @@ HUSH = "hush"
 """Stands in every text that belongs to the other queue."""
 
 OTHER = f"mail-{HUSH}"
+STREAMS = [("GET", "/jobs/take"), ("GET", "/events")]
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ async def state(root: Client) -> list[Doc]:
     return await root.jobs(queue=OTHER)
 
 
-@pytest.mark.parametrize(("method", "path"), [w for w in walk() if w != ("GET", "/jobs/take")])
+@pytest.mark.parametrize(("method", "path"), [w for w in walk() if w not in STREAMS])
 async def test_a_route_shows_and_changes_nothing_beyond_the_prefix(
     root: Client, shop: Client, method: str, path: str
 ) -> None:
@@ -68,7 +69,7 @@ async def test_a_route_shows_and_changes_nothing_beyond_the_prefix(
         told = reply.body.replace(f"'{OTHER}'".encode(), b"").replace(job["id"].encode(), b"")
         assert HUSH.encode() not in told, "only the request's own words may come back"
         assert await state(root) == before
-        if "{id}" in path or path == "/jobs/success":
+        if "{id}" in path or path in ("/jobs/success", "/jobs/extend", "/jobs/release"):
             unknown = request_to(shop.wire, method, path, queue=OTHER, id=UNKNOWN_ID)
             expected = (await shop.send(*unknown)).body.replace(UNKNOWN_ID.encode(), b"")
             assert reply.body.replace(job["id"].encode(), b"") == expected
@@ -79,6 +80,8 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("POST", "/jobs/bulk"): (403, "queue_out_of_reach"),
     ("GET", "/jobs/count"): (200, {"count": 0}),
     ("GET", "/queues"): (200, {"queues": []}),
+    ("GET", "/stats"): (200, {"queues": []}),
+    ("GET", "/queues/{queue}/stats"): (403, "queue_out_of_reach"),
     ("GET", "/jobs/{id}"): (404, "job_not_found"),
     ("PATCH", "/jobs"): (200, {"patched": 0}),
     ("PATCH", "/jobs/{id}"): (404, "job_not_found"),
@@ -86,12 +89,26 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("DELETE", "/jobs/{id}"): (404, "job_not_found"),
     ("POST", "/jobs/{id}/success"): (404, "not_in_flight"),
     ("POST", "/jobs/{id}/failure"): (404, "not_in_flight"),
+    ("POST", "/jobs/{id}/progress"): (404, "not_in_flight"),
+    ("POST", "/queues/{queue}/claim"): (403, "queue_out_of_reach"),
+    ("POST", "/jobs/{id}/extend"): (404, "not_in_flight"),
+    ("POST", "/jobs/{id}/release"): (404, "not_in_flight"),
+    ("GET", "/workers"): (200, {"workers": []}),
+    ("POST", "/workers/{id}/drain"): (404, "worker_not_found"),
     ("GET", "/jobs/{id}/result"): (404, "job_not_found"),
     ("GET", "/jobs/by-key"): (404, "job_not_found"),
     ("POST", "/jobs/{id}/cancel"): (404, "job_not_found"),
     ("POST", "/jobs/by-key/cancel"): (404, "job_not_found"),
     ("POST", "/jobs/cancel"): (200, {"cancelled": 0}),
     ("PATCH", "/jobs/{id}/retention"): (404, "job_not_found"),
+    ("POST", "/jobs/{id}/retry"): (404, "job_not_found"),
+    ("POST", "/jobs/redrive"): (200, {"redriven": 0}),
+    ("GET", "/queues/{queue}/settings"): (403, "queue_out_of_reach"),
+    ("PUT", "/queues/{queue}/settings"): (403, "queue_out_of_reach"),
+    ("PATCH", "/queues/{queue}/settings"): (403, "queue_out_of_reach"),
+    ("DELETE", "/queues/{queue}/settings"): (403, "queue_out_of_reach"),
+    ("GET", "/sweeps"): (200, {"sweeps": []}),
+    ("DELETE", "/sweeps/{id}"): (404, "sweep_not_found"),
     ("GET", "/jobs/{id}/errors"): (404, "job_not_found"),
     ("GET", "/jobs/{id}/errors/{attempt}"): (404, "job_not_found"),
     ("POST", "/reset"): (403, "scope_missing"),
@@ -196,6 +213,25 @@ async def test_streams_name_queues_within_the_prefix_or_are_refused(
         assert (reply.status, reply.headers["zq-error"]) == (403, "queue_out_of_reach")
 
 
+async def test_events_are_told_of_the_prefix_only(root: Client, shop: Client) -> None:
+    stream = await shop.listen()
+    named = await shop.listen(queue="shop-a")
+    held = (await others(root))[0]
+    assert (await root.post(f"/jobs/{held['id']}/progress", {"data": HUSH})).status == 204
+    mine = await root.enqueue(queue="shop-a")
+
+    replayed = await shop.listen(last_id="unknown-1")
+    assert (await replayed.event())["type"] == "gap"
+    for listening in (stream, named, replayed):
+        event = await listening.event()
+        assert (event["type"], event["id"]) == ("enqueued", mine["id"])
+    assert (await shop.get("/events", queue=OTHER)).headers["zq-error"] == "queue_out_of_reach"
+    of_other = await shop.listen(job=held["id"])
+    await root.delete(f"/jobs/{held['id']}")
+    await root.post("/jobs/success", {"ids": [mine["id"]]})
+    await shop.heartbeat(of_other)
+
+
 async def test_a_job_cannot_be_moved_out_of_the_prefix(root: Client, shop: Client) -> None:
     job = await shop.enqueue(queue="shop-a")
 
@@ -238,3 +274,43 @@ async def test_a_duplicate_within_the_prefix_is_answered_as_ever(shop: Client) -
     reply = await shop.post("/jobs", new_job(queue="shop-b", unique_key="k"))
 
     assert (reply.status, reply.doc["id"], reply.doc["duplicate"]) == (200, first["id"], True)
+
+
+async def test_a_foreign_lease_is_neither_extended_nor_released_in_bulk(
+    root: Client, shop: Client
+) -> None:
+    mine = await shop.enqueue(queue="shop-a")
+    claimed = await shop.post("/queues/shop-a/claim", {"holder": "h"})
+    assert [job["id"] for job in claimed.doc["jobs"]] == [mine["id"]]
+    (foreign, *_) = await others(root)
+    before = await state(root)
+    for verb, lease in [("extend", None), ("extend", 7), ("release", None), ("release", 7)]:
+        # A delivery that never was would be stale, if the job were there.
+        items = [{"id": foreign["id"], "lease": lease}, {"id": mine["id"]}]
+        reply = await shop.post(f"/jobs/{verb}", {"items": items, "lease_ms": 9})
+        assert (reply.status, reply.doc["stale"]) == (422, [])
+        assert foreign["id"] in reply.doc["not_found"]
+    assert await state(root) == before
+
+
+async def test_workers_are_seen_and_drained_only_where_all_they_take_lies_within(
+    root: Client, shop: Client
+) -> None:
+    for client, queue in [(root, ""), (root, f"shop-a,{OTHER}"), (root, "shop-a"), (shop, "")]:
+        await client.take(queue=queue, headers={"worker-id": "w"})
+    assert len((await root.get("/workers")).doc["workers"]) == 4
+    seen = (await shop.get("/workers")).doc["workers"]
+    assert [worker["queues"] for worker in seen] == [["shop-a"], []]
+    assert len((await shop.send("POST", "/workers/w/drain")).doc["workers"]) == 2
+    draining = [worker["draining"] for worker in (await root.get("/workers")).doc["workers"]]
+    assert draining == [False, False, True, True]
+
+
+async def test_a_copy_is_shown_nothing_of_a_first_that_was_moved_out_of_reach(
+    root: Client, shop: Client
+) -> None:
+    named = new_job(queue="shop-a", dedupe={"id": "n"})
+    first = (await shop.post("/jobs", named)).doc["id"]
+    await root.change(first, queue=OTHER)
+    copy = await shop.post("/jobs", named)
+    assert (copy.status, copy.doc) == (200, {"id": first, "duplicate": True, "folded": False})

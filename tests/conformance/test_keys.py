@@ -32,7 +32,7 @@ def test_every_route_declares_its_scope() -> None:
     routes = declared_routes()
 
     open_to_all = {path for (_, path), route in routes.items() if route.scope is None}
-    assert open_to_all == {"/health", "/version"}
+    assert open_to_all == {"/health", "/version", "/openapi.json"}
     assert {path for (_, path), route in routes.items() if route.whole} == {
         *("/history", "/metrics", "/reset"),
     }
@@ -59,6 +59,8 @@ async def test_a_route_wants_a_key_with_its_scope(
     async with client_of(site, wire, f"only-{route.scope}" if route.scope else "root") as client:
         if (method, path) == ("GET", "/jobs/take"):
             await client.take()
+        elif (method, path) == ("GET", "/events"):
+            await client.listen()
         else:
             assert (await ask(client, method, path)).status not in (401, 403)
 
@@ -159,10 +161,13 @@ async def test_a_key_that_is_revoked_is_refused_and_its_streams_end(
         staying = await root.take(prefetch=1)
         assert (await ending.job())["id"] == job["id"]
 
+        listening = await shop.listen()
+
         write_keys(tmp_path / "keys", "shop")
         site.server.reload()
 
         await ending.ended()
+        await listening.ended()
         assert (await shop.get("/queues")).status == 401
         # What it held goes to the stream that stays.
         assert (await staying.job())["id"] == job["id"]

@@ -92,6 +92,7 @@ async def test_what_happens_to_jobs_is_counted(client: Client, scrape: Scraper) 
     assert metrics["zq_duplicates_total"] == 1
     assert metrics["zq_deliveries_total"] == 5
     assert metrics["zq_returns_total"] == 2
+    assert metrics["zq_stalls_total"] == 1
     assert metrics["zq_settlements_total", "completed"] == 1
     assert metrics["zq_settlements_total", "retried"] == 1
     assert metrics["zq_settlements_total", "dead"] == 1

@@ -55,8 +55,8 @@ async def test_status_filters(client: Client) -> None:
     assert await both(client, status=",".join(states)) == sorted(made.values())
 
 
-@pytest.mark.parametrize("field", ["queue", "type"])
-async def test_queue_and_type_filters_are_lists(client: Client, field: str) -> None:
+@pytest.mark.parametrize("field", ["queue", "type", "group"])
+async def test_filters_by_names_are_lists(client: Client, field: str) -> None:
     names = ["a", "b", "a/b", "x&y", "жук", "a b", "a+b", "100%"]
     made = {name: (await client.enqueue(**{field: name}))["id"] for name in names}
     for name, job_id in made.items():
@@ -144,9 +144,9 @@ async def test_different_filters_are_anded(client: Client) -> None:
 
 async def test_an_empty_value_is_no_filter(client: Client) -> None:
     issued = await client.enqueue_many(2)
-    for name in ("status", "queue", "type", "id", "priority", "ready_at", "attempts"):
+    for name in ("status", "queue", "type", "group", "id", "priority", "ready_at", "attempts"):
         assert await both(client, **{name: ""}) == issued
-    for name in ("status", "queue", "type", "id"):
+    for name in ("status", "queue", "type", "group", "id"):
         assert await both(client, **{name: ",,"}) == issued
 
 

@@ -1,7 +1,8 @@
-"""What a tick takes from the inbox is bounded by rows, and by the bytes of results."""
+"""What a tick takes from the inbox: bounded by rows and bytes, and one settlement a job."""
 
 from zq.engine.inbox import Inbox
-from zq.model.commands import Succeed
+from zq.model.commands import Command, Extend, Fail, Release, Return, Succeed
+from zq.model.settling import Failure
 
 MIB = 1024 * 1024
 
@@ -21,3 +22,18 @@ async def test_a_result_larger_than_a_tick_gets_one_of_its_own() -> None:
     inbox.submit(Succeed([1], size=64 * MIB))
     inbox.submit(Succeed([2]))
     assert [len(inbox.take(20_000)) for _ in range(2)] == [1, 1]
+
+
+async def test_a_job_has_one_settlement_a_tick_whatever_kind_it_is() -> None:
+    inbox = Inbox(1_000_000, lambda: None)
+    commands: list[Command] = [
+        *(Succeed([1]), Extend([1], {}, 5), Release([1], {}), Fail(1, Failure("m"))),
+        Return(0, [1], leases={1: 1}),
+    ]
+    for command in commands:
+        inbox.submit(command)
+    taken = []
+    while inbox:
+        taken += [[request.command for request in inbox.take(20_000)]]
+    assert taken == [[command] for command in commands]
+    assert inbox.waiting == (0, 0)

@@ -22,8 +22,19 @@ ARROWS = {
     },
     Move.TAKE: {(S.READY, S.IN_FLIGHT)},
     Move.RETURN: {(S.IN_FLIGHT, S.READY)},
+    Move.RELEASE: {(S.IN_FLIGHT, S.READY), (S.IN_FLIGHT, S.SCHEDULED)},
+    Move.STALL: {(S.IN_FLIGHT, S.READY)},
+    Move.BURY: {(S.IN_FLIGHT, S.DEAD)},
     Move.SUCCEED: {(S.IN_FLIGHT, S.COMPLETED)},
-    Move.FAIL: {(S.IN_FLIGHT, S.SCHEDULED), (S.IN_FLIGHT, S.DEAD)},
+    Move.FAIL: {(S.IN_FLIGHT, S.SCHEDULED)},
+    Move.BURY: {(S.IN_FLIGHT, S.DEAD)},
+    Move.REVIVE: {
+        (S.SCHEDULED, S.READY),
+        (S.READY, S.READY),
+        (S.IN_FLIGHT, S.READY),
+        (S.DEAD, S.READY),
+    },
+    Move.EXPIRE: {(S.SCHEDULED, S.EXPIRED), (S.READY, S.EXPIRED)},
     Move.CANCEL: {(S.SCHEDULED, S.CANCELLED), (S.READY, S.CANCELLED)},
     Move.FORCE: {
         (S.SCHEDULED, S.CANCELLED),
@@ -40,10 +51,12 @@ def test_the_table_has_exactly_the_arrows_of_the_lifecycle(move: Move) -> None:
     assert sources(move) == {start for start, _ in ARROWS[move]}
 
 
-def test_nothing_leaves_a_terminal_state_and_every_other_state_has_a_way_out() -> None:
-    leaving = {start for move in Move for start, end in ARROWS[move] if start is not end}
+def test_only_a_revival_leaves_a_terminal_state_and_every_other_state_has_a_way_out() -> None:
+    moves = set(Move) - {Move.REVIVE}
+    leaving = {start for move in moves for start, end in ARROWS[move] if start is not end}
     assert leaving == set(Status) - TERMINAL
-    assert {S.COMPLETED, S.DEAD, S.CANCELLED} == TERMINAL
+    assert {S.COMPLETED, S.DEAD, S.CANCELLED, S.EXPIRED} == TERMINAL
+    assert {start for start, _ in ARROWS[Move.REVIVE]} & TERMINAL == {S.DEAD}
 
 
 def test_every_state_is_reached_from_an_enqueue() -> None:
@@ -62,15 +75,15 @@ def test_a_failure_decides_for_the_states_of_the_table_and_for_each_of_them() ->
         for failure in failures
         for attempts in (1, 2)
     }
-    assert decided == MOVES[Move.FAIL][S.IN_FLIGHT]
+    assert decided == MOVES[Move.FAIL][S.IN_FLIGHT] | MOVES[Move.BURY][S.IN_FLIGHT]
 
 
 def test_the_names_on_the_wire() -> None:
-    names = ["scheduled", "ready", "in_flight", "completed", "dead", "cancelled"]
+    names = ["scheduled", "ready", "in_flight", "completed", "dead", "cancelled", "expired"]
     assert list(BY_NAME) == names
     assert {status: name for name, status in BY_NAME.items()} == NAMES
 
 
 def test_the_stored_numbers_never_change() -> None:
-    assert [status.value for status in Status] == [0, 1, 2, 3, 4, 5]
+    assert [status.value for status in Status] == [0, 1, 2, 3, 4, 5, 6]
     assert [status.name for status in Status] == [name.upper() for name in BY_NAME]

@@ -23,7 +23,6 @@ from zq.model.settling import (
 NOW = 1_750_000_000_000
 DAY_MS = 86_400_000
 PLAIN = Failure("boom")
-KILL = Failure("boom", kill=True)
 POLICY = Policy(retry_limit=2, backoff=Backoff(2.0, 100, 0), completed_ms=0, dead_ms=1_000)
 
 uint32 = st.integers(0, MAX_UINT32)
@@ -93,7 +92,7 @@ def test_a_delay_beyond_all_time_is_the_end_of_time(exponent: float) -> None:
     verdict = after_failure(
         2, Options(backoff=Backoff(exponent, 0, 0)), PLAIN, NOW, Policy(), Random(0)
     )
-    assert verdict == Verdict(Status.SCHEDULED, MAX_TIME, None)
+    assert verdict == Verdict(Status.SCHEDULED, MAX_TIME)
 
 
 @given(
@@ -113,10 +112,8 @@ def test_a_verdict_always_fits_the_store(
     verdict = after_failure(attempts, options, failure, now, Policy(), Random(1))
     if verdict.status is Status.DEAD:
         assert verdict.ready_at is None
-        assert verdict.purge_at is None or 0 <= verdict.purge_at <= MAX_TIME
     else:
         assert verdict.status is Status.SCHEDULED
-        assert verdict.purge_at is None
         assert verdict.ready_at is not None
         assert 0 <= verdict.ready_at <= MAX_TIME
 
@@ -146,7 +143,7 @@ def test_kill_beats_retry_at_and_retry_at_beats_the_limit() -> None:
 def test_retry_at_is_taken_as_it_is_even_in_the_past() -> None:
     for retry_at in (0, NOW - 1, MAX_TIME):
         verdict = after_failure(1, None, Failure("m", retry_at=retry_at), NOW, POLICY, Random(0))
-        assert verdict == Verdict(Status.SCHEDULED, retry_at, None)
+        assert verdict == Verdict(Status.SCHEDULED, retry_at)
 
 
 def test_the_jobs_own_backoff_replaces_the_servers() -> None:
@@ -170,13 +167,14 @@ def test_retention_falls_back_to_the_servers_field_by_field(
 ) -> None:
     options = Options(retention=retention)
     assert kept_until(Status.COMPLETED, options, NOW, POLICY) == completed
-    assert after_failure(1, options, KILL, NOW, POLICY, Random(0)).purge_at == dead
+    for status in (Status.DEAD, Status.CANCELLED, Status.EXPIRED):
+        assert kept_until(status, options, NOW, POLICY) == dead
 
 
 def test_a_job_without_options_follows_the_servers_retention() -> None:
     assert kept_until(Status.COMPLETED, None, NOW, POLICY) is None
     assert kept_until(Status.COMPLETED, None, NOW, Policy(completed_ms=9)) == NOW + 9
-    assert after_failure(1, None, KILL, NOW, Policy(dead_ms=0), Random(0)).purge_at is None
+    assert kept_until(Status.DEAD, None, NOW, Policy(dead_ms=0)) is None
 
 
 @given(st.integers(0, MAX_TIME), st.integers(0, MAX_TIME))

@@ -32,7 +32,11 @@ def commands(name: str) -> list[str]:
 
 ENQUEUE, TAKE, SUCCEED, FAIL, COUNT = commands("first job")
 PAGE, EXPORT = commands("history")
+SCAN, CLAIM, EXTEND, RELEASE, WORKERS, DRAIN = commands("leases")
+STEPS, TAKE_STEPS, CHARGE = commands("groups")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
+
+LISTEN, REPORT_ON, TAKE_REPORTS, PROGRESS, STATS = commands("events")
 
 
 class Shell:
@@ -181,3 +185,65 @@ async def test_the_keys_of_the_readme(tmp_path: Path) -> None:
         assert shell.document(OWNER)["id"] == digest["id"]
         assert shell.document(CANCEL)["status"] == "cancelled"
         assert shell.document(OWNER) == {"error": "job not found"}
+
+
+async def test_the_events_of_the_readme(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+
+        with shell.worker(LISTEN) as listener:
+            assert listener.stdout is not None
+            assert listener.stdout.readline() == ": heartbeat\n"
+            stored = shell.document(REPORT_ON)
+            with shell.worker(TAKE_REPORTS) as worker:
+                taken = next_job(worker)
+                assert (taken["id"], taken["meta"]) == (stored["id"], {"user": "ann"})
+                assert shell.run(PROGRESS, taken["id"]).startswith("HTTP/1.1 204")
+                stats = shell.document(STATS)
+            told = (line for line in listener.stdout if line.startswith("data: "))
+            events = [json.loads(next(told).removeprefix("data: ")) for _ in range(3)]
+
+        assert [event["type"] for event in events] == ["enqueued", "started", "progress"]
+        assert {event["id"] for event in events} == {stored["id"]}
+        assert events[2]["data"] == {"pages": 12}
+        assert (stats["counts"]["in_flight"], stats["deliveries"]["total"]) == (1, 1)
+
+
+async def test_the_leases_of_the_readme(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+
+        scan = shell.document(SCAN)["id"]
+        (claimed,) = shell.document(CLAIM)["jobs"]
+        assert (claimed["id"], claimed["lease"]) == (scan, 1)
+        until = shell.document(EXTEND, scan)["lease_until"]
+        assert until > claimed["lease_until"]
+        assert shell.run(RELEASE, scan).startswith("HTTP/1.1 204")
+        assert "409" in shell.run(RELEASE, scan)
+
+        take = TAKE_SUMS.replace("curl", "curl -H 'worker-id: scanner-2'")
+        with shell.worker(take) as worker:
+            added = shell.document(ADD)["id"]
+            assert next_job(worker)["id"] == added
+            (listed,) = shell.document(WORKERS)["workers"]
+            assert (listed["id"], listed["held"]) == ("scanner-2", [added])
+            (drained,) = shell.document(DRAIN)["workers"]
+            assert drained["draining"] is True
+
+
+async def test_the_groups_of_the_readme(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+
+        stored = [json.loads(line) for line in shell.run(STEPS).splitlines()]
+        assert [job["type"] for job in stored] == ["open", "charge", "close"]
+        with shell.worker(TAKE_STEPS) as worker:
+            for job in stored:
+                taken = next_job(worker)
+                assert (taken["id"], taken["group"]) == (job["id"], "acct-17")
+                assert shell.run(SUCCEED, job["id"]).startswith("HTTP/1.1 204")
+
+        charge = shell.document(CHARGE)
+        assert charge["duplicate"] is False
+        again = shell.document(CHARGE)
+        assert (again["id"], again["duplicate"]) == (charge["id"], True)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+import msgspec
 from hypothesis import strategies as st
 
 from zq.model.commands import (
@@ -16,17 +17,25 @@ from zq.model.commands import (
     Delete,
     DeleteSlice,
     Enqueue,
+    Extend,
     Fail,
+    Release,
     Retain,
+    Retry,
     Return,
+    ReviveSlice,
+    SetQueue,
     Succeed,
 )
 from zq.model.filters import Filter, Range
 from zq.model.ids import Mint
-from zq.model.job import Backoff, NewJob, Options, Retention
+from zq.model.job import Backoff, Dedupe, Extras, NewJob, Options, Retention
+from zq.model.leasing import Terms
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.outcome import Completion
 from zq.model.patching import UNSET, Patch, RetentionPatch
+from zq.model.reach import EVERYWHERE
+from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.settling import Failure
 from zq.model.unique import OnConflict, Scope
 
@@ -37,17 +46,29 @@ T = TypeVar("T")
 
 QUEUES = ["a", "b", "ü/c 'x\" :q0"]
 TYPES = ["mail", "t\\n'\"2"]
+GROUPS = ["g", "ü\"'"]
 HOLDERS = [1, 2, 3]
 UNKNOWN = 7
 LATER_MS = [0, 1, 50, 1_000, 4_100, 60_000]
 
 mostly = st.sampled_from([True, True, True, False])
+groups = st.sampled_from([None, None, *GROUPS])
+dedupes = st.none() | st.builds(
+    Dedupe, st.sampled_from(["d", 'é"\\']), st.sampled_from([1, 1_000, 3_600_000])
+)
 queues = st.sampled_from(QUEUES)
 priorities = st.sampled_from([0, 5, 32768, 65535])
 millis = st.sampled_from([0, 1, 1_000, 60_000])
 backoffs = st.builds(Backoff, st.sampled_from([0.0, 1.0, 2.0]), millis, st.just(0))
 retentions = st.builds(Retention, st.none() | millis, st.none() | millis)
+extras = st.builds(
+    Extras,
+    st.sampled_from(['{"a":"\\u0000"}', None]),
+    st.just("text/plain"),
+    st.none() | st.just("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+)
 retry_limits = st.sampled_from([0, 1, 5])
+lease_times = st.sampled_from([1, 50, 1_000, 60_000])
 payloads = st.sampled_from(
     [
         "null",
@@ -63,6 +84,7 @@ options = st.builds(
     st.none() | retry_limits,
     st.none() | backoffs,
     st.none() | retentions.filter(lambda retention: retention != Retention()),
+    st.none() | lease_times,
 ).filter(lambda chosen: chosen != Options())
 NOT_UNIQUE: tuple[str | None, Scope | None] = (None, None)
 unique = st.sampled_from(
@@ -70,6 +92,7 @@ unique = st.sampled_from(
 )
 
 
+asked = st.builds(Terms, st.none() | lease_times, st.none() | st.sampled_from(["c", "é 'c\""]))
 leases = st.sampled_from([None, None, 1, 1, 2, 3])
 results = st.sampled_from([None, "null", '{"a":"\\u0000é"}', f'"{"x" * 510}"', f'"{"é" * 300}"'])
 completions = st.builds(
@@ -93,17 +116,39 @@ patches = st.builds(
     ready_at=st.just(UNSET),
     retry_limit=unset_or(st.none() | retry_limits),
     backoff=unset_or(st.none() | backoffs),
+    lease_ms=unset_or(st.none() | lease_times),
     retention=unset_or(
         st.none()
         | st.builds(RetentionPatch, unset_or(st.none() | millis), unset_or(st.none() | millis))
     ),
 )
 ranges = st.none() | st.builds(Range, st.none() | st.just(1), st.none() | st.just(40_000))
+gates = {
+    "paused": st.none() | st.booleans(),
+    "max_depth": st.none() | st.integers(0, 12),
+    "concurrency": st.none() | st.integers(1, 3),
+    "retry_limit": st.none() | retry_limits,
+    "ttl_ms": st.none() | st.sampled_from([1, 50, 4_100]),
+    "stall_limit": st.none() | st.integers(0, 2),
+    "lease_ms": st.none() | lease_times,
+    "leases_survive": st.none() | st.booleans(),
+    "dead_letter": st.none() | st.sampled_from([*QUEUES, "dlq"]),
+}
+settings = st.builds(
+    QueueSettings,
+    backoff=st.none() | backoffs,
+    retention=st.none() | retentions.filter(lambda retention: retention != Retention()),
+    **gates,
+)
+settings_patches = st.builds(
+    SettingsPatch, **{name: unset_or(strategy) for name, strategy in gates.items()}
+)
 filters = st.builds(
     Filter,
     statuses=st.lists(st.sampled_from(Status), max_size=2, unique=True).map(tuple),
     queues=st.lists(queues, max_size=2, unique=True).map(tuple),
     types=st.just(()) | st.just(("mail",)),
+    groups=st.sampled_from([(), (), (), ("g",), ("g", "none")]),
     priority=ranges,
     attempts=ranges,
 )
@@ -120,12 +165,14 @@ class Draw:
         self._settled: set[int] = set()
 
     def settlements(self) -> list[Command]:
-        return self._some((self._succeed, self._fail, self._fail, self._return))
+        ends = (self._succeed, self._fail, self._fail, self._return, self._return_unheard)
+        return self._some((*ends, self._extend, self._release))
 
     def changes(self) -> list[Command]:
         kinds = (self._change, self._change, self._delete, self._change_slice, self._delete_slice)
+        again = (self._retry, self._revive_slice, self._set_queue, self._set_queue)
         ends = (self._cancel, self._cancel, self._cancel_by_key, self._cancel_slice, self._retain)
-        return self._some(kinds + ends)
+        return self._some(kinds + ends + again)
 
     def enqueues(self) -> list[Command]:
         return self._some((self.enqueue,))
@@ -141,8 +188,10 @@ class Draw:
         some = st.lists(st.sampled_from([*QUEUES, "none"]), max_size=3, unique=True)
         names = st.none() | some.map(tuple)
         credits = st.dictionaries(st.sampled_from(HOLDERS), st.integers(1, 4), min_size=1)
+        terms = st.none() | st.dictionaries(st.sampled_from(HOLDERS), asked)
+        dealt = credits.map(lambda c: list(c.items()))
         return self._draw(
-            st.lists(st.builds(Claim, names, credits.map(lambda c: list(c.items()))), max_size=2)
+            st.lists(st.builds(Claim, names, dealt, st.just(EVERYWHERE), terms), max_size=2)
         )
 
     def filter(self) -> Filter:
@@ -167,6 +216,10 @@ class Draw:
             unique_key=key_and_scope[0],
             unique_while=key_and_scope[1],
             on_conflict=draw(st.sampled_from(OnConflict)),
+            extras=draw(st.none() | extras),
+            group=draw(groups),
+            ttl_ms=draw(st.sampled_from([None, None, None, 1, 40, 4_100])),
+            dedupe=draw(dedupes),
         )
 
     def _succeed(self) -> Command:
@@ -184,6 +237,7 @@ class Draw:
             backtrace=st.none() | st.just("at\n  line 1"),
             retry_at=st.none() | st.none() | self._time(),
             kill=st.sampled_from([None, None, False, True]),
+            lease=leases,
         )
         keys = self._unsettled(self._keys())[:1] or [UNKNOWN]
         return Fail(keys[0], self._draw(failure))
@@ -191,8 +245,31 @@ class Draw:
     def _return(self) -> Command:
         holder = self._draw(st.sampled_from(HOLDERS))
         held = [row.key for row in self._queue.rows.values() if row.holder == holder]
-        keys = held if self._draw(st.booleans()) else self._keys()
-        return Return(holder, self._unsettled(keys))
+        keys = self._unsettled(held if self._draw(st.booleans()) else self._keys())
+        return Return(
+            holder, keys, frozenset(self._draw(st.sets(st.sampled_from([*keys, UNKNOWN]))))
+        )
+
+    def _return_unheard(self) -> Command:
+        leases = self._leases(self._unsettled(self._keys()))
+        return Return(0, list(leases), leases=leases)
+
+    def _extend(self) -> Command:
+        keys = self._unsettled(self._keys())
+        return Extend(keys, self._some_leases(keys), self._draw(lease_times))
+
+    def _release(self) -> Command:
+        keys = self._unsettled(self._keys())
+        return Release(keys, self._some_leases(keys), self._draw(st.sampled_from([0, 0, 50])))
+
+    def _leases(self, keys: list[int]) -> dict[int, int]:
+        """Of each job a delivery, the current one as a rule."""
+        rows = self._queue.rows
+        current = {key: rows[key].deliveries if key in rows else 1 for key in keys}
+        return {key: n if self._draw(mostly) else n + 1 for key, n in current.items()}
+
+    def _some_leases(self, keys: list[int]) -> dict[int, int]:
+        return self._leases([key for key in keys if self._draw(st.booleans())])
 
     def _change(self) -> Command:
         return Change(self._key(), "ID", self._patch())
@@ -221,6 +298,17 @@ class Draw:
         aimed = self._draw(mostly)
         key = self._draw(st.sampled_from(finished)) if finished and aimed else self._key()
         return Retain(key, self._draw(retentions))
+
+    def _retry(self) -> Command:
+        dead = self._queue.keys(Status.DEAD)
+        return Retry(self._draw(st.sampled_from(dead)) if dead else self._key())
+
+    def _revive_slice(self) -> Command:
+        filter = msgspec.structs.replace(self.filter(), revivable=True)
+        return ReviveSlice(self._queue.keys() if self._draw(mostly) else self._keys(), filter)
+
+    def _set_queue(self) -> Command:
+        return SetQueue(self._draw(queues), self._draw(settings | settings_patches))
 
     def _patch(self) -> Patch:
         patch = self._draw(patches)

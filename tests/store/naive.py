@@ -3,11 +3,13 @@
 It shares the words of the model (commands, statuses, jobs) with the store, and none of its rules.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
+
+import msgspec
 
 from zq.model.commands import (
     Cancel,
@@ -23,37 +25,53 @@ from zq.model.commands import (
     Due,
     Enqueue,
     Enqueued,
+    Extend,
     Fail,
+    Release,
     Retain,
+    Retry,
     Return,
+    ReviveSlice,
+    SetQueue,
     Settled,
     Succeed,
     Tick,
+    Traffic,
 )
 from zq.model.errors import (
+    DeadLetterCycle,
     JobNotFound,
     NotCancellable,
+    NotDead,
     NotFinished,
     NotInFlight,
+    QueueFull,
     Unprocessable,
 )
+from zq.model.events import EventType
 from zq.model.filters import Filter
 from zq.model.job import ErrorRecord, Job, NewJob, Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Completion
 from zq.model.patching import UNSET, Patch
+from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.settling import Policy
 from zq.model.unique import OnConflict, Scope
 
 from .naive_row import Ended, Row, matches
 
-SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED = Status
+SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED, EXPIRED = Status
+CLAIM_ROUNDS = 4
 
 SPAN = {
     Scope.QUEUED: {SCHEDULED, READY},
     Scope.ACTIVE: {SCHEDULED, READY, IN_FLIGHT},
     Scope.EXISTS: {SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD},
 }
+
+
+Told = tuple[EventType, int, str, int, str]
+"""What happened to a job: its key, its queue, how often it has failed, its unique key or none."""
 
 
 @dataclass
@@ -63,8 +81,14 @@ class Answers:
     replies: list[object] = field(default_factory=list)
     ended: list[tuple[int, int]] = field(default_factory=list)
     cancelled: list[int] = field(default_factory=list)
+    expired: list[int] = field(default_factory=list)
+    revoked: list[int] = field(default_factory=list)
+    lapsed: list[int] = field(default_factory=list)
+    buried: dict[int, str] = field(default_factory=dict)
     claimed: list[list[Job]] = field(default_factory=list)
     gained: set[str] = field(default_factory=set)
+    news: list[Told] = field(default_factory=list)
+    traffic: Traffic = field(default_factory=Traffic)
 
 
 class NaiveQueue:
@@ -75,10 +99,13 @@ class NaiveQueue:
         self.now = 0
         self.rows: dict[int, Row] = {}
         self.owners: dict[str, int] = {}
+        self.settings: dict[str, QueueSettings] = {}
+        self.names: dict[tuple[str, str, str], tuple[int, int]] = {}
         self.outcome = Answers()
         self.history: list[Ended] = []
         self.workers: Mapping[int, str] = {}
         self._waits_again: list[Row] = []
+        self._revived: list[Row] = []
 
     # What there is to see.
 
@@ -94,9 +121,12 @@ class NaiveQueue:
         return Counter((row.queue, row.status) for row in self.rows.values())
 
     def deadlines(self) -> Deadlines:
+        waiting = [row for row in self.rows.values() if row.status in (SCHEDULED, READY)]
         times = {
+            Due.EXPIRY: [row.expires_at for row in waiting if row.expires_at is not None],
             Due.PROMOTION: [row.ready_at for row in self.rows.values() if row.status is SCHEDULED],
             Due.PURGE: [row.purge_at for row in self.rows.values() if row.purge_at is not None],
+            Due.NAMES: [until for _, until in self.names.values()],
         }
         return {due: min(waiting) for due, waiting in times.items() if waiting}
 
@@ -114,13 +144,19 @@ class NaiveQueue:
         replies: dict[int, object] = {}
         changes = (
             *(Change, ChangeSlice, Delete, DeleteSlice, Clear),
-            *(Cancel, CancelSlice, Retain),
+            *(Cancel, CancelSlice, Retain, Retry, ReviveSlice, SetQueue),
         )
-        for kinds in (Succeed, Fail, Return, changes, Enqueue):
+        for kinds in (Succeed, Fail, Extend, Release, Return, changes, Enqueue):
             chosen = {i: c for i, c in enumerate(tick.commands) if isinstance(c, kinds)}
             replies |= {i: self._apply(command) for i, command in chosen.items()}
             self._restore_locks()
         self.outcome.replies = [replies[i] for i in range(len(tick.commands))]
+        if Due.LEASE in tick.due:
+            self._lapse()
+        if Due.EXPIRY in tick.due:
+            for row in list(self.rows.values()):
+                if row.lapsed(self.now):
+                    self._expire(row)
         if Due.PROMOTION in tick.due:
             for row in self.rows.values():
                 if row.status is SCHEDULED and row.ready_at <= self.now:
@@ -128,16 +164,23 @@ class NaiveQueue:
         if Due.PURGE in tick.due:
             for key in [row.key for row in self.rows.values() if row.expired(self.now)]:
                 self._remove(key)
+        if Due.NAMES in tick.due:
+            self.names = {n: (k, until) for n, (k, until) in self.names.items() if until > self.now}
+        self._turn_heads()
         self.outcome.claimed = [self._claim(claim) for claim in tick.claims]
         return self.outcome
 
     def restart(self) -> int:
         """No stream outlives the server: jobs in flight go back. How many did."""
-        held = self.keys(IN_FLIGHT)
-        for key in held:
-            self._wait_again(self.rows[key], READY)
+        held = self._left_behind()
+        for row in held:
+            self._wait_again(row, READY)
         self._restore_locks()
+        self._turn_heads()
         return len(held)
+
+    def _left_behind(self) -> list[Row]:
+        return [self.rows[key] for key in self.keys(IN_FLIGHT)]
 
     def _apply(self, command: Command) -> object:
         match command:
@@ -149,15 +192,11 @@ class NaiveQueue:
                 return Settled(frozenset(missing), stale)
             case Fail():
                 return self._fail(command)
-            case Return(holder, keys):
-                for key in keys:
-                    if key in self.rows and self.rows[key].holder == holder:
-                        self._wait_again(self.rows[key], READY)
-                return None
             case Change(key, text_id, patch):
                 return self._change(key, text_id, patch)
             case ChangeSlice(keys, filter, patch):
                 rows = [row for row in self._among(keys, filter) if row.purge_at is None]
+                rows = [row for row in rows if not self._is_tied(row, patch)]
                 for row in rows:
                     self._patch(row, patch)
                 return len(rows)
@@ -174,26 +213,97 @@ class NaiveQueue:
                 return len(rows)
             case Retain():
                 return self._retain(command)
+            case Retry():
+                return self._retry(command)
+            case ReviveSlice(keys, filter):
+                rows = self._among(keys, filter)
+                for row in rows:
+                    self._revive(row, row.origin or row.queue)
+                    row.origin = row.reason = None
+                self._restore_locks()
+                return len(rows)
+            case SetQueue():
+                return self._set(command)
             case Clear():
+                self.names.clear()
                 return sum(self._remove(key) for key in list(self.rows))
             case Enqueue():
                 return self._enqueue(command)
+            case _:
+                raise AssertionError(f"{command} is about leases")
 
-    def _enqueue(self, command: Enqueue) -> Enqueued:
+    def _lapse(self) -> None:
+        """Leases are the business of a subclass."""
+        raise NotImplementedError
+
+    def _enqueue(self, command: Enqueue) -> Enqueued | QueueFull:
+        if (full := self._full(command)) is not None:
+            return full
         duplicates: dict[int, Job] = {}
+        expiries: dict[int, int] = {}
         replaced: set[int] = set()
+        gone: dict[int, int] = {}
         for index, (key, new) in enumerate(zip(command.keys, command.jobs, strict=True)):
+            first, until = self.names.get(_name(new), (0, 0))
+            if until > self.now:
+                row = self.rows.get(first)
+                if row is None or row.expired(self.now):
+                    gone[index] = first
+                else:
+                    duplicates[index] = row.job()
+                continue
             owner = self._blocker(new)
             dead = owner is not None and owner.status is DEAD
             if owner is None or (dead and new.on_conflict is OnConflict.REPLACE_DEAD):
-                self._add(key, new, command.now)
+                row = self._add(key, new, command.now)
+                self._learn_name(new, key)
+                if row.expires_at is not None:
+                    expiries[index] = row.expires_at
                 continue
+            self._learn_name(new, owner.key)
             waits = owner.status in (SCHEDULED, READY)
             if waits and new.on_conflict is OnConflict.REPLACE_PAYLOAD:
                 owner.payload = new.payload
                 replaced.add(index)
             duplicates[index] = owner.job()
-        return Enqueued(duplicates, frozenset(replaced))
+        return Enqueued(duplicates, frozenset(replaced), gone, expiries)
+
+    def _full(self, command: Enqueue) -> QueueFull | None:
+        """The first queue, in the order of names, that has no room for its part of the jobs."""
+        news: list[NewJob] = []
+        names: set[tuple[str, str, str]] = set()
+        for new in command.jobs:
+            if new.dedupe is not None:
+                _, until = self.names.get(_name(new), (0, 0))
+                if until > self.now or _name(new) in names:
+                    continue
+                names.add(_name(new))
+            owner = self._blocker(new)
+            replaces = owner is not None and owner.status is DEAD
+            free = owner is None or (replaces and new.on_conflict is OnConflict.REPLACE_DEAD)
+            again = new.unique_key is not None and any(
+                new.unique_key == other.unique_key for other in news
+            )
+            if free and not again:
+                news.append(new)
+        for queue in sorted({new.queue for new in news}):
+            most = self._set_for(queue).max_depth
+            waiting = [
+                row
+                for row in self.rows.values()
+                if row.queue == queue and row.status in (SCHEDULED, READY, IN_FLIGHT)
+            ]
+            coming = [new for new in news if new.queue == queue]
+            if most is not None and len(waiting) + len(coming) > most:
+                return QueueFull(queue, most)
+        return None
+
+    def _set_for(self, queue: str) -> QueueSettings:
+        return self.settings.get(queue, QueueSettings())
+
+    def _learn_name(self, new: NewJob, key: int) -> None:
+        if new.dedupe is not None:
+            self.names[_name(new)] = (key, self.now + new.dedupe.window_ms)
 
     def _blocker(self, new: NewJob) -> Row | None:
         """The job that makes this one a duplicate: the incoming scope decides."""
@@ -202,7 +312,7 @@ class NaiveQueue:
             return None
         return owner if owner.status in SPAN[new.unique_while] else None
 
-    def _add(self, key: int, new: NewJob, now: int) -> None:
+    def _add(self, key: int, new: NewJob, now: int) -> Row:
         options = new.options or Options()
         retention = options.retention or Retention()
         ready_at = now if new.ready_at is None else new.ready_at
@@ -216,15 +326,23 @@ class NaiveQueue:
             payload=new.payload,
             retry_limit=options.retry_limit,
             backoff=options.backoff,
+            lease_ms=options.lease_ms,
             completed_ms=retention.completed_ms,
             dead_ms=retention.dead_ms,
             unique_key=new.unique_key,
             scope=new.unique_while,
+            extras=new.extras,
+            group=new.group,
+            held=new.group is not None,
         )
+        ttl_ms = self._set_for(new.queue).ttl_ms if new.ttl_ms is None else new.ttl_ms
+        if ttl_ms is not None:
+            row.expires_at = max(now, ready_at) + ttl_ms
         if ready_at <= now:
             self._to(row, READY)
         if new.unique_key is not None:
             self.owners[new.unique_key] = key
+        return row
 
     def _is_stale(self, key: int, said: Mapping[int, Completion]) -> bool:
         """Whether the delivery that is named, of a job that is there, is not the current one."""
@@ -238,10 +356,11 @@ class NaiveQueue:
         if row is None or row.status is not IN_FLIGHT:
             return False
         self._record(row, "completed")
+        self._tell(EventType.COMPLETED, row)
+        self.outcome.traffic.completed[row.queue] += 1
         told = told or Completion()
         said = (told.retention or Retention()).completed_ms
-        own = self.policy.completed_ms if row.completed_ms is None else row.completed_ms
-        keep_ms = own if said is None else said
+        keep_ms = self._keep_ms(row, "completed_ms", said)
         if keep_ms == 0:
             return self._remove(key)
         row.result = told.result
@@ -255,28 +374,42 @@ class NaiveQueue:
             return NotInFlight()
         failure = command.failure
         assert row.dequeued_at is not None
-        limit = self.policy.retry_limit if row.retry_limit is None else row.retry_limit
-        dies = failure.kill or (failure.retry_at is None and row.attempts >= limit)
-        said = (failure.error_type, failure.message)
-        self._record(row, "dead" if dies else "failed", *said)
+        settings = self._set_for(row.queue)
+        limits = (row.retry_limit, settings.retry_limit, self.policy.retry_limit)
+        limit = next(limit for limit in limits if limit is not None)
+        attempts = row.attempts + 1 - row.forgiven
+        dies = failure.kill or (failure.retry_at is None and attempts > limit)
+        self._record(row, "dead" if dies else "failed", failure.error_type, failure.message)
         row.attempts += 1
         row.failed_at = self.now
+        self.outcome.traffic.failed[row.queue] += 1
         texts = (failure.message, failure.error_type, failure.backtrace)
         row.errors.append(ErrorRecord(row.attempts, *texts, row.dequeued_at, self.now))
         if dies:
-            keep_ms = self.policy.dead_ms if row.dead_ms is None else row.dead_ms
-            row.purge_at = self.now + keep_ms if keep_ms else None
-            self._to(row, DEAD)
-            row.finished_at = self.now
-            reply = row.job()
-            if not keep_ms:
-                self._remove(row.key)
-            return reply
-        backoff = row.backoff or self.policy.backoff
-        delay = int(row.attempts**backoff.exponent * 1000 + backoff.base_ms)
+            return self._bury(row, "killed" if failure.kill else "exhausted")
+        backoff = row.backoff or settings.backoff or self.policy.backoff
+        delay = int(attempts**backoff.exponent * 1000 + backoff.base_ms)
         row.ready_at = self.now + delay if failure.retry_at is None else failure.retry_at
+        self._tell(EventType.RETRYING, row)
         self._wait_again(row, SCHEDULED)
         return row.job()
+
+    def _bury(self, row: Row, reason: str) -> Job:
+        self._tell(EventType.FAILED, row)
+        row.reason = reason
+        settings = self._set_for(row.queue)
+        if settings.dead_letter is not None:
+            row.origin = row.origin or row.queue
+            self._revive(row, settings.dead_letter)
+            return row.job()
+        keep_ms = self._keep_ms(row, "dead_ms")
+        row.purge_at = self.now + keep_ms if keep_ms else None
+        self._to(row, DEAD)
+        row.finished_at = self.now
+        reply = row.job()
+        if not keep_ms:
+            self._remove(row.key)
+        return reply
 
     def _cancel_one(self, command: Cancel) -> object:
         key = command.key
@@ -294,10 +427,11 @@ class NaiveQueue:
 
     def _cancel(self, row: Row) -> Job:
         self._record(row, "cancelled")
-        keep_ms = self.policy.dead_ms if row.dead_ms is None else row.dead_ms
+        keep_ms = self._keep_ms(row, "dead_ms")
         row.finished_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
         self._to(row, CANCELLED)
         self.outcome.cancelled.append(row.key)
+        self._tell(EventType.CANCELLED, row)
         reply = row.job()
         if not keep_ms:
             self._remove(row.key)
@@ -309,26 +443,88 @@ class NaiveQueue:
             return JobNotFound()
         if row.purge_at is None:
             return NotFinished(row.status.name.lower())
-        completed = row.status is COMPLETED
-        asked = command.retention.completed_ms if completed else command.retention.dead_ms
-        own = row.completed_ms if completed else row.dead_ms
-        default = self.policy.completed_ms if completed else self.policy.dead_ms
-        keep_ms = next(ms for ms in (asked, own, default) if ms is not None)
+        name = "completed_ms" if row.status is COMPLETED else "dead_ms"
+        keep_ms = self._keep_ms(row, name, getattr(command.retention, name))
         row.purge_at = self.now + keep_ms if keep_ms else None
         reply = row.job()
         if not keep_ms:
             self._remove(row.key)
         return reply
 
+    def _keep_ms(self, row: Row, name: str, said: int | None = None) -> int:
+        """What is said now, else what the job, its queue, or the server has set."""
+        queue = getattr(self._set_for(row.queue).retention or Retention(), name)
+        choices = (said, getattr(row, name), queue, getattr(self.policy, name))
+        chosen: int = next(ms for ms in choices if ms is not None)
+        return chosen
+
+    def _expire(self, row: Row) -> None:
+        self._record(row, "expired")
+        keep_ms = self._keep_ms(row, "dead_ms")
+        row.finished_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
+        self._to(row, EXPIRED)
+        self.outcome.expired.append(row.key)
+        self._tell(EventType.EXPIRED, row)
+        if not keep_ms:
+            self._remove(row.key)
+
+    def _retry(self, command: Retry) -> object:
+        row = self.rows.get(command.key)
+        if row is None or row.expired(self.now):
+            return JobNotFound()
+        if row.status is not DEAD:
+            return NotDead(row.status.name.lower())
+        row.reason = None
+        self._revive(row, row.queue)
+        self._restore_locks()
+        return row.job()
+
+    def _revive(self, row: Row, queue: str) -> None:
+        row.queue, row.ready_at = queue, self.now
+        row.finished_at = row.purge_at = None
+        row.forgiven, row.stalls = row.attempts, 0
+        ttl_ms = self._set_for(queue).ttl_ms
+        row.expires_at = None if ttl_ms is None else self.now + ttl_ms
+        self._to(row, READY)
+        self._tell(EventType.ENQUEUED, row)
+        self._revived.append(row)
+
+    def _set(self, command: SetQueue) -> object:
+        old, queue = self._set_for(command.queue), command.queue
+        new = command.settings
+        if isinstance(new, SettingsPatch):
+            given = {f: v for f in new.__struct_fields__ if (v := getattr(new, f)) is not UNSET}
+            new = msgspec.structs.replace(old, **given)
+        path = [queue]
+        target = new.dead_letter
+        while target is not None:
+            path.append(target)
+            if target == queue:
+                return DeadLetterCycle(path)
+            target = self._set_for(target).dead_letter
+        self.settings[queue] = new
+        self.outcome.gained.add(queue)
+        return new
+
     def _change(self, key: int, text_id: str, patch: Patch) -> object:
         row = self.rows.get(key)
         if row is None or row.expired(self.now):
             return JobNotFound()
-        if row.status in (COMPLETED, DEAD, CANCELLED):
+        if row.status in (COMPLETED, DEAD, CANCELLED, EXPIRED):
             name = row.status.name.lower()
             return Unprocessable(f"cannot patch job {text_id} in {name} status")
+        if self._is_tied(row, patch):
+            return Unprocessable(
+                f"cannot move job {text_id} to another queue while it is in flight, for it belongs"
+                f" to group {row.group!r}: try again when it waits"
+            )
         self._patch(row, patch)
         return row.job()
+
+    def _is_tied(self, row: Row, patch: Patch) -> bool:
+        """A job of a group stays where it is while it is in flight."""
+        moves = patch.queue is not UNSET and patch.queue != row.queue
+        return moves and row.group is not None and row.status is IN_FLIGHT
 
     def _patch(self, row: Row, patch: Patch) -> None:
         if patch.queue is not UNSET:
@@ -339,6 +535,8 @@ class NaiveQueue:
             row.retry_limit = patch.retry_limit
         if patch.backoff is not UNSET:
             row.backoff = patch.backoff
+        if patch.lease_ms is not UNSET:
+            row.lease_ms = patch.lease_ms
         if patch.retention is None:
             row.completed_ms = row.dead_ms = None
         elif patch.retention is not UNSET:
@@ -358,36 +556,81 @@ class NaiveQueue:
             self._to(row, SCHEDULED if row.ready_at > self.now else READY)
 
     def _claim(self, claim: Claim) -> list[Job]:
-        ready = [
-            row
-            for row in self.rows.values()
-            if row.status is READY and (claim.queues is None or row.queue in claim.queues)
-        ]
-        ready.sort(key=lambda row: (row.priority, row.key))
         left = dict(claim.credits)
         turns = cycle(left)
-        taken = ready[: sum(left.values())]
+        taken = self._heads(claim, sum(left.values()))
+        for _ in range(CLAIM_ROUNDS):
+            lapsed = [row for row in taken if row.lapsed(self.now)]
+            if not lapsed:
+                break
+            for row in lapsed:
+                self._expire(row)
+            self._turn_heads()
+            taken = self._heads(claim, sum(left.values()))
+        taken = [row for row in taken if not row.lapsed(self.now)]
         for row in taken:
             holder = next(turn for turn in turns if left[turn])
             left[holder] -= 1
             row.holder = holder
             row.deliveries += 1
+            self.outcome.traffic.delivered[row.queue] += 1
             row.dequeued_at = self.now
             self._to(row, IN_FLIGHT)
         return [row.job() for row in taken]
 
+    def _heads(self, claim: Claim, limit: int) -> list[Row]:
+        """The jobs that the claim would get, each queue giving as many as its gates let through."""
+        ready = [
+            row
+            for row in self.rows.values()
+            if row.status is READY
+            and not row.held
+            and (claim.queues is None or row.queue in claim.queues)
+        ]
+        through: Counter[str] = Counter(
+            r.queue for r in self.rows.values() if r.status is IN_FLIGHT
+        )
+        heads: list[Row] = []
+        for row in sorted(ready, key=lambda row: (row.priority, row.key)):
+            settings = self._set_for(row.queue)
+            most = settings.concurrency
+            if settings.paused or (most is not None and through[row.queue] >= most):
+                continue
+            through[row.queue] += 1
+            heads.append(row)
+        return heads[:limit]
+
+    def _turn_heads(self) -> None:
+        """Hold back every job of a group but the one in flight, or else the oldest unfinished."""
+        groups: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+        for row in self.rows.values():
+            if row.group is not None and row.status in (SCHEDULED, READY, IN_FLIGHT):
+                groups[row.queue, row.group].append(row)
+        for members in groups.values():
+            head = min(members, key=lambda row: (row.status is not IN_FLIGHT, row.key))
+            for row in members:
+                if row.held and row is head and row.status is READY:
+                    self.outcome.gained.add(row.queue)
+                row.held = row is not head
+
     # Small change.
 
     def _record(self, row: Row, outcome: str, *error: str | None) -> None:
-        worker = self.workers.get(row.holder or 0)
+        worker = row.claimant or self.workers.get(row.holder or 0)
         self.history.append(row.attempt(self.now, outcome, worker, *error))
+
+    def _tell(self, type: EventType, row: Row) -> None:
+        told = (type, row.key, row.queue, row.attempts, row.unique_key or "")
+        self.outcome.news.append(told)
 
     def _to(self, row: Row, status: Status) -> None:
         if row.status is IN_FLIGHT and status is not IN_FLIGHT:
             assert row.holder is not None
             self.outcome.ended.append((row.holder, row.key))
-            row.holder = None
+            row.holder = row.claimant = row.lease_until = None
         row.status = status
+        if row.status not in (SCHEDULED, READY):
+            row.held = False
         if status is READY:
             self.outcome.gained.add(row.queue)
         if row.scope is not None and status not in SPAN[row.scope]:
@@ -403,10 +646,13 @@ class NaiveQueue:
 
     def _restore_locks(self) -> None:
         """A "queued" owner that waits again owns its key again, if it is free; the oldest first."""
+        for row in sorted(self._revived, key=lambda row: row.key):
+            if row.unique_key is not None:
+                self.owners.setdefault(row.unique_key, row.key)
         for row in sorted(self._waits_again, key=lambda row: row.key):
             if row.unique_key is not None and row.scope is Scope.QUEUED:
                 self.owners.setdefault(row.unique_key, row.key)
-        self._waits_again = []
+        self._revived, self._waits_again = [], []
 
     def _remove(self, key: int) -> bool:
         row = self.rows.pop(key, None)
@@ -421,3 +667,7 @@ class NaiveQueue:
         return [
             self.rows[key] for key in keys if key in self.rows and matches(self.rows[key], filter)
         ]
+
+
+def _name(new: NewJob) -> tuple[str, str, str]:
+    return new.queue, new.group or "", new.dedupe.id if new.dedupe else ""

@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from zq.model.filters import Filter, Range
-from zq.model.job import Backoff, ErrorRecord, Job, Options, Retention
+from zq.model.job import Backoff, ErrorRecord, Extras, Job, Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
 from zq.model.unique import Scope
@@ -44,10 +46,13 @@ class Row:
     payload: str
     retry_limit: int | None = None
     backoff: Backoff | None = None
+    lease_ms: int | None = None
     completed_ms: int | None = None
     dead_ms: int | None = None
     unique_key: str | None = None
     scope: Scope | None = None
+    group: str | None = None
+    held: bool = False
     attempts: int = 0
     deliveries: int = 0
     holder: int | None = None
@@ -55,7 +60,15 @@ class Row:
     failed_at: int | None = None
     finished_at: int | None = None
     purge_at: int | None = None
+    extras: Extras | None = None
     result: str | None = None
+    expires_at: int | None = None
+    lease_until: int | None = None
+    claimant: str | None = None
+    stalls: int = 0
+    forgiven: int = 0
+    origin: str | None = None
+    reason: str | None = None
     errors: list[ErrorRecord] = field(default_factory=list)
 
     def attempt(
@@ -96,7 +109,13 @@ class Row:
         """As the store shows it: a large payload or result only where `whole` asks for it."""
         retention = Retention(self.completed_ms, self.dead_ms)
         options = Options(
-            self.retry_limit, self.backoff, None if retention == Retention() else retention
+            self.retry_limit,
+            self.backoff,
+            None if retention == Retention() else retention,
+            self.lease_ms,
+        )
+        extras = msgspec.structs.replace(
+            self.extras or Extras(), origin=self.origin, reason=self.reason
         )
         return Job(
             key=self.key,
@@ -117,19 +136,33 @@ class Row:
             options=None if options == Options() else options,
             unique_key=self.unique_key,
             unique_while=self.scope,
+            group=self.group,
+            expires_at=self.expires_at,
+            lease_until=self.lease_until,
+            claimant=self.claimant,
+            stalls=self.stalls,
+            forgiven=self.forgiven,
+            extras=None if extras == Extras() else extras,
             result_size=self.result_size,
             result=self.result if whole or (self.result_size or 0) <= LARGE else None,
         )
 
     def outcome(self) -> Outcome:
         """What those who ask for its result are told."""
-        return Outcome(
-            self.status, self.result, self.errors[-1] if self.status is Status.DEAD else None
-        )
+        if self.status is not Status.DEAD:
+            return Outcome(self.status, self.result)
+        if self.reason == "stalled":
+            return Outcome(self.status, reason=self.reason)
+        return Outcome(self.status, error=self.errors[-1])
 
     def expired(self, now: int) -> bool:
         """Whether its retention is over, so that readers no longer see it."""
         return self.purge_at is not None and self.purge_at <= now
+
+    def lapsed(self, now: int) -> bool:
+        """Whether it waits, and nobody may take it any more."""
+        waits = self.status in (Status.SCHEDULED, Status.READY)
+        return waits and self.expires_at is not None and self.expires_at <= now
 
 
 def matches(row: Row, filter: Filter) -> bool:
@@ -139,12 +172,18 @@ def matches(row: Row, filter: Filter) -> bool:
             not filter.statuses or row.status in filter.statuses,
             not filter.queues or row.queue in filter.queues,
             not filter.types or row.type in filter.types,
+            not filter.groups or row.group in filter.groups,
             filter.keys is None or row.key in filter.keys,
             _inside(row.priority, filter.priority),
             _inside(row.ready_at, filter.ready_at),
             _inside(row.attempts, filter.attempts),
+            not filter.revivable or row.status is Status.DEAD or _is_lettered(row),
         )
     )
+
+
+def _is_lettered(row: Row) -> bool:
+    return row.origin is not None and row.status in (Status.SCHEDULED, Status.READY)
 
 
 def _inside(value: int, bounds: Range | None) -> bool:

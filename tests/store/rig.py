@@ -52,14 +52,25 @@ class Orders:
         commands: Sequence[Command],
         claims: Sequence[Claim] = (),
         *,
+        lapse: bool = False,
         promote: bool = False,
         purge: bool = False,
+        expire: bool = False,
+        names: bool = False,
         trim: bool = False,
         durable: bool = False,
     ) -> Tick:
-        flags = {Due.PROMOTION: promote, Due.PURGE: purge, Due.TRIM: trim}
+        flags = {
+            Due.LEASE: lapse,
+            Due.EXPIRY: expire,
+            Due.PROMOTION: promote,
+            Due.PURGE: purge,
+            Due.NAMES: names,
+            Due.TRIM: trim,
+        }
         return Tick(
             now=self.now,
+            steady=self.now,
             commands=commands,
             claims=claims,
             due=frozenset(due for due, is_due in flags.items() if is_due),

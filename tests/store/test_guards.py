@@ -10,7 +10,7 @@ from zq.store.queries import load
 from zq.store.work import as_json
 
 from .rig import Ticker
-from .test_schema import BURIED, CANCELLED, DONE, FAILED, HELD, WAITING
+from .test_schema import BURIED, CANCELLED, DONE, EXPIRED, FAILED, HELD, WAITING
 
 KEY = 16
 
@@ -22,6 +22,7 @@ ROWS = {
     Status.COMPLETED: DONE,
     Status.DEAD: BURIED,
     Status.CANCELLED: CANCELLED,
+    Status.EXPIRED: EXPIRED,
 }
 
 # Statement that sets a status → the move that it makes.
@@ -29,11 +30,17 @@ MAKES = {
     "promote": Move.PROMOTE,
     "change": Move.PATCH,
     "take": Move.TAKE,
+    "take_on_terms": Move.TAKE,
+    "release": Move.RELEASE,
+    "stall": Move.STALL,
     "give_back": Move.RETURN,
     "give_back_all": Move.RETURN,
     "complete": Move.SUCCEED,
     "complete_with_results": Move.SUCCEED,
     "fail": Move.FAIL,
+    "bury": Move.BURY,
+    "revive": Move.REVIVE,
+    "expire": Move.EXPIRE,
     "cancel": Move.CANCEL,
     "cancel_by_force": Move.FORCE,
 }
@@ -45,17 +52,17 @@ def queries() -> dict[str, str]:
 
 def parameters(name: str, start: Status, end: Status) -> dict[str, Any]:
     """What a statement wants to know, to bring the one job from `start` to `end`."""
-    # A patch leaves alone what its status does not concern; a verdict sets what it does.
-    verdict = [KEY, end, 2, 9 if end is Status.SCHEDULED else None, None]
-    if end is Status.DEAD:
-        verdict[4] = 10
     return {
         "keys": as_json([KEY]),
         "now": 9,
         "purges": as_json({KEY: 10}),
         "completions": as_json([[KEY, 10, 4, "null"]]),
-        "verdicts": as_json([verdict]),
+        "verdicts": as_json([[KEY, 2, 9]]),
+        "graves": as_json([[KEY, 10, None]]),
+        "revivals": as_json([[KEY, start, "q", None, None]]),
         "holders": as_json({KEY: ROWS[start].get("holder") or 1}),
+        "leases": as_json([[KEY, 0, "c", 20]]),
+        "times": as_json([[KEY, 9 if end is Status.SCHEDULED else None]]),
         "changes": as_json([[KEY, "q", 1, end, 9, None]]),
     }
 

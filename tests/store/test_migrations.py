@@ -13,7 +13,7 @@ from zq.store.migrate import DatabaseTooNew, migrate
 
 from .rig import Rig
 
-SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, _ = Status
+SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, *_ = Status
 
 Shape = dict[str, str | None]
 

@@ -7,12 +7,13 @@ from functools import partial
 
 import pytest
 
-from zq.model.commands import Claim, Fail, Succeed
+from zq.model.commands import Claim, Fail, SetQueue, Succeed
 from zq.model.filters import EVERYTHING, Filter, Range
 from zq.model.job import Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Completion, Outcome
 from zq.model.reach import EVERYWHERE, reach_of
+from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.settling import Failure
 from zq.model.unique import Scope
 from zq.store import reads
@@ -22,7 +23,7 @@ from .rig import FOREVER, NOW, Ticker, new_job
 
 QUEUES = tuple(f"q{number:02}" for number in range(30))
 HOUR_MS = 3_600_000
-SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED = Status
+SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED, EXPIRED = Status
 
 BY_ID = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"
 CLAIM_ANY = "SCAN jobs USING INDEX ready_by_priority"
@@ -31,6 +32,8 @@ LOG_BY_NAME = "SEARCH logs USING INDEX sqlite_autoindex_logs_1 (name=?)"
 BATCHES_OF_LOG = "SEARCH log_batches USING INDEX sqlite_autoindex_log_batches_1 (log=?)"
 BATCHES_BEHIND = BATCHES_OF_LOG.replace("(log=?)", "(log=? AND last_seq>?)")
 BATCHES_UP_TO = BATCHES_OF_LOG.replace("(log=?)", "(log=? AND last_seq<?)")
+OF_GROUP = "SEARCH jobs USING INDEX unfinished_of_group (queue=? AND group_id=? AND <expr>=?)"
+FIRST_EXPIRING = "SEARCH jobs USING INDEX expiring (expires_at>?)"
 FIRST_SCHEDULED = "SCAN jobs USING INDEX scheduled_by_time"
 
 # Query of tick.sql, upkeep.sql or log.sql → how it finds its rows. A new query needs a line here.
@@ -39,6 +42,8 @@ FINDS: dict[str, set[str]] = {
     "read_briefs": {BY_ID},
     "read_jobs": {BY_ID},
     "read_stale": {BY_ID},
+    "read_current": {BY_ID},
+    "read_all_in_flight": {"SEARCH jobs USING COVERING INDEX not_ready (status=?)"},
     "delete_jobs": {BY_ID},
     "delete_payloads": {"SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?)"},
     "delete_results": {"SEARCH results USING INTEGER PRIMARY KEY (rowid=?)"},
@@ -46,7 +51,21 @@ FINDS: dict[str, set[str]] = {
     "complete": {BY_ID},
     "complete_with_results": {BY_ID},
     "fail": {BY_ID},
+    "note_last_failures": {BY_ID},
+    "bury": {BY_ID},
+    "revive": {BY_ID},
+    "restore_all_locks": {BY_ID},
+    "expire": {BY_ID},
+    "read_lapsed": {"SEARCH jobs USING INDEX expiring (expires_at>? AND expires_at<?)"},
     "give_back": {BY_ID},
+    "release": {BY_ID},
+    "extend": {BY_ID},
+    "read_overdue": {
+        "SEARCH jobs USING COVERING INDEX leases_by_deadline (lease_until>? AND lease_until<?)"
+    },
+    "stall": {BY_ID},
+    "count_stalls": {BY_ID},
+    "take_on_terms": {BY_ID},
     "restore_locks": {BY_ID},
     "change": {BY_ID},
     "cancel": {BY_ID},
@@ -57,14 +76,26 @@ FINDS: dict[str, set[str]] = {
     "release_locks": {BY_ID},
     "read_due": {"SEARCH jobs USING INDEX scheduled_by_time (ready_at<?)"},
     "promote": {BY_ID},
+    "shut_groups": {OF_GROUP, BY_ID},
+    "open_groups": {OF_GROUP, BY_ID},
     "deadlines": {
+        "SEARCH jobs USING COVERING INDEX leases_by_deadline (lease_until>?)",
+        FIRST_EXPIRING,
         FIRST_SCHEDULED,
         "SEARCH jobs USING COVERING INDEX purgeable (purge_at>?)",
+        "SCAN dedupe USING COVERING INDEX dedupe_by_time",
         "SEARCH logs USING COVERING INDEX trimmable (trim_at>?)",
+    },
+    "read_names": {"SEARCH dedupe USING PRIMARY KEY (queue=? AND group_id=? AND name=?)"},
+    "write_names": set(),
+    "forget_names": {
+        "SEARCH dedupe USING PRIMARY KEY (queue=? AND group_id=? AND name=?)",
+        "SEARCH dedupe USING COVERING INDEX dedupe_by_time (until<?)",
     },
     "read_purgeable": {"SEARCH jobs USING COVERING INDEX purgeable (purge_at>? AND purge_at<?)"},
     "claim_any": {CLAIM_ANY, BY_ID},
     "claim_arm": {CLAIM_QUEUE},
+    "claim_bounded_arm": {CLAIM_QUEUE},
     "ready_queues": {
         "SCAN found",
         "SEARCH jobs USING INDEX ready_by_queue (queue>?)",
@@ -75,22 +106,29 @@ FINDS: dict[str, set[str]] = {
     "clear_payloads": set(),
     "clear_results": set(),
     "clear_errors": set(),
+    "clear_names": set(),
     "clear_counts": set(),
     "count_all": {"SCAN queue_counts"},
     "raise_high_water": {"SEARCH meta USING PRIMARY KEY (name=?)"},
-    "read_left_in_flight": {"SEARCH jobs USING COVERING INDEX not_ready (status=?)"},
-    "give_back_all": {BY_ID},
-    "count_given_back": {
-        "SCAN f",
-        "SEARCH r USING PRIMARY KEY (queue=? AND status=?) LEFT-JOIN",
+    "read_left_in_flight": {
+        "SEARCH jobs USING INDEX not_ready (status=?)",
+        "SEARCH s USING PRIMARY KEY (queue=?) LEFT-JOIN",
     },
-    "count_none_in_flight": {"SCAN queue_counts"},
+    "give_back_all": {BY_ID},
+    "groups_of": {BY_ID},
+    "count_claimed": {"SCAN queue_counts"},
     "forget_empty_queues": {"SCAN queue_counts"},
+    "read_settings": {"SCAN queue_settings"},
+    "set_queue": set(),
+    "unset_queue": {"SEARCH queue_settings USING PRIMARY KEY (queue=?)"},
+    "read_depths": {"SEARCH queue_counts USING PRIMARY KEY (queue=? AND status<?)"},
+    "read_ready": {"SCAN queue_counts"},
+    "read_in_flight": {"SEARCH queue_counts USING PRIMARY KEY (queue=? AND status=?)"},
     "read_meta": {"SCAN meta"},
     "write_meta": set(),
     "highest_key": {"SEARCH jobs"},
     "append": {LOG_BY_NAME, BY_ID},
-    "extend": {LOG_BY_NAME},
+    "extend_log": {LOG_BY_NAME},
     "attempts": {BY_ID},
     "failures": {BY_ID},
     "to_be_trimmed": {"SEARCH logs USING INDEX trimmable (trim_at<?)"},
@@ -113,10 +151,13 @@ SERVES = {
     "not_ready": "read_left_in_flight",
     "key_owner": "read_owners",
     "trimmable": "to_be_trimmed",
+    "leases_by_deadline": "read_overdue",
+    "expiring": "read_lapsed",
+    "unfinished_of_group": "open_groups",
 }
 
 
-AWAITED = {"expiring", "leases_by_deadline", "unfinished_of_group"}
+AWAITED: set[str] = set()
 """Indexes for what the engine is going to do."""
 
 
@@ -149,7 +190,7 @@ def ticker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ticker]:
 
 
 def named_queries() -> dict[str, str]:
-    found = load("tick.sql") | load("upkeep.sql") | load("log.sql")
+    found = load("tick.sql") | load("upkeep.sql") | load("settings.sql") | load("log.sql")
     found["append"] = found["append"].replace("SOURCE", found["attempts"])
     return {name: sql.replace("NAMES", ":one, :other") for name, sql in found.items()}
 
@@ -209,6 +250,20 @@ def test_a_claim_merges_the_heads_of_its_queues_without_sorting(ticker: Ticker, 
     assert plans_of(ticker, lambda: ticker.run(claims=[claim])) == [[CLAIM_QUEUE] * count + [BY_ID]]
 
 
+def test_a_claim_through_gates_visits_the_open_queues_alone(ticker: Ticker) -> None:
+    for name in QUEUES[5:]:
+        ticker.run(SetQueue(name, QueueSettings(paused=True)))
+    for name in QUEUES[3:5]:
+        ticker.run(SetQueue(name, QueueSettings(concurrency=10_000)))
+    lines = plans_of(ticker, lambda: ticker.run(claims=[Claim(None, [(1, 0)])]))
+    for name in QUEUES[3:]:
+        ticker.run(SetQueue(name, NO_SETTINGS))
+    (merge,) = [part for part in lines if CLAIM_QUEUE in part]
+    assert merge.count(CLAIM_QUEUE) == 5
+    # What a bound lets through is sorted again, and that is little.
+    assert set(merge) <= {CLAIM_QUEUE, BY_ID, "USE TEMP B-TREE FOR ORDER BY"}
+
+
 def test_a_claim_of_more_queues_than_one_statement_merges_takes_several(ticker: Ticker) -> None:
     queues = tuple(f"q{number:02}" for number in range(700))
     lines = plans_of(ticker, lambda: ticker.run(claims=[Claim(queues, [(1, 0)])]))
@@ -256,7 +311,7 @@ LISTINGS = [
     (Filter(keys=(16, 32), statuses=(READY,)), BY_ID),
     *(
         (filter, "SEARCH jobs USING INDEX not_ready (status=? AND id>?)")
-        for status in (SCHEDULED, IN_FLIGHT, COMPLETED, DEAD, CANCELLED)
+        for status in (SCHEDULED, IN_FLIGHT, COMPLETED, DEAD, CANCELLED, EXPIRED)
         for filter in (
             Filter(statuses=(status,)),
             Filter(statuses=(status,), queues=("q01", "q02"), types=("t",)),
@@ -315,7 +370,12 @@ def test_counting_by_queue_and_status_visits_no_job_but_the_expired(ticker: Tick
 
 
 def test_the_oldest_ready_jobs_are_found_by_the_index(ticker: Ticker) -> None:
-    (lines,) = plans_of(ticker, lambda: reads.oldest_ready(ticker.connection, QUEUES[:3]))
+    ticker.store(1, queue="q01", priority=9)
+    heads, lines = plans_of(ticker, lambda: reads.oldest_ready(ticker.connection, QUEUES[:3]))
+    assert {line for line in heads if "jobs" in line or "head" in line} == {
+        "SEARCH head USING INTEGER PRIMARY KEY (rowid=?)",
+        CLAIM_QUEUE,
+    }
     assert {line for line in lines if " jobs " in line} == {
         CLAIM_QUEUE,
         "SEARCH jobs USING INDEX ready_by_queue (queue=? AND priority>?)",

@@ -143,7 +143,7 @@ async def test_a_read_that_is_cancelled_while_it_waits_for_a_reader_takes_none(r
     tasks = [asyncio.create_task(rig.store.read(long)) for long in busy]
     for long in busy:
         await long.under_way.wait()
-    waiting = asyncio.create_task(rig.store.read(reads.last_key))
+    waiting = asyncio.create_task(rig.store.read(reads.key_range))
     await asyncio.sleep(0)
     waiting.cancel()
     for task, long in zip(tasks, busy, strict=True):

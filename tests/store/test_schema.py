@@ -11,7 +11,7 @@ from zq.model.lifecycle import Status
 
 from .rig import Ticker
 
-SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, _ = Status
+SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, *_ = Status
 
 WAITING: dict[str, Any] = {
     "id": 16,
@@ -30,7 +30,7 @@ BURIED = FAILED | {"status": DEAD, "finished_at": 7, "purge_at": 8}
 CANCELLED = WAITING | {"status": Status.CANCELLED, "finished_at": 7, "purge_at": 8}
 RETURNED = DONE | {"result_size": 4, "result": "null"}
 LARGELY_RETURNED = DONE | {"result_size": INLINE_PAYLOAD + 1}
-EXPIRED = WAITING | {"status": 6, "expires_at": 7, "finished_at": 7, "purge_at": 8}
+EXPIRED = WAITING | {"status": Status.EXPIRED, "expires_at": 7, "finished_at": 7, "purge_at": 8}
 CLAIMED = HELD | {"holder": 0, "claimant": "c", "lease_until": 9}
 GROUPED = WAITING | {"group_id": "g", "held": 1}
 UNIQUE = WAITING | {"unique_key": "k", "unique_while": 0, "owns_key": 1}

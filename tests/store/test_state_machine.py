@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from zq.model.commands import Claim, Command, Enqueued, TickResult
+from zq.model.commands import Claim, Command, Due, Enqueued, TickResult
 from zq.model.errors import ZqError
 from zq.model.filters import EVERYTHING
 from zq.model.history import HistoryRecord
@@ -35,7 +35,8 @@ from zq.store.log import read_log
 from zq.wire.history import history_records
 
 from .draws import Draw
-from .naive import Answers, NaiveQueue
+from .naive import Answers
+from .naive_leases import LeasingQueue
 from .naive_row import LARGE, Ended
 from .rig import FOREVER, POLICY, Rig
 
@@ -50,7 +51,7 @@ class History(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue = NaiveQueue(POLICY)
+        self.queue = LeasingQueue(POLICY)
         self.runner = asyncio.Runner()
         self.root = Path(tempfile.mkdtemp(prefix="zq-history-"))
         self.rig = Rig(self.root / "0", history=HISTORY)
@@ -70,10 +71,10 @@ class History(RuleBasedStateMachine):
         self._tick(draw.enqueues(), draw.claims(), durable=durable)
 
     @precondition(lambda self: self.queue.keys(Status.IN_FLIGHT))
-    @rule(data=st.data(), later=steps_ms, promote=st.booleans())
-    def settle(self, data: st.DataObject, later: int, promote: bool) -> None:
+    @rule(data=st.data(), later=steps_ms, promote=st.booleans(), lapse=st.booleans())
+    def settle(self, data: st.DataObject, later: int, promote: bool, lapse: bool) -> None:
         draw = self._draw(data, later)
-        self._tick(draw.settlements(), draw.claims(), promote=promote)
+        self._tick(draw.settlements(), draw.claims(), promote=promote, lapse=lapse)
 
     @precondition(lambda self: self.queue.keys())
     @rule(data=st.data(), later=steps_ms, purge=st.booleans())
@@ -81,10 +82,12 @@ class History(RuleBasedStateMachine):
         draw = self._draw(data, later)
         self._tick(draw.changes(), draw.claims(), purge=purge)
 
-    @rule(data=st.data(), later=steps_ms, promote=st.booleans(), purge=st.booleans())
-    def mix(self, data: st.DataObject, later: int, promote: bool, purge: bool) -> None:
+    @rule(data=st.data(), later=steps_ms, due=st.tuples(*[st.booleans()] * 3))
+    def mix(self, data: st.DataObject, later: int, due: tuple[bool, bool, bool]) -> None:
         draw = self._draw(data, later)
-        self._tick(draw.everything(), draw.claims(), promote=promote, purge=purge)
+        promote, purge, names = due
+        commands, claims = draw.everything(), draw.claims()
+        self._tick(commands, claims, promote=promote, purge=purge, names=names)
 
     @rule(data=st.data(), descending=st.booleans(), limit=st.integers(1, 5))
     def look(self, data: st.DataObject, descending: bool, limit: int) -> None:
@@ -109,6 +112,7 @@ class History(RuleBasedStateMachine):
             self._kill()
         store = self.rig.store
         assert store.returned == self.queue.restart()
+        assert store.claimed == self.queue.claimed()
         assert store.last_key >= max(self.queue.rows)
         self.deadlines = store.deadlines
         assert self.runner.run(store.read(_check_file)) == "ok"
@@ -128,9 +132,16 @@ class History(RuleBasedStateMachine):
         assert seen.errors == {r.key: r.errors for r in rows if r.errors}
         assert seen.kept_counts == seen.full_counts == counts
         assert seen.owners == self.queue.owners
+        assert seen.names == self.queue.names
+        assert seen.held == {r.key for r in rows if r.held}
         hidden = Counter((r.queue, r.status) for r in rows if r.expired(self.rig.now))
         assert +seen.visible_counts == counts - hidden
-        assert self.deadlines == self.queue.deadlines()
+        # A job that is taken leaves its expiry behind, one that is settled its lease's deadline; to
+        # look once too often does no harm.
+        known, due = dict(self.deadlines), dict(self.queue.deadlines())
+        for kind in (Due.EXPIRY, Due.LEASE):
+            assert known.pop(kind, FOREVER) <= due.pop(kind, FOREVER)
+        assert known == due
 
     @invariant()
     def the_history_goes_on_and_never_changes(self) -> None:
@@ -147,7 +158,9 @@ class History(RuleBasedStateMachine):
         return Draw(data, self.queue, self.rig.mint, self.rig.now)
 
     def _tick(self, commands: list[Command], claims: list[Claim], **flags: bool) -> None:
-        tick = self.rig.tick(commands, claims, **flags)
+        # As the engine does: nothing that it knows to have lapsed is left unsaid.
+        lapsed = self.deadlines.get(Due.EXPIRY, FOREVER) <= self.rig.now
+        tick = self.rig.tick(commands, claims, expire=lapsed, **flags)
         result = self.runner.run(self.rig.store.tick(tick))
         _compare(result, self.queue.tick(tick))
         if result.deadlines is not None:
@@ -179,6 +192,8 @@ class Everything(NamedTuple):
     full_counts: dict[tuple[str, Status], int]
     visible_counts: Counter[tuple[str, Status]]
     owners: dict[str, int]
+    held: set[int]
+    names: dict[tuple[str, str, str], tuple[int, int]]
 
 
 def _ended(ids: IdCodec) -> Callable[[HistoryRecord], Ended]:
@@ -219,6 +234,11 @@ def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
         full_counts=counts("SELECT queue, status, count(*) FROM jobs GROUP BY queue, status"),
         visible_counts=reads.visible_counts(connection, now),
         owners=dict(connection.execute("SELECT unique_key, id FROM jobs WHERE owns_key = 1")),
+        held={key for (key,) in connection.execute("SELECT id FROM jobs WHERE held")},
+        names={
+            (q, g, n): (k, until)
+            for q, g, n, k, until in connection.execute("SELECT * FROM dedupe")
+        },
     )
 
 
@@ -230,9 +250,20 @@ def _check_file(connection: sqlite3.Connection) -> str:
 def _compare(result: TickResult, expected: Answers) -> None:
     assert [_plain(r) for r in result.replies] == [_plain(r) for r in expected.replies]
     assert sorted(result.cancelled) == sorted(expected.cancelled)
+    assert sorted(result.expired) == sorted(expected.expired)
     assert sorted(result.ended) == sorted(expected.ended)
+    assert sorted(result.revoked) == sorted(expected.revoked)
+    assert sorted(result.lapsed) == sorted(expected.lapsed)
+    assert result.buried == expected.buried
     assert result.claimed == expected.claimed
     assert result.woken >= expected.gained
+    assert result.traffic == expected.traffic
+    told = [
+        (type, job.key, job.queue, job.attempts, job.unique_key or "")
+        for type, jobs in result.news
+        for job in jobs
+    ]
+    assert sorted(told) == sorted(expected.news)
 
 
 def _plain(reply: object) -> object:
@@ -245,7 +276,7 @@ def _plain(reply: object) -> object:
     if isinstance(reply, Enqueued):
         owners = reply.owners.items()
         plain = {i: msgspec.structs.replace(j, payload=None, payload_size=0) for i, j in owners}
-        return plain, reply.replaced
+        return plain, reply.replaced, reply.gone, reply.expiries
     return reply
 
 

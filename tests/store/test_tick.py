@@ -348,9 +348,10 @@ def test_a_job_is_what_was_sent(ticker: Ticker) -> None:
         options=KEPT,
         unique_key="k",
         unique_while=Scope.ACTIVE,
+        group="ü/'\"",
     )
     enqueue = ticker.enqueue([sent])
     ticker.run(enqueue)
     stored = ticker.jobs()[enqueue.keys[0]]
-    for field in set(sent.__struct_fields__) - {"on_conflict"}:
+    for field in set(sent.__struct_fields__) - {"on_conflict", "dedupe", "ttl_ms"}:
         assert getattr(stored, field) == getattr(sent, field), field

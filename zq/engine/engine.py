@@ -8,18 +8,25 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from zq.engine.events import Events
 from zq.engine.history import History
 from zq.engine.inbox import result_of
 from zq.engine.jq_filter import JqFilter
+from zq.engine.leases import Leases
 from zq.engine.listing import Listing, Page
 from zq.engine.loop import TickLoop
 from zq.engine.outcomes import Outcomes
+from zq.engine.progress import Progress
+from zq.engine.queue_stats import QueueStats
+from zq.engine.revivals import Revivals
 from zq.engine.room import Room
+from zq.engine.settings import SettingsOfQueues
 from zq.engine.settlements import Settlements
 from zq.engine.stats import Stats
-from zq.engine.streams import Stream, Streams
+from zq.engine.streams import Streams
 from zq.engine.sweeps import Sweeps
 from zq.engine.waiters import Waiter, Waiters
+from zq.engine.workers import Workers
 from zq.model.clock import Clock
 from zq.model.commands import (
     Change,
@@ -28,7 +35,6 @@ from zq.model.commands import (
     Delete,
     Enqueue,
     Enqueued,
-    Return,
 )
 from zq.model.errors import (
     ErrorRecordNotFound,
@@ -65,15 +71,16 @@ class EngineOptions(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """What an enqueue did: keys and time of minting, and the owners of duplicates by index.
-
-    `replaced` has the indexes of the duplicates whose payload their owner has now.
-    """
+    """What an enqueue did: keys and time of minting, and which of the jobs were duplicates."""
 
     keys: Sequence[int]
     now: int
-    owners: dict[int, Job]
-    replaced: frozenset[int]
+    reply: Enqueued
+
+    @property
+    def duplicates(self) -> int:
+        """How many of the jobs were not stored, for they are there already."""
+        return len(self.reply.owners) + len(self.reply.gone)
 
 
 class Storage(NamedTuple):
@@ -89,7 +96,7 @@ class Engine:
 
     def __init__(self, store: Store, clock: Clock, options: EngineOptions) -> None:
         self.ids = IdCodec(store.id_suffix)
-        self.streams = Streams(options.global_in_flight_limit)
+        self.streams = Streams(options.global_in_flight_limit, store.claimed)
         self._store = store
         self._clock = clock
         self._options = options
@@ -105,14 +112,20 @@ class Engine:
             durable_enqueues=options.durable_enqueues,
         )
         self._listing = Listing(store, clock, self._filter, options.read_timeout)
-        self._sweeps = Sweeps(store, self._filter, self._submit)
+        self.sweeps = Sweeps(store, clock, self._filter, self._submit)
+        self.settings = SettingsOfQueues(store, self._submit)
+        self.revivals = Revivals(self.ids, self.sweeps, self._submit)
         self.settlements = Settlements(self.ids, self._submit, options.max_result)
         self.outcomes = Outcomes(
-            store, clock, self.ids, self._loop.waiters, self._sweeps, self._submit
+            store, clock, self.ids, self._loop.waiters, self.sweeps, self._submit
         )
         self.history = History(
             store, clock, self.ids, self._loop.readers, recording=options.recording
         )
+        self.progress = Progress(store, clock, self.ids, self._loop.events)
+        self.queue_stats = QueueStats(store, clock, self._loop.flows)
+        self.leases = Leases(clock, self.ids, self._loop, self.streams, self._submit)
+        self.workers = Workers(store, clock, self.ids, self._loop, self.streams)
         self._task: asyncio.Task[None] | None = None
         self._room = Room(store, clock, self._loop.inbox, disk_reserve=options.disk_reserve)
 
@@ -156,7 +169,7 @@ class Engine:
 
     async def stop(self) -> None:
         """Finish what waits, then end. Streams should be closed by then."""
-        await self._sweeps.stop()
+        await self.sweeps.stop()
         self._loop.stop()
         if self._task is not None:
             await self._task
@@ -165,15 +178,16 @@ class Engine:
     def stop_delivering(self) -> None:
         """Claim nothing more; everything else goes on."""
         self._loop.delivering = False
+        self.streams.dismiss_all()
 
     def when_nothing_is_held(self, callback: Callable[[], object]) -> None:
         """Call back once no stream holds a job, at once if that is so."""
         self.streams.when_empty(callback)
 
-    def end_streams(self) -> None:
-        """Make every stream finish its response in good order."""
-        for stream in self.streams.all():
-            stream.end()
+    @property
+    def events(self) -> Events:
+        """What happens to jobs, for those who listen."""
+        return self._loop.events
 
     @property
     def waiters(self) -> Waiters:
@@ -189,13 +203,13 @@ class Engine:
     async def enqueue(
         self, jobs: Sequence[NewJob], reach: Reach, waiter: Waiter | None = None
     ) -> Accepted:
-        """Store jobs, all or none, in order. Raises `QueueOutOfReach` or `KeyConflict`.
+        """Store jobs, all or none, in order. Raises `QueueOutOfReach`, `KeyConflict`, `QueueFull`.
 
         From before the commit on, `waiter` waits for the first of them.
         """
         if reach is not EVERYWHERE:
             reach.require([job.queue for job in jobs])
-        size = sum(job.payload_size for job in jobs)
+        size = sum([job.payload_size for job in jobs])
         self._room.admit(len(jobs), size)
         now = self._clock.now_ms()
         keys = self._mint.take(len(jobs), now)
@@ -205,7 +219,7 @@ class Engine:
         reply = await self._submit(command)
         assert isinstance(reply, Enqueued)
         await self._large_results(reply.owners.values())
-        return Accepted(keys, now, reply.owners, reply.replaced)
+        return Accepted(keys, now, reply)
 
     async def enqueue_and_wait(
         self, job: NewJob, reach: Reach, wait_ms: int
@@ -217,50 +231,6 @@ class Engine:
         with self.outcomes.waiter(wait_ms) as waiter:
             stored = await self.enqueue([job], reach, waiter)
             return stored, await self.outcomes.wait(waiter, reach, visible=True)
-
-    # Jobs out
-
-    def open_stream(
-        self,
-        queues: Sequence[str],
-        reach: Reach,
-        window: int,
-        worker: str,
-        unsent: Callable[[], int],
-    ) -> Stream:
-        """Open a take stream; close it with `close_stream`, whatever happens.
-
-        It takes from the queues named, or where none is, from all within reach. Raises
-        `QueueOutOfReach`.
-        """
-        reach.require(queues)
-        stream = self.streams.open(queues, reach, window, worker, unsent)
-        self._loop.wake()
-        return stream
-
-    def close_stream(self, stream: Stream) -> None:
-        """End a stream and give back what it holds, with the next tick."""
-        keys = self.streams.close(stream)
-        if keys and not self.failure.done():
-            self._loop.inbox.submit(Return(holder=stream.number, keys=keys))
-
-    def written(self, stream: Stream) -> None:
-        """Say that a stream's peer has been sent something, so that it may have credit again."""
-        if stream.choked:
-            stream.choked = False
-            self.streams.credit_changed(stream)
-            self._loop.wake()
-
-    async def large_payloads(self, jobs: Sequence[Job]) -> list[Job]:
-        """Fill in the payloads that lie beside; jobs that are gone meanwhile are left out."""
-        beside = [job.key for job in jobs if job.payload is None]
-        if not beside:
-            return list(jobs)
-        bodies = await self._store.read(reads.payloads, beside)
-        for job in jobs:
-            if job.payload is None:
-                job.payload = bodies.get(job.key)
-        return [job for job in jobs if job.payload is not None]
 
     # Changes
 
@@ -283,13 +253,13 @@ class Engine:
         Raises `QueueOutOfReach`.
         """
         filter.reach.require(_target(patch))
-        return await self._sweeps.patch(filter, patch)
+        return await self.sweeps.patch(filter, patch)
 
     async def delete_all(self, filter: Filter) -> int:
         """Delete the jobs that match; how many went."""
         if filter == EVERYTHING:
             return await self.clear()
-        return await self._sweeps.delete(filter)
+        return await self.sweeps.delete(filter)
 
     async def clear(self) -> int:
         """Delete every job; how many there were."""
@@ -330,10 +300,6 @@ class Engine:
     async def counts(self) -> Counter[tuple[str, Status]]:
         """How many jobs each queue has in each status."""
         return await self._store.read(reads.visible_counts, self._clock.now_ms())
-
-    async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
-        """When the longest waiting ready job of each queue became ready."""
-        return await self._store.read(reads.oldest_ready, queues)
 
     async def list_errors(
         self, id: str, reach: Reach, after: int | None, descending: bool, limit: int

@@ -11,8 +11,11 @@ from zq.model.commands import (
     Command,
     DeleteSlice,
     Enqueue,
+    Extend,
     Fail,
+    Release,
     Return,
+    ReviveSlice,
     Succeed,
 )
 from zq.model.errors import InboxFull, ZqError
@@ -38,6 +41,8 @@ class Request(NamedTuple):
 
 class Inbox:
     """Commands in the order in which a tick takes them: settlements, returns, changes, enqueues.
+
+    Extending and releasing count as settlements.
 
     New jobs have one bound, everything else another, so that a flood of enqueues never keeps
     acknowledgements out. `wake` is called when something arrives.
@@ -91,7 +96,7 @@ class Inbox:
         for queue in (self._settlements, self._returns, self._changes):
             while queue and rows < most_rows:
                 command = queue[0].command
-                if isinstance(command, Succeed | Return):
+                if isinstance(command, Succeed | Extend | Release | Return):
                     if not touched.isdisjoint(command.keys):
                         break
                     touched.update(command.keys)
@@ -138,7 +143,7 @@ class Inbox:
 
     def _queue(self, command: Command) -> deque[Request]:
         match command:
-            case Succeed() | Fail():
+            case Succeed() | Fail() | Extend() | Release():
                 return self._settlements
             case Return():
                 return self._returns
@@ -166,7 +171,9 @@ def _rows(command: Command) -> int:
             return len(command.jobs)
         case Succeed():
             return len(command.keys) + command.size // RESULT_ROW
-        case Return() | ChangeSlice() | DeleteSlice() | CancelSlice():
+        case Extend() | Release() | Return():
+            return len(command.keys)
+        case ChangeSlice() | DeleteSlice() | CancelSlice() | ReviveSlice():
             return len(command.keys)
         case _:
             return 1

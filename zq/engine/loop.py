@@ -9,8 +9,11 @@ import logging
 import math
 import sqlite3
 
+from zq.engine.events import Events
+from zq.engine.flows import Flows
 from zq.engine.history import Readers
 from zq.engine.inbox import Inbox, Request, commands
+from zq.engine.openings import Openings
 from zq.engine.stats import Stats
 from zq.engine.streams import Plan, Streams
 from zq.engine.timetable import Timetable
@@ -64,6 +67,8 @@ class TickLoop:
         self.waiters = Waiters()
         self.readers = Readers(store.logged)
         self.stats = Stats()
+        self.flows = Flows(clock)
+        self.events = Events(clock)
         self.delivering = True
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._store = store
@@ -72,6 +77,7 @@ class TickLoop:
         self._durable = durable
         self._durable_enqueues = durable_enqueues
         self._timetable = Timetable(clock, store.deadlines, reaper_interval)
+        self._openings = Openings(clock)
         self._most_rows = MOST_ROWS
         self._awake = asyncio.Event()
         self._stopping = False
@@ -96,6 +102,7 @@ class TickLoop:
         except Exception as error:
             log.critical("the tick loop has failed", exc_info=error)
             self.failure.set_result(error)
+            self._streams.dismiss_all()
             for request in self.inbox.drain():
                 request.reply(OutcomeUnknown("the server is stopping after a failure of its disk"))
 
@@ -104,23 +111,27 @@ class TickLoop:
         now = self._clock.now_ms()
         requests = self.inbox.take(self._most_rows)
         batch = commands(requests)
+        self._streams.touch(self._openings.due())
         plan = self._streams.plan(batch) if self.delivering else Plan()
         due = self._timetable.due(now)
         if not (batch or plan.claims or due):
             return False
         tick = Tick(
             now=now,
+            steady=self._timetable.steady,
             commands=batch,
             claims=plan.claims,
             due=due,
             durable=self._sync_due() or self._must_sync(batch, plan),
             workers=self._streams.workers,
+            monotonic=self._clock.monotonic(),
         )
         started = self._clock.monotonic()
         try:
             result = await self._store.tick(tick)
         except sqlite3.Error as error:
             self._fail(requests, error)
+            self._streams.postpone(plan)
             # What waits without a command, say a claim, would fail again at once.
             await asyncio.sleep(FULL_PAUSE_S)
             return True
@@ -130,7 +141,9 @@ class TickLoop:
         self._adapt(seconds)
         self.stats.learn(result, seconds, tick.durable)
         self.readers.learn(result.logged, tick.durable)
+        self.flows.learn(result.traffic)
         self._learn(requests, plan, result)
+        self.events.learn(now, batch, result)
         self._timetable.note(due, now)
         self._untidy, self._ticked = True, self._clock.monotonic()
         if self._store.wants_checkpoint or self._wal_retry() <= 0:
@@ -180,12 +193,13 @@ class TickLoop:
     def _learn(self, requests: list[Request], plan: Plan, result: TickResult) -> None:
         if result.deadlines is not None:
             self._timetable.learn(result.deadlines)
+        self._openings.learn(result.openings)
         # Replies first: a worker that has its reply sends more while frames are still rendered.
         for request, reply in zip(requests, result.replies, strict=True):
             request.reply(reply)
         self.waiters.learn([request.command for request in requests], result)
-        for holder, keys in self._streams.apply(result, plan):
-            self.inbox.submit(Return(holder=holder, keys=keys))
+        for rest in self._streams.apply(result, plan):
+            self.inbox.submit(rest)
 
     def _fail(self, requests: list[Request], error: sqlite3.Error) -> None:
         """Answer everyone who waits for a tick that has come to nothing."""
@@ -237,9 +251,8 @@ class TickLoop:
         delays: list[float] = []
         if self._untidy:
             delays.append(self._ticked + IDLE_S - self._clock.monotonic())
-        deadline = self._timetable.delay()
-        if deadline is not None:
-            delays.append(deadline)
+        awaited = (self._timetable.delay(), self._openings.delay())
+        delays += [delay for delay in awaited if delay is not None]
         if self._store.wal_is_over:
             delays.append(self._wal_retry())
         if not delays:

@@ -54,7 +54,7 @@ class Settlements:
         )
 
     async def fail(self, id: str, failure: Failure, reach: Reach) -> Job:
-        """Report a failure; the job as it is now. Raises `NotInFlight`."""
+        """Report a failure; the job as it is now. Raises `NotInFlight` or `StaleLease`."""
         key = self._ids.key(id)
         if key is None:
             raise NotInFlight

@@ -1,125 +1,29 @@
-"""Take streams: what each may hold, what it holds, and which ones the next tick claims for.
+"""Who takes jobs at present, what they hold, and which of them the next tick claims for.
 
 All of this is memory that dies with the connections. What it says of jobs changes only after a
 commit, from the tick's result.
 """
 
-import asyncio
 import itertools
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from zq.model.commands import Claim, Command, Enqueue, Fail, Succeed, TickResult
+from zq.engine.heads import Heads
+from zq.engine.players import Claimer, Group, Player, Stream, Wish, give_back, unclaimed
+from zq.model.commands import Claim, Command, Enqueue, Fail, Return, Succeed, TickResult
 from zq.model.job import Job
+from zq.model.leasing import Terms
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE, Reach
-
-MOST_UNSENT = 1024 * 1024
-"""A stream with more unsent bytes than this gets no more jobs until its peer has read some."""
 
 MOST_CLAIMED = 2000
 """Jobs that one claim takes: bounds a tick and what a stream's window can cost at once."""
 
 MOST_PLAYERS = 256
-"""Streams that one claim deals to. The others of a group come next, in turn."""
+"""Players that one claim deals to. The others of a group come next, in turn."""
 
 MOST_LEFT = 1024
 """Closed streams whose workers are remembered."""
-
-FRAME_BYTES = 300
-"""What a frame weighs besides its payload, roughly; for counting unsent bytes."""
-
-
-class Stream:
-    """One open take stream. `unsent` tells how many bytes its connection has not sent yet."""
-
-    def __init__(
-        self, number: int, group: "_Group", window: int, worker: str, unsent: Callable[[], int]
-    ) -> None:
-        self.number = number
-        self.group = group
-        self.window = window
-        self.worker = worker
-        self.ended = False
-        self.choked = False
-        """Was refused credit for its unsent bytes; whoever writes them has to say so."""
-        self.held: dict[int, int] = {}
-        """Deliveries by key: the jobs that count against the window."""
-        self._outbox: deque[Job] = deque()
-        self._outbox_bytes = 0
-        self._unsent = unsent
-        self._wake: asyncio.Event = asyncio.Event()
-
-    @property
-    def unsent(self) -> int:
-        """Bytes that wait for this stream's peer, framed or not."""
-        return self._outbox_bytes + self._unsent()
-
-    def credit(self, freed: int) -> int:
-        """How many jobs it can take once `freed` of those that it holds are settled."""
-        if self.ended:
-            return 0
-        if self.unsent > MOST_UNSENT:
-            self.choked = True
-            return 0
-        return self.window - len(self.held) + freed
-
-    def deliver(self, jobs: Sequence[Job]) -> None:
-        """Queue claimed jobs for writing."""
-        self.held.update([(job.key, job.deliveries) for job in jobs])
-        self._outbox.extend(jobs)
-        self._outbox_bytes += sum([job.payload_size for job in jobs]) + FRAME_BYTES * len(jobs)
-        self._wake.set()
-
-    def end(self) -> None:
-        """Make the stream's handler finish its response in good order."""
-        self.ended = True
-        self._wake.set()
-
-    def nudge(self) -> None:
-        """Let the handler look around: a timer of its own has fired."""
-        self._wake.set()
-
-    async def wait(self) -> None:
-        """Until there is something to write, the stream is to end, or somebody nudges."""
-        await self._wake.wait()
-        self._wake.clear()
-
-    def next_jobs(self, most_bytes: int) -> list[Job]:
-        """Jobs to write next; one at least, however large. Those settled meanwhile are left out."""
-        held = self.held
-        if self._outbox_bytes <= most_bytes:
-            jobs = [job for job in self._outbox if held.get(job.key) == job.deliveries]
-            self._outbox.clear()
-            self._outbox_bytes = 0
-            return jobs
-        jobs, size = [], 0
-        while self._outbox and (not jobs or size < most_bytes):
-            job = self._outbox.popleft()
-            weight = job.payload_size + FRAME_BYTES
-            self._outbox_bytes -= weight
-            if held.get(job.key) == job.deliveries:
-                jobs.append(job)
-                size += weight
-        return jobs
-
-
-class _Group:
-    """Streams with the same queue filter. They share one claim a tick.
-
-    `queues` of None are all within reach, those that come into being later too; queues that are
-    named lie within it, so streams of any reach share their group.
-
-    `waiting` holds those that may have credit, in the order of their turns. `dry` says that the
-    last claim came back short and nothing has touched the group's queues since.
-    """
-
-    def __init__(self, queues: tuple[str, ...] | None, reach: Reach = EVERYWHERE) -> None:
-        self.queues = queues
-        self.reach = reach
-        self.members = 0
-        self.waiting: dict[Stream, None] = {}
-        self.dry = False
 
 
 class Plan:
@@ -127,21 +31,31 @@ class Plan:
 
     def __init__(self) -> None:
         self.claims: list[Claim] = []
-        self.groups: list[_Group] = []
+        self.groups: list[Group] = []
+        self.hasty: list[Claimer] = []
+        """Those of the claimers who take part and wait for nothing."""
 
 
 class Streams:
-    """All open streams. `limit` bounds the jobs in flight over all of them; 0 is no bound."""
+    """All open streams, and claims that wait.
 
-    def __init__(self, limit: int) -> None:
+    `limit` bounds the jobs in flight over all of them, `claimed` ones that have been in flight
+    before included; 0 is no bound.
+    """
+
+    def __init__(self, limit: int, claimed: int) -> None:
         self._limit = limit or 2**62
+        self._claimed = claimed
+        self._claimers: dict[int, Claimer] = {}
+        self._hasty: list[Claimer] = []
         self._numbers = itertools.count(1)
         self._streams: dict[int, Stream] = {}
-        self._groups: dict[tuple[str, ...] | Reach, _Group] = {}
-        self._by_queue: dict[str, set[_Group]] = {}
-        self._ranging: set[_Group] = set()
-        self._hungry: dict[_Group, None] = {}
+        self._groups: dict[tuple[str, ...] | Reach, Group] = {}
+        self._by_queue: dict[str, set[Group]] = {}
+        self._ranging: set[Group] = set()
+        self._hungry: dict[Group, None] = {}
         self._holders: dict[int, Stream] = {}
+        self._heads = Heads()
         self._when_empty: Callable[[], object] | None = None
         self.workers: dict[int, str] = {}
         """What workers call themselves, by the numbers of their streams: open ones and, as jobs
@@ -151,6 +65,18 @@ class Streams:
     def __len__(self) -> int:
         return len(self._streams)
 
+    @property
+    def claiming(self) -> int:
+        """How many claims are under way."""
+        return len(self._claimers)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left of anybody who has taken jobs, nor any job in flight."""
+        players = self._streams or self._claimers or self._hasty
+        groups = self._groups or self._by_queue or self._ranging or self._hungry
+        return not (players or groups or self._holders or self._claimed)
+
     def all(self) -> list[Stream]:
         """The open streams, in the order of opening."""
         return list(self._streams.values())
@@ -159,23 +85,43 @@ class Streams:
         self,
         queues: Iterable[str],
         reach: Reach,
-        window: int,
-        worker: str,
+        wish: Wish,
+        since: int,
         unsent: Callable[[], int],
     ) -> Stream:
-        """Register a stream of some queues (none named: of all within reach).
-
-        A window of 0 is the global limit.
-        """
-        names = tuple(sorted(set(queues)))
-        group = self._groups.get(names or reach) or self._new_group(names, reach)
-        group.members += 1
-        stream = Stream(next(self._numbers), group, window or self._limit, worker, unsent)
+        """Register a stream of some queues (none named: of all within reach), open `since`."""
+        group = self._join(tuple(sorted(set(queues))), reach)
+        wish = wish._replace(window=wish.window or self._limit)
+        stream = Stream(next(self._numbers), group, wish, since, unsent)
         self._streams[stream.number] = stream
-        if worker:
-            self.workers[stream.number] = worker
+        if wish.worker:
+            self.workers[stream.number] = wish.worker
         self.credit_changed(stream)
         return stream
+
+    def ask(self, queue: str, most: int, terms: Terms, *, hasty: bool) -> Claimer:
+        """Register one who claims from a queue, once; a hasty one is answered by the next tick.
+
+        Whoever asks has to `dismiss` the claimer at last.
+        """
+        group = self._join((queue,), EVERYWHERE)
+        claimer = Claimer(next(self._numbers), group, most, terms)
+        self._claimers[claimer.number] = claimer
+        if hasty:
+            self._hasty.append(claimer)
+        self.credit_changed(claimer)
+        return claimer
+
+    def dismiss(self, claimer: Claimer) -> None:
+        """Forget a claimer. What is being claimed for it just now goes back."""
+        claimer.give_up()
+        del self._claimers[claimer.number]
+        self._leave(claimer)
+
+    def dismiss_all(self) -> None:
+        """Let no claim wait any longer."""
+        for claimer in self._claimers.values():
+            claimer.give_up()
 
     def when_empty(self, callback: Callable[[], object]) -> None:
         """Call back whenever no stream holds a job any more, and at once if that is so."""
@@ -183,16 +129,21 @@ class Streams:
         if not self._holders:
             callback()
 
-    def close(self, stream: Stream) -> list[int]:
-        """Forget a stream; the keys of the jobs that have to go back."""
+    def close(self, stream: Stream) -> Return | None:
+        """Forget a stream; what has to go back of it."""
+        rest = give_back(stream) if stream.held else None
         stream.ended = True
         self._streams.pop(stream.number, None)
-        if stream.worker:
+        if stream.number in self.workers:
             self._left.append(stream.number)
             if len(self._left) > MOST_LEFT:
                 self.workers.pop(self._left.popleft(), None)
-        group = stream.group
-        group.waiting.pop(stream, None)
+        self._leave(stream)
+        return rest
+
+    def _leave(self, player: Player) -> None:
+        group = player.group
+        group.waiting.pop(player, None)
         group.members -= 1
         if not group.members:
             self._groups.pop(group.queues or group.reach, None)
@@ -202,13 +153,12 @@ class Streams:
                 self._by_queue[queue].discard(group)
                 if not self._by_queue[queue]:
                     del self._by_queue[queue]
-        return list(stream.held)
 
-    def credit_changed(self, stream: Stream) -> None:
-        """Say that a stream may be able to take more than before."""
-        if stream.number in self._streams:
-            stream.group.waiting.setdefault(stream)
-            self._consider(stream.group)
+    def credit_changed(self, player: Player) -> None:
+        """Say that a player may be able to take more than before."""
+        if self._player(player.number) is not None:
+            player.group.waiting.setdefault(player)
+            self._consider(player.group)
 
     def touch(self, queues: Iterable[str]) -> None:
         """Say that queues may have ready jobs that they had not before."""
@@ -231,78 +181,131 @@ class Streams:
         for command in commands:
             if isinstance(command, Enqueue):
                 self.touch({job.queue for job in command.jobs})
+        self.touch(self._heads.settled(commands))
         plan = Plan()
-        budget = self._limit - len(self._holders) + freed.total()
+        budget = self._limit - len(self._holders) - self._claimed + freed.total()
         for group in list(self._hungry):
             if budget <= 0:
                 break
-            credits = self._credits(group, freed, min(budget, MOST_CLAIMED))
+            credits, terms = self._credits(group, freed, min(budget, MOST_CLAIMED))
             # Whoever was asked goes to the end of the line, so that no group starves another.
             del self._hungry[group]
             if not credits:
                 continue
             self._hungry[group] = None
             plan.groups.append(group)
-            plan.claims.append(Claim(queues=group.queues, credits=credits, reach=group.reach))
-            budget -= plan.claims[-1].limit
+            claim = Claim(group.queues, credits, group.reach, terms or None)
+            plan.claims.append(claim)
+            budget -= claim.limit
+        if self._hasty:
+            self._settle_hasty(plan, budget)
         return plan
 
-    def apply(self, result: TickResult, plan: Plan) -> list[tuple[int, list[int]]]:
-        """Learn from a committed tick.
+    def _settle_hasty(self, plan: Plan, budget: int) -> None:
+        """Answer those who do not wait, as far as the plan holds nothing for them."""
+        asked = {number for claim in plan.claims for number, _ in claim.credits}
+        hasty, self._hasty = self._hasty, []
+        for claimer in hasty:
+            if claimer.number in asked:
+                plan.hasty.append(claimer)
+            elif claimer.group.dry or budget <= 0:
+                claimer.give_up()
+            elif not claimer.is_done:
+                self._hasty.append(claimer)
 
-        Answers (holder, keys) of jobs that were claimed for streams which closed meanwhile: they
-        have to go back.
-        """
-        for holder in {holder for holder, _ in result.ended}:
+    def postpone(self, plan: Plan) -> None:
+        """A planned tick has come to nothing: whoever waits for nothing waits for the next one."""
+        self._hasty += plan.hasty
+
+    def apply(self, result: TickResult, plan: Plan) -> list[Return]:
+        """Learn from a committed tick; what has to go back, for its holder is gone or hangs."""
+        lapsed = self._notify(result)
+        holders = {holder for holder, _ in result.ended}
+        for holder in holders:
             stream = self._streams.get(holder)
             if stream is not None:
                 self.credit_changed(stream)
+        if 0 in holders:
+            self._claimed -= sum(holder == 0 for holder, _ in result.ended)
         for _, key in result.ended:
             self._holders.pop(key, _NOBODY).held.pop(key, None)
+        self._heads.learn(result)
         # Claims come last in a tick: those that were made have seen whatever woke a queue.
         self.touch(result.woken)
-        orphans: list[tuple[int, list[int]]] = []
+        orphans = [give_back(stream) for stream in lapsed if stream.held]
         for group, claim, jobs in zip(plan.groups, plan.claims, result.claimed, strict=False):
             if len(jobs) < claim.limit:
                 group.dry = True
                 self._hungry.pop(group, None)
             orphans += self._deliver(jobs)
+        if len(result.claimed) < len(plan.claims):
+            self.postpone(plan)
+        else:
+            for claimer in plan.hasty:
+                claimer.give_up()
         if not self._holders and self._when_empty is not None:
             self._when_empty()
         return orphans
 
-    def _deliver(self, jobs: Sequence[Job]) -> Iterator[tuple[int, list[int]]]:
-        """Hand jobs to their streams; yields (holder, keys) for streams that are gone."""
+    def _notify(self, result: TickResult) -> list[Stream]:
+        """Tell streams what they have lost; those that end with it."""
+        for key in result.revoked:
+            self._holders.get(key, _NOBODY).tell("cancel", key)
+        lapsed: dict[Stream, None] = {}
+        for key in result.lapsed:
+            stream = self._holders.get(key, _NOBODY)
+            if stream is not _NOBODY:
+                stream.lapse(key)
+                lapsed[stream] = None
+        return list(lapsed)
+
+    def _deliver(self, jobs: Sequence[Job]) -> Iterator[Return]:
+        """Hand jobs to their players; yields what was claimed for players that are gone."""
         hands: defaultdict[int | None, list[Job]] = defaultdict(list)
         for job in jobs:
             hands[job.holder].append(job)
         for holder, hand in hands.items():
             assert holder is not None, "a claimed job has a holder"
-            stream = self._streams.get(holder, _NOBODY)
-            self._holders.update([(job.key, stream) for job in hand])
-            if stream is _NOBODY:
-                yield holder, [job.key for job in hand]
+            player = self._player(holder)
+            gone = player is None or player.is_done
+            if hand[0].claimant is None:
+                stream = player if isinstance(player, Stream) and not gone else _NOBODY
+                self._holders.update([(job.key, stream) for job in hand])
+                rest = Return(holder, [job.key for job in hand])
+            else:
+                self._claimed += len(hand)
+                rest = unclaimed(hand)
+            if player is None or gone:
+                yield rest
                 continue
-            stream.deliver(hand)
-            waiting = stream.group.waiting
-            if stream in waiting:
-                del waiting[stream]
-                waiting[stream] = None
+            player.deliver(hand)
+            waiting = player.group.waiting
+            if player in waiting:
+                del waiting[player]
+                waiting[player] = None
 
-    def _new_group(self, names: tuple[str, ...], reach: Reach) -> _Group:
-        group = self._groups[names or reach] = _Group(names or None, reach)
+    def _player(self, number: int) -> Player | None:
+        return self._streams.get(number) or self._claimers.get(number)
+
+    def _join(self, names: tuple[str, ...], reach: Reach) -> Group:
+        group = self._groups.get(names or reach) or self._new_group(names, reach)
+        group.members += 1
+        return group
+
+    def _new_group(self, names: tuple[str, ...], reach: Reach) -> Group:
+        group = self._groups[names or reach] = Group(names or None, reach)
         for queue in names:
             self._by_queue.setdefault(queue, set()).add(group)
         if not names:
             self._ranging.add(group)
         return group
 
-    def _consider(self, group: _Group) -> None:
+    def _consider(self, group: Group) -> None:
         if group.waiting and not group.dry:
             self._hungry.setdefault(group)
 
-    def _freed(self, commands: Sequence[Command]) -> Counter[Stream]:
-        freed: Counter[Stream] = Counter()
+    def _freed(self, commands: Sequence[Command]) -> Counter[Player]:
+        freed: Counter[Player] = Counter()
         holders = self._holders
         for command in commands:
             if not isinstance(command, Succeed | Fail) or command.reach is not EVERYWHERE:
@@ -312,37 +315,46 @@ class Streams:
                 freed.update(
                     holders[key] for key in command.keys if key in holders and key not in stale
                 )
-            elif command.key in holders:
+            elif self._holds(command.key, command.failure.lease):
                 freed[holders[command.key]] += 1
         return freed
+
+    def _holds(self, key: int, lease: int | None) -> bool:
+        """Whether a stream holds a job, by the delivery that is named."""
+        stream = self._holders.get(key)
+        return stream is not None and lease in (None, stream.held.get(key))
 
     def _stale(self, said: Mapping[int, Completion] | None) -> set[int]:
         """The jobs of which another delivery is held than the one that is acknowledged."""
         return {
             key
             for key, told in (said or {}).items()
-            if told.lease is not None
-            and key in self._holders
-            and self._holders[key].held.get(key) != told.lease
+            if key in self._holders and not self._holds(key, told.lease)
         }
 
-    def _credits(self, group: _Group, freed: Counter[Stream], most: int) -> list[tuple[int, int]]:
+    def _credits(
+        self, group: Group, freed: Counter[Player], most: int
+    ) -> tuple[list[tuple[int, int]], dict[int, Terms]]:
+        """Whom a claim deals how many jobs at most, and on what terms."""
         credits: list[tuple[int, int]] = []
-        without: list[Stream] = []
-        for stream in group.waiting:
-            credit = min(stream.credit(freed[stream]), most)
+        terms: dict[int, Terms] = {}
+        without: list[Player] = []
+        for player in group.waiting:
+            credit = min(player.credit(freed[player]), most)
             if credit <= 0:
-                without.append(stream)
+                without.append(player)
                 continue
-            credits.append((stream.number, credit))
+            credits.append((player.number, credit))
+            if player.terms is not None:
+                terms[player.number] = player.terms
             most -= credit
             if most <= 0 or len(credits) == MOST_PLAYERS:
                 break
         # They come back when they have credit again: nothing here visits all streams every tick.
-        for stream in without:
-            del group.waiting[stream]
-        return credits
+        for player in without:
+            del group.waiting[player]
+        return credits, terms
 
 
-_NOBODY = Stream(0, _Group(()), 0, "", lambda: 0)
+_NOBODY = Stream(0, Group(()), Wish(), 0, lambda: 0)
 """Stands for a stream that closed while a tick claimed for it, until its jobs are back."""

@@ -5,56 +5,95 @@ the filter again in the statement that changes it. A sweep outlives the request 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+import itertools
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from zq.engine.jq_filter import JqFilter
-from zq.model.commands import CancelSlice, ChangeSlice, Command, DeleteSlice
+from zq.model.clock import Clock
+from zq.model.commands import CancelSlice, ChangeSlice, Command, DeleteSlice, ReviveSlice
+from zq.model.errors import SweepNotFound
 from zq.model.filters import Filter
-from zq.model.lifecycle import Move, sources
+from zq.model.lifecycle import Move, Status, sources
 from zq.model.patching import Patch
+from zq.model.reach import Reach
 from zq.store import reads
 from zq.store.store import Store
 
 SLICE = 1000
 
 Submit = Callable[[Command], Awaitable[object]]
+SliceOf = Callable[[list[int], Filter], Command]
+
+
+class Sweep:
+    """One change by filter under way. Times in milliseconds."""
+
+    def __init__(self, id: str, verb: str, filter: Filter, started_at: int) -> None:
+        self.id = id
+        self.verb = verb
+        self.filter = filter
+        self.started_at = started_at
+        self.changed = 0
+        self.progress = 0.0
+        """The part of the ids that it has passed, from 0 to 1."""
+        self.is_stopped = False
 
 
 class Sweeps:
     """Runs sweeps as tasks of their own."""
 
-    def __init__(self, store: Store, filter: JqFilter, submit: Submit) -> None:
+    def __init__(self, store: Store, clock: Clock, filter: JqFilter, submit: Submit) -> None:
         self._store = store
+        self._clock = clock
         self._filter = filter
         self._submit = submit
+        self._numbers = itertools.count(1)
+        self._running: dict[str, Sweep] = {}
         self._tasks: set[asyncio.Task[int]] = set()
 
     async def patch(self, filter: Filter, patch: Patch) -> int:
         """Patch what matches and is unfinished; how many were changed."""
-        statuses = filter.statuses or tuple(sources(Move.PATCH))
-        unfinished = msgspec.structs.replace(filter, statuses=statuses)
+        unfinished = _among(filter, *sources(Move.PATCH))
 
         def slice_of(keys: list[int], plain: Filter) -> Command:
             return ChangeSlice(keys=keys, filter=plain, patch=patch)
 
-        return await self._run(self._sweep(unfinished, slice_of))
+        return await self._run("patch", unfinished, slice_of)
 
     async def delete(self, filter: Filter) -> int:
         """Delete what matches; how many went."""
-        return await self._run(self._sweep(filter, DeleteSlice))
+        return await self._run("delete", filter, DeleteSlice)
 
     async def cancel(self, filter: Filter, force: bool) -> int:
         """Cancel what matches and can be cancelled; how many it were."""
-        statuses = filter.statuses or tuple(sources(Move.FORCE if force else Move.CANCEL))
-        unfinished = msgspec.structs.replace(filter, statuses=statuses)
+        unfinished = _among(filter, *sources(Move.FORCE if force else Move.CANCEL))
 
         def slice_of(keys: list[int], plain: Filter) -> Command:
             return CancelSlice(keys=keys, filter=plain, force=force)
 
-        return await self._run(self._sweep(unfinished, slice_of))
+        return await self._run("cancel", unfinished, slice_of)
+
+    async def revive(self, filter: Filter, limit: int | None) -> int:
+        """Revive what matches, up to `limit` jobs; how many it were.
+
+        Without names of queues, dead jobs only: those that wait in some dead-letter queue are found
+        by its name.
+        """
+        waiting = (Status.SCHEDULED, Status.READY) if filter.queues else ()
+        return await self._run("redrive", _among(filter, Status.DEAD, *waiting), ReviveSlice, limit)
+
+    def running(self, reach: Reach) -> list[Sweep]:
+        """The sweeps under way that were begun with no more than this reach, oldest first."""
+        return [sweep for sweep in self._running.values() if _within(sweep, reach)]
+
+    def cut_short(self, id: str, reach: Reach) -> None:
+        """Stop one between two slices; what it has done stays done. Raises `SweepNotFound`."""
+        sweep = self._running.get(id)
+        if sweep is None or not _within(sweep, reach):
+            raise SweepNotFound
+        sweep.is_stopped = True
 
     async def stop(self) -> None:
         """Cut running sweeps short between two slices."""
@@ -62,25 +101,37 @@ class Sweeps:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _run(self, sweep: Coroutine[Any, Any, int]) -> int:
-        task = asyncio.create_task(sweep)
+    async def _run(
+        self, verb: str, filter: Filter, slice_of: SliceOf, limit: int | None = None
+    ) -> int:
+        sweep = Sweep(str(next(self._numbers)), verb, filter, self._clock.now_ms())
+        self._running[sweep.id] = sweep
+        task = asyncio.create_task(self._sweep(sweep, slice_of, limit))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: self._running.pop(sweep.id))
         return await asyncio.shield(task)
 
-    async def _sweep(self, filter: Filter, command: Callable[[list[int], Filter], Command]) -> int:
+    async def _sweep(self, sweep: Sweep, slice_of: SliceOf, limit: int | None) -> int:
+        filter = sweep.filter
         plain = msgspec.structs.replace(filter, program=None)
         if filter.program is not None:
             await self._filter.check(filter.program)
-        upto = await self._store.read(reads.last_key)
-        after, total = -1, 0
-        while after < upto:
+        first, upto = await self._store.read(reads.key_range)
+        after = -1
+        while after < upto and not sweep.is_stopped:
             after, keys = await self._slice(plain, filter.program, after, upto)
+            if limit is not None and len(keys) > limit - sweep.changed:
+                keys = keys[: limit - sweep.changed]
+                after = keys[-1]
             if keys:
-                changed = await self._submit(command(keys, plain))
+                changed = await self._submit(slice_of(keys, plain))
                 assert isinstance(changed, int)
-                total += changed
-        return total
+                sweep.changed += changed
+            if sweep.changed == limit:
+                break
+            sweep.progress = (after - first) / max(upto - first, 1)
+        return sweep.changed
 
     async def _slice(
         self, plain: Filter, program: str | None, after: int, upto: int
@@ -95,3 +146,12 @@ class Sweeps:
         matching = [job.key for job, match in zip(jobs, verdicts, strict=True) if match]
         reached = jobs[-1].key if jobs else upto
         return reached, [key for key in matching if key <= upto]
+
+
+def _among(filter: Filter, *statuses: Status) -> Filter:
+    """The filter, in these states where it names none."""
+    return msgspec.structs.replace(filter, statuses=filter.statuses or statuses)
+
+
+def _within(sweep: Sweep, reach: Reach) -> bool:
+    return all(map(reach.covers, sweep.filter.reach.prefixes))

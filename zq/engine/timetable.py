@@ -1,26 +1,35 @@
 """When the tick loop has to wake up by itself for what falls due at a wall time."""
 
-from zq.model.clock import Clock
+from zq.model.clock import Clock, SteadyClock
 from zq.model.commands import Deadlines, Due
 
-RESTING = frozenset({Due.PURGE, Due.TRIM})
-"""What need not be done to the moment: what is due meanwhile is done in one go."""
+UNSEEN = (Due.PURGE, Due.NAMES, Due.TRIM)
+"""What clears away that nobody sees any more, and so can wait a little for more of it."""
 
 
 class Timetable:
-    """The next deadlines. `rest` is the shortest time between two looks at what is `RESTING`, in
-    seconds."""
+    """The next deadlines. `rest` is the shortest time between two clearances, in seconds."""
 
     def __init__(self, clock: Clock, deadlines: Deadlines, rest: float) -> None:
         self._clock = clock
+        self._steady = SteadyClock(clock)
         self._deadlines = deadlines
-        self._rest_s = rest
-        self._done = dict.fromkeys(RESTING, clock.monotonic() - rest)
+        self._longest_rest = rest
+        self._cleared = dict.fromkeys(UNSEEN, clock.monotonic() - rest)
+
+    @property
+    def steady(self) -> int:
+        """The time by which leases go, in milliseconds."""
+        if Due.LEASE not in self._deadlines:
+            self._steady.rebase()
+        return self._steady.now_ms()
 
     def due(self, now: int) -> frozenset[Due]:
         """What a tick at `now` (milliseconds) has to attend to."""
         return frozenset(
-            due for due, time in self._deadlines.items() if time <= now and not self._rest(due)
+            due
+            for due, time in self._deadlines.items()
+            if time <= self._time(due, now) and not self._rest(due)
         )
 
     def learn(self, deadlines: Deadlines) -> None:
@@ -28,10 +37,10 @@ class Timetable:
         self._deadlines = deadlines
 
     def note(self, done: frozenset[Due], now: int) -> None:
-        """Rest before the next look, but not before all that was due is done."""
-        for due in done & RESTING:
-            if self._deadlines.get(due, now + 1) > now:
-                self._done[due] = self._clock.monotonic()
+        """Rest between clearances, but not before all that was due is gone."""
+        for due in UNSEEN:
+            if due in done and self._deadlines.get(due, now + 1) > now:
+                self._cleared[due] = self._clock.monotonic()
 
     def delay(self) -> float | None:
         """Seconds to the next deadline, None where there is none."""
@@ -39,10 +48,14 @@ class Timetable:
             return None
         now = self._clock.now_ms()
         return min(
-            max((time - now) / 1000, self._rest(due)) for due, time in self._deadlines.items()
+            max((time - self._time(due, now)) / 1000, self._rest(due))
+            for due, time in self._deadlines.items()
         )
 
+    def _time(self, due: Due, now: int) -> int:
+        return self._steady.now_ms() if due is Due.LEASE else now
+
     def _rest(self, due: Due) -> float:
-        if due not in RESTING:
+        if due not in self._cleared:
             return 0.0
-        return max(self._done[due] + self._rest_s - self._clock.monotonic(), 0.0)
+        return max(self._cleared[due] + self._longest_rest - self._clock.monotonic(), 0.0)

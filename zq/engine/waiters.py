@@ -117,8 +117,12 @@ class Waiters:
                     self._nudge(list(self._by_key))
                 case _:
                     pass
+        for key in result.buried:
+            self._tell(key, Outcome(Status.DEAD, reason=result.buried[key]))
         for key in result.cancelled:
             self._tell(key, Outcome(Status.CANCELLED))
+        for key in result.expired:
+            self._tell(key, Outcome(Status.EXPIRED))
         # New jobs come after all that in a tick, so that their owners are as they were left by it.
         for command, reply in zip(commands, result.replies, strict=True):
             if isinstance(command, Enqueue) and isinstance(reply, Enqueued):
@@ -132,9 +136,10 @@ class Waiters:
 
     def _joined(self, command: Enqueue, reply: Enqueued) -> None:
         """Let whoever waits for a duplicate wait for its owner, which may be finished already."""
-        for index, owner in reply.owners.items():
+        owners = {index: owner.key for index, owner in reply.owners.items()} | reply.gone
+        for index, key in owners.items():
             for waiter in list(self._by_key.get(command.keys[index], ())):
-                self.watch(waiter, owner.key)
+                self.watch(waiter, key)
                 waiter.nudge()
 
     def _tell(self, key: int, outcome: Outcome) -> None:

@@ -18,8 +18,9 @@ WithBody = Callable[[web.Request, Codec, bytes, Codec], Awaitable[web.StreamResp
 class Route(NamedTuple):
     """An endpoint's place and what a key must have for it.
 
-    A `scope` of None asks for no key. A route that is about the `whole` server is not for keys with
-    queue prefixes.
+    Its handler's docstring tells users what it does, and `zq.http.description` what it takes and
+    answers. A `scope` of None asks for no key. A route that is about the `whole` server is not for
+    keys with queue prefixes.
     """
 
     method: str
@@ -35,6 +36,7 @@ def endpoint(serve: Plain) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
         return await serve(request, answer_codec(request))
 
+    handler.__doc__ = serve.__doc__
     return handler
 
 
@@ -56,4 +58,5 @@ def body_endpoint(
         finally:
             bodies.release(len(body))
 
+    handler.__doc__ = serve.__doc__
     return handler

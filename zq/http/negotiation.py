@@ -8,6 +8,7 @@ from aiohttp import web
 
 from zq.model.errors import ZqError
 from zq.wire.codecs import JSON, MSGPACK, Codec
+from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventFraming
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON, Framing
 
 FORMATS = [JSON.content_type, MSGPACK.content_type]
@@ -82,4 +83,16 @@ def stream_framing(request: web.BaseRequest) -> Framing:
         return MSGPACK_STREAM
     if any(known in accept for known in (NDJSON.content_type, JSON.content_type, "*/*")):
         return NDJSON
+    raise NotAcceptable(STREAM_FORMATS)
+
+
+def event_framing(request: web.BaseRequest) -> EventFraming:
+    """The format of a stream of events. Raises `NotAcceptable`."""
+    accept = request.headers.get("Accept", "*/*")
+    if EVENTS.content_type in accept or "*/*" in accept:
+        return EVENTS
+    if EVENT_FRAMES.content_type in accept or MSGPACK.content_type in accept:
+        return EVENT_FRAMES
+    if EVENT_LINES.content_type in accept or JSON.content_type in accept:
+        return EVENT_LINES
     raise NotAcceptable(STREAM_FORMATS)

@@ -28,6 +28,7 @@ STATUSES: dict[type[ZqError], int] = {
     UnsupportedMediaType: 415,
     errors.NotBuilt: 422,
     errors.Unprocessable: 422,
+    errors.QueueFull: 429,
     errors.Internal: 500,
     errors.Unavailable: 503,
     errors.StorageFull: 507,
@@ -49,11 +50,11 @@ def problem(error: ZqError, codec: Codec) -> web.Response:
     headers = {CODE_HEADER: error.code}
     if isinstance(error, NotAcceptable | UnsupportedMediaType):
         body["supported"] = error.supported
-    if isinstance(error, errors.NotCancellable | errors.NotFinished):
+    if isinstance(error, errors.NotCancellable | errors.NotFinished | errors.NotDead):
         body["status"] = error.status
     if isinstance(error, errors.RecordsGone):
         body["min_seq"] = error.min_seq
-    if isinstance(error, errors.Unavailable):
+    if isinstance(error, errors.Unavailable | errors.QueueFull):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.Unauthorized):
         headers["WWW-Authenticate"] = CHALLENGE

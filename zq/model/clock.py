@@ -41,6 +41,27 @@ class SystemClock:
         return asyncio.get_running_loop().call_later(seconds, callback)
 
 
+class SteadyClock:
+    """Wall time as it would be had nobody stepped the clock since the last `rebase`.
+
+    Leases go by it: when an administrator or NTP sets the clock, none of them ends early or lasts
+    longer. Their deadlines still mean something to the next life of the server.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.rebase()
+
+    def rebase(self) -> None:
+        """Take over the wall time. For moments in which no deadline is under way."""
+        self._began = self._clock.monotonic()
+        self._began_ms = self._clock.now_ms()
+
+    def now_ms(self) -> int:
+        """Milliseconds since the Unix epoch, or nearly so."""
+        return self._began_ms + round((self._clock.monotonic() - self._began) * 1000)
+
+
 class ManualClock:
     """A clock that stands still until it is told to move. For tests.
 

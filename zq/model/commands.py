@@ -4,23 +4,28 @@ A command is fully validated before it exists; ids of new jobs are minted with i
 it in one transaction with whatever else waits. Beyond a command's reach, jobs do not exist for it.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
 import msgspec
 
+from zq.model.events import News
 from zq.model.filters import Filter
 from zq.model.job import Job, NewJob, Retention
+from zq.model.leasing import Terms
 from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
+from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.settling import Failure
 
 
 class Enqueue(msgspec.Struct, frozen=True):
     """Store jobs, all or none, in order. Result: an `Enqueued`.
 
-    Where a unique key belongs to a job out of reach: `KeyConflict`, and nothing is stored.
+    Where a unique key belongs to a job out of reach: `KeyConflict`; where a queue has no room for
+    all of its new jobs: `QueueFull`. Nothing is stored then.
     """
 
     keys: Sequence[int]
@@ -34,11 +39,14 @@ class Enqueue(msgspec.Struct, frozen=True):
 class Enqueued(msgspec.Struct, frozen=True):
     """What an `Enqueue` did. `owners` maps the index of each duplicate to the job that exists.
 
-    `replaced` has the indexes of those whose payload the owner has taken over.
+    `replaced` has the indexes of those whose payload the owner has taken over. `gone` has the keys
+    of the jobs, by the index of their duplicate, of which only the name is still known.
     """
 
     owners: dict[int, Job]
     replaced: frozenset[int] = frozenset()
+    gone: dict[int, int] = {}
+    expiries: Mapping[int, int] = {}
 
 
 class Succeed(msgspec.Struct, frozen=True):
@@ -64,18 +72,55 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 class Fail(msgspec.Struct, frozen=True):
-    """Report a failure. Result: the job as it is now, or `NotInFlight`."""
+    """Report a failure. Result: the job as it is now, `NotInFlight` or `StaleLease`."""
 
     key: int
     failure: Failure
     reach: Reach = EVERYWHERE
 
 
+class Extend(msgspec.Struct, frozen=True):
+    """Let leases last `lease_ms` from now. Result: an `Extended`.
+
+    `leases` names the delivery that is meant of some of them, by key.
+    """
+
+    keys: Sequence[int]
+    leases: Mapping[int, int]
+    lease_ms: int
+    reach: Reach = EVERYWHERE
+
+
+class Extended(msgspec.Struct, frozen=True):
+    """What an `Extend` did: the keys that it left alone, and the deadline of all others."""
+
+    refused: Settled
+    until: int
+
+
+class Release(msgspec.Struct, frozen=True):
+    """Give jobs back that their worker does not want, at no cost to them. Result: a `Settled`.
+
+    With a delay they are scheduled for after it. `leases` is as for `Extend`.
+    """
+
+    keys: Sequence[int]
+    leases: Mapping[int, int]
+    delay_ms: int = 0
+    reach: Reach = EVERYWHERE
+
+
 class Return(msgspec.Struct, frozen=True):
-    """Give back what a holder has when its stream ends. Result: None."""
+    """Give back what a stream had when it ended, or what nobody heard of. Result: None.
+
+    Of the jobs in `stalled` a stall is counted. Claimed jobs (`holder` 0) are named by their
+    `leases`, by key, since many claimants share their holder.
+    """
 
     holder: int
     keys: Sequence[int]
+    stalled: frozenset[int] = frozenset()
+    leases: Mapping[int, int] | None = None
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -141,6 +186,33 @@ class Retain(msgspec.Struct, frozen=True):
     reach: Reach = EVERYWHERE
 
 
+class Retry(msgspec.Struct, frozen=True):
+    """Make a dead job ready again. Result: the job as it is now, `JobNotFound` or `NotDead`."""
+
+    key: int
+    reach: Reach = EVERYWHERE
+
+
+class ReviveSlice(msgspec.Struct, frozen=True):
+    """A slice of a sweep: revive those of `keys` that still match. Result: how many it were.
+
+    Jobs that came from another queue go back there, if that lies within reach.
+    """
+
+    keys: Sequence[int]
+    filter: Filter
+
+
+class SetQueue(msgspec.Struct, frozen=True):
+    """Replace a queue's settings, or patch them. Result: the settings, or an error of the tree.
+
+    It touches no job: what follows from it follows for each job when its time comes.
+    """
+
+    queue: str
+    settings: QueueSettings | SettingsPatch
+
+
 class Clear(msgspec.Struct, frozen=True):
     """Delete every job. Result: how many there were."""
 
@@ -149,6 +221,8 @@ Command = (
     Enqueue
     | Succeed
     | Fail
+    | Extend
+    | Release
     | Return
     | Change
     | ChangeSlice
@@ -157,6 +231,9 @@ Command = (
     | Cancel
     | CancelSlice
     | Retain
+    | Retry
+    | ReviveSlice
+    | SetQueue
     | Clear
 )
 
@@ -164,12 +241,15 @@ Command = (
 class Claim(msgspec.Struct, frozen=True):
     """Hand out up to `limit` ready jobs of `queues` (None: of all within reach) to the holders.
 
-    `credits` lists (holder, how many it can take). Jobs are dealt out in turn.
+    `credits` lists (holder, how many it can take). Jobs are dealt out in turn. `terms` has what
+    some of the holders ask for; one with a claimant there is 0 in the store, and itself in the
+    result.
     """
 
     queues: tuple[str, ...] | None
     credits: Sequence[tuple[int, int]]
     reach: Reach = EVERYWHERE
+    terms: Mapping[int, Terms] | None = None
 
     @property
     def limit(self) -> int:
@@ -179,8 +259,11 @@ class Claim(msgspec.Struct, frozen=True):
 class Due(Enum):
     """What falls due at a wall time, in the order in which a tick attends to it."""
 
+    LEASE = "a lease's deadline is over"
+    EXPIRY = "a job that nobody took in time expires"
     PROMOTION = "a scheduled job becomes ready"
     PURGE = "a finished job's retention is over"
+    NAMES = "the name of a job is no longer recognised"
     TRIM = "the oldest records of a log are past their age"
 
 
@@ -192,6 +275,8 @@ class Tick(msgspec.Struct, frozen=True):
     """One transaction's work: what waits, what is due, who can take. Times in milliseconds."""
 
     now: int
+    steady: int
+    """The time by which leases go: see `zq.model.clock.SteadyClock`."""
     commands: Sequence[Command]
     claims: Sequence[Claim]
     due: frozenset[Due]
@@ -199,6 +284,8 @@ class Tick(msgspec.Struct, frozen=True):
     """Whether the commit is to be synced to the disk before anyone hears of it."""
     workers: Mapping[int, str] = {}
     """What workers call themselves, by the holders of their streams."""
+    monotonic: float = 0.0
+    """Seconds that never step back: what rates go by."""
 
 
 class Tally(msgspec.Struct):
@@ -206,19 +293,49 @@ class Tally(msgspec.Struct):
 
     stored: int = 0
     duplicates: int = 0
-    """New jobs that were not stored, for their unique key has an owner."""
+    """New jobs that were not stored, for their unique key has an owner or their name is known."""
     completed: int = 0
     retried: int = 0
     died: int = 0
     not_in_flight: int = 0
     """Acknowledgements and failures of jobs that nobody held, or not by the delivery named."""
     returned: int = 0
+    stalled: int = 0
     delivered: int = 0
+    expired: int = 0
 
     def add(self, other: "Tally") -> None:
         """Count what another has counted too."""
         for name in Tally.__struct_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class Traffic(msgspec.Struct):
+    """The same queue by queue, for as much of it as the queues' statistics tell."""
+
+    delivered: Counter[str] = msgspec.field(default_factory=Counter)
+    completed: Counter[str] = msgspec.field(default_factory=Counter)
+    failed: Counter[str] = msgspec.field(default_factory=Counter)
+    """Failures reported, whatever became of the job."""
+
+    def add(self, other: "Traffic") -> None:
+        """Count what another has counted too."""
+        for name in Traffic.__struct_fields__:
+            getattr(self, name).update(getattr(other, name))
+
+    def take_back(self, other: "Traffic") -> None:
+        """Count no longer what another has counted, and forget queues of which nothing is left."""
+        for name in Traffic.__struct_fields__:
+            ours: Counter[str] = getattr(self, name)
+            for queue, n in getattr(other, name).items():
+                if ours[queue] == n:
+                    del ours[queue]
+                else:
+                    ours[queue] -= n
+
+    def queues(self) -> set[str]:
+        """All that are counted."""
+        return {*self.delivered, *self.completed, *self.failed}
 
 
 class TickResult(msgspec.Struct):
@@ -232,6 +349,14 @@ class TickResult(msgspec.Struct):
     """One list a claim, jobs carrying their new holder; in dispatch order."""
     cancelled: list[int]
     """Keys of the jobs that were cancelled."""
+    revoked: list[int]
+    """Keys of the jobs that were cancelled or deleted while somebody held them."""
+    lapsed: list[int]
+    """Keys of the jobs whose lease's deadline was over."""
+    buried: dict[int, str]
+    """Why jobs have died that did not die of a failure, by key."""
+    expired: list[int]
+    """Keys of the jobs that have expired."""
     woken: set[str]
     """Queues that have ready jobs which they may not have had before."""
     deadlines: Deadlines | None
@@ -241,5 +366,11 @@ class TickResult(msgspec.Struct):
     rows: int
     """Rows inserted, updated or deleted."""
     tally: Tally
+    traffic: Traffic
+    news: list[News]
+    """What has happened to stored jobs, but for what the replies and `claimed` tell."""
+    openings: Mapping[str, float] = {}
+    """Queues whose rate gave a claim less than it asked for, and the monotonic time from which on
+    it gives more."""
     commit_s: float = 0.0
     """Seconds that the COMMIT took: of a durable tick, those until the disk has it."""

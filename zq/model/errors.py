@@ -7,7 +7,9 @@ ZqError
 ├── NotFound
 │   ├── JobNotFound
 │   ├── NotInFlight         an acknowledgement of a job that nobody holds
-│   └── ErrorRecordNotFound
+│   ├── SweepNotFound       it has never been, or is done
+│   ├── ErrorRecordNotFound
+│   └── WorkerNotFound      nobody of this name has a stream open
 ├── Unauthorized            no key, or none that is known
 ├── Forbidden               known or not, this caller may not do this
 │   ├── ScopeMissing
@@ -19,9 +21,12 @@ ZqError
 │   ├── CursorAhead         a place in a log that this log has never come to
 │   ├── StaleLease          the delivery that is acknowledged has ended
 │   ├── NotCancellable      a job that is running or finished
-│   └── NotFinished         only a finished job has a retention that runs
+│   ├── NotFinished         only a finished job has a retention that runs
+│   ├── NotDead             only a dead job can be revived
+│   └── DeadLetterCycle     dying jobs would go round in circles
 ├── Gone
 │   ├── JobCancelled        nobody will ever see its result
+│   ├── JobExpired          nobody took it in time
 │   └── RecordsGone         retention has removed them from their log
 ├── Unprocessable           well formed, but the job's state or the field's meaning refuses it
 ├── RequestTimeout          the request has not arrived in time
@@ -38,6 +43,7 @@ ZqError
 │   ├── ReadTimeout
 │   ├── FilterAborted
 │   └── OutcomeUnknown      the disk failed while the change was being written
+├── QueueFull               a queue has as many unfinished jobs as its settings allow
 ├── StorageFull             no space left for new jobs; acknowledgements still pass
 └── Internal                a fault of zq itself; the log has the traceback
 """
@@ -85,11 +91,25 @@ class NotInFlight(NotFound):
         super().__init__("job not found in in-flight set")
 
 
+class SweepNotFound(NotFound):
+    code = "sweep_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("no such sweep is running")
+
+
 class ErrorRecordNotFound(NotFound):
     code = "error_record_not_found"
 
     def __init__(self) -> None:
         super().__init__("error record not found")
+
+
+class WorkerNotFound(NotFound):
+    code = "worker_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("no worker of this id has a stream open: see GET /workers")
 
 
 class Unauthorized(ZqError):
@@ -167,6 +187,22 @@ class NotFinished(Conflict):
         self.status = status
 
 
+class NotDead(Conflict):
+    code = "not_dead"
+
+    def __init__(self, status: str) -> None:
+        super().__init__(f"the job is {status}: only a dead job can be revived")
+        self.status = status
+
+
+class DeadLetterCycle(Conflict):
+    code = "dead_letter_cycle"
+
+    def __init__(self, path: Iterable[str]) -> None:
+        shown = " -> ".join(map(repr, path))
+        super().__init__(f"jobs that die would go round in circles: {shown}")
+
+
 class Gone(ZqError):
     code = "gone"
 
@@ -190,6 +226,13 @@ class RecordsGone(Gone):
             f" with after={min_seq - 1}, and count what lies between as lost"
         )
         self.min_seq = min_seq
+
+
+class JobExpired(Gone):
+    code = "job_expired"
+
+    def __init__(self) -> None:
+        super().__init__("the job has expired: nobody took it in time")
 
 
 class Unprocessable(ZqError):
@@ -253,6 +296,18 @@ class FilterAborted(Unavailable):
 
 class OutcomeUnknown(Unavailable):
     code = "outcome_unknown"
+
+
+class QueueFull(ZqError):
+    code = "queue_full"
+
+    retry_after_s = 1
+
+    def __init__(self, queue: str, max_depth: int) -> None:
+        super().__init__(
+            f"the queue {queue!r} has room for {max_depth} unfinished jobs and no more: try again"
+            " when workers have finished some, or raise its max_depth"
+        )
 
 
 class StorageFull(ZqError):

@@ -23,10 +23,13 @@ class Filter(msgspec.Struct, frozen=True):
     statuses: tuple[Status, ...] = ()
     queues: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     keys: tuple[int, ...] | None = None
     priority: Range | None = None
     ready_at: Range | None = None
     attempts: Range | None = None
+    revivable: bool = False
+    """Only dead jobs, and those that wait in the dead-letter queue that they came to."""
     program: str | None = None
     reach: Reach = EVERYWHERE
     """Jobs outside of it do not exist for whoever asks."""

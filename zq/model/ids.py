@@ -18,12 +18,12 @@ LENGTH = 26
 SUFFIX_LENGTH = 12
 
 _PREFIX_LENGTH = LENGTH - SUFFIX_LENGTH
-_LOW_BITS = 20
+LOW_BITS = 20
 _STEP = 1 << 4
 _VALUES = {char: value for value, char in enumerate(ALPHABET)}
 _PAIRS = tuple(high + low for high in ALPHABET for low in ALPHABET)
 _PAIR_VALUES = {pair: value for value, pair in enumerate(_PAIRS)}
-_EPOCH_KEY = EPOCH_MS << _LOW_BITS
+_EPOCH_KEY = EPOCH_MS << LOW_BITS
 _MAX_KEY = (1 << 63) - 1
 _MOST_TIMES = 4096
 _MOST_EXPECTED = 16_384
@@ -40,7 +40,7 @@ class Mint:
 
     def take(self, count: int, now_ms: int) -> Sequence[int]:
         """`count` new keys in rising order."""
-        first = max((now_ms - EPOCH_MS) << _LOW_BITS, self.last + _STEP)
+        first = max((now_ms - EPOCH_MS) << LOW_BITS, self.last + _STEP)
         keys = range(first, first + count * _STEP, _STEP)
         self.last = keys[-1] if keys else self.last
         return keys
@@ -63,7 +63,7 @@ class IdCodec:
         """The ULIDs of keys."""
         times, suffix = self._times, self._suffix
         return [
-            (times.get(key >> _LOW_BITS) or self._time_text(key >> _LOW_BITS))
+            (times.get(key >> LOW_BITS) or self._time_text(key >> LOW_BITS))
             + _PAIRS[(key >> 10) & 1023]
             + _PAIRS[key & 1023]
             + suffix
@@ -123,6 +123,11 @@ class IdCodec:
         return _between(number if tail < self._suffix else number + 1)
 
 
+def minted_at(key: int) -> int:
+    """When a key was minted, in milliseconds since 1970: its job was created then."""
+    return (key >> LOW_BITS) + EPOCH_MS
+
+
 def is_ulid(text: str) -> bool:
     """Whether the text has the form of an id, of this database or of another."""
     return len(text) == LENGTH and text[0] in "01234567" and all(char in _VALUES for char in text)
@@ -134,11 +139,6 @@ def timestamp_ms(text: str) -> int:
     for char in text[:10]:
         number = number << 5 | _VALUES[char]
     return number
-
-
-def minted_at(key: int) -> int:
-    """When a key was minted, in milliseconds; too late where the clock had stepped back."""
-    return (key >> _LOW_BITS) + EPOCH_MS
 
 
 def _between(number: int) -> tuple[int, int]:

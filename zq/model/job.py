@@ -1,5 +1,6 @@
 """A job and its options, as the store keeps them and every layer passes them on."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -13,6 +14,9 @@ MAX_PRIORITY = 65535
 MAX_UINT32 = 2**32 - 1
 MAX_TIME = 2**63 - 1
 """The largest time or duration in milliseconds: what SQLite's integers hold."""
+
+MAX_META = 8 * 1024
+"""Bytes of a job's `meta` as JSON text."""
 
 INLINE_PAYLOAD = 512
 """Payloads and results of up to this many bytes lie in the job's row; larger ones beside it, so
@@ -46,9 +50,21 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     retry_limit: int | None = None
     backoff: Backoff | None = None
     retention: Retention | None = None
+    lease_ms: int | None = None
 
 
 NO_OPTIONS = Options()
+
+
+class Reason(StrEnum):
+    """Why a job died."""
+
+    EXHAUSTED = "exhausted"
+    """It has failed more often than it may be tried again."""
+    KILLED = "killed"
+    """A failure said so."""
+    STALLED = "stalled"
+    """Its leases have run out too often."""
 
 
 class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,13 +79,27 @@ class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
     origin: str | None = None
     """The queue in which it died, before it came to a dead-letter queue."""
     reason: str | None = None
-    """Why it died."""
+    """Why it died: a `Reason`."""
+
+
+class Dedupe(msgspec.Struct, frozen=True):
+    """A name by which a second copy of a job is recognised within its queue and group.
+
+    For `window_ms` (milliseconds) from when the first was accepted, whatever becomes of it.
+    """
+
+    id: str
+    window_ms: Annotated[int, Meta(ge=1, le=MAX_UINT32)] = 300_000
+
+
+NO_EXTRAS = Extras()
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
     """A validated job that waits to be stored. `payload` is JSON text, kept as it was received.
 
-    `ready_at` of None means: from the moment of arrival on.
+    `ready_at` of None means: from the moment of arrival on. `ttl_ms` is how long it may wait for a
+    worker once it is ready, in milliseconds.
     """
 
     queue: str
@@ -82,7 +112,10 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     unique_key: str | None = None
     unique_while: Scope | None = None
     on_conflict: OnConflict = OnConflict.RETURN
+    group: str | None = None
+    dedupe: Dedupe | None = None
     extras: Extras | None = None
+    ttl_ms: int | None = None
 
 
 class Job(msgspec.Struct, array_like=True, gc=False):

@@ -1,11 +1,13 @@
 """The states of a job and the table of legal moves. Every other place looks moves up here.
 
     enqueue ──► scheduled ──promote──► ready ──take──► in_flight ──succeed──► completed
-                    ▲                    ▲ ◄──return──────┘ │ │
-                    └────────fail────────┼──────────────────┘ └─────fail────► dead
+                    ▲                    ▲ ◄─return, stall──┘ │ │
+                    └────fail, release───┴────────────────────┘ └─────bury────► dead
 
-A patch moves a job between scheduled and ready. A job that waits may be cancelled, one in flight
-only by force. Any state may end in deletion.
+A patch moves a job between scheduled and ready. A job that waits expires where nobody takes it in
+time, and may be cancelled; one in flight only by force. A dying job is revived at once where its
+queue has a dead-letter queue, a dead one on demand, and one that waits in a dead-letter queue goes
+back. Any state may end in deletion.
 """
 
 from enum import Enum, IntEnum
@@ -20,6 +22,7 @@ class Status(IntEnum):
     COMPLETED = 3
     DEAD = 4
     CANCELLED = 5
+    EXPIRED = 6
 
 
 class Move(Enum):
@@ -29,8 +32,13 @@ class Move(Enum):
     PATCH = "patch"
     TAKE = "take"
     RETURN = "return"
+    RELEASE = "release"
+    STALL = "stall"
     SUCCEED = "succeed"
     FAIL = "fail"
+    BURY = "bury"
+    REVIVE = "revive"
+    EXPIRE = "expire"
     CANCEL = "cancel"
     FORCE = "cancel by force"
 
@@ -44,8 +52,21 @@ MOVES: dict[Move, dict[Status, frozenset[Status]]] = {
     },
     Move.TAKE: {Status.READY: frozenset({Status.IN_FLIGHT})},
     Move.RETURN: {Status.IN_FLIGHT: frozenset({Status.READY})},
+    Move.RELEASE: {Status.IN_FLIGHT: frozenset({Status.READY, Status.SCHEDULED})},
+    Move.STALL: {Status.IN_FLIGHT: frozenset({Status.READY})},
     Move.SUCCEED: {Status.IN_FLIGHT: frozenset({Status.COMPLETED})},
-    Move.FAIL: {Status.IN_FLIGHT: frozenset({Status.SCHEDULED, Status.DEAD})},
+    Move.FAIL: {Status.IN_FLIGHT: frozenset({Status.SCHEDULED})},
+    Move.BURY: {Status.IN_FLIGHT: frozenset({Status.DEAD})},
+    Move.REVIVE: {
+        Status.SCHEDULED: frozenset({Status.READY}),
+        Status.READY: frozenset({Status.READY}),
+        Status.IN_FLIGHT: frozenset({Status.READY}),
+        Status.DEAD: frozenset({Status.READY}),
+    },
+    Move.EXPIRE: {
+        Status.SCHEDULED: frozenset({Status.EXPIRED}),
+        Status.READY: frozenset({Status.EXPIRED}),
+    },
     Move.CANCEL: {
         Status.SCHEDULED: frozenset({Status.CANCELLED}),
         Status.READY: frozenset({Status.CANCELLED}),
@@ -57,7 +78,7 @@ MOVES: dict[Move, dict[Status, frozenset[Status]]] = {
     },
 }
 
-TERMINAL = frozenset({Status.COMPLETED, Status.DEAD, Status.CANCELLED})
+TERMINAL = frozenset({Status.COMPLETED, Status.DEAD, Status.CANCELLED, Status.EXPIRED})
 
 NAMES: dict[Status, str] = {status: status.name.lower() for status in Status}
 BY_NAME: dict[str, Status] = {name: status for status, name in NAMES.items()}

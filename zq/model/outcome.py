@@ -5,6 +5,9 @@ import msgspec
 from zq.model.job import ErrorRecord, Retention
 from zq.model.lifecycle import TERMINAL, Status
 
+MOST_WAIT_MS = 30_000
+"""Proxies and clients cut a silent connection off sooner or later; ask again instead."""
+
 
 class Completion(msgspec.Struct, frozen=True):
     """What a worker says with a success. `result` is JSON text of `result_size` bytes.
@@ -20,11 +23,15 @@ class Completion(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """A job's state, with the result of a completed one and the last failure of a dead one."""
+    """A job's state, with the result of a completed one and the last failure of a dead one.
+
+    A job that did not die of a failure has a `reason` in its place.
+    """
 
     status: Status
     result: str | None = None
     error: ErrorRecord | None = None
+    reason: str | None = None
 
     @property
     def is_final(self) -> bool:

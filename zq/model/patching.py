@@ -26,12 +26,26 @@ class Patch(msgspec.Struct, frozen=True):
     retry_limit: int | None | Unset = UNSET
     backoff: Backoff | None | Unset = UNSET
     retention: RetentionPatch | None | Unset = UNSET
+    lease_ms: int | None | Unset = UNSET
 
 
 def refuse_terminal(text_id: str, status: Status) -> None:
     """Raise `Unprocessable` for a finished job: nothing about it can change any more."""
     if status in TERMINAL:
         raise Unprocessable(f"cannot patch job {text_id} in {NAMES[status]} status")
+
+
+def moves_a_running_head(job: Job, patch: Patch) -> bool:
+    """Whether a patch would move a job of a group while it is in flight.
+
+    It must not: the next of its group would start beside it, and where it came to, a group of the
+    same name might have a job in flight already.
+    """
+    return (
+        job.status is Status.IN_FLIGHT
+        and job.group is not None
+        and patch.queue not in (UNSET, job.queue)
+    )
 
 
 def patched(job: Job, patch: Patch, now: int) -> Job:
@@ -62,14 +76,16 @@ def _options(options: Options, patch: Patch) -> Options | None:
     changed = Options(
         retry_limit=options.retry_limit if patch.retry_limit is UNSET else patch.retry_limit,
         backoff=options.backoff if patch.backoff is UNSET else patch.backoff,
-        retention=_retention(options.retention, patch.retention),
+        retention=merged_retention(options.retention, patch.retention),
+        lease_ms=options.lease_ms if patch.lease_ms is UNSET else patch.lease_ms,
     )
     return None if changed == NO_OPTIONS else changed
 
 
-def _retention(
+def merged_retention(
     retention: Retention | None, patch: RetentionPatch | None | Unset
 ) -> Retention | None:
+    """A retention as it is after the patch; None where nothing is left of it."""
     if patch is UNSET:
         return retention
     if patch is None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from zq.model.job import MAX_TIME, NO_OPTIONS, Backoff, Millis, Options, Retention
+from zq.model.job import MAX_TIME, NO_OPTIONS, Backoff, Millis, Options, Retention, UInt32
 from zq.model.lifecycle import Status
 
 
@@ -23,24 +23,24 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A worker's report. `retry_at` overrides limit and back-off; `kill` overrides everything."""
+    """A worker's report. `retry_at` overrides limit and back-off; `kill` overrides everything.
+
+    `lease` names the delivery that has failed: the job's `deliveries`.
+    """
 
     message: str
     error_type: str | None = None
     backtrace: str | None = None
     retry_at: Millis | None = None
     kill: bool | None = None
+    lease: UInt32 | None = None
 
 
 class Verdict(NamedTuple):
-    """A failed job's next state: `ready_at` when it is scheduled, `purge_at` when it is dead.
-
-    A dead job whose `purge_at` is None is not kept at all.
-    """
+    """A failed job's next state, scheduled or dead: `ready_at` when it is scheduled."""
 
     status: Status
-    ready_at: int | None
-    purge_at: int | None
+    ready_at: int | None = None
 
 
 def purge_time(now: int, retention_ms: int) -> int | None:
@@ -58,7 +58,7 @@ def kept_until(
     """The `purge_at` of a job that is finished `now`, or None where it is not kept at all.
 
     What is `said` now counts before the job's own options, and those before the policy. A cancelled
-    job is kept as long as a dead one.
+    or expired job is kept as long as a dead one.
     """
     if status is Status.COMPLETED:
         field, default = "completed_ms", policy.completed_ms
@@ -79,18 +79,18 @@ def after_failure(
     policy: Policy,
     random: Random,
 ) -> Verdict:
-    """Retry or die. `attempts` includes the failure just reported.
+    """Retry or die. `attempts` includes the failure just reported, but none that is forgiven.
 
     In this order: `kill`, `retry_at` (even past the limit, even in the past), the limit, back-off.
     """
     options = options or NO_OPTIONS
     limit = policy.retry_limit if options.retry_limit is None else options.retry_limit
     if failure.kill or (failure.retry_at is None and attempts > limit):
-        return Verdict(Status.DEAD, None, kept_until(Status.DEAD, options, now, policy))
+        return Verdict(Status.DEAD)
     if failure.retry_at is not None:
-        return Verdict(Status.SCHEDULED, failure.retry_at, None)
+        return Verdict(Status.SCHEDULED, failure.retry_at)
     delay = backoff_delay(attempts, options.backoff or policy.backoff, random)
-    return Verdict(Status.SCHEDULED, min(now + delay, MAX_TIME), None)
+    return Verdict(Status.SCHEDULED, min(now + delay, MAX_TIME))
 
 
 def backoff_delay(attempts: int, backoff: Backoff, random: Random) -> int:

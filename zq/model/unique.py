@@ -2,7 +2,8 @@
 
 One key space spans all queues and types. The latest job stored with a key owns it while the job's
 status lies inside its scope; a new job with the key is a duplicate if the owner's status lies
-inside the *new* job's scope. A cancelled job owns nothing.
+inside the *new* job's scope. A cancelled or expired job
+owns nothing.
 """
 
 from enum import IntEnum, StrEnum
@@ -24,7 +25,7 @@ BY_NAME: dict[str, Scope] = {name: scope for scope, name in NAMES.items()}
 COVERS: dict[Scope, frozenset[Status]] = {
     Scope.QUEUED: frozenset({Status.SCHEDULED, Status.READY}),
     Scope.ACTIVE: frozenset({Status.SCHEDULED, Status.READY, Status.IN_FLIGHT}),
-    Scope.EXISTS: frozenset(Status) - {Status.CANCELLED},
+    Scope.EXISTS: frozenset(Status) - {Status.CANCELLED, Status.EXPIRED},
 }
 
 

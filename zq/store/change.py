@@ -11,17 +11,33 @@ from zq.model.commands import (
     Delete,
     DeleteSlice,
     Retain,
+    Retry,
+    ReviveSlice,
+    SetQueue,
 )
-from zq.model.errors import JobNotFound, ZqError
+from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import Job
 from zq.model.lifecycle import Move, Status, sources
-from zq.model.patching import Patch, patched, refuse_terminal
+from zq.model.patching import Patch, moves_a_running_head, patched, refuse_terminal
+from zq.store.bury import retry, revive_slice
 from zq.store.finish import cancel, cancel_slice, retain
 from zq.store.pick import still_matching, visible_job
-from zq.store.queries import load
+from zq.store.settings import set_queue
 from zq.store.work import QUERIES, Work, as_json
 
-AnyChange = Change | ChangeSlice | Delete | DeleteSlice | Clear | Cancel | CancelSlice | Retain
+AnyChange = (
+    Change
+    | ChangeSlice
+    | Delete
+    | DeleteSlice
+    | Clear
+    | Cancel
+    | CancelSlice
+    | Retain
+    | Retry
+    | ReviveSlice
+    | SetQueue
+)
 
 
 def apply_changes(work: Work, commands: Sequence[AnyChange]) -> list[object]:
@@ -47,6 +63,12 @@ def _apply_change(work: Work, command: AnyChange) -> object:
             return cancel_slice(work, command)
         case Retain():
             return retain(work, command)
+        case Retry():
+            return retry(work, command)
+        case ReviveSlice():
+            return revive_slice(work, command)
+        case SetQueue():
+            return set_queue(work, command)
 
 
 def _change(work: Work, command: Change) -> object:
@@ -58,22 +80,33 @@ def _change(work: Work, command: Change) -> object:
         refuse_terminal(command.text_id, job.status)
     except ZqError as refusal:
         return refusal
+    if moves_a_running_head(job, command.patch):
+        return Unprocessable(
+            f"cannot move job {command.text_id} to another queue while it is in flight, for it"
+            f" belongs to group {job.group!r}: try again when it waits"
+        )
     (changed,) = _apply(work, [job], command.patch)
     return changed
 
 
 def _change_slice(work: Work, command: ChangeSlice) -> int:
-    """Patch the unfinished jobs among the keys that still match the sweep's filter."""
+    """Patch the jobs among the keys that still match the sweep's filter and can be patched."""
     keys = still_matching(work, command.keys, command.filter)
     jobs = work.jobs(QUERIES["read_jobs"], keys=as_json(keys))
     patchable = sources(Move.PATCH)
-    return len(_apply(work, [job for job in jobs if job.status in patchable], command.patch))
+    chosen = [
+        job
+        for job in jobs
+        if job.status in patchable and not moves_a_running_head(job, command.patch)
+    ]
+    return len(_apply(work, chosen, command.patch))
 
 
 def _delete(work: Work, command: Delete) -> object:
     """Delete one job, whatever it is doing."""
     found = work.briefs("read_briefs", [command.key])
     briefs = [job for job in found if command.reach.covers(job.queue)]
+    work.revoke(briefs)
     work.remove(briefs)
     return None if briefs else JobNotFound()
 
@@ -82,22 +115,23 @@ def _delete_slice(work: Work, command: DeleteSlice) -> int:
     """Delete the jobs among the keys that still match the sweep's filter."""
     keys = still_matching(work, command.keys, command.filter)
     briefs = work.briefs("read_briefs", keys)
+    work.revoke(briefs)
     work.remove(briefs)
     return len(briefs)
 
 
 def _clear(work: Work) -> int:
     """Delete every job by one statement a table, which SQLite does without visiting rows."""
-    held = work.keys(load("upkeep.sql")["read_left_in_flight"])
-    for job in work.briefs("read_briefs", held):
-        if job.holder is not None:
-            work.ended.append((job.holder, job.key))
+    held = work.briefs("read_briefs", work.keys(QUERIES["read_all_in_flight"]))
+    work.revoke(held)
+    work.end(held)
     work.write_counts()
     total = work.value(QUERIES["count_all"], {})
     assert isinstance(total, int)
-    for table in ("jobs", "payloads", "results", "errors", "counts"):
+    for table in ("jobs", "payloads", "results", "errors", "counts", "names"):
         work.run(f"clear_{table}")
     work.moved.update(Status)
+    work.miscounted = True
     return total
 
 
@@ -111,6 +145,9 @@ def _apply(work: Work, jobs: Sequence[Job], patch: Patch) -> list[Job]:
     for old, new in zip(jobs, changed, strict=True):
         work.counts[old.queue, old.status] -= 1
         work.counts[new.queue, new.status] += 1
+        if old.queue != new.queue:
+            work.touch_group(old.queue, old.group)
+            work.touch_group(new.queue, new.group)
         if new.status is Status.READY:
             work.woken.add(new.queue)
     return changed

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from zq.model.commands import Cancel, CancelSlice, Retain
 from zq.model.errors import JobNotFound, NotCancellable, NotFinished
+from zq.model.events import EventType
 from zq.model.history import AttemptOutcome
 from zq.model.lifecycle import NAMES, TERMINAL, Move, Status, sources
 from zq.model.settling import kept_until
@@ -24,8 +25,9 @@ def cancel(work: Work, command: Cancel) -> object:
     if job.status not in _cancellable(command.force):
         return NotCancellable(NAMES[job.status])
     _cancel(work, [brief_of(job)], command.force)
-    job.purge_at = kept_until(Status.CANCELLED, job.options, work.now, work.policy)
-    job.status, job.holder, job.finished_at = Status.CANCELLED, None, work.now
+    job.purge_at = kept_until(Status.CANCELLED, job.options, work.now, work.policy_of(job.queue))
+    job.status, job.finished_at = Status.CANCELLED, work.now
+    job.holder = job.claimant = job.lease_until = None
     return job
 
 
@@ -45,7 +47,9 @@ def retain(work: Work, command: Retain) -> object:
         return JobNotFound()
     if job.status not in TERMINAL:
         return NotFinished(NAMES[job.status])
-    job.purge_at = kept_until(job.status, job.options, work.now, work.policy, command.retention)
+    job.purge_at = kept_until(
+        job.status, job.options, work.now, work.policy_of(job.queue), command.retention
+    )
     if job.purge_at is None:
         work.remove([brief_of(job)])
     else:
@@ -54,26 +58,41 @@ def retain(work: Work, command: Retain) -> object:
     return job
 
 
+def expire(work: Work, briefs: Sequence[Brief]) -> None:
+    """End jobs that wait, for nobody took them in time."""
+    record(work, AttemptOutcome.EXPIRED, briefs)
+    _finish(work, briefs, Status.EXPIRED, "expire")
+    work.expired += [job.key for job in briefs]
+    work.tell(EventType.EXPIRED, briefs)
+    work.tally.expired += len(briefs)
+
+
 def _cancellable(force: bool) -> frozenset[Status]:
     return sources(Move.FORCE if force else Move.CANCEL)
 
 
 def _cancel(work: Work, briefs: Sequence[Brief], force: bool) -> None:
     record(work, AttemptOutcome.CANCELLED, briefs)
+    work.revoke(briefs)
+    _finish(work, briefs, Status.CANCELLED, "cancel_by_force" if force else "cancel")
+    work.cancelled += [job.key for job in briefs]
+    work.tell(EventType.CANCELLED, briefs)
+
+
+def _finish(work: Work, briefs: Sequence[Brief], status: Status, statement: str) -> None:
+    """Give jobs a last status by the statement that sets it, or delete those that are not kept."""
     purges: dict[int, int] = {}
     gone: list[Brief] = []
     for job in briefs:
-        purge_at = kept_until(Status.CANCELLED, job.options, work.now, work.policy)
+        purge_at = kept_until(status, job.options, work.now, work.policy_of(job.queue))
         if purge_at is None:
             gone.append(job)
             continue
         purges[job.key] = purge_at
         work.counts[job.queue, job.status] -= 1
-        work.counts[job.queue, Status.CANCELLED] += 1
-        if job.holder is not None:
-            work.ended.append((job.holder, job.key))
+        work.counts[job.queue, status] += 1
+        work.end([job])
+        work.touch_group(job.queue, job.group)
     if purges:
-        name = "cancel_by_force" if force else "cancel"
-        work.run(name, purges=as_json(purges), now=work.now)
+        work.run(statement, purges=as_json(purges), now=work.now)
     work.remove(gone)
-    work.cancelled += [job.key for job in briefs]

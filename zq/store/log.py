@@ -64,10 +64,10 @@ def append(work: Work, log: str, source: str, shared: object, **parameters: obje
         return 0
     ((count, size),) = added
     work.rows += 1 + size // BYTES_A_ROW
-    grown = work.rows_of(QUERIES["extend"], {**stamp, "count": count, "bytes": size})
+    grown = work.rows_of(QUERIES["extend_log"], {**stamp, "count": count, "bytes": size})
     ((min_seq, max_seq, is_over),) = grown
     if max_seq - min_seq + 1 == count:
-        work.sets_deadlines = True
+        work.moves_deadlines = True
     if is_over:
         _trim(work, log)
     last: int = max_seq

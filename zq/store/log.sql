@@ -8,7 +8,7 @@ FROM logs CROSS JOIN (SOURCE)
 WHERE logs.name = :log AND n > 0
 RETURNING count, length(body) + length(shared)
 
--- name: extend
+-- name: extend_log
 UPDATE logs SET max_seq = max_seq + :count, bytes = bytes + :bytes,
     trim_at = ifnull(trim_at, :now + max_age_ms)
 WHERE name = :log

@@ -8,6 +8,7 @@ lists below, so that each is written once.
 from functools import cache
 from importlib.resources import files
 
+from zq.model.ids import EPOCH_MS, LOW_BITS
 from zq.model.job import INLINE_PAYLOAD
 from zq.model.lifecycle import Status
 from zq.model.unique import Scope
@@ -26,7 +27,7 @@ _USUAL = "coalesce(options, unique_key, group_id, expires_at, extras, finished_a
 USUAL_BRIEF_COLUMNS = "id, queue, holder"
 BRIEF_COLUMNS = (
     f"{USUAL_BRIEF_COLUMNS}, status, attempts, json(options), unique_while, payload_size,"
-    " result_size, group_id"
+    " result_size, group_id, unique_key"
 )
 """In the order of `zq.store.work.Brief`'s fields; the first three tell the usual job in flight."""
 
@@ -50,7 +51,10 @@ _CONSTANTS = {
         f" THEN json_array({USUAL_BRIEF_COLUMNS}) ELSE json_array({BRIEF_COLUMNS}) END"
     ),
     "attempt_columns": ATTEMPT_COLUMNS,
+    "key_bits": str(LOW_BITS),
+    "key_epoch": str(EPOCH_MS),
     "keys": "(SELECT value FROM json_each(:keys))",
+    "no_lease": "holder = NULL, claimant = NULL, lease_until = NULL",
 }
 
 

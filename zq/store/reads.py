@@ -8,10 +8,11 @@ from contextlib import contextmanager
 import msgspec
 
 from zq.model.filters import Filter
-from zq.model.job import MAX_TIME, ErrorRecord, Job
+from zq.model.job import MAX_TIME, ErrorRecord, Job, Reason
 from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
 from zq.model.reach import Reach
+from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.store.queries import load
 from zq.store.where import where
 from zq.store.work import as_json
@@ -30,6 +31,8 @@ _jobs = msgspec.json.Decoder(list[Job])
 _errors = msgspec.json.Decoder(list[ErrorRecord])
 _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
 _keys = msgspec.json.Decoder(list[int])
+_heads = msgspec.json.Decoder(list[tuple[str, int, int]])
+_settings = msgspec.json.Decoder(QueueSettings)
 _oldest = msgspec.json.Decoder(list[tuple[str, int]])
 
 
@@ -38,6 +41,14 @@ def get_job(connection: sqlite3.Connection, key: int, reach: Reach, now: int) ->
     conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
     sql = QUERIES["get"].replace("CONDITIONS", conditions)
     jobs = _whole_jobs(connection, sql, {**parameters, "key": key})
+    return jobs[0] if jobs else None
+
+
+def get_row(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> Job | None:
+    """The same without what lies beside its row."""
+    conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
+    sql = QUERIES["get"].replace("CONDITIONS", conditions)
+    jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
     return jobs[0] if jobs else None
 
 
@@ -53,14 +64,13 @@ def get_owner(
 
 def get_outcome(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> Outcome | None:
     """How a job came out, or is doing; None where readers do not see it."""
-    conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
-    sql = QUERIES["get"].replace("CONDITIONS", conditions)
     with _snapshot(connection):
-        jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
-        if not jobs:
+        job = get_row(connection, key, reach, now)
+        if job is None:
             return None
-        (job,) = jobs
         if job.status is Status.DEAD:
+            if job.extras is not None and job.extras.reason == Reason.STALLED:
+                return Outcome(job.status, reason=job.extras.reason)
             (error,) = list_errors(connection, key, MAX_TIME, True, 1)
             return Outcome(job.status, error=error)
         body = results(connection, [key])[key] if job.result_beside else job.result
@@ -98,10 +108,16 @@ def list_keys(
     )
 
 
-def last_key(connection: sqlite3.Connection) -> int:
-    """The highest key of a stored job; 0 where there is none."""
-    key: int = connection.execute(QUERIES["last_key"]).fetchone()[0]
-    return key
+def key_range(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The lowest and the highest key of a stored job; 0 where there is none."""
+    lowest, highest = connection.execute(QUERIES["key_range"]).fetchone()
+    return lowest, highest
+
+
+def settings(connection: sqlite3.Connection, queue: str) -> QueueSettings:
+    """What is set for a queue."""
+    row = connection.execute(QUERIES["settings"], {"queue": queue}).fetchone()
+    return _settings.decode(row[0]) if row else NO_SETTINGS
 
 
 def count_jobs(connection: sqlite3.Connection, filter: Filter, now: int) -> int:
@@ -135,15 +151,22 @@ def visible_counts(connection: sqlite3.Connection, now: int) -> Counter[tuple[st
 def oldest_ready(connection: sqlite3.Connection, queues: Sequence[str]) -> dict[str, int]:
     """When the longest waiting ready job of each queue became ready, of those that have one.
 
-    It looks at the first `OLDEST_DEPTH` jobs of each priority, which is exact unless so many were
-    retried or promoted later than one behind them became ready.
+    As a rule that is a queue's first job. Where it may be another, it looks at the first
+    `OLDEST_DEPTH` jobs of each priority, which is exact unless so many were retried or promoted
+    later than one behind them became ready.
     """
-    parameters: dict[str, object] = {
-        "queues": as_json(list(queues)),
-        "depth": OLDEST_DEPTH,
-        "most": OLDEST_PRIORITIES,
-    }
-    return dict(_oldest.decode(_text(connection, QUERIES["oldest_ready"], parameters)))
+    parameters: dict[str, object] = {"queues": as_json(list(queues))}
+    heads = _heads.decode(_text(connection, QUERIES["ready_heads"], parameters))
+    found = {queue: ready_at for queue, ready_at, _ in heads}
+    doubtful = [queue for queue, _, is_oldest in heads if not is_oldest]
+    if doubtful:
+        parameters = {
+            "queues": as_json(doubtful),
+            "depth": OLDEST_DEPTH,
+            "most": OLDEST_PRIORITIES,
+        }
+        found |= _oldest.decode(_text(connection, QUERIES["oldest_ready"], parameters))
+    return found
 
 
 def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:

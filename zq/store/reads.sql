@@ -31,6 +31,18 @@ SELECT json_group_array(json_array(queue, status, n)) FROM (
     SELECT queue, status, count(*) AS n FROM jobs
     WHERE purge_at IS NOT NULL AND purge_at <= :now GROUP BY queue, status)
 
+-- name: ready_heads
+-- The first ready job of each queue, by one seek, and by another whether it is the oldest without
+-- doubt: there are no other priorities, and it has been ready ever since it was created.
+SELECT json_group_array(json_array(head.queue, head.ready_at,
+    head.ready_at <= (head.id >> {key_bits}) + {key_epoch} AND head.priority = (
+        SELECT max(priority) FROM jobs
+        WHERE status = {ready} AND held = 0 AND jobs.queue = head.queue)))
+FROM json_each(:queues) AS q
+CROSS JOIN jobs AS head ON head.id = (
+    SELECT id FROM jobs WHERE status = {ready} AND held = 0 AND jobs.queue = q.value
+    ORDER BY priority, id LIMIT 1)
+
 -- name: oldest_ready
 -- Steps from one priority to the next of each queue, so that no more rows are read than are asked for.
 WITH RECURSIVE heads (queue, priority) AS (
@@ -66,5 +78,8 @@ FROM (SELECT * FROM errors WHERE job_id = :key AND attempt > :after ORDER BY att
 SELECT json_group_array(json_array(attempt, message, error_type, backtrace, dequeued_at, failed_at))
 FROM (SELECT * FROM errors WHERE job_id = :key AND attempt < :after ORDER BY attempt DESC LIMIT :limit)
 
--- name: last_key
-SELECT ifnull(max(id), 0) FROM jobs
+-- name: key_range
+SELECT ifnull((SELECT min(id) FROM jobs), 0), ifnull((SELECT max(id) FROM jobs), 0)
+
+-- name: settings
+SELECT settings FROM queue_settings WHERE queue = :queue

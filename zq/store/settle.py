@@ -1,17 +1,20 @@
-"""The tick's first phases: acknowledgements, failures, and jobs whose stream has ended."""
+"""The tick's first phases: acknowledgements and failures."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from zq.model.commands import Fail, Return, Settled, Succeed
-from zq.model.errors import NotInFlight
+from zq.model.commands import Fail, Settled, Succeed
+from zq.model.errors import NotInFlight, StaleLease, ZqError
+from zq.model.events import EventType
 from zq.model.history import AttemptOutcome
-from zq.model.job import INLINE_PAYLOAD, Job
+from zq.model.job import INLINE_PAYLOAD, Job, Reason
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
-from zq.model.settling import Verdict, after_failure, kept_until
+from zq.model.settling import after_failure, kept_until
+from zq.store.bury import bury
 from zq.store.history import Failed, record, record_failures
-from zq.store.work import BYTES_A_ROW, QUERIES, Brief, Work, as_json, brief_of
+from zq.store.pick import stale_deliveries, within_reach
+from zq.store.work import BYTES_A_ROW, QUERIES, Brief, Work, as_json
 
 NOTHING_SAID = Completion()
 
@@ -24,20 +27,21 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
     said = {k: c for command in commands if command.said for k, c in command.said.items()}
     held = work.briefs("read_held", keys)
     if any(command.reach is not EVERYWHERE for command in commands):
-        held = _within_reach(held, commands)
+        held = within_reach(held, {key: c.reach for c in commands for key in c.keys})
     stale = _stale(work, said, commands)
     if stale:
         held = [job for job in held if job.key not in stale]
     record(work, AttemptOutcome.COMPLETED, held)
-    usual = kept_until(Status.COMPLETED, None, work.now, work.policy)
+    usual = kept_until(Status.COMPLETED, None, work.now, work.rulebook.server)
+    special = work.rulebook.settings
     gone: list[Brief] = []
     kept: dict[int, Brief] = {}
     purges: dict[int, int] = {}
     for job in held:
         purge_at = usual
-        if job.options is not None or job.key in said:
-            retention = said.get(job.key, NOTHING_SAID).retention
-            purge_at = kept_until(Status.COMPLETED, job.options, work.now, work.policy, retention)
+        if job.options is not None or job.key in said or job.queue in special:
+            retention, policy = said.get(job.key, NOTHING_SAID).retention, work.policy_of(job.queue)
+            purge_at = kept_until(Status.COMPLETED, job.options, work.now, policy, retention)
         if purge_at is None:
             gone.append(job)
         else:
@@ -45,9 +49,13 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
             purges[job.key] = purge_at
     if kept:
         _complete(work, purges, said)
-        work.move([job.queue for job in kept.values()], Status.IN_FLIGHT, Status.COMPLETED)
-        _end(work, kept.values())
-    work.remove(gone)
+        moved = work.move([job.queue for job in kept.values()], Status.IN_FLIGHT, Status.COMPLETED)
+        work.traffic.completed.update(moved)
+        work.end(kept.values())
+        work.open_groups(kept.values())
+    for (queue, _), n in work.remove(gone).items():
+        work.traffic.completed[queue] += n
+    work.tell(EventType.COMPLETED, held)
     work.tally.completed += len(held)
     work.tally.not_in_flight += len(keys) - len(held)
     done = {job.key for job in held} | stale
@@ -58,74 +66,76 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
 
 
 def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
-    """Schedule the next try or bury the job, and keep a record of the failure."""
+    """Keep a record of each failure, and schedule the next try or bury the job."""
     keys = as_json([command.key for command in commands])
     jobs = {job.key: job for job in work.jobs(QUERIES["read_jobs"], keys=keys)}
     verdicts: list[tuple[object, ...]] = []
     errors: list[tuple[object, ...]] = []
     failed: list[Failed] = []
-    unkept: list[Brief] = []
+    dying: list[tuple[Job, Reason]] = []
     waiting: list[int] = []
+    retried: list[Job] = []
     replies: list[object] = []
     for command in commands:
         job = jobs.get(command.key)
-        if (
-            job is None
-            or job.status not in sources(Move.FAIL)
-            or not command.reach.covers(job.queue)
-        ):
-            replies.append(NotInFlight())
+        refusal = _refusal(command, job, work.now)
+        if refusal is not None:
+            replies.append(refusal)
             work.tally.not_in_flight += 1
             continue
-        failure, attempts = command.failure, job.attempts + 1
-        verdict = after_failure(attempts, job.options, failure, work.now, work.policy, work.random)
-        if verdict.status is Status.DEAD and verdict.purge_at is None:
-            unkept.append(brief_of(job))
-        else:
-            row = (job.key, verdict.status, attempts, verdict.ready_at, verdict.purge_at)
-            verdicts.append(row)
-            texts = (failure.message, failure.error_type, failure.backtrace)
-            errors.append((job.key, attempts, *texts, job.dequeued_at, work.now))
-            work.move([job.queue], Status.IN_FLIGHT, verdict.status)
-            _end(work, [job])
-        if verdict.status is Status.SCHEDULED and job.unique_key is not None:
+        assert job is not None
+        failure = command.failure
+        job.attempts, job.failed_at = job.attempts + 1, work.now
+        work.traffic.failed[job.queue] += 1
+        verdict = after_failure(
+            job.attempts - job.forgiven,
+            job.options,
+            failure,
+            work.now,
+            work.policy_of(job.queue),
+            work.random,
+        )
+        texts = (failure.message, failure.error_type, failure.backtrace)
+        errors.append((job.key, job.attempts, *texts, job.dequeued_at, work.now))
+        failed.append(Failed(job.key, job.holder, verdict.ready_at is None, failure))
+        replies.append(job)
+        if verdict.ready_at is None:
+            dying.append((job, Reason.KILLED if failure.kill else Reason.EXHAUSTED))
+            continue
+        verdicts.append((job.key, job.attempts, verdict.ready_at))
+        work.end([job])
+        work.touch_group(job.queue, job.group)
+        work.move([job.queue], Status.IN_FLIGHT, Status.SCHEDULED)
+        job.status, job.ready_at = Status.SCHEDULED, verdict.ready_at
+        job.holder = job.claimant = job.lease_until = None
+        retried.append(job)
+        if job.unique_key is not None:
             waiting.append(job.key)
-        failed.append(Failed(job.key, job.holder, verdict.status is Status.DEAD, failure))
-        replies.append(_failed(job, verdict, attempts, work.now))
-        if verdict.status is Status.DEAD:
-            work.tally.died += 1
-        else:
-            work.tally.retried += 1
     record_failures(work, failed)
     if verdicts:
         work.run("fail", verdicts=as_json(verdicts), now=work.now)
-        work.insert("errors", _ERROR_COLUMNS, errors)
-    work.remove(unkept)
+        work.tally.retried += len(verdicts)
+        work.tell(EventType.RETRYING, retried)
+    work.insert("errors", _ERROR_COLUMNS, errors)
+    if dying:
+        attempts = {job.key: job.attempts for job, _ in dying}
+        work.run("note_last_failures", attempts=as_json(attempts), now=work.now)
+        bury(work, dying)
     if waiting:
         work.run("restore_locks", keys=as_json(waiting))
     return replies
 
 
-def give_back(work: Work, commands: Sequence[Return]) -> list[object]:
-    """Make the jobs of ended streams ready again, in their old places, at no cost to them."""
-    holders = {key: command.holder for command in commands for key in command.keys}
-    held = [job for job in work.briefs("read_held", holders) if job.holder == holders[job.key]]
-    if held:
-        work.run("give_back", holders=as_json({job.key: job.holder for job in held}))
-        work.tally.returned += len(held)
-    queues = [job.queue for job in held]
-    work.move(queues, Status.IN_FLIGHT, Status.READY)
-    work.woken.update(queues)
-    _end(work, held)
-    if locks := [job.key for job in held if job.unique_while is not None]:
-        work.run("restore_locks", keys=as_json(locks))
-    return [None for _ in commands]
-
-
-def _within_reach(held: Sequence[Brief], commands: Sequence[Succeed]) -> list[Brief]:
-    """The jobs that those who acknowledge them may see. A tick has one settlement a job."""
-    reaches = {key: command.reach for command in commands for key in command.keys}
-    return [job for job in held if reaches[job.key].covers(job.queue)]
+def _refusal(command: Fail, job: Job | None, now: int) -> ZqError | None:
+    """Why a failure of a job that was found, or was not, is not taken."""
+    if job is None or not command.reach.covers(job.queue):
+        return NotInFlight()
+    lease = command.failure.lease
+    in_flight = job.status in sources(Move.FAIL)
+    if in_flight and lease in (None, job.deliveries):
+        return None
+    purged = job.purge_at is not None and job.purge_at <= now
+    return NotInFlight() if lease is None or purged else StaleLease()
 
 
 def _stale(
@@ -135,9 +145,8 @@ def _stale(
     leases = {key: told.lease for key, told in said.items() if told.lease is not None}
     if not leases:
         return frozenset()
-    found = work.pairs(QUERIES["read_stale"], leases=as_json(leases), now=work.now)
     reaches = {key: command.reach for command in commands for key in command.said or ()}
-    return frozenset(key for key, queue in found if reaches[key].covers(queue))
+    return stale_deliveries(work, leases, reaches)
 
 
 def _complete(work: Work, purges: dict[int, int], said: Mapping[int, Completion]) -> None:
@@ -158,19 +167,3 @@ def _complete(work: Work, purges: dict[int, int], said: Mapping[int, Completion]
     if rows:
         work.run("complete_with_results", completions=as_json(rows), now=work.now)
         work.insert("results", "job_id, body", beside)
-
-
-def _end(work: Work, jobs: Iterable[Brief | Job]) -> None:
-    work.ended += [(job.holder, job.key) for job in jobs if job.holder is not None]
-
-
-def _failed(job: Job, verdict: Verdict, attempts: int, now: int) -> Job:
-    job.status = verdict.status
-    job.attempts = attempts
-    job.failed_at = now
-    job.holder = None
-    job.purge_at = verdict.purge_at
-    job.finished_at = now if verdict.status is Status.DEAD else None
-    if verdict.ready_at is not None:
-        job.ready_at = verdict.ready_at
-    return job

@@ -65,6 +65,8 @@ class Store:
         self.epoch = recovered.epoch
         self.last_key = recovered.last_key
         self.returned = recovered.returned
+        self.claimed = recovered.claimed
+        """Jobs that claimants held when it was opened, and hold still."""
         self.deadlines = recovered.deadlines
         self.logged = recovered.logged
         """The last record of the history when the store was opened."""
@@ -213,6 +215,10 @@ async def open_store(
         await writer.hop(refuse_damage, writer.raw)
         bounds = None if history is None else history.bounds
         recovered = await writer.hop(upkeep.recover, writer.raw, bounds)
+        device = None if history is None else history.device
+        runner = await writer.hop(
+            TickRunner, writer.raw, policy, random, recovered.last_key, device
+        )
         opened += [await open_reader(path) for _ in range(READERS)]
         await asyncio.to_thread(lock.sync_names)
     except BaseException as error:
@@ -222,8 +228,6 @@ async def open_store(
         if isinstance(error, UnicodeDecodeError):  # of a message of SQLite's that quotes the file
             raise sqlite3.DatabaseError("it is damaged: text in it is no UTF-8") from error
         raise
-    device = None if history is None else history.device
-    runner = TickRunner(writer.raw, policy, random, recovered.last_key, device)
     return Store(directory, lock, writer, opened[1:], recovered, runner, read_timeout, max_wal)
 
 

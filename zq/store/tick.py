@@ -1,8 +1,8 @@
 """The tick: one transaction for everything that waits.
 
-Order: settlements, returns, changes, enqueues, what falls due, claims, COMMIT. Everything in a tick
-was pending together, so any serial order is a correct one; claims come last, so that a job can be
-stored and handed to a waiting worker by one commit.
+Order: settlements, returns, changes, enqueues, what falls due, heads of groups, claims, COMMIT.
+Everything in a tick was pending together, so any serial order is a correct one; claims come last,
+so that a job can be stored and handed to a waiting worker by one commit.
 """
 
 import logging
@@ -14,7 +14,17 @@ from typing import Any
 
 import msgspec
 
-from zq.model.commands import Command, Enqueue, Fail, Return, Succeed, Tick, TickResult
+from zq.model.commands import (
+    Command,
+    Enqueue,
+    Extend,
+    Fail,
+    Release,
+    Return,
+    Succeed,
+    Tick,
+    TickResult,
+)
 from zq.model.errors import Internal, StorageFull
 from zq.model.job import Job
 from zq.model.lifecycle import TERMINAL, Status
@@ -24,7 +34,11 @@ from zq.store.claim import claim
 from zq.store.connection import is_full, stops_the_server
 from zq.store.due import attend
 from zq.store.enqueue import enqueue
-from zq.store.settle import fail, give_back, succeed
+from zq.store.gates import Gates
+from zq.store.groups import turn_heads
+from zq.store.leases import extend, give_back, release
+from zq.store.rulebook import read_rulebook
+from zq.store.settle import fail, succeed
 from zq.store.work import Work
 
 log = logging.getLogger(__name__)
@@ -40,6 +54,8 @@ STORAGE_FULL = (
 PHASES: tuple[tuple[Any, Callable[[Work, Sequence[Any]], list[object]]], ...] = (
     (Succeed, succeed),
     (Fail, fail),
+    (Extend, extend),
+    (Release, release),
     (Return, give_back),
     (AnyChange, apply_changes),
     (Enqueue, enqueue),
@@ -59,7 +75,8 @@ class TickRunner:
     ) -> None:
         """`device` is whose history is kept; None where none is."""
         self._connection = connection
-        self._policy = policy
+        self._rulebook = read_rulebook(connection, policy)
+        self._gates = Gates()
         self._random = random
         self._high_water = high_water
         self._device = device
@@ -94,11 +111,18 @@ class TickRunner:
         connection.execute("BEGIN IMMEDIATE")
         try:
             work = Work(
-                connection, tick.now, self._policy, self._random, self._device, tick.workers
+                connection,
+                tick.now,
+                tick.steady,
+                self._rulebook,
+                self._random,
+                self._device,
+                tick.workers,
             )
             replies = apply(work, tick.commands)
             attend(work, tick.due)
-            claimed = [claim(work, wanted) for wanted in tick.claims]
+            turn_heads(work)
+            claimed = [claim(work, wanted, self._gates, tick.monotonic) for wanted in tick.claims]
             high_water = self._raise_high_water(work)
             work.write_counts()
             result = _result(work, tick, replies, claimed)
@@ -110,6 +134,8 @@ class TickRunner:
                 connection.execute("ROLLBACK")
             raise
         self._high_water = high_water
+        self._rulebook = work.rulebook
+        result.openings = self._gates.learn(work, tick.monotonic)
         return result
 
     def _set_durable(self, durable: bool) -> None:
@@ -172,15 +198,22 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         replies=replies,
         ended=work.ended,
         cancelled=work.cancelled,
+        revoked=work.revoked,
+        lapsed=work.lapsed,
+        buried=work.buried,
+        expired=work.expired,
         claimed=claimed,
         woken=work.woken,
         deadlines=work.deadlines() if _moves_deadlines(work, tick) else None,
         logged=work.logged,
         rows=work.rows,
         tally=work.tally,
+        traffic=work.traffic,
+        news=work.news,
     )
 
 
 def _moves_deadlines(work: Work, tick: Tick) -> bool:
     timed = TERMINAL | {Status.SCHEDULED}
-    return not timed.isdisjoint(work.moved) or bool(tick.due) or work.sets_deadlines
+    retimed = work.moves_deadlines or work.retimed
+    return retimed or not timed.isdisjoint(work.moved) or bool(tick.due)

@@ -12,6 +12,9 @@ WHERE status = {in_flight}
 SELECT json_group_array({brief_row})
 FROM jobs WHERE id IN {keys}
 
+-- name: read_all_in_flight
+SELECT json_group_array(id) FROM jobs WHERE status = {in_flight} AND status <> {ready}
+
 -- name: read_jobs
 SELECT json_group_array({job_row}) FROM jobs WHERE id IN {keys}
 
@@ -22,6 +25,13 @@ SELECT json_group_array(json_array(jobs.id, queue))
 FROM json_each(:leases) AS l
 JOIN jobs ON jobs.id = CAST(l.key AS INTEGER)
 WHERE (status <> {in_flight} OR deliveries <> l.value) AND (purge_at IS NULL OR purge_at > :now)
+
+-- name: read_current
+-- :leases maps a key to a delivery. The jobs of which this delivery goes on.
+SELECT json_group_array(jobs.id)
+FROM json_each(:leases) AS l
+JOIN jobs ON jobs.id = CAST(l.key AS INTEGER)
+WHERE status = {in_flight} AND deliveries = l.value
 
 -- name: delete_jobs
 DELETE FROM jobs WHERE id IN {keys}
@@ -37,33 +47,95 @@ DELETE FROM errors WHERE job_id IN {keys}
 
 -- name: complete
 -- :purges maps a key to its purge_at. An "active" lock ends here.
-UPDATE jobs SET status = {completed}, holder = NULL, finished_at = :now, purge_at = p.value,
+UPDATE jobs SET status = {completed}, {no_lease}, finished_at = :now, purge_at = p.value,
     owns_key = owns_key AND unique_while <> {while_active}
 FROM json_each(:purges) AS p
 WHERE jobs.id = CAST(p.key AS INTEGER) AND status = {in_flight}
 
 -- name: complete_with_results
 -- :completions lists [key, purge_at, result_size, result or null where it lies beside].
-UPDATE jobs SET status = {completed}, holder = NULL, finished_at = :now, purge_at = c.value ->> 1,
+UPDATE jobs SET status = {completed}, {no_lease}, finished_at = :now, purge_at = c.value ->> 1,
     result_size = c.value ->> 2, result = c.value ->> 3,
     owns_key = owns_key AND unique_while <> {while_active}
 FROM json_each(:completions) AS c
 WHERE jobs.id = c.value ->> 0 AND status = {in_flight}
 
 -- name: fail
--- :verdicts lists [key, status, attempts, ready_at or null, purge_at or null].
-UPDATE jobs SET status = v.value ->> 1, holder = NULL, attempts = v.value ->> 2, failed_at = :now,
-    ready_at = ifnull(v.value ->> 3, ready_at), purge_at = v.value ->> 4,
-    finished_at = iif(v.value ->> 4 IS NULL, NULL, :now),
-    owns_key = owns_key AND NOT (v.value ->> 1 = {dead} AND unique_while = {while_active})
+-- :verdicts lists [key, attempts, ready_at].
+UPDATE jobs SET status = {scheduled}, {no_lease}, attempts = v.value ->> 1, failed_at = :now,
+    ready_at = v.value ->> 2
 FROM json_each(:verdicts) AS v
 WHERE jobs.id = v.value ->> 0 AND status = {in_flight}
 
+-- name: note_last_failures
+-- :attempts maps a key to its attempts: the last failures of jobs that are about to be buried.
+UPDATE jobs SET attempts = a.value, failed_at = :now
+FROM json_each(:attempts) AS a
+WHERE jobs.id = CAST(a.key AS INTEGER) AND status = {in_flight}
+
+-- name: bury
+-- :graves lists [key, purge_at, extras as an object or null]. An "active" lock ends here.
+UPDATE jobs SET status = {dead}, {no_lease},
+    finished_at = :now, purge_at = g.value ->> 1, extras = g.value ->> 2,
+    owns_key = owns_key AND unique_while <> {while_active}
+FROM json_each(:graves) AS g
+WHERE jobs.id = g.value ->> 0 AND status = {in_flight}
+
+-- name: revive
+-- :revivals lists [key, status that it has, queue to be ready in, expires_at or null, extras].
+UPDATE jobs SET status = {ready}, queue = r.value ->> 2, ready_at = :now, held = 0, {no_lease},
+    finished_at = NULL, purge_at = NULL,
+    forgiven = attempts, stalls = 0, expires_at = r.value ->> 3, extras = r.value ->> 4
+FROM json_each(:revivals) AS r
+WHERE jobs.id = r.value ->> 0 AND status = r.value ->> 1
+    AND status IN ({scheduled}, {ready}, {in_flight}, {dead})
+
+-- name: restore_all_locks
+-- Revived jobs take their key back, unless the index says another has it by now.
+UPDATE OR IGNORE jobs SET owns_key = 1
+WHERE id IN {keys} AND owns_key = 0 AND status = {ready} AND unique_key IS NOT NULL
+
+-- name: expire
+-- :purges maps a key to its purge_at. The key of an expired job is free.
+UPDATE jobs SET status = {expired}, held = 0, finished_at = :now, purge_at = p.value, owns_key = 0
+FROM json_each(:purges) AS p
+WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready})
+
+-- name: read_lapsed
+SELECT json_group_array(id) FROM (
+    SELECT id FROM jobs WHERE expires_at IS NOT NULL AND status <= {ready} AND expires_at <= :now
+    ORDER BY expires_at LIMIT :limit)
+
 -- name: give_back
 -- :holders maps a key to the holder whose stream has ended.
-UPDATE jobs SET status = {ready}, holder = NULL
+UPDATE jobs SET status = {ready}, {no_lease}
 FROM json_each(:holders) AS h
 WHERE jobs.id = CAST(h.key AS INTEGER) AND status = {in_flight} AND holder = h.value
+
+-- name: release
+-- :times lists [key, ready_at, or null where the job is ready as it was].
+UPDATE jobs SET status = iif(t.value ->> 1 IS NULL, {ready}, {scheduled}), {no_lease},
+    ready_at = ifnull(t.value ->> 1, ready_at)
+FROM json_each(:times) AS t
+WHERE jobs.id = t.value ->> 0 AND status = {in_flight}
+
+-- name: extend
+-- :deadlines maps a key to the new lease_until.
+UPDATE jobs SET lease_until = d.value
+FROM json_each(:deadlines) AS d
+WHERE jobs.id = CAST(d.key AS INTEGER) AND status = {in_flight}
+
+-- name: read_overdue
+SELECT json_group_array(id) FROM (
+    SELECT id FROM jobs WHERE lease_until IS NOT NULL AND lease_until < :now
+    ORDER BY lease_until LIMIT :limit)
+
+-- name: stall
+UPDATE jobs SET status = {ready}, {no_lease}, stalls = stalls + 1
+WHERE id IN {keys} AND status = {in_flight}
+
+-- name: count_stalls
+UPDATE jobs SET stalls = stalls + 1 WHERE id IN {keys} AND status = {in_flight}
 
 -- name: restore_locks
 -- "queued" owners that wait again take their key back, unless the index says another has it by now.
@@ -80,20 +152,20 @@ WHERE jobs.id = c.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
 
 -- name: cancel
 -- :purges maps a key to its purge_at. The key of a cancelled job is free.
-UPDATE jobs SET status = {cancelled}, holder = NULL, finished_at = :now, purge_at = p.value,
-    owns_key = 0
+UPDATE jobs SET status = {cancelled}, held = 0, holder = NULL, finished_at = :now,
+    purge_at = p.value, owns_key = 0
 FROM json_each(:purges) AS p
 WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready})
 
 -- name: cancel_by_force
-UPDATE jobs SET status = {cancelled}, holder = NULL, finished_at = :now, purge_at = p.value,
-    owns_key = 0
+UPDATE jobs SET status = {cancelled}, held = 0, {no_lease}, finished_at = :now,
+    purge_at = p.value, owns_key = 0
 FROM json_each(:purges) AS p
 WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready}, {in_flight})
 
 -- name: retain
 UPDATE jobs SET purge_at = :purge_at
-WHERE id = :key AND status IN ({completed}, {dead}, {cancelled})
+WHERE id = :key AND status IN ({completed}, {dead}, {cancelled}, {expired})
 
 -- name: replace_payloads
 -- :payloads lists [key, payload_size, payload or null where it lies beside].
@@ -117,16 +189,56 @@ SELECT json_group_array(json_array(id, queue)) FROM (
 -- name: promote
 UPDATE jobs SET status = {ready} WHERE id IN {keys} AND status = {scheduled}
 
+-- name: shut_groups
+-- :groups lists [queue, group]. Shuts what is open and waits. The index has the open jobs of a group
+-- before the others, so that this and the next take a step in it, however long the group is.
+UPDATE jobs SET held = held | 1
+WHERE id IN (
+    SELECT id FROM (SELECT value ->> 0 AS q, value ->> 1 AS g FROM json_each(:groups))
+    CROSS JOIN jobs ON queue = q AND group_id = g AND held & 1 = 0 AND status <= {in_flight}
+    WHERE status < {in_flight})
+
+-- name: open_groups
+-- :groups lists [queue, group]. Opens the lowest job of each that has none open, not even in flight.
+-- The LIMIT makes SQLite read each name from the JSON once, and not at every mention.
+UPDATE jobs SET held = held & ~1
+WHERE id IN (
+    SELECT (SELECT id FROM jobs WHERE queue = q AND group_id = g
+        AND held & 1 = 1 AND status <= {in_flight} ORDER BY id LIMIT 1)
+    FROM (SELECT value ->> 0 AS q, value ->> 1 AS g FROM json_each(:groups) LIMIT -1)
+    WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE queue = q AND group_id = g
+        AND held & 1 = 0 AND status <= {in_flight}))
+
 -- name: deadlines
 -- In the order of `zq.model.commands.Due`.
 SELECT
+    (SELECT lease_until + 1 FROM jobs WHERE lease_until IS NOT NULL ORDER BY lease_until LIMIT 1),
+    (SELECT expires_at FROM jobs WHERE expires_at IS NOT NULL AND status <= {ready}
+        ORDER BY expires_at LIMIT 1),
     (SELECT ready_at FROM jobs WHERE status = {scheduled} ORDER BY ready_at, id LIMIT 1),
     (SELECT purge_at FROM jobs WHERE purge_at IS NOT NULL ORDER BY purge_at LIMIT 1),
+    (SELECT until FROM dedupe ORDER BY until LIMIT 1),
     (SELECT trim_at FROM logs WHERE trim_at IS NOT NULL ORDER BY trim_at LIMIT 1)
 
 -- name: read_purgeable
 SELECT json_group_array(id) FROM (
     SELECT id FROM jobs WHERE purge_at IS NOT NULL AND purge_at <= :now LIMIT :limit)
+
+-- name: read_names
+-- :names lists [queue, group or '', name]. Those of them that are known, with the keys of their jobs.
+SELECT json_group_array(json_array(queue, group_id, name, job_id))
+FROM (SELECT value ->> 0 AS q, value ->> 1 AS g, value ->> 2 AS n FROM json_each(:names))
+CROSS JOIN dedupe ON queue = q AND group_id = g AND name = n
+WHERE until > :now
+
+-- name: write_names
+-- :names lists [queue, group or '', name, key, until].
+INSERT OR REPLACE INTO dedupe (queue, group_id, name, job_id, until)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:names)
+
+-- name: forget_names
+DELETE FROM dedupe WHERE (queue, group_id, name) IN (
+    SELECT queue, group_id, name FROM dedupe WHERE until <= :now ORDER BY until LIMIT :limit)
 
 -- name: claim_any
 -- The index gives the keys, in order; from the rows only what is wanted is read.
@@ -138,6 +250,12 @@ CROSS JOIN jobs ON jobs.id = key
 -- One queue's part of a claim; several are joined by UNION ALL and merged in index order.
 SELECT id AS key, priority AS urgency FROM jobs
 WHERE status = {ready} AND held = 0 AND queue = :queue
+
+-- name: claim_bounded_arm
+-- The same of a queue of which only :most jobs may be claimed.
+SELECT key, urgency FROM (
+    SELECT id AS key, priority AS urgency FROM jobs
+    WHERE status = {ready} AND held = 0 AND queue = :queue ORDER BY priority, id LIMIT :most)
 
 -- name: claim_merged
 -- ARMS stands for the arms.
@@ -164,6 +282,14 @@ UPDATE jobs SET status = {in_flight}, holder = h.value, deliveries = deliveries 
 FROM json_each(:holders) AS h
 WHERE jobs.id = CAST(h.key AS INTEGER) AND status = {ready}
 
+-- name: take_on_terms
+-- :leases lists [key, holder, claimant or null, lease_until or null].
+UPDATE jobs SET status = {in_flight}, holder = l.value ->> 1, claimant = l.value ->> 2,
+    lease_until = l.value ->> 3, deliveries = deliveries + 1, dequeued_at = :now,
+    owns_key = owns_key AND unique_while <> {while_queued}
+FROM json_each(:leases) AS l
+WHERE jobs.id = l.value ->> 0 AND status = {ready}
+
 -- name: count
 -- :deltas lists [queue, status, change].
 INSERT INTO queue_counts (queue, status, n)
@@ -184,6 +310,9 @@ DELETE FROM results
 
 -- name: clear_errors
 DELETE FROM errors
+
+-- name: clear_names
+DELETE FROM dedupe
 
 -- name: clear_counts
 DELETE FROM queue_counts

@@ -1,11 +1,13 @@
 """What happens outside the tick, in the writer's thread: recovery, checkpoints, free space."""
 
 import sqlite3
+from collections import Counter
 from typing import NamedTuple
 
 import msgspec
 
 from zq.model.commands import Deadlines
+from zq.model.lifecycle import Status
 from zq.model.log import Bounds
 from zq.store.history import LOG
 from zq.store.log import last_seq, set_bounds
@@ -24,13 +26,17 @@ SPARE_PAGES = 4096
 
 class Recovered(NamedTuple):
     """What a start finds: identity, the highest key ever minted, how many jobs were given back,
-    the last record of the history."""
+    the last record of the history.
+
+    `claimed` are still in flight: their leases have deadlines and survive.
+    """
 
     deadlines: Deadlines
     epoch: str
     id_suffix: str
     last_key: int
     returned: int
+    claimed: int
     logged: int
 
 
@@ -42,13 +48,22 @@ def recover(connection: sqlite3.Connection, history: Bounds | None = None) -> Re
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        held = msgspec.json.decode(_value(connection, "read_left_in_flight"), type=list[int])
+        left = _value(connection, "read_left_in_flight")
+        held = msgspec.json.decode(left, type=list[tuple[int, str]])
         if held:
-            keys = {"keys": as_json(held)}
+            keys = {"keys": as_json([key for key, _ in held])}
             connection.execute(QUERIES["give_back_all"], keys)
             connection.execute(TICK["restore_locks"], keys)
-            connection.execute(QUERIES["count_given_back"])
-            connection.execute(QUERIES["count_none_in_flight"])
+            groups = _value(connection, "groups_of", keys)
+            for name in ("shut_groups", "open_groups"):
+                connection.execute(TICK[name], {"groups": groups})
+            deltas = [
+                (queue, status, n * sign)
+                for queue, n in Counter(queue for _, queue in held).items()
+                for status, sign in ((Status.IN_FLIGHT, -1), (Status.READY, 1))
+            ]
+            connection.execute(TICK["count"], {"deltas": as_json(deltas)})
+        claimed = connection.execute(QUERIES["count_claimed"]).fetchone()[0]
         if history is not None:
             set_bounds(connection, LOG, history)
         meta = dict(connection.execute(QUERIES["read_meta"]))
@@ -60,7 +75,10 @@ def recover(connection: sqlite3.Connection, history: Bounds | None = None) -> Re
     last_key = max(meta["high_water"], highest)
     deadlines = read_deadlines(connection)
     logged = last_seq(connection, LOG)
-    return Recovered(deadlines, meta["epoch"], meta["id_suffix"], last_key, len(held), logged)
+    returned = len(held)
+    return Recovered(
+        deadlines, meta["epoch"], meta["id_suffix"], last_key, returned, claimed, logged
+    )
 
 
 def checkpoint(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -94,6 +112,8 @@ def tidy(connection: sqlite3.Connection) -> bool:
     return free - spare > TIDY_PAGES
 
 
-def _value(connection: sqlite3.Connection, query: str) -> str:
-    text: str = connection.execute(QUERIES[query]).fetchone()[0]
+def _value(
+    connection: sqlite3.Connection, query: str, parameters: dict[str, str] | tuple[()] = ()
+) -> str:
+    text: str = connection.execute(QUERIES[query], parameters).fetchone()[0]
     return text

@@ -9,6 +9,11 @@ _FREE = f"status = {Status.READY.value} AND held = 0"
 _HELD = f"held > 0 AND group_id IS NOT NULL AND status <= {Status.IN_FLIGHT.value}"
 """Ready jobs of a queue are in one of two indexes; in these words SQLite recognises them."""
 
+_REVIVABLE = (
+    f"(status = {Status.DEAD.value}"
+    f" OR status <= {Status.READY.value} AND extras ->> '$.origin' IS NOT NULL)"
+)
+
 
 def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[str, object]]:
     """Conditions over `jobs`, joined by AND, and their parameters.
@@ -26,7 +31,8 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
     if filter.statuses and Status.READY not in filter.statuses:
         # Says nothing new, but in the words by which SQLite recognises its partial index.
         conditions.append(f"status <> {Status.READY.value}")
-    for column, names in (("queue", filter.queues), ("type", filter.types)):
+    named = (("queue", filter.queues), ("type", filter.types), ("group_id", filter.groups))
+    for column, names in named:
         if names:
             # One parameter a name: json_each would cut a name short at a NUL.
             values = {f"{column}_{index}": name for index, name in enumerate(names)}
@@ -35,6 +41,8 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
                 among = f"({_FREE} AND {among} OR {_HELD} AND {among})"
             conditions.append(among)
             parameters |= values
+    if filter.revivable:
+        conditions.append(_REVIVABLE)
     if filter.reach is not EVERYWHERE:
         patterns = {f"reach_{n}": pattern(prefix) for n, prefix in enumerate(filter.reach.prefixes)}
         conditions.append(f"({' OR '.join(f'queue GLOB :{name}' for name in patterns)})")

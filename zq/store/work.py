@@ -9,12 +9,15 @@ from typing import Any
 
 import msgspec
 
-from zq.model.commands import Deadlines, Due, Tally
-from zq.model.job import INLINE_PAYLOAD, Job, Options
+from zq.model.commands import Deadlines, Due, Tally, Traffic
+from zq.model.events import EventType, News, Subject
+from zq.model.job import INLINE_PAYLOAD, Job, NewJob, Options
 from zq.model.lifecycle import Status
+from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.model.unique import Scope
 from zq.store.queries import load
+from zq.store.rulebook import Rulebook
 
 QUERIES = load("tick.sql")
 
@@ -40,6 +43,7 @@ class Brief(msgspec.Struct, array_like=True, gc=False):
     payload_size: int = 0
     result_size: int | None = None
     group: str | None = None
+    unique_key: str | None = None
 
 
 _briefs = msgspec.json.Decoder(list[Brief])
@@ -54,44 +58,89 @@ class Work:
         self,
         connection: sqlite3.Connection,
         now: int,
-        policy: Policy,
+        steady: int,
+        rulebook: Rulebook,
         random: Random,
         device: str | None = None,
         workers: Mapping[int, str] = NOBODY,
     ) -> None:
         """`device` is whose history is kept, None where none is; `workers` are by their holders."""
         self.now = now
-        self.policy = policy
+        self.steady = steady
+        self.rulebook = rulebook
         self.random = random
         self.counts: Counter[tuple[str, Status]] = Counter()
         self.moved: set[Status] = set()
         self.ended: list[tuple[int, int]] = []
         self.cancelled: list[int] = []
+        self.revoked: list[int] = []
+        self.lapsed: list[int] = []
+        self.buried: dict[int, str] = {}
+        self.expired: list[int] = []
         self.woken: set[str] = set()
         self.device = device
         self.workers = workers
         self.logged = 0
-        self.sets_deadlines = False
+        self.groups: set[tuple[str, str]] = set()
+        self.retimed = False
+        """Whether a lease or a job may fall due now sooner than was known."""
+        self.ready: dict[str, int] | None = None
+        self.readied: Counter[str] = Counter()
+        self.miscounted = False
+        self.spent: Counter[str] = Counter()
+        self.mixed_groups: set[tuple[str, str]] = set()
+        self.moves_deadlines = False
+        """Whether something is to fall due that the moves of jobs do not tell of."""
         self.rows = 0
         self.highest_key = 0
         self.tally = Tally()
+        self.traffic = Traffic()
+        self.news: list[News] = []
         self._connection = connection
 
     def absorb(self, other: "Work") -> None:
         """Take over the findings of a part of this transaction that was kept and counted."""
+        self.rulebook = other.rulebook
         self.moved |= other.moved
         self.ended += other.ended
         self.cancelled += other.cancelled
+        self.revoked += other.revoked
+        self.lapsed += other.lapsed
+        self.buried |= other.buried
+        self.expired += other.expired
+        self.retimed |= other.retimed
+        self.readied.update(other.readied)
+        self.miscounted |= other.miscounted
         self.woken |= other.woken
         self.logged = max(self.logged, other.logged)
-        self.sets_deadlines |= other.sets_deadlines
+        self.groups |= other.groups
+        self.mixed_groups |= other.mixed_groups
+        self.moves_deadlines |= other.moves_deadlines
         self.rows += other.rows
         self.tally.add(other.tally)
+        self.traffic.add(other.traffic)
+        self.news += other.news
         self.highest_key = max(self.highest_key, other.highest_key)
 
     def part(self) -> "Work":
         """A fresh record over the same transaction, to absorb or to drop."""
-        return Work(self._connection, self.now, self.policy, self.random, self.device, self.workers)
+        return Work(
+            self._connection,
+            self.now,
+            self.steady,
+            self.rulebook,
+            self.random,
+            self.device,
+            self.workers,
+        )
+
+    def settings_of(self, queue: str) -> QueueSettings:
+        """What is set for a queue."""
+        return self.rulebook.of(queue)
+
+    def policy_of(self, queue: str) -> Policy:
+        """What holds for jobs of a queue that set nothing themselves."""
+        return self.rulebook.policy(queue)
 
     def execute(self, sql: str, parameters: dict[str, object] | Sequence[object] = ()) -> int:
         """Run a statement that answers nothing; the number of rows it changed."""
@@ -132,6 +181,11 @@ class Work:
         """The (key, queue) pairs that a query finds, as one JSON value."""
         return msgspec.json.decode(self._text(sql, parameters), type=list[tuple[int, str]])
 
+    def known_names(self, names: str) -> list[tuple[str, str, str, int]]:
+        """The (queue, group, name, key) of those names of copies that are known."""
+        text = self._text(QUERIES["read_names"], {"names": names, "now": self.now})
+        return msgspec.json.decode(text, type=list[tuple[str, str, str, int]])
+
     def insert(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert rows by a few statements of many rows each.
 
@@ -145,26 +199,64 @@ class Work:
             self.execute(_insert_sql(table, columns, size), values)
             start += size
 
-    def remove(self, briefs: Sequence[Brief]) -> None:
-        """Delete jobs with their payloads, results and errors."""
-        if not briefs:
-            return
-        self.run("delete_jobs", keys=as_json([job.key for job in briefs]))
-        if beside := [job.key for job in briefs if job.payload_size > INLINE_PAYLOAD]:
-            self.run("delete_payloads", keys=as_json(beside))
-        if results := [job.key for job in briefs if (job.result_size or 0) > INLINE_PAYLOAD]:
-            self.run("delete_results", keys=as_json(results))
-        if failed := [job.key for job in briefs if job.attempts]:
-            self.run("delete_errors", keys=as_json(failed))
-        for (queue, status), n in Counter([(job.queue, job.status) for job in briefs]).items():
-            self.counts[queue, status] -= n
-        self.ended += [(job.holder, job.key) for job in briefs if job.holder is not None]
+    def touch_group(self, queue: str, group: str | None) -> None:
+        """Say that a job of a group (None: of none) has come to a queue, left it, or ended.
 
-    def move(self, queues: Sequence[str], old: Status, new: Status) -> None:
-        """Count jobs, each by its queue, that changed their status."""
-        for queue, n in Counter(queues).items():
+        Whatever changes which job is the group's head has to say so: see `zq.store.groups`.
+        """
+        if group is not None:
+            self.groups.add((queue, group))
+            self.mixed_groups.add((queue, group))
+
+    def touch_groups(self, jobs: Iterable[Brief | Job]) -> None:
+        """The same of many jobs, each in its queue."""
+        for job in jobs:
+            self.touch_group(job.queue, job.group)
+
+    def open_groups(self, jobs: Iterable[Brief | Job | NewJob]) -> None:
+        """The same where jobs have only ended, or come behind all others: no head gives way."""
+        self.groups.update([(job.queue, job.group) for job in jobs if job.group is not None])
+
+    def remove(self, briefs: Sequence[Brief]) -> Counter[tuple[str, Status]]:
+        """Delete jobs with all that belongs to them; how many of each queue and status."""
+        if not briefs:
+            return Counter()
+        self.run("delete_jobs", keys=as_json([job.key for job in briefs]))
+        # A usual job in flight was told without this: nothing lies beside it.
+        unusual = [job for job in briefs if job.payload_size]
+        if beside := [job.key for job in unusual if job.payload_size > INLINE_PAYLOAD]:
+            self.run("delete_payloads", keys=as_json(beside))
+        if results := [job.key for job in unusual if (job.result_size or 0) > INLINE_PAYLOAD]:
+            self.run("delete_results", keys=as_json(results))
+        if failed := [job.key for job in unusual if job.attempts]:
+            self.run("delete_errors", keys=as_json(failed))
+        self.open_groups(unusual)
+        removed = Counter([(job.queue, job.status) for job in briefs])
+        for (queue, status), n in removed.items():
+            self.counts[queue, status] -= n
+        self.end(briefs)
+        return removed
+
+    def end(self, jobs: Iterable[Brief | Job]) -> None:
+        """Note that nobody holds these jobs any more."""
+        self.ended += [(job.holder, job.key) for job in jobs if job.holder is not None]
+
+    def revoke(self, jobs: Iterable[Brief | Job]) -> None:
+        """Note that jobs were taken from those who hold them; `end` says it too."""
+        self.revoked += [job.key for job in jobs if job.holder is not None]
+
+    def move(self, queues: Sequence[str], old: Status, new: Status) -> Counter[str]:
+        """Count jobs, each by its queue, that changed their status; how many of each queue."""
+        moved = Counter(queues)
+        for queue, n in moved.items():
             self.counts[queue, old] -= n
             self.counts[queue, new] += n
+        return moved
+
+    def tell(self, type: EventType, jobs: Sequence[Subject]) -> None:
+        """Let listeners know what has happened to jobs; no `attempts` may change afterwards."""
+        if jobs:
+            self.news.append((type, jobs))
 
     def deadlines(self) -> Deadlines:
         """When something falls due next."""
@@ -175,8 +267,17 @@ class Work:
         deltas = [(queue, status, n) for (queue, status), n in self.counts.items() if n]
         if deltas:
             self.run("count", deltas=as_json(deltas))
+        if self.rulebook.has_gates:
+            self._tell_gates(deltas)
         self.moved.update([status for _, status in self.counts])
         self.counts.clear()
+
+    def _tell_gates(self, deltas: Sequence[tuple[str, Status, int]]) -> None:
+        for queue, status, n in deltas:
+            if status is Status.READY:
+                self.readied[queue] += n
+            elif status is Status.IN_FLIGHT and n < 0 and queue in self.rulebook.limited:
+                self.woken.add(queue)
 
     def _text(self, sql: str, parameters: dict[str, object]) -> str:
         text = self.value(sql, parameters)
@@ -203,6 +304,7 @@ def brief_of(job: Job) -> Brief:
         payload_size=job.payload_size,
         result_size=job.result_size,
         group=job.group,
+        unique_key=job.unique_key,
     )
 
 

@@ -1,22 +1,29 @@
 """Request bodies: their fields, ranges and rules, from bytes to validated values of the model."""
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from zq.model.errors import (
     InvalidRequest,
     NotBuilt,
     PayloadTooLarge,
+    TooLarge,
     TooManyItems,
     Unprocessable,
     ZqError,
 )
+from zq.model.events import MAX_PROGRESS
 from zq.model.job import (
     DEFAULT_PRIORITY,
+    MAX_META,
+    MAX_TIME,
+    NO_EXTRAS,
     NO_OPTIONS,
     Backoff,
+    Dedupe,
+    Extras,
     Millis,
     NewJob,
     Options,
@@ -24,7 +31,9 @@ from zq.model.job import (
     Retention,
     UInt32,
 )
-from zq.model.names import check_name
+from zq.model.leasing import LeaseMillis
+from zq.model.metadata import check_content_type, check_traceparent
+from zq.model.names import check_dedupe, check_group, check_name
 from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
 from zq.model.settling import Failure
@@ -56,6 +65,13 @@ class _Job(msgspec.Struct, gc=False):
     unique_key: str | None = None
     unique_while: str | None = None
     on_conflict: str | None = None
+    meta: Raw | UnsetType = UNSET
+    content_type: str | None = None
+    traceparent: str | None = None
+    lease_ms: LeaseMillis | None = None
+    group: str | None = None
+    dedupe: Dedupe | None = None
+    ttl_ms: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
     batch: Any = None
     budgets: Any = None
 
@@ -65,7 +81,7 @@ class _Bulk(msgspec.Struct):
 
 
 class _Success(msgspec.Struct):
-    result: Raw = Raw()
+    result: Raw | UnsetType = UNSET
     retention: Retention | None = None
     lease: UInt32 | None = None
 
@@ -83,6 +99,11 @@ class _Cancel(msgspec.Struct):
     force: bool | None = None
 
 
+class _Progress(msgspec.Struct):
+    data: Raw
+    lease: UInt32 | None = None
+
+
 class _Patch(msgspec.Struct):
     queue: str | None | UnsetType = UNSET
     priority: Priority | None | UnsetType = UNSET
@@ -90,6 +111,7 @@ class _Patch(msgspec.Struct):
     retry_limit: UInt32 | None | UnsetType = UNSET
     backoff: Backoff | None | UnsetType = UNSET
     retention: RetentionPatch | None | UnsetType = UNSET
+    lease_ms: LeaseMillis | None | UnsetType = UNSET
 
 
 _job = msgspec.json.Decoder(_Job)
@@ -97,6 +119,7 @@ _bulk = msgspec.json.Decoder(_Bulk)
 _success = msgspec.json.Decoder(_Success)
 _successes = msgspec.json.Decoder(_Successes)
 _cancel = msgspec.json.Decoder(_Cancel)
+_progress = msgspec.json.Decoder(_Progress)
 _retention = msgspec.json.Decoder(Retention)
 _failure = msgspec.json.Decoder(Failure)
 _patch = msgspec.json.Decoder(_Patch)
@@ -110,7 +133,7 @@ def decode_job(body: bytes, codec: Codec, limits: Limits) -> NewJob:
 def decode_jobs(body: bytes, codec: Codec, limits: Limits) -> list[NewJob]:
     """The body of a bulk enqueue: all jobs are valid, or an error names the first that is not."""
     items = decode(body, codec, _bulk).jobs
-    _check_items(len(items), limits, "jobs")
+    check_items(len(items), limits, "jobs")
     jobs: list[NewJob] = []
     for index, job in enumerate(items):
         try:
@@ -138,7 +161,7 @@ def decode_successes(
         raise InvalidRequest("ids is missing: send ids, or items, or both")
     ids = [] if sent.ids is UNSET else sent.ids
     items = [] if sent.items is UNSET else sent.items
-    _check_items(len(ids) + len(items), limits, "ids" if sent.items is UNSET else "items")
+    check_items(len(ids) + len(items), limits, "ids" if sent.items is UNSET else "items")
     if not ids and not items:
         raise InvalidRequest("ids must not be empty" if sent.items is UNSET else "nothing is named")
     named = dict.fromkeys(ids)
@@ -148,6 +171,18 @@ def decode_successes(
             raise InvalidRequest(f"items[{index}].id: {item.id[:64]!r} is named twice")
         said[item.id] = _completion(item, f"items[{index}].", codec)
     return [*named, *said], said
+
+
+def decode_progress(body: bytes, codec: Codec) -> tuple[str, int | None]:
+    """The body of a report of progress: JSON text, and the delivery that it is about, if named."""
+    sent = decode(body, codec, _progress)
+    text, size = _text(sent.data, "data", codec)
+    if size > MAX_PROGRESS:
+        raise TooLarge(
+            f"data has {size} bytes, at most {MAX_PROGRESS} are taken: keep it elsewhere and send"
+            " where"
+        )
+    return text, sent.lease
 
 
 def decode_force(body: bytes, codec: Codec) -> bool:
@@ -181,10 +216,12 @@ def decode_patch(body: bytes, codec: Codec) -> Patch:
         retry_limit=patch.retry_limit,
         backoff=patch.backoff,
         retention=patch.retention,
+        lease_ms=patch.lease_ms,
     )
 
 
-def _check_items(count: int, limits: Limits, noun: str) -> None:
+def check_items(count: int, limits: Limits, noun: str) -> None:
+    """Raise `TooManyItems` where a request brings more than one may."""
     if count > limits.items:
         raise TooManyItems(
             f"{count} {noun} in one request, at most {limits.items} are taken: send several"
@@ -196,6 +233,10 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
     check_name("type", job.type)
     check_name("queue", job.queue)
     scope = _scope(job.unique_key, job.unique_while)
+    if job.group is not None:
+        check_group(job.group)
+    if job.dedupe is not None:
+        check_dedupe(job.dedupe.id)
     if job.batch is not None or job.budgets:
         _refuse_unbuilt(job)
     payload, size = _text(job.payload, "payload", codec)
@@ -215,11 +256,39 @@ def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
         job.unique_key,
         scope,
         RETURN if job.on_conflict is None else _on_conflict(job.unique_key, job.on_conflict),
+        job.group,
+        job.dedupe,
+        ttl_ms=job.ttl_ms,
+        extras=_extras(job, codec),
     )
 
 
+def _extras(job: _Job, codec: Codec) -> Extras | None:
+    if job.meta is UNSET and job.content_type is None and job.traceparent is None:
+        return None
+    if job.content_type is not None:
+        check_content_type(job.content_type)
+    if job.traceparent is not None:
+        check_traceparent(job.traceparent)
+    extras = Extras(_meta(job.meta, codec), job.content_type, job.traceparent)
+    return None if extras == NO_EXTRAS else extras
+
+
+def _meta(raw: Raw | UnsetType, codec: Codec) -> str | None:
+    if raw is UNSET or bytes(raw) == b"null":
+        return None
+    text, size = _text(raw, "meta", codec)
+    if not text.startswith("{"):
+        raise InvalidRequest(f"invalid {codec.name}: meta: expected object")
+    if size > MAX_META:
+        raise TooLarge(
+            f"meta has {size} bytes, at most {MAX_META} are taken: put large data into the payload"
+        )
+    return text
+
+
 def _completion(sent: _Success, place: str, codec: Codec) -> Completion:
-    if not bytes(sent.result):
+    if sent.result is UNSET:
         return Completion(retention=sent.retention, lease=sent.lease)
     result, size = _text(sent.result, f"{place}result", codec)
     return Completion(result, size, sent.retention, sent.lease)
@@ -268,9 +337,9 @@ def _refuse_unbuilt(job: _Job) -> None:
 
 def _options(job: _Job) -> Options | None:
     if job.retry_limit is None and job.backoff is None and job.retention is None:
-        return None
+        return None if job.lease_ms is None else Options(lease_ms=job.lease_ms)
     retention = None if job.retention == Retention() else job.retention
-    options = Options(job.retry_limit, job.backoff, retention)
+    options = Options(job.retry_limit, job.backoff, retention, job.lease_ms)
     return None if options == NO_OPTIONS else options
 
 
@@ -278,3 +347,8 @@ def _not_null(field: str, value: T | UnsetType | None) -> T | UnsetType:
     if value is None:
         raise Unprocessable(f"{field} cannot be null")
     return value
+
+
+# The shapes by the names under which the API is described.
+JobBody, JobsBody, PatchBody = _Job, _Bulk, _Patch
+SuccessBody, SuccessesBody, ProgressBody, CancelBody = _Success, _Successes, _Progress, _Cancel

@@ -167,17 +167,18 @@ def explain(error: msgspec.ValidationError) -> str:
 
 
 def _integral(text: bytes) -> bytes:
-    """The same JSON with integral floats as integers, except inside payloads and results."""
+    """The same JSON with integral floats as integers, except inside what is only passed on."""
     value = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({key: _integral_field(key, raw) for key, raw in value.items()})
 
 
+_PASSED_ON = frozenset({"payload", "result", "meta", "data"})
 _INTEGRAL = re.compile(rb"(-?[0-9]+)\.0+\Z")
 
 
 def _integral_field(key: str, raw: msgspec.Raw) -> object:
     text = bytes(raw)
-    if key in ("payload", "result"):
+    if key in _PASSED_ON:
         return raw
     if text.startswith(b"{"):
         return msgspec.Raw(_integral(text))

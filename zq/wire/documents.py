@@ -6,10 +6,13 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from zq.model import lifecycle, unique
-from zq.model.ids import IdCodec
-from zq.model.job import Backoff, ErrorRecord, Job, NewJob, Options, Retention
+from zq.model.commands import Enqueued
+from zq.model.events import Event
+from zq.model.ids import IdCodec, minted_at
+from zq.model.job import Backoff, ErrorRecord, Extras, Job, NewJob, Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
+from zq.wire.events import EventDocument
 
 
 class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
@@ -38,10 +41,37 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     cancelled_at: int | None = None
     result: Raw | UnsetType = UNSET
     lease: int | None = None
+    created_at: int | None = None
+    meta: Raw | UnsetType = UNSET
+    content_type: str | None = None
+    traceparent: str | None = None
+    lease_ms: int | None = None
+    lease_until: int | None = None
+    deliveries: int | None = None
+    stalls: int | None = None
+    expires_at: int | None = None
+    expired_at: int | None = None
+    origin: str | None = None
+    reason: str | None = None
+    group: str | None = None
+
+
+class KnownDocument(msgspec.Struct):
+    """A job that is gone, or out of sight: what is known of it to whoever sends a copy."""
+
+    id: str
+    duplicate: bool = True
+    folded: bool = False
+
+
+EnqueuedDocument = JobDocument | KnownDocument
 
 
 def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
-    """Jobs for the worker that takes them, each with its payload and the name of its delivery."""
+    """Jobs for the worker that takes them, each with its payload and the name of its delivery.
+
+    Those whose lease has a deadline have that too.
+    """
     texts = ids.texts_to_return([job.key for job in jobs])
     documents = [
         _document(job, text, Raw(job.payload or "null"))
@@ -49,6 +79,11 @@ def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
     ]
     for document, job in zip(documents, jobs, strict=True):
         document.lease = job.deliveries
+        document.created_at = minted_at(job.key)
+        if job.lease_until is not None:
+            document.lease_until = job.lease_until
+            document.deliveries = job.deliveries
+            document.stalls = job.stalls or None
     return documents
 
 
@@ -58,6 +93,10 @@ def job_document(job: Job, ids: IdCodec, *, with_payload: bool) -> JobDocument:
     document = _document(job, ids.text(job.key), Raw(job.payload or "") if shown else UNSET)
     if with_payload:
         document.result = _raw(job.result)
+        document.created_at = minted_at(job.key)
+    if job.lease_until is not None:
+        document.lease_until = job.lease_until
+        document.stalls = job.stalls or None
     return document
 
 
@@ -87,15 +126,33 @@ def _document(job: Job, id: str, payload: Raw | UnsetType) -> JobDocument:
             document.completed_at = job.finished_at
         elif job.status is Status.CANCELLED:
             document.cancelled_at = job.finished_at
+        elif job.status is Status.EXPIRED:
+            document.expired_at = job.finished_at
+        # Failures before a revival are history: only its records count them.
+        document.attempts -= job.forgiven
     if job.unique_key is not None:
         _add_key(document, job)
+    if job.expires_at is not None:
+        document.expires_at = job.expires_at
+    if job.extras is not None:
+        _add_extras(document, job.extras)
+    if job.group is not None:
+        document.group = job.group
     return document
+
+
+def _add_extras(document: JobDocument, extras: Extras) -> None:
+    document.meta = _raw(extras.meta)
+    document.content_type = extras.content_type
+    document.traceparent = extras.traceparent
+    document.origin, document.reason = extras.origin, extras.reason
 
 
 def _add_options(document: JobDocument, options: Options) -> None:
     document.retry_limit = options.retry_limit
     document.backoff = options.backoff
     document.retention = options.retention
+    document.lease_ms = options.lease_ms
 
 
 def _add_key(document: JobDocument, job: Job | NewJob) -> None:
@@ -105,23 +162,21 @@ def _add_key(document: JobDocument, job: Job | NewJob) -> None:
 
 
 def enqueued_documents(
-    jobs: Sequence[NewJob],
-    keys: Sequence[int],
-    now: int,
-    owners: dict[int, Job],
-    replaced: frozenset[int],
-    ids: IdCodec,
-) -> list[JobDocument]:
+    jobs: Sequence[NewJob], keys: Sequence[int], now: int, reply: Enqueued, ids: IdCodec
+) -> list[EnqueuedDocument]:
     """The answer to an enqueue: new jobs as they were stored, duplicates as their owners are."""
-    documents = [
-        _new_document(job, text, now) for job, text in zip(jobs, ids.texts(keys), strict=True)
-    ]
-    for index, owner in owners.items():
+    new = [_new_document(job, text, now) for job, text in zip(jobs, ids.texts(keys), strict=True)]
+    for index, expires_at in reply.expiries.items():
+        new[index].expires_at = expires_at
+    documents: list[EnqueuedDocument] = [*new]
+    for index, owner in reply.owners.items():
         documents[index] = document = job_document(owner, ids, with_payload=False)
         document.duplicate = True
         document.folded = False
-        document.replaced = True if index in replaced else None
+        document.replaced = True if index in reply.replaced else None
         document.result = _raw(owner.result)
+    for index, key in reply.gone.items():
+        documents[index] = KnownDocument(ids.text(key))
     return documents
 
 
@@ -137,11 +192,14 @@ def _new_document(job: NewJob, id: str, now: int) -> JobDocument:
         0,
         duplicate=False,
         folded=False,
+        group=job.group,
     )
     if job.options is not None:
         _add_options(document, job.options)
     if job.unique_key is not None:
         _add_key(document, job)
+    if job.extras is not None:
+        _add_extras(document, job.extras)
     return document
 
 
@@ -168,16 +226,43 @@ def error_document(record: ErrorRecord) -> ErrorDocument:
     )
 
 
+def event_document(event: Event, ts: int, event_id: str, ids: IdCodec) -> EventDocument:
+    """An event that happened at `ts`, in milliseconds."""
+    return EventDocument(
+        event.type.value,
+        ts,
+        ids.text(event.key),
+        event.queue,
+        event.unique_key,
+        event.attempt,
+        _raw(event.data),
+        event_id=event_id,
+    )
+
+
 class OutcomeDocument(msgspec.Struct, omit_defaults=True):
     """How a job came out, or what it is doing. `job` answers those who have just stored it."""
 
     status: str
     result: Raw | UnsetType = UNSET
     error: ErrorDocument | str | None = None
-    job: JobDocument | None = None
+    job: EnqueuedDocument | None = None
+    reason: str | None = None
 
 
-def outcome_document(outcome: Outcome, job: JobDocument | None) -> OutcomeDocument:
+def outcome_document(outcome: Outcome, job: EnqueuedDocument | None) -> OutcomeDocument:
     """An outcome; a completed job without a result shows none, which differs from null."""
     error = None if outcome.error is None else error_document(outcome.error)
-    return OutcomeDocument(lifecycle.NAMES[outcome.status], _raw(outcome.result), error, job)
+    name = lifecycle.NAMES[outcome.status]
+    return OutcomeDocument(name, _raw(outcome.result), error, job, outcome.reason)
+
+
+class NoticeDocument(msgspec.Struct, omit_defaults=True):
+    """What a stream carries beside jobs, for those who ask for it.
+
+    `control` is `cancel`, `lease_lost` or `drain`; the first two are about a delivery of a job.
+    """
+
+    control: str
+    id: str | None = None
+    lease: int | None = None

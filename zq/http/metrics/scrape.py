@@ -61,7 +61,7 @@ class Scraper:
         for (queue, status), n in counts.items():
             jobs[queue if queue in labelled else REST, status] += n
         waiting = [queue for queue in self._labelled if counts[queue, Status.READY]]
-        oldest = await engine.oldest_ready(waiting)
+        oldest = await engine.queue_stats.oldest_ready(waiting)
         return Scrape(self.sources, jobs, oldest, engine.clock.now_ms())
 
     def _label(self, counts: Mapping[tuple[str, Status], int]) -> None:

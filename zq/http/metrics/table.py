@@ -83,8 +83,14 @@ METRICS = (
     Metric(
         "zq_returns_total",
         "counter",
-        "Jobs that went back to their queue, for their stream had ended.",
+        "Jobs that went back to their queue unfinished, at whosever wish.",
         lambda s: _one(s.sources.engine.stats.jobs.returned),
+    ),
+    Metric(
+        "zq_stalls_total",
+        "counter",
+        "Deliveries that ended without a word of their worker.",
+        lambda s: _one(s.sources.engine.stats.jobs.stalled),
     ),
     Metric(
         "zq_settlements_total",

@@ -4,13 +4,13 @@ from aiohttp import web
 
 from zq.engine.engine import Engine
 from zq.http.endpoints import Route
-from zq.http.native.outcomes import MOST_WAIT_MS
 from zq.http.native.query import parameters, whole_number
 from zq.http.negotiation import lines_or_codec
 from zq.http.problems import answer
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
 from zq.model.keys import KeyScope
+from zq.model.outcome import MOST_WAIT_MS
 from zq.wire.codecs import JSON
 from zq.wire.framing import NDJSON
 from zq.wire.history import HistoryDocument, lines_of, plain

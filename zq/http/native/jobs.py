@@ -26,7 +26,7 @@ from zq.model.job import NewJob
 from zq.model.keys import KeyScope
 from zq.wire.bodies import Limits, decode_job, decode_jobs, decode_patch
 from zq.wire.codecs import Codec
-from zq.wire.documents import JobDocument, enqueued_documents, job_document
+from zq.wire.documents import EnqueuedDocument, enqueued_documents, job_document
 
 ENQUEUE, READ, MANAGE = KeyScope.ENQUEUE, KeyScope.READ, KeyScope.MANAGE
 
@@ -66,7 +66,7 @@ class JobsApi:
         if wait_ms is None:
             stored = await self._engine.enqueue([job], reach_of(request))
             (document,) = self._enqueued([job], stored)
-            return answer(document, accepted, 200 if stored.owners else 201)
+            return answer(document, accepted, 200 if stored.duplicates else 201)
         stored, outcome = await self._engine.enqueue_and_wait(job, reach_of(request), wait_ms)
         (document,) = self._enqueued([job], stored)
         return outcome_answer(outcome, accepted, document)
@@ -79,7 +79,7 @@ class JobsApi:
         if not jobs:
             return answer({"jobs": []}, accepted, 201)
         stored = await self._engine.enqueue(jobs, reach_of(request))
-        status = 200 if len(stored.owners) == len(jobs) else 201
+        status = 200 if stored.duplicates == len(jobs) else 201
         return answer({"jobs": self._enqueued(jobs, stored)}, accepted, status)
 
     async def list(self, request: web.Request, accepted: Codec) -> web.Response:
@@ -137,10 +137,8 @@ class JobsApi:
         filter = self._filter(request)
         return answer({"deleted": await self._engine.delete_all(filter)}, accepted)
 
-    def _enqueued(self, jobs: Sequence[NewJob], stored: Accepted) -> Sequence[JobDocument]:
-        return enqueued_documents(
-            jobs, stored.keys, stored.now, stored.owners, stored.replaced, self._engine.ids
-        )
+    def _enqueued(self, jobs: Sequence[NewJob], stored: Accepted) -> Sequence[EnqueuedDocument]:
+        return enqueued_documents(jobs, stored.keys, stored.now, stored.reply, self._engine.ids)
 
     def _filter(self, request: web.Request) -> Filter:
         return job_filter(parameters(request, FILTERS), self._engine.ids, reach_of(request))

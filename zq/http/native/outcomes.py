@@ -10,18 +10,17 @@ from zq.http.endpoints import Route, body_endpoint, endpoint
 from zq.http.guard import reach_of
 from zq.http.native.query import FILTERS, job_filter, parameters, refuse_uncancellable, whole_number
 from zq.http.problems import CODE_HEADER, answer, status_of
-from zq.model.errors import InvalidRequest, JobCancelled
+from zq.model.errors import InvalidRequest, JobCancelled, JobExpired
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
-from zq.model.outcome import Outcome
+from zq.model.outcome import MOST_WAIT_MS, Outcome
 from zq.wire.bodies import decode_force, decode_retention
 from zq.wire.codecs import Codec
-from zq.wire.documents import JobDocument, job_document, outcome_document
+from zq.wire.documents import EnqueuedDocument, job_document, outcome_document
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 
-MOST_WAIT_MS = 30_000
-"""Proxies and clients cut a silent connection off sooner or later; ask again instead."""
+_GONE = {Status.CANCELLED: JobCancelled, Status.EXPIRED: JobExpired}
 
 
 class OutcomesApi:
@@ -101,15 +100,15 @@ def wait_time(request: web.Request) -> int | None:
 
 
 def outcome_answer(
-    outcome: Outcome, accepted: Codec, job: JobDocument | None = None
+    outcome: Outcome, accepted: Codec, job: EnqueuedDocument | None = None
 ) -> web.Response:
-    """200 for a job that ran to its end, 410 for a cancelled one, 202 for one that still goes on.
+    """200 for a job that ran to its end, 202 for one that still goes on, else 410.
 
     `job` is put in for those who have just stored it.
     """
     document = outcome_document(outcome, job)
-    if outcome.status is Status.CANCELLED:
-        gone = JobCancelled()
+    if outcome.status in _GONE:
+        gone = _GONE[outcome.status]()
         document.error = gone.message
         return answer(document, accepted, status_of(gone), {CODE_HEADER: gone.code})
     return answer(document, accepted, 200 if outcome.is_final else 202)

@@ -14,7 +14,10 @@ from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32
 from zq.model.lifecycle import BY_NAME, NAMES, TERMINAL, Move, Status, sources
 from zq.model.reach import Reach
 
-FILTERS = ("status", "queue", "type", "id", "priority", "ready_at", "attempts", "filter")
+FILTERS = (
+    *("status", "queue", "type", "group", "id"),
+    *("priority", "ready_at", "attempts", "filter"),
+)
 PAGING = ("from", "order", "limit")
 UNBUILT = ("budgets.key", "budgets_key")
 
@@ -56,10 +59,10 @@ def names(text: str | None) -> tuple[str, ...]:
     return tuple(segment for segment in (text or "").split(",") if segment)
 
 
-def whole_number(name: str, text: str, high: int) -> int:
-    """A number from 0 to `high`. Raises `InvalidRequest`."""
-    if not (text.isascii() and text.isdigit()) or int(text) > high:
-        raise _invalid(f"`{name}` must be a whole number from 0 to {high}, not {text!r}")
+def whole_number(name: str, text: str, high: int, low: int = 0) -> int:
+    """A number from `low` to `high`. Raises `InvalidRequest`."""
+    if not (text.isascii() and text.isdigit() and low <= int(text[:20]) <= high):
+        raise _invalid(f"`{name}` must be a whole number from {low} to {high}, not {text!r}")
     return int(text)
 
 
@@ -85,6 +88,7 @@ def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
         statuses=tuple(sorted({_status(name) for name in names(values.get("status"))})),
         queues=_sorted_names(values, "queue"),
         types=_sorted_names(values, "type"),
+        groups=_sorted_names(values, "group"),
         keys=_keys(_sorted_names(values, "id"), ids),
         priority=_range(values, "priority"),
         ready_at=_range(values, "ready_at"),
@@ -99,6 +103,13 @@ def refuse_uncancellable(filter: Filter, force: bool) -> None:
     for status in filter.statuses:
         if status not in sources(Move.FORCE if force else Move.CANCEL):
             raise Unprocessable(NotCancellable(NAMES[status]).message)
+
+
+def refuse_unrevivable(filter: Filter) -> None:
+    """Raise `Unprocessable` for a redrive that names jobs which it cannot bring back."""
+    for status in filter.statuses:
+        if status not in sources(Move.REVIVE) or status is Status.IN_FLIGHT:
+            raise Unprocessable(f"a job that is {NAMES[status]} cannot be redriven")
 
 
 def refuse_terminal_statuses(filter: Filter) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from zq.engine.engine import Engine
-from zq.engine.streams import MOST_UNSENT, Stream
+from zq.engine.players import MOST_UNSENT, Stream, Wish
 from zq.http.channel import Channel, Peer, channel_of, watch_for_end
 from zq.http.endpoints import Route
 from zq.http.gate import PeerCounts, peer_of
@@ -17,14 +17,19 @@ from zq.http.native.query import names, parameters, whole_number
 from zq.http.negotiation import stream_framing
 from zq.http.peer import PeerWatch
 from zq.model.errors import TooManyStreams
-from zq.model.job import Job
+from zq.model.job import MAX_UINT32, Job
 from zq.model.keys import KeyScope
-from zq.wire.documents import taken_documents
+from zq.wire.documents import NoticeDocument, taken_documents
 from zq.wire.framing import Framing
 
 log = logging.getLogger(__name__)
 
 MOST_PREFETCH = 2**31 - 1
+
+MOST_WORKER_ID = 256
+"""Characters by which a worker is known; more say nothing new."""
+
+PARAMETERS = ("prefetch", "queue", "worker", "lease_ms", "concurrency", "control")
 
 SILENT_HEARTBEATS = 1.5
 """A peer that owes TCP's acknowledgement for this many heartbeats is looked at with suspicion."""
@@ -73,8 +78,8 @@ class TakeApi:
     async def _take(self, request: web.Request) -> web.StreamResponse:
         """Send jobs until the client goes away or the server stops, then give back what is held."""
         framing = stream_framing(request)
-        values = parameters(request, ("prefetch", "queue"))
-        window = whole_number("prefetch", values.get("prefetch", "1"), MOST_PREFETCH)
+        values = parameters(request, PARAMETERS)
+        wish = _wish(request, values)
         queues, reach = names(values.get("queue")), reach_of(request)
         reach.require(queues)
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": framing.content_type})
@@ -84,18 +89,31 @@ class TakeApi:
         channel = channel_of(request)
         if channel.transport is None:
             return response
-        worker = request.headers.get("worker-id", "")
-        stream = self._engine.open_stream(queues, reach, window, worker, channel.unsent)
-        fields = {"stream": stream.number, "worker": worker, "prefetch": window}
+        stream = self._engine.workers.open(queues, reach, wish, channel.unsent)
+        fields = {"stream": stream.number, "worker": wish.worker, "prefetch": wish.window}
         log.debug("stream opened", extra={"fields": fields})
         try:
             with watch_for_end(channel), self._guard.while_granted(request, stream.end):
                 outlet = _Outlet(response, channel, framing)
                 await _Pump(self._engine, stream, outlet, self._options, self._turn).run()
         finally:
-            self._engine.close_stream(stream)
+            self._engine.workers.close(stream)
             log.debug("stream closed", extra={"fields": fields})
         return response
+
+
+def _wish(request: web.Request, values: dict[str, str]) -> Wish:
+    """What the request asks of its stream. Raises `InvalidRequest`."""
+    worker = request.headers.get("worker-id") or values.get("worker", "")
+    lease_ms = values.get("lease_ms")
+    return Wish(
+        window=whole_number("prefetch", values.get("prefetch", "1"), MOST_PREFETCH),
+        # A header may hold bytes that are no text; an answer cannot.
+        worker=worker[:MOST_WORKER_ID].encode(errors="replace").decode(),
+        lease_ms=None if lease_ms is None else whole_number("lease_ms", lease_ms, MAX_UINT32, 1),
+        concurrency=whole_number("concurrency", values.get("concurrency", "1"), MAX_UINT32, 1),
+        control=whole_number("control", values.get("control", "0"), 1) == 1,
+    )
 
 
 class _Outlet(NamedTuple):
@@ -136,12 +154,15 @@ class _Pump:
         try:
             while not self._stream.ended:
                 await self._stream.wait()
-                while jobs := self._stream.next_jobs(MOST_UNSENT):
-                    jobs = await self._engine.large_payloads(jobs)
+                await self._notify()
+                # What an ended stream has not been sent goes back to its queue.
+                while not self._stream.ended and (jobs := self._stream.next_jobs(MOST_UNSENT)):
+                    jobs = await self._engine.workers.large_payloads(jobs)
                     async with self._turn:
                         frames = self._render(jobs)
                     await self._write(frames)
-                    self._engine.written(self._stream)
+                    self._engine.workers.written(self._stream)
+                    await self._notify()
                 # A peer that does not read gets no heartbeats piled up.
                 if self._is_silent() and not self._channel.unsent():
                     await self._write(self._framing.heartbeat)
@@ -150,6 +171,16 @@ class _Pump:
 
     def _render(self, jobs: Sequence[Job]) -> bytes:
         return self._framing.frames(taken_documents(jobs, self._engine.ids))
+
+    async def _notify(self) -> None:
+        """Write what the stream is told, none of it ahead of the job that it is about."""
+        if notices := self._stream.next_notices():
+            text = self._engine.ids.text
+            documents = [
+                NoticeDocument(kind, None if key is None else text(key), lease)
+                for kind, key, lease in notices
+            ]
+            await self._write(self._framing.notices(documents))
 
     async def _write(self, data: bytes) -> None:
         self._written_at = self._now()

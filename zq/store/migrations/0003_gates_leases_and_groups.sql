@@ -85,8 +85,9 @@ CREATE INDEX not_ready ON jobs (status, id) WHERE status <> 1;
 -- unique keys: the one job that owns each; looked up on enqueue and by key, and the last word on a
 -- restored lock
 CREATE UNIQUE INDEX key_owner ON jobs (unique_key) WHERE owns_key = 1;
--- groups: the lowest unfinished job of each
-CREATE INDEX unfinished_of_group ON jobs (queue, group_id, id) WHERE group_id IS NOT NULL AND status <= 2;
+-- groups: the open jobs of each, and the lowest of the others
+CREATE INDEX unfinished_of_group ON jobs (queue, group_id, held & 1, id)
+    WHERE group_id IS NOT NULL AND status <= 2;
 -- leases whose deadline is over
 CREATE INDEX leases_by_deadline ON jobs (lease_until) WHERE lease_until IS NOT NULL;
 -- jobs that nobody took in time

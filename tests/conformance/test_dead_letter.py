@@ -1,0 +1,258 @@
+"""Jobs that die: to a dead-letter queue and back, revived one by one or by filter; sweeps shown."""
+
+import asyncio
+
+import pytest
+
+from .client import Client, Doc, Reply, ids
+from .test_settings import put
+
+
+async def die(client: Client, count: int = 1, *, queue: str = "q", **fields: object) -> list[str]:
+    """The ids of jobs that a worker has killed."""
+    made = await client.enqueue_many(count, queue=queue, **fields)
+    stream = await client.take(queue=queue, prefetch=count)
+    assert ids(await stream.jobs(count)) == made
+    for job_id in made:
+        await client.fail(job_id, kill=True, message=f"of {job_id}")
+    await stream.close()
+    return made
+
+
+async def redrive(client: Client, query: str = "", **body: object) -> int:
+    reply = await client.post(f"/jobs/redrive{query}", body)
+    assert reply.status == 200, reply.doc
+    count: int = reply.doc["redriven"]
+    return count
+
+
+async def test_a_dying_job_moves_to_the_dead_letter_queue_and_begins_anew(client: Client) -> None:
+    backoff = {"exponent": 0, "base_ms": 0, "jitter_ms": 0}
+    await put(client, "q", dead_letter="dlq", retry_limit=1, backoff=backoff)
+    await put(client, "dlq", retry_limit=1, backoff=backoff)
+    job = await client.enqueue(queue="q", payload={"n": 1}, priority=7)
+    stream = await client.take(prefetch=1)
+    for attempt in (1, 2):
+        assert (await stream.job())["attempts"] == attempt - 1
+        failed = await client.fail(job["id"], message=f"no {attempt}")
+        client.site.clock.advance(1_000)
+    assert (failed["queue"], failed["status"], failed["attempts"]) == ("dlq", "ready", 0)
+    assert (failed["origin"], failed["reason"]) == ("q", "exhausted")
+    assert "purge_at" not in failed
+
+    taken = await stream.job()
+    assert (taken["id"], taken["queue"], taken["payload"]) == (job["id"], "dlq", {"n": 1})
+    assert (taken["origin"], taken["priority"]) == ("q", 7)
+    # Its tries are as many as those of a new job; its records go on counting.
+    assert (await client.fail(job["id"], message="no 3"))["status"] == "scheduled"
+    client.site.clock.advance(1_000)
+    await stream.job()
+    dead = await client.fail(job["id"], message="no 4")
+    assert (dead["queue"], dead["status"], dead["attempts"]) == ("dlq", "dead", 2)
+    errors = (await client.get(f"/jobs/{job['id']}/errors")).doc["errors"]
+    assert [(e["attempt"], e["message"]) for e in errors] == [(n, f"no {n}") for n in (1, 2, 3, 4)]
+    assert await client.count() == 1
+
+
+async def test_a_killed_job_says_so_and_those_who_wait_go_on_waiting(client: Client) -> None:
+    await put(client, "q", dead_letter="dlq")
+    (job_id,) = await die(client)
+    reply = await client.get(f"/jobs/{job_id}/result")
+    assert (reply.status, reply.doc) == (202, {"status": "ready"})
+    assert (await client.job(job_id))["reason"] == "killed"
+    stream = await client.take(prefetch=1)
+    assert (await stream.job())["id"] == job_id
+    await client.post(f"/jobs/{job_id}/success", {"result": 5, "retention": {"completed_ms": 9}})
+    assert (await client.get(f"/jobs/{job_id}/result")).doc == {"status": "completed", "result": 5}
+
+
+async def test_the_origin_is_where_a_job_began_however_far_it_came(client: Client) -> None:
+    await put(client, "q", dead_letter="b")
+    await put(client, "b", dead_letter="c")
+    (job_id,) = await die(client)
+    stream = await client.take(queue="b", prefetch=1)
+    assert (await stream.job())["queue"] == "b"
+    moved = await client.fail(job_id, kill=True)
+    assert (moved["queue"], moved["origin"]) == ("c", "q")
+    await stream.close()
+    assert await redrive(client, "?queue=c") == 1
+    back = await client.job(job_id)
+    assert (back["queue"], back["status"]) == ("q", "ready")
+    assert "origin" not in back
+    assert "reason" not in back
+
+
+async def test_settings_that_go_leave_no_job_behind(client: Client) -> None:
+    await put(client, "q", dead_letter="dlq")
+    (lettered,) = await die(client)
+    await client.delete("/queues/q/settings")
+    (dead,) = await die(client)
+    assert (await client.job(dead))["status"] == "dead"
+    assert (await client.job(lettered))["queue"] == "dlq"
+    # A dead-letter queue is a name: that it has no jobs or settings is no error.
+    await client.delete("/jobs")
+    await put(client, "q", dead_letter="never-used")
+    await die(client)
+    assert (await client.get("/queues")).doc == {"queues": ["never-used"]}
+
+
+async def test_a_key_that_is_owned_comes_along(client: Client) -> None:
+    await put(client, "q", dead_letter="dlq")
+    (job_id,) = await die(client, unique_key="k", unique_while="active")
+    assert (await client.get("/jobs/by-key", key="k")).doc["id"] == job_id
+    again = await client.post("/jobs", {"queue": "q", "type": "t", "payload": 1, "unique_key": "k"})
+    assert (again.status, again.doc["id"]) == (200, job_id)
+
+
+async def test_a_group_goes_on_where_a_job_has_left_it(client: Client) -> None:
+    await put(client, "q", dead_letter="dlq")
+    first, second, third = await client.enqueue_many(3, queue="q", group="g")
+    stream = await client.take(prefetch=9)
+    assert (await stream.job())["id"] == first
+    await client.fail(first, kill=True)
+    # The next of the group, and in the other queue the one that has come there.
+    assert {job["id"] for job in await stream.jobs(2)} == {first, second}
+    await client.fail(second, kill=True)
+    assert (await stream.job())["id"] == third
+    assert (await client.job(second))["status"] == "ready"
+    await client.succeed(first)
+    assert (await stream.job())["id"] == second
+
+
+async def test_the_time_to_live_is_that_of_the_queue_that_a_job_comes_to(client: Client) -> None:
+    await put(client, "q", dead_letter="dlq", ttl_ms=50)
+    await put(client, "dlq", ttl_ms=900)
+    (job_id,) = await die(client)
+    assert (await client.job(job_id))["expires_at"] == client.site.now + 900
+
+
+async def test_a_dead_job_is_revived_where_it_died(client: Client) -> None:
+    (job_id,) = await die(client, retry_limit=0)
+    assert (await client.job(job_id))["reason"] == "killed"
+    reply = await client.send("POST", f"/jobs/{job_id}/retry")
+    assert reply.status == 200
+    assert (reply.doc["status"], reply.doc["attempts"]) == ("ready", 0)
+    assert (reply.doc["queue"], reply.doc["ready_at"]) == ("q", client.site.now)
+    assert not reply.doc.keys() & {"purge_at", "reason", "origin"}
+    assert await client.job(job_id) == reply.doc | {"payload": None}
+    assert len((await client.get(f"/jobs/{job_id}/errors")).doc["errors"]) == 1
+    stream = await client.take(prefetch=1)
+    assert (await stream.job())["id"] == job_id
+    assert (await client.fail(job_id))["attempts"] == 1
+    assert (await client.get(f"/jobs/{job_id}/errors/2")).status == 200
+
+
+@pytest.mark.parametrize("status", ["scheduled", "ready", "in_flight", "completed", "cancelled"])
+async def test_only_a_dead_job_is_revived(client: Client, status: str) -> None:
+    job_id = await client.make(status)
+    before = await client.job(job_id)
+    reply = await client.send("POST", f"/jobs/{job_id}/retry")
+    assert (reply.status, reply.headers["zq-error"]) == (409, "not_dead")
+    assert reply.doc["status"] == status
+    assert await client.job(job_id) == before
+
+
+async def test_what_is_not_there_is_not_revived(client: Client) -> None:
+    (job_id,) = await die(client, retention={"dead_ms": 10})
+    client.site.clock.advance(10)
+    for unknown in (job_id, "unknown"):
+        assert (await client.send("POST", f"/jobs/{unknown}/retry")).status == 404
+    assert (await client.send("GET", f"/jobs/{job_id}/retry")).status == 405
+    assert (await client.send("GET", "/jobs/redrive")).status == 405
+
+
+async def test_a_revived_job_takes_its_key_back_unless_another_has_it(client: Client) -> None:
+    unique: Doc = {"unique_key": "k", "unique_while": "active"}
+    (first,) = await die(client, **unique)
+    second = await client.enqueue(**unique)
+    await client.send("POST", f"/jobs/{first}/retry")
+    assert (await client.get("/jobs/by-key", key="k")).doc["id"] == second["id"]
+    await client.delete("/jobs")
+    (third,) = await die(client, **unique)
+    await client.send("POST", f"/jobs/{third}/retry")
+    assert (await client.get("/jobs/by-key", key="k")).doc["id"] == third
+
+
+async def test_dead_jobs_are_redriven_by_filter_once(client: Client) -> None:
+    dead = await die(client, 5, type="mail")
+    others = await die(client, 2, queue="r", type="sms")
+    await client.enqueue(queue="z")
+    assert await redrive(client, "?type=mail", limit=2) == 2
+    assert [job["status"] for job in await client.jobs(id=",".join(dead))] == [
+        *["ready"] * 2,
+        *["dead"] * 3,
+    ]
+    assert await redrive(client, "?queue=q") == 3
+    assert await redrive(client, "?queue=q") == 0
+    assert await client.count(status="dead") == 2
+    # Without a filter, all that is dead; a body is not needed.
+    assert (await client.send("POST", "/jobs/redrive")).doc == {"redriven": 2}
+    assert await redrive(client) == 0
+    assert {(await client.job(job))["queue"] for job in others} == {"r"}
+
+
+async def test_jobs_of_a_dead_letter_queue_go_back_to_where_they_came_from(client: Client) -> None:
+    for queue in ("a", "b"):
+        await put(client, queue, dead_letter="dlq")
+    first, second = await die(client, 2, queue="a")
+    (third,) = await die(client, queue="b", payload={"n": 3})
+    own = await client.enqueue(queue="dlq")
+    # Who names no queue means the dead.
+    assert await redrive(client) == 0
+    assert await redrive(client, "?queue=dlq&filter=.n%3F%3D%3D3") == 1
+    assert await redrive(client, "?queue=dlq&status=scheduled") == 0
+    assert await redrive(client, "?queue=dlq") == 2
+    queues = {job["id"]: job["queue"] for job in await client.jobs()}
+    assert queues == {first: "a", second: "a", third: "b", own["id"]: "dlq"}
+    assert await redrive(client, "?queue=dlq,a,b") == 0
+
+
+async def test_a_redrive_that_cannot_be_is_refused(client: Client) -> None:
+    (job_id,) = await die(client)
+    for query, body, status in (
+        ("?status=completed", {}, 422),
+        ("?status=in_flight", {}, 422),
+        ("?status=dead,cancelled", {}, 422),
+        ("?color=red", {}, 400),
+        ("?filter=", {}, 400),
+        ("", {"limit": 0}, 400),
+        ("", {"limit": "5"}, 400),
+        ("", {"most": 5}, 400),
+        ("", [], 400),
+    ):
+        reply = await client.post(f"/jobs/redrive{query}", body)
+        assert reply.status == status, (query, body)
+        assert reply.error
+    assert (await client.job(job_id))["status"] == "dead"
+
+
+async def slow_sweep(client: Client) -> tuple[asyncio.Task[Reply], Doc]:
+    """A cancellation of so many jobs that it can be looked at, and how it is shown then."""
+    for _ in range(2):
+        await client.enqueue_many(5_000, queue="q")
+    request = asyncio.create_task(client.send("POST", "/jobs/cancel?queue=q&type=test"))
+    while True:
+        sweeps = (await client.get("/sweeps")).doc["sweeps"]
+        if sweeps and sweeps[0]["changed"]:
+            return request, sweeps[0]
+        assert not request.done()
+
+
+async def test_a_sweep_is_shown_while_it_runs_and_can_be_stopped(client: Client) -> None:
+    assert (await client.get("/sweeps")).doc == {"sweeps": []}
+    request, sweep = await slow_sweep(client)
+    assert (sweep["verb"], sweep["started_at"]) == ("cancel", client.site.now)
+    assert sweep["by"]["queue"] == ["q"]
+    assert sweep["by"]["status"] == ["scheduled", "ready"]
+    assert sweep["changed"] in range(1_000, 10_000, 1_000)
+    assert 0 < sweep["progress"] < 1
+    assert (await client.delete(f"/sweeps/{sweep['id']}")).status == 204
+    reply = await request
+    assert reply.status == 200
+    changed = reply.doc["cancelled"]
+    assert sweep["changed"] <= changed < 10_000
+    assert await client.count(status="cancelled") == changed
+    assert (await client.get("/sweeps")).doc == {"sweeps": []}
+    for unknown in (sweep["id"], "99", "x"):
+        gone = await client.delete(f"/sweeps/{unknown}")
+        assert (gone.status, gone.headers["zq-error"]) == (404, "sweep_not_found")

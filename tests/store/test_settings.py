@@ -1,0 +1,144 @@
+"""Settings of queues in the store: stored, merged, effective in their own tick, never by half."""
+
+import itertools
+import sqlite3
+from typing import Any
+
+import pytest
+
+from zq.model.commands import Command, Enqueue, Fail, SetQueue, Succeed
+from zq.model.errors import DeadLetterCycle, Internal, InvalidRequest
+from zq.model.job import Backoff, Job, Options, Retention
+from zq.model.lifecycle import Status
+from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch
+from zq.model.settling import Failure
+
+from .rig import Rig, Ticker, new_job
+
+
+def put(queue: str, **fields: Any) -> SetQueue:
+    return SetQueue(queue, QueueSettings(**fields))
+
+
+def settings_of(ticker: Ticker, queue: str) -> object:
+    """What a patch that changes nothing answers."""
+    (reply,) = ticker.run(SetQueue(queue, SettingsPatch())).replies
+    return reply
+
+
+def test_settings_are_replaced_merged_and_cleared(ticker: Ticker) -> None:
+    first = QueueSettings(paused=True, retention=Retention(completed_ms=1, dead_ms=2), rate=0.5)
+    assert ticker.run(SetQueue("q", first)).replies == [first]
+    patch = SettingsPatch(paused=None, concurrency=3)
+    (merged,) = ticker.run(SetQueue("q", patch)).replies
+    assert merged == QueueSettings(concurrency=3, retention=first.retention, rate=0.5)
+    assert settings_of(ticker, "q") == merged
+    assert settings_of(ticker, "other") == NO_SETTINGS
+    assert ticker.run(put("q", max_depth=0)).replies == [QueueSettings(max_depth=0)]
+    assert ticker.value("SELECT count(*) FROM queue_settings") == 1
+    ticker.run(SetQueue("q", NO_SETTINGS))
+    assert ticker.value("SELECT count(*) FROM queue_settings") == 0
+
+
+async def test_settings_survive_a_restart(rig: Rig) -> None:
+    await rig.run(put("ü 'x\"", dead_letter="b", backoff=Backoff(1.5, 2, 3), leases_survive=False))
+    await rig.reopen()
+    (reply,) = (await rig.run(SetQueue("ü 'x\"", SettingsPatch(ttl_ms=5)))).replies
+    assert reply == QueueSettings(
+        backoff=Backoff(1.5, 2, 3), ttl_ms=5, dead_letter="b", leases_survive=False
+    )
+
+
+def test_a_tick_that_is_rolled_back_leaves_no_settings_in_memory(ticker: Ticker) -> None:
+    ticker.run(put("q", retry_limit=7))
+    ticker.connection.set_authorizer(_no_commit)
+    with pytest.raises(sqlite3.DatabaseError, match="not authorized"):
+        ticker.run(put("q", retry_limit=8), put("new", paused=True))
+    ticker.connection.set_authorizer(None)
+    assert settings_of(ticker, "q") == QueueSettings(retry_limit=7)
+    assert settings_of(ticker, "new") == NO_SETTINGS
+
+
+def _no_commit(action: int, operation: str | None, *_: object) -> int:
+    refused = action == sqlite3.SQLITE_TRANSACTION and operation == "COMMIT"
+    return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
+
+
+def test_where_a_neighbour_raises_settings_hold_and_are_seen_by_what_follows(
+    ticker: Ticker,
+) -> None:
+    bad = ticker.enqueue([new_job(type="")])
+    patch = SetQueue("q", SettingsPatch(ttl_ms=9))
+    replies = ticker.run(put("q", retry_limit=7), bad, patch).replies
+    assert isinstance(replies[1], Internal)
+    assert replies[2] == settings_of(ticker, "q") == QueueSettings(retry_limit=7, ttl_ms=9)
+
+
+@pytest.mark.parametrize("path", [["a", "a"], ["a", "b", "a"], ["a", "b", "c", "d", "a"]], ids=repr)
+def test_a_circle_of_dead_letter_queues_is_refused_with_its_path(
+    ticker: Ticker, path: list[str]
+) -> None:
+    *links, last = itertools.pairwise(path)
+    for queue, target in links[::-1]:
+        ticker.run(put(queue, dead_letter=target))
+    (refusal,) = ticker.run(put(last[0], dead_letter=last[1])).replies
+    assert isinstance(refusal, DeadLetterCycle)
+    start = last[0]
+    shown = " -> ".join(map(repr, [start, *path[: path.index(start) + 1]]))
+    assert refusal.message.endswith(shown)
+    assert settings_of(ticker, start) == NO_SETTINGS
+
+
+def test_a_name_that_cannot_be_is_refused(ticker: Ticker) -> None:
+    for name in ("", "a,b", "a*"):
+        (refusal,) = ticker.run(SetQueue("q", SettingsPatch(dead_letter=name))).replies
+        assert isinstance(refusal, InvalidRequest)
+
+
+def one(ticker: Ticker, command: Enqueue) -> int:
+    ticker.run(command)
+    return command.keys[0]
+
+
+@pytest.mark.parametrize(
+    ("own", "queue", "limit"),
+    [(None, None, 2), (None, 4, 4), (1, 4, 1), (0, 4, 0), (None, 0, 0)],
+)
+def test_the_limit_of_a_queue_stands_between_the_jobs_own_and_the_servers(
+    ticker: Ticker, own: int | None, queue: int | None, limit: int
+) -> None:
+    ticker.run(put("q", retry_limit=queue, backoff=Backoff(0.0, 0, 0)))
+    options = None if own is None else Options(retry_limit=own)
+    key = one(ticker, ticker.enqueue([new_job(options=options)]))
+    for attempt in range(limit + 1):
+        assert ticker.take(1) == [key]
+        (job,) = ticker.run(Fail(key, Failure("m"))).replies
+        assert isinstance(job, Job)
+        assert job.status is (Status.DEAD if attempt == limit else Status.SCHEDULED)
+        ticker.now += 1_000
+        ticker.run(promote=True)
+
+
+def test_the_retention_of_a_queue_stands_between_the_jobs_own_and_the_servers(
+    ticker: Ticker,
+) -> None:
+    ticker.run(put("q", retention=Retention(completed_ms=50)))
+    own = Options(retention=Retention(completed_ms=9, dead_ms=8))
+    jobs = [new_job(), new_job(options=own), new_job(queue="other")]
+    ticker.run(ticker.enqueue(jobs * 2))
+    keys = ticker.take(6)
+    deaths: list[Command] = [Fail(key, Failure("m", kill=True)) for key in keys[3:]]
+    ticker.run(Succeed(keys[:3]), *deaths)
+    kept = {key: job.purge_at for key, job in ticker.jobs().items()}
+    times = [50, 9, None, 60_000, 8, 60_000]
+    assert [kept.get(key) for key in keys] == [
+        None if ms is None else ticker.now + ms for ms in times
+    ]
+
+
+def test_a_change_of_the_retention_touches_no_finished_job(ticker: Ticker) -> None:
+    ticker.run(put("q", retention=Retention(completed_ms=50)))
+    (key,) = ticker.store(1)
+    ticker.run(Succeed(ticker.take(1)))
+    ticker.run(put("q", retention=Retention(completed_ms=5_000)))
+    assert ticker.jobs()[key].purge_at == ticker.now + 50

@@ -1,0 +1,240 @@
+"""Who takes jobs: streams, and claims that are answered once. A tick deals to both alike."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from zq.model.commands import Return
+from zq.model.job import Job
+from zq.model.leasing import Terms
+from zq.model.reach import EVERYWHERE, Reach
+
+MOST_UNSENT = 1024 * 1024
+"""A stream with more unsent bytes than this gets no more jobs until its peer has read some."""
+
+FRAME_BYTES = 300
+"""What a frame weighs besides its payload, roughly; for counting unsent bytes."""
+
+
+class Player(Protocol):
+    """One to whom jobs can be dealt."""
+
+    number: int
+    group: "Group"
+    terms: Terms | None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it takes nothing any more; what was claimed for it goes back."""
+
+    def credit(self, freed: int) -> int:
+        """How many jobs it can take once `freed` of those that it holds are settled."""
+
+    def deliver(self, jobs: Sequence[Job]) -> None:
+        """Give it claimed jobs."""
+
+
+class Group:
+    """Players with the same queue filter. They share one claim a tick.
+
+    `queues` of None are all within reach, those that come into being later too; queues that are
+    named lie within it, so players of any reach share their group.
+
+    `waiting` holds those that may have credit, in the order of their turns. `dry` says that the
+    last claim came back short and nothing has touched the group's queues since.
+    """
+
+    def __init__(self, queues: tuple[str, ...] | None, reach: Reach = EVERYWHERE) -> None:
+        self.queues = queues
+        self.reach = reach
+        self.members = 0
+        self.waiting: dict[Player, None] = {}
+        self.dry = False
+
+    def is_within(self, reach: Reach) -> bool:
+        """Whether nothing that it takes from lies beyond a reach."""
+        return all(map(reach.covers, self.queues or self.reach.prefixes))
+
+
+class Wish(NamedTuple):
+    """What a worker asks of its stream.
+
+    Up to `window` jobs at once (0: the global limit), of which it runs `concurrency` at a time.
+    With `control` it wants to be told more than jobs.
+    """
+
+    window: int = 1
+    worker: str = ""
+    lease_ms: int | None = None
+    concurrency: int = 1
+    control: bool = False
+
+
+class Notice(NamedTuple):
+    """Something a stream is told that is no job: `cancel`, `lease_lost` or `drain`."""
+
+    kind: str
+    key: int | None = None
+    lease: int | None = None
+
+
+class Stream:
+    """One open take stream. `unsent` tells how many bytes its connection has not sent yet."""
+
+    def __init__(
+        self, number: int, group: Group, wish: Wish, since: int, unsent: Callable[[], int]
+    ) -> None:
+        self.number = number
+        self.group = group
+        self.wish = wish
+        self.terms = None if wish.lease_ms is None else Terms(wish.lease_ms)
+        self.since = since
+        self.ended = False
+        self.draining = False
+        """Gets no more jobs, by somebody's wish; what it holds it may finish."""
+        self.choked = False
+        """Was refused credit for its unsent bytes; whoever writes them has to say so."""
+        self.held: dict[int, int] = {}
+        """Deliveries by key, the oldest first: the jobs that count against the window."""
+        self._lapsed = 0
+        self._outbox: deque[Job] = deque()
+        self._outbox_bytes = 0
+        self._notices: list[Notice] = []
+        self._unsent = unsent
+        self._wake: asyncio.Event = asyncio.Event()
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait for this stream's peer, framed or not."""
+        return self._outbox_bytes + self._unsent()
+
+    @property
+    def is_done(self) -> bool:
+        return self.ended or self.draining
+
+    def credit(self, freed: int) -> int:
+        """How many jobs it can take once `freed` of those that it holds are settled."""
+        if self.is_done:
+            return 0
+        if self.unsent > MOST_UNSENT:
+            self.choked = True
+            return 0
+        return self.wish.window - len(self.held) + freed
+
+    def deliver(self, jobs: Sequence[Job]) -> None:
+        """Queue claimed jobs for writing."""
+        self.held.update([(job.key, job.deliveries) for job in jobs])
+        self._outbox.extend(jobs)
+        self._outbox_bytes += sum([job.payload_size for job in jobs]) + FRAME_BYTES * len(jobs)
+        self._wake.set()
+
+    def tell(self, kind: str, key: int | None = None) -> None:
+        """Queue a notice about itself or a job that it holds, if it wants to hear of such."""
+        if self.wish.control:
+            lease = None if key is None else self.held.get(key)
+            self._notices.append(Notice(kind, key, lease))
+            self._wake.set()
+
+    def drain(self) -> Return | None:
+        """Deliver nothing more; what has to go back, for it has not been written yet."""
+        if self.draining:
+            return None
+        self.draining = True
+        unwritten = [job.key for job in self.next_jobs(self._outbox_bytes)]
+        self.tell("drain")
+        return Return(self.number, unwritten) if unwritten else None
+
+    def lapse(self, key: int) -> None:
+        """End, for a lease was over before its worker was heard of: it is given nothing more."""
+        self._lapsed += 1
+        self.tell("lease_lost", key)
+        self.end()
+
+    def end(self) -> None:
+        """Make the stream's handler finish its response in good order."""
+        self.ended = True
+        self._wake.set()
+
+    def nudge(self) -> None:
+        """Let the handler look around: a timer of its own has fired."""
+        self._wake.set()
+
+    def unfinished(self) -> frozenset[int]:
+        """The jobs that its worker must be taken to have begun, where it goes without a word.
+
+        Those are the oldest deliveries of what was written, as many as it runs at a time. There are
+        none where its end was agreed upon.
+        """
+        if self.draining or (self.ended and not self._lapsed):
+            return frozenset()
+        unwritten = {job.key for job in self._outbox}
+        begun = [key for key in self.held if key not in unwritten]
+        return frozenset(begun[: max(self.wish.concurrency - self._lapsed, 0)])
+
+    async def wait(self) -> None:
+        """Until there is something to write, the stream is to end, or somebody nudges."""
+        await self._wake.wait()
+        self._wake.clear()
+
+    def next_notices(self) -> list[Notice]:
+        """What it is to be told before any job that has not been asked for yet."""
+        notices, self._notices = self._notices, []
+        return notices
+
+    def next_jobs(self, most_bytes: int) -> list[Job]:
+        """Jobs to write next; one at least, however large. Those settled meanwhile are left out."""
+        held = self.held
+        if self._outbox_bytes <= most_bytes:
+            jobs = [job for job in self._outbox if held.get(job.key) == job.deliveries]
+            self._outbox.clear()
+            self._outbox_bytes = 0
+            return jobs
+        jobs, size = [], 0
+        while self._outbox and (not jobs or size < most_bytes):
+            job = self._outbox.popleft()
+            weight = job.payload_size + FRAME_BYTES
+            self._outbox_bytes -= weight
+            if held.get(job.key) == job.deliveries:
+                jobs.append(job)
+                size += weight
+        return jobs
+
+
+class Claimer:
+    """One who claims up to `most` jobs, once. `jobs` is set when it is decided."""
+
+    def __init__(self, number: int, group: Group, most: int, terms: Terms) -> None:
+        self.number = number
+        self.group = group
+        self.terms: Terms | None = terms
+        self.jobs: asyncio.Future[Sequence[Job]] = asyncio.get_running_loop().create_future()
+        self.delivered: Sequence[Job] = ()
+        self._most = most
+
+    @property
+    def is_done(self) -> bool:
+        return self.jobs.done()
+
+    def credit(self, freed: int) -> int:
+        return 0 if self.is_done else self._most
+
+    def deliver(self, jobs: Sequence[Job]) -> None:
+        self.delivered = jobs
+        self.jobs.set_result(jobs)
+
+    def give_up(self) -> None:
+        """Answer with nothing, unless it is decided already."""
+        if not self.jobs.done():
+            self.jobs.set_result([])
+
+
+def give_back(stream: Stream) -> Return:
+    """What a stream holds, to be made ready again, now that it is to end."""
+    return Return(stream.number, list(stream.held), stream.unfinished())
+
+
+def unclaimed(jobs: Sequence[Job]) -> Return:
+    """Claimed jobs of which nobody has heard."""
+    leases = {job.key: job.deliveries for job in jobs}
+    return Return(0, list(leases), leases=leases)

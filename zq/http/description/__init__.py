@@ -1,0 +1,1 @@
+"""The API described by itself: for machines (`GET /openapi.json`) and for people (reference.md)."""

@@ -1,0 +1,201 @@
+"""GET /events: what happens to jobs, as it happens; and workers' reports of progress."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from zq.engine.engine import Engine
+from zq.engine.events import Reader, Told, Wanted
+from zq.http.bodies import Bodies
+from zq.http.channel import Channel, channel_of, watch_for_end
+from zq.http.endpoints import Route, body_endpoint
+from zq.http.gate import PeerCounts, peer_of
+from zq.http.guard import Guard, reach_of
+from zq.http.native.query import names, parameters
+from zq.http.native.take import HEADERS, TakeOptions
+from zq.http.negotiation import event_framing
+from zq.http.pulse import Pulse
+from zq.model.errors import InvalidRequest, TooManyStreams
+from zq.model.events import EventType
+from zq.model.ids import is_ulid
+from zq.model.keys import KeyScope
+from zq.wire.bodies import decode_progress
+from zq.wire.codecs import Codec
+from zq.wire.documents import event_document
+from zq.wire.events import EventDocument, EventFraming
+
+log = logging.getLogger(__name__)
+
+GAP = "gap"
+"""The type of what stands in a stream where events are missing."""
+
+
+class EventsApi:
+    """The stream of events, and `progress`."""
+
+    def __init__(
+        self, engine: Engine, guard: Guard, bodies: Bodies, options: TakeOptions, job_path: str
+    ) -> None:
+        self._engine = engine
+        self._guard = guard
+        self._bodies = bodies
+        self._options = options
+        self._job_path = job_path
+        self._peers = PeerCounts(options.max_per_peer)
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        report = body_endpoint(self.progress, self._bodies, reserved=True)
+        return [
+            Route("GET", "/events", self.events, KeyScope.READ),
+            Route("POST", f"{self._job_path}/progress", report, KeyScope.TAKE),
+        ]
+
+    async def progress(
+        self, request: web.Request, _accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Tell those who listen how far a job in flight is. Nothing of it is stored."""
+        id, (data, lease) = request.match_info["id"], decode_progress(body, sent)
+        await self._engine.progress.report(id, data, lease, reach_of(request))
+        return web.Response(status=204)
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        """Stream what happens to jobs from now on, or from after `Last-Event-ID` on.
+
+        The latest events are kept in memory, as long as somebody listens and for ten minutes after.
+        Where some of those asked for are not there, a `gap` says so; it is also the last thing that
+        is told to a client that reads too slowly, before its stream ends.
+        """
+        refusal = TooManyStreams(
+            "this address has as many event streams as --max-streams-per-peer permits: close some,"
+            " or raise it"
+        )
+        with self._peers.one_more(peer_of(request.transport), refusal):
+            return await self._events(request)
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        framing = event_framing(request)
+        wanted = self._wanted(request)
+        response = web.StreamResponse(headers={**HEADERS, "Content-Type": framing.content_type})
+        if request.method == "HEAD":
+            await response.prepare(request)
+            return response
+        last_id = request.headers.get("Last-Event-ID")
+        # It listens before the headers are out: what happens after them is never missed.
+        with self._engine.events.reader(wanted, last_id or None) as reader:
+            await response.prepare(request)
+            channel = channel_of(request)
+            if channel.transport is not None:
+                with watch_for_end(channel), self._guard.while_granted(request, reader.end):
+                    pulse = self._pulse(channel, reader)
+                    await _Telling(self._engine, reader, response, framing, pulse).run()
+        return response
+
+    def _pulse(self, channel: Channel, reader: Reader) -> Pulse:
+        return Pulse(
+            channel,
+            self._engine.clock,
+            reader.nudge,
+            {"stream": "events"},
+            heartbeat=self._options.heartbeat,
+            stall_timeout=self._options.stall_timeout,
+        )
+
+    def _wanted(self, request: web.Request) -> Wanted:
+        values = parameters(request, ("queue", "job", "types"))
+        queues, reach = names(values.get("queue")), reach_of(request)
+        reach.require(queues)
+        keys = None
+        if jobs := names(values.get("job")):
+            keys = frozenset(key for job in jobs if (key := self._key(job)) is not None)
+        types = frozenset(map(_type, names(values.get("types"))))
+        return Wanted(frozenset(queues), keys, types, reach)
+
+    def _key(self, id: str) -> int | None:
+        if not is_ulid(id):
+            raise InvalidRequest(f"invalid query parameters: `job`: {id!r} is no id of a job")
+        return self._engine.ids.key(id)
+
+
+def _type(name: str) -> EventType:
+    if name not in tuple(EventType):
+        expected = ", ".join(EventType)
+        raise InvalidRequest(f"invalid query parameters: `types`: {name!r} is none of {expected}")
+    return EventType(name)
+
+
+class _Telling:
+    """Moves events from the window to one reader's peer, at the pace of that peer."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        reader: Reader,
+        response: web.StreamResponse,
+        framing: EventFraming,
+        pulse: Pulse,
+    ) -> None:
+        self._engine = engine
+        self._events = engine.events
+        self._reader = reader
+        self._response = response
+        self._framing = framing
+        self._pulse = pulse
+
+    async def run(self) -> None:
+        """Until the reader is to end. Raises where its connection breaks."""
+        try:
+            await self._begin()
+            while not self._reader.ended:
+                await self._reader.wait()
+                if not await self._catch_up():
+                    return
+                if self._pulse.is_due:
+                    await self._write(self._framing.heartbeat(self._last_id()))
+        finally:
+            self._pulse.stop()
+
+    async def _begin(self) -> None:
+        """Tell where the stream begins, and whether something is missing before."""
+        if self._events.lost(self._reader):
+            await self._tell_gap()
+        else:
+            await self._write(self._framing.heartbeat(self._last_id()))
+
+    async def _catch_up(self) -> bool:
+        """Write all that there is. False where the window has moved past the reader: it is cut."""
+        while not self._reader.idle and not self._reader.ended:
+            if self._events.lost(self._reader):
+                log.info("a reader of events is too slow, it is cut off")
+                await self._tell_gap()
+                return False
+            if told := self._events.take(self._reader):
+                await self._write(self._framing.frames(self._documents(told)))
+            else:
+                await asyncio.sleep(0)
+        return True
+
+    async def _tell_gap(self) -> None:
+        """Say that something is missing, and go on with the oldest event that there is."""
+        first, position = self._events.first, self._reader.position
+        self._reader.position = first
+        document = EventDocument(
+            GAP,
+            self._engine.clock.now_ms(),
+            missed=first - position if position else None,
+            event_id=self._events.id(first - 1),
+        )
+        await self._write(self._framing.frames([document]))
+
+    def _documents(self, told: Sequence[Told]) -> list[EventDocument]:
+        ids, id = self._engine.ids, self._events.id
+        return [event_document(event, ts, id(number), ids) for number, ts, event in told]
+
+    def _last_id(self) -> str:
+        return self._events.last_id(self._reader)
+
+    async def _write(self, data: bytes) -> None:
+        self._pulse.written()
+        await self._response.write(data)

@@ -1,0 +1,117 @@
+"""Taking jobs without a stream, and keeping them or giving them back."""
+
+from functools import partial
+
+from aiohttp import web
+
+from zq.engine.engine import Engine
+from zq.engine.leases import raise_refusal
+from zq.http.bodies import Bodies
+from zq.http.endpoints import Route, body_endpoint
+from zq.http.guard import Guard, reach_of
+from zq.http.problems import answer
+from zq.model.keys import KeyScope
+from zq.model.names import check_name
+from zq.wire.bodies import Limits
+from zq.wire.codecs import Codec
+from zq.wire.documents import taken_documents
+from zq.wire.lease_bodies import (
+    decode_claim,
+    decode_extend,
+    decode_extend_many,
+    decode_release,
+    decode_release_many,
+)
+
+TAKE = KeyScope.TAKE
+
+
+class LeasesApi:
+    """`claim`, `extend` and `release`."""
+
+    def __init__(
+        self, engine: Engine, guard: Guard, bodies: Bodies, limits: Limits, job_path: str
+    ) -> None:
+        self._engine = engine
+        self._guard = guard
+        self._bodies = bodies
+        self._limits = limits
+        self._job_path = job_path
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        settle = partial(body_endpoint, bodies=self._bodies, reserved=True)
+        release = settle(self.release, optional=True)
+        return [
+            Route("POST", "/queues/{queue}/claim", settle(self.claim), TAKE),
+            Route("POST", "/jobs/extend", settle(self.extend_many), TAKE),
+            Route("POST", "/jobs/release", settle(self.release_many), TAKE),
+            Route("POST", f"{self._job_path}/extend", settle(self.extend), TAKE),
+            Route("POST", f"{self._job_path}/release", release, TAKE),
+        ]
+
+    async def claim(
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Take up to `max` jobs of one queue for `holder`: 200 with the list `jobs`.
+
+        Each carries `lease`, by which it is acknowledged, extended or released, and `lease_until`.
+        The lease lasts `lease_ms`; without that, as long as the job or its queue says, or 30 s.
+        Where there is no job, the answer waits up to `wait_ms` for one and is an empty list then.
+        """
+        queue = check_name("queue", request.match_info["queue"])
+        wanted = decode_claim(body, sent)
+        claim = (queue, reach_of(request), wanted.most, wanted.terms, wanted.wait_ms)
+        with (
+            self._engine.leases.claimer(*claim) as claimer,
+            self._guard.while_granted(request, claimer.give_up),
+        ):
+            jobs = await self._engine.workers.large_payloads(await claimer.jobs)
+            documents = taken_documents(jobs, self._engine.ids)
+            response = answer({"jobs": documents}, accepted)
+            # Written here and not by aiohttp, to hear of it where nobody is there to read it.
+            await response.prepare(request)
+            await response.write_eof()
+        return response
+
+    async def extend(
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Let the lease of one job last `lease_ms` from now: 200 with `lease_until`."""
+        lease, lease_ms = decode_extend(body, sent)
+        named = {request.match_info["id"]: lease}
+        done = await self._engine.leases.extend(named, lease_ms, reach_of(request))
+        raise_refusal(done.refused)
+        return answer({"lease_until": done.until}, accepted)
+
+    async def extend_many(
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Let the leases of many jobs last `lease_ms` from now: 200 with their `lease_until`.
+
+        422 names those that were left alone, the others have the new deadline.
+        """
+        named, lease_ms = decode_extend_many(body, sent, self._limits)
+        done = await self._engine.leases.extend(named, lease_ms, reach_of(request))
+        if any(done.refused):
+            return answer(done.refused._asdict() | {"lease_until": done.until}, accepted, 422)
+        return answer({"lease_until": done.until}, accepted)
+
+    async def release(
+        self, request: web.Request, _accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Give one job back, at no cost to it: ready at once, or scheduled in `delay_ms`."""
+        lease, delay_ms = decode_release(body, sent)
+        named = {request.match_info["id"]: lease}
+        raise_refusal(await self._engine.leases.release(named, delay_ms, reach_of(request)))
+        return web.Response(status=204)
+
+    async def release_many(
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Give many jobs back: 422 names those that were left alone, the others have gone back."""
+        named, delay_ms = decode_release_many(body, sent, self._limits)
+        refused = await self._engine.leases.release(named, delay_ms, reach_of(request))
+        if any(refused):
+            return answer(refused._asdict(), accepted, 422)
+        return web.Response(status=204)

@@ -1,0 +1,97 @@
+"""Dead jobs brought back, one or by filter, and the changes by filter that are under way."""
+
+from typing import Any
+
+from aiohttp import web
+
+from zq.engine.engine import Engine
+from zq.engine.sweeps import Sweep
+from zq.http.bodies import Bodies
+from zq.http.endpoints import Route, body_endpoint, endpoint
+from zq.http.guard import reach_of
+from zq.http.native.query import FILTERS, job_filter, parameters, refuse_unrevivable
+from zq.http.problems import answer
+from zq.model.keys import KeyScope
+from zq.model.lifecycle import NAMES
+from zq.wire.codecs import Codec
+from zq.wire.documents import job_document
+from zq.wire.settings import decode_limit
+
+READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
+
+
+class SweepsApi:
+    """`retry`, `redrive` and `/sweeps`."""
+
+    def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
+        self._engine = engine
+        self._bodies = bodies
+        self._job_path = job_path
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        redrive = body_endpoint(self.redrive, self._bodies, reserved=True, optional=True)
+        return [
+            Route("POST", f"{self._job_path}/retry", endpoint(self.retry), MANAGE),
+            Route("POST", "/jobs/redrive", redrive, MANAGE),
+            Route("GET", "/sweeps", endpoint(self.list), READ),
+            Route("DELETE", "/sweeps/{id}", endpoint(self.stop), MANAGE),
+        ]
+
+    async def retry(self, request: web.Request, accepted: Codec) -> web.Response:
+        """Make a dead job ready again where it died: 200 with the job, 409 if it is not dead.
+
+        Its attempts begin anew, its error history is kept.
+        """
+        parameters(request, ())
+        job = await self._engine.revivals.retry(request.match_info["id"], reach_of(request))
+        return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
+
+    async def redrive(
+        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+    ) -> web.Response:
+        """Bring back the jobs that match the query, at most `limit`: 200 with their number.
+
+        Those are dead jobs; where the query names queues, also the jobs that wait in these as in
+        dead-letter queues, which go back to the queue that they came from.
+        """
+        limit = decode_limit(body, sent)
+        filter = job_filter(parameters(request, FILTERS), self._engine.ids, reach_of(request))
+        refuse_unrevivable(filter)
+        return answer({"redriven": await self._engine.revivals.redrive(filter, limit)}, accepted)
+
+    async def list(self, request: web.Request, accepted: Codec) -> web.Response:
+        """The changes by filter under way, oldest first, with how far they are.
+
+        `changed` counts jobs, `progress` is the part of all ids that is passed, from 0 to 1.
+        """
+        parameters(request, ())
+        sweeps = self._engine.sweeps.running(reach_of(request))
+        return answer({"sweeps": list(map(_document, sweeps))}, accepted)
+
+    async def stop(self, request: web.Request, _accepted: Codec) -> web.Response:
+        """Stop a change by filter between two slices: 204. What it has changed stays changed.
+
+        Whoever began it is answered with the number so far.
+        """
+        parameters(request, ())
+        self._engine.sweeps.cut_short(request.match_info["id"], reach_of(request))
+        return web.Response(status=204)
+
+
+def _document(sweep: Sweep) -> dict[str, Any]:
+    filter = sweep.filter
+    named = {
+        "status": [NAMES[status] for status in sorted(filter.statuses)],
+        "queue": list(filter.queues),
+        "type": list(filter.types),
+        "filter": filter.program,
+    }
+    return {
+        "id": sweep.id,
+        "verb": sweep.verb,
+        "started_at": sweep.started_at,
+        "changed": sweep.changed,
+        "progress": round(sweep.progress, 4),
+        "by": {name: value for name, value in named.items() if value},
+    }

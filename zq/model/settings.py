@@ -1,0 +1,99 @@
+"""What an operator sets for a queue: gates, limits, and defaults for its jobs.
+
+A queue is a name, so settings may come before its first job and stay after its last one. What a job
+sets for itself counts before its queue's settings, and those before the server's policy.
+"""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from zq.model.job import MAX_UINT32, Backoff, Retention, UInt32
+from zq.model.names import check_name
+from zq.model.patching import UNSET, RetentionPatch, Unset, merged_retention
+from zq.model.settling import Policy
+
+MAX_RATE = 1_000_000
+
+Some = Annotated[int, Meta(ge=1, le=MAX_UINT32)]
+Rate = Annotated[float, Meta(gt=0, le=MAX_RATE)]
+
+
+class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The settings of one queue; None leaves a thing unset. Durations in milliseconds.
+
+    The gates, asked by claims: `paused`, `rate` (deliveries a second) and `concurrency` (jobs in
+    flight at once). `max_depth` bounds the unfinished jobs. `ttl_ms` is how long a job may wait for
+    a worker. `dead_letter` names the queue that dying jobs move to.
+    """
+
+    paused: bool | None = None
+    max_depth: UInt32 | None = None
+    rate: Rate | None = None
+    concurrency: Some | None = None
+    retry_limit: UInt32 | None = None
+    stall_limit: UInt32 | None = None
+    backoff: Backoff | None = None
+    retention: Retention | None = None
+    ttl_ms: Some | None = None
+    dead_letter: str | None = None
+    lease_ms: Some | None = None
+    leases_survive: bool | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether claims may take only so many of its jobs."""
+        return self.rate is not None or self.concurrency is not None
+
+
+NO_SETTINGS = QueueSettings()
+
+
+class SettingsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A change of settings. Absent keeps, None clears; of `retention` field by field."""
+
+    paused: bool | None | Unset = UNSET
+    max_depth: UInt32 | None | Unset = UNSET
+    rate: Rate | None | Unset = UNSET
+    concurrency: Some | None | Unset = UNSET
+    retry_limit: UInt32 | None | Unset = UNSET
+    stall_limit: UInt32 | None | Unset = UNSET
+    backoff: Backoff | None | Unset = UNSET
+    retention: RetentionPatch | None | Unset = UNSET
+    ttl_ms: Some | None | Unset = UNSET
+    dead_letter: str | None | Unset = UNSET
+    lease_ms: Some | None | Unset = UNSET
+    leases_survive: bool | None | Unset = UNSET
+
+
+def checked(settings: QueueSettings) -> QueueSettings:
+    """The settings in their plainest form. Raises `InvalidRequest` for what no type forbids."""
+    if settings.dead_letter is not None:
+        check_name("dead_letter", settings.dead_letter)
+    if settings.retention == Retention():
+        return msgspec.structs.replace(settings, retention=None)
+    return settings
+
+
+def merged(settings: QueueSettings, patch: SettingsPatch) -> QueueSettings:
+    """The settings as they are after the patch. Raises `InvalidRequest`."""
+    changes = {
+        field: value
+        for field in SettingsPatch.__struct_fields__
+        if (value := getattr(patch, field)) is not UNSET
+    }
+    changes["retention"] = merged_retention(settings.retention, patch.retention)
+    return checked(msgspec.structs.replace(settings, **changes))
+
+
+def policy_for(settings: QueueSettings, policy: Policy) -> Policy:
+    """The server's policy with what a queue sets in its place."""
+    retention = settings.retention or Retention()
+    completed_ms, dead_ms = retention.completed_ms, retention.dead_ms
+    return Policy(
+        retry_limit=policy.retry_limit if settings.retry_limit is None else settings.retry_limit,
+        backoff=settings.backoff or policy.backoff,
+        completed_ms=policy.completed_ms if completed_ms is None else completed_ms,
+        dead_ms=policy.dead_ms if dead_ms is None else dead_ms,
+    )

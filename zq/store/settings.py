@@ -1,0 +1,29 @@
+"""The tick's changes of settings."""
+
+from zq.model.commands import SetQueue
+from zq.model.errors import DeadLetterCycle, InvalidRequest
+from zq.model.settings import NO_SETTINGS, SettingsPatch, merged
+from zq.store.queries import load
+from zq.store.work import Work, as_json
+
+QUERIES = load("settings.sql")
+
+
+def set_queue(work: Work, command: SetQueue) -> object:
+    """Replace or patch a queue's settings; they hold from here on in this very transaction."""
+    settings = command.settings
+    try:
+        if isinstance(settings, SettingsPatch):
+            settings = merged(work.settings_of(command.queue), settings)
+        work.rulebook = work.rulebook.with_settings(command.queue, settings)
+    except (InvalidRequest, DeadLetterCycle) as refusal:
+        return refusal
+    if settings == NO_SETTINGS:
+        work.execute(QUERIES["unset_queue"], {"queue": command.queue})
+    else:
+        row: dict[str, object] = {"queue": command.queue, "settings": as_json(settings)}
+        work.execute(QUERIES["set_queue"], row)
+    work.miscounted = True
+    # A gate may have opened.
+    work.woken.add(command.queue)
+    return settings

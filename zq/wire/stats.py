@@ -1,0 +1,33 @@
+"""Statistics of queues as the documents that clients read."""
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+
+class FlowDocument(msgspec.Struct, frozen=True, gc=False):
+    """Jobs since the server started, and a second over the last one and five minutes."""
+
+    total: int
+    per_second_1m: float
+    per_second_5m: float
+
+
+QUIET = FlowDocument(0, 0.0, 0.0)
+
+
+class QueueStatsDocument(msgspec.Struct, gc=False):
+    """One queue. It shows no `oldest_ready_age_ms` where no job is ready."""
+
+    queue: str
+    counts: dict[str, int]
+    """Jobs in each status."""
+    deliveries: FlowDocument = QUIET
+    completions: FlowDocument = QUIET
+    failures: FlowDocument = QUIET
+    oldest_ready_age_ms: int | UnsetType = UNSET
+
+
+class StatsDocument(msgspec.Struct):
+    """All queues that have jobs, or had traffic in the last five minutes, in byte order."""
+
+    queues: list[QueueStatsDocument]
