@@ -109,12 +109,30 @@ async def test_jobs_that_are_cancelled_together_leave_a_record_each(client: Clie
     assert [record["job_id"] for record in found["records"]] == ids
 
 
-async def test_a_job_that_is_given_back_or_deleted_leaves_none(client: Client) -> None:
-    job = await client.enqueue()
-    stream = await client.take()
-    await stream.job()
+async def test_a_worker_that_goes_away_leaves_a_record_of_what_it_had_begun(
+    client: Client,
+) -> None:
+    begun, waiting = await client.enqueue_many(2)
+    stream = await client.take(prefetch=2, headers={"worker-id": "ann"})
+    await stream.jobs(2)
     await stream.close()
-    await client.until(job["id"], status="ready")
+    await client.until(waiting, status="ready")
+    (record,) = (await history(client))["records"]
+    assert (record["job_id"], record["outcome"], record["attempt"]) == (begun, "stalled", 1)
+    assert (record["worker"], record["error_message"]) == ("ann", None)
+
+
+async def test_a_job_that_nobody_took_in_time_leaves_a_record(client: Client) -> None:
+    job = await client.enqueue(ttl_ms=1_000)
+    client.site.clock.advance(1_000)
+    await client.until(job["id"], status="expired")
+    (record,) = (await history(client))["records"]
+    assert (record["job_id"], record["outcome"]) == (job["id"], "expired")
+    assert (record["dequeued_at"], record["worker"]) == (None, None)
+
+
+async def test_a_job_that_is_deleted_leaves_none(client: Client) -> None:
+    job = await client.in_flight()
     await client.delete(f"/jobs/{job['id']}")
     assert (await history(client))["records"] == []
 
