@@ -50,6 +50,13 @@ def test_a_task_that_runs_again_stores_nothing_twice(lab: Served) -> None:
     assert [job["payload"]["n"] for job in jobs(lab, "again")] == list(range(25))
 
 
+def test_a_row_that_is_sent_again_is_known_even_when_its_job_is_done_and_gone(lab: Served) -> None:
+    store(lab.url, rows("gone", 3), "gone,0")
+    lab.call("DELETE", "/jobs?queue=gone")
+    store(lab.url, rows("gone", 4), "gone,0")
+    assert [job["payload"]["n"] for job in jobs(lab, "gone")] == [3]
+
+
 def test_equal_rows_of_other_tasks_and_writes_are_other_jobs(lab: Served) -> None:
     for name in ("w,2", "w,3", "v,2"):
         store(lab.url, rows("other", 2), name)
