@@ -14,6 +14,7 @@ from typing import Any
 from bench.compare import Plan, compare, comparison
 from bench.cost import cost, cost_table
 from bench.depth import depth, depth_table
+from bench.gates import gates, gates_table
 from bench.history import AIMS, history, history_table
 from bench.http2 import http2, http2_table
 from bench.idle import idle, idle_table
@@ -41,6 +42,7 @@ examples:
   python -m bench idle --streams 10000           workers with nothing to do
   python -m bench pipeline --records 2M,20M      job history through Spark, by stage
   python -m bench cost --jobs 10,1000            a tick, statement by statement
+  python -m bench gates --waiting 5M             claims past a thousand paused queues
 
 rows:
 """ + "\n".join(f"  {name:<10} {row.title}" for name, row in ROWS.items())
@@ -80,6 +82,11 @@ def run_history(args: argparse.Namespace, place: Lab, progress: Progress) -> tup
 def run_cost(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = cost(place, args.jobs, args.ticks, args.queues, progress)
     return cost_table(found), [asdict(each) for each in found]
+
+
+def run_gates(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = gates(place, args.jobs, args.waiting, args.ticks, args.queues, progress)
+    return gates_table(found), [asdict(each) for each in found]
 
 
 def run_pipeline(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -170,6 +177,10 @@ def arguments() -> argparse.ArgumentParser:
     add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
     add = command("cost", run_cost, "where the time of a tick goes, without a server")
     add("--jobs", type=counts, default=[10, 1000], help="settled and claimed a tick [10,1000]")
+    add("--ticks", type=int, default=60, help="measured ticks [60]")
+    add = command("gates", run_gates, "claims past a thousand paused queues, without a server")
+    add("--jobs", type=counts, default=[12, 100, 1000], help="settled and claimed a tick")
+    add("--waiting", type=lambda text: counts(text)[0], default=500_000, help="[500k]")
     add("--ticks", type=int, default=60, help="measured ticks [60]")
     return parser
 

@@ -348,5 +348,10 @@ def as_read(taken: Doc) -> Doc:
     return {name: value for name, value in taken.items() if name != "lease"}
 
 
+def without_body(read: Doc) -> Doc:
+    """A job as changes of it are answered, which leave out what only reads show."""
+    return {name: value for name, value in read.items() if name not in ("payload", "created_at")}
+
+
 def with_query(target: str, params: Mapping[str, Any]) -> str:
     return f"{target}?{urlencode(params)}" if params else target

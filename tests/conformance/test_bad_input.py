@@ -268,7 +268,17 @@ async def test_odd_values_of_parameters_are_answered(client: Client) -> None:
         "\u0661",
     ]
     for target in ("/jobs", "/jobs/count"):
-        for name in ("status", "queue", "type", "id", "priority", "ready_at", "attempts", "filter"):
+        for name in (
+            "status",
+            "queue",
+            "type",
+            "group",
+            "id",
+            "priority",
+            "ready_at",
+            "attempts",
+            "filter",
+        ):
             for value in odd:
                 reply = await client.get(target, **{name: value})
                 assert reply.status in (200, 400), (name, value)

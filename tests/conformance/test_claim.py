@@ -409,6 +409,35 @@ async def test_claimed_jobs_count_against_the_global_limit(client: Client) -> No
     assert len(await claim(client, max=10)) == 1
 
 
+async def test_a_claim_gets_one_job_of_a_group_at_a_time(client: Client) -> None:
+    first, second, third = await client.enqueue_many(3, group="g")
+    other = (await client.enqueue(group="h"))["id"]
+    assert ids(await claim(client, max=10, lease_ms=10)) == [first, other]
+    client.site.clock.advance(11)
+    # Its place in the group is its own, however its delivery has ended.
+    assert ids(await claim(client, max=10)) == [first, other]
+    await client.send("POST", f"/jobs/{first}/release")
+    assert ids(await claim(client, max=10)) == [first]
+    waiting = asyncio.create_task(claim(client, max=10, wait_ms=30_000))
+    await until_claiming(client, 1)
+    await client.succeed(first)
+    assert ids(await waiting) == [second]
+    assert (await client.job(third))["status"] == "ready"
+
+
+async def test_the_gates_of_a_queue_hold_for_claims(client: Client) -> None:
+    issued = await client.enqueue_many(3)
+    await set_queue(client, concurrency=2)
+    assert ids(await claim(client, max=10)) == issued[:2]
+    assert await claim(client) == []
+    await set_queue(client, paused=True)
+    await client.succeed(issued[0])
+    waiting = asyncio.create_task(claim(client, wait_ms=30_000))
+    await until_claiming(client, 1)
+    await set_queue(client)
+    assert ids(await waiting) == [issued[2]]
+
+
 # The server stops and starts
 
 

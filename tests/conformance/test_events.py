@@ -85,6 +85,31 @@ async def test_a_job_that_is_not_kept_is_told_of_all_the_same(client: Client) ->
     ]
 
 
+async def test_a_job_that_expires_and_one_that_stalls_are_told_of(client: Client) -> None:
+    stream = await client.listen(types="expired,stalled")
+    late = await client.enqueue(queue="late", ttl_ms=50)
+    client.site.clock.advance(50)
+    assert await names(stream, 1) == [("expired", late["id"])]
+
+    held = await client.enqueue(queue="held")
+    claim = {"holder": "h", "lease_ms": 100}
+    assert len((await client.post("/queues/held/claim", claim)).doc["jobs"]) == 1
+    client.site.clock.advance(101)
+    event = await stream.event()
+    assert (event["type"], event["id"], event["attempt"]) == ("stalled", held["id"], 1)
+
+
+async def test_a_job_that_dies_into_another_queue_is_told_of_in_both(client: Client) -> None:
+    settings = {"dead_letter": "graves"}
+    assert (await client.call("PUT", "/queues/q/settings", settings)).status == 200
+    job = await client.in_flight(queue="q")
+    stream = await client.listen()
+    await client.fail(job["id"], kill=True)
+
+    told = [(e["type"], e["queue"], e["id"]) for e in await stream.events(2)]
+    assert told == [("failed", "q", job["id"]), ("enqueued", "graves", job["id"])]
+
+
 async def test_a_duplicate_is_no_job_and_a_refused_success_no_end(client: Client) -> None:
     stream = await client.listen()
     job = await client.enqueue(unique_key="k")

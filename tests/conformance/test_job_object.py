@@ -20,7 +20,7 @@ BY_STATUS = {
     "ready": set(),
     "in_flight": {"dequeued_at"},
     "completed": {"dequeued_at", "completed_at", "purge_at"},
-    "dead": {"dequeued_at", "failed_at", "purge_at"},
+    "dead": {"dequeued_at", "failed_at", "purge_at", "reason"},
     "cancelled": {"cancelled_at", "purge_at"},
 }
 
@@ -96,7 +96,7 @@ async def test_a_failure_answers_the_job_without_payload(client: Client) -> None
 async def test_a_killed_job_answers_with_its_time_of_purge(client: Client) -> None:
     taken = await client.in_flight(**KEPT)
     job = await client.fail(taken["id"], kill=True)
-    assert set(job) == ALWAYS | {"dequeued_at", "failed_at", "purge_at", "retention"}
+    assert set(job) == ALWAYS | {"dequeued_at", "failed_at", "purge_at", "retention", "reason"}
     assert (job["status"], job["purge_at"]) == ("dead", client.site.now + 60_000)
 
 

@@ -314,3 +314,24 @@ async def test_a_copy_is_shown_nothing_of_a_first_that_was_moved_out_of_reach(
     await root.change(first, queue=OTHER)
     copy = await shop.post("/jobs", named)
     assert (copy.status, copy.doc) == (200, {"id": first, "duplicate": True, "folded": False})
+
+
+async def test_a_dead_letter_queue_lies_within_the_prefix_too(root: Client, shop: Client) -> None:
+    for method in ("PUT", "PATCH"):
+        reply = await shop.call(method, "/queues/shop-a/settings", {"dead_letter": OTHER})
+        assert (reply.status, reply.headers["zq-error"]) == (403, "queue_out_of_reach")
+    assert (await shop.get("/queues/shop-a/settings")).doc == {}
+    assert (
+        await shop.call("PUT", "/queues/shop-a/settings", {"dead_letter": "shop-dead"})
+    ).status == 200
+    assert (await root.get("/queues/shop-a/settings")).doc == {"dead_letter": "shop-dead"}
+
+
+async def test_a_redrive_puts_no_job_beyond_the_prefix(root: Client, shop: Client) -> None:
+    await root.call("PUT", f"/queues/{OTHER}/settings", {"dead_letter": "shop-dead"})
+    job = await root.in_flight(queue=OTHER)
+    assert (await root.fail(job["id"], kill=True))["queue"] == "shop-dead"
+
+    assert (await shop.post("/jobs/redrive?queue=shop-dead", {})).doc == {"redriven": 0}
+    assert (await root.post("/jobs/redrive?queue=shop-dead", {})).doc == {"redriven": 1}
+    assert (await root.job(job["id"]))["queue"] == OTHER

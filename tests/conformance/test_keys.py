@@ -1,5 +1,6 @@
 """Access keys: who is let in, with what, and what a wrong key is told."""
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from .client import JSON, Client, Reply, Wire, new_job
 from .keyed import client_of, declared_routes, request_to, secret, walk, write_keys
 from .raw import RawConnection, exchange
 from .site import Site
+from .streams import PATIENCE_S
 
 UNKNOWN_ID = "01JD0000000000000000000000"
 
@@ -171,6 +173,24 @@ async def test_a_key_that_is_revoked_is_refused_and_its_streams_end(
         assert (await shop.get("/queues")).status == 401
         # What it held goes to the stream that stays.
         assert (await staying.job())["id"] == job["id"]
+
+
+async def test_a_key_that_is_revoked_gets_nothing_by_a_claim_that_waits(
+    site: Site, wire: Wire, tmp_path: Path
+) -> None:
+    async with client_of(site, wire, "shop") as shop, client_of(site, wire, "root") as root:
+        body = {"holder": "h", "wait_ms": 30_000}
+        waiting = asyncio.create_task(shop.post("/queues/shop-a/claim", body))
+        async with asyncio.timeout(PATIENCE_S):
+            while not site.server.engine.leases.claiming:
+                await root.count()
+
+        write_keys(tmp_path / "keys", "shop")
+        site.server.reload()
+
+        assert (await waiting).doc == {"jobs": []}
+        job = await root.enqueue(queue="shop-a")
+        assert (await root.job(job["id"]))["status"] == "ready"
 
 
 async def test_a_key_file_that_has_become_wrong_changes_nothing(

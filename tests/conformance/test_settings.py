@@ -75,6 +75,10 @@ async def test_settings_outlive_the_jobs_and_need_none(client: Client) -> None:
     await client.enqueue(queue="q")
     await client.delete("/jobs")
     assert await settings_of(client, "q") == {"paused": True}
+    await client.enqueue(queue="q")
+    assert (await client.send("POST", "/reset")).status == 204
+    assert await settings_of(client, "q") == {}
+    await client.in_flight(queue="q")
 
 
 @pytest.mark.parametrize("name", ["a b", "a%2Fb", "%C3%BC", "a%25b", "q'\""])

@@ -35,6 +35,7 @@ PAGE, EXPORT = commands("history")
 SCAN, CLAIM, EXTEND, RELEASE, WORKERS, DRAIN = commands("leases")
 STEPS, TAKE_STEPS, CHARGE = commands("groups")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
+SET, PAUSE, SHOW, RETRY, REDRIVE, SWEEPS = commands("queue settings")
 
 LISTEN, REPORT_ON, TAKE_REPORTS, PROGRESS, STATS = commands("events")
 
@@ -247,3 +248,24 @@ async def test_the_groups_of_the_readme(tmp_path: Path) -> None:
         assert charge["duplicate"] is False
         again = shell.document(CHARGE)
         assert (again["id"], again["duplicate"]) == (charge["id"], True)
+
+
+async def test_the_settings_of_the_readme(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+
+        assert shell.document(SET)["rate"] == 50
+        job = shell.document(ENQUEUE)["id"]
+        with shell.worker() as worker:
+            assert next_job(worker)["id"] == job
+            moved = shell.document(FAIL, job)
+            assert (moved["queue"], moved["origin"]) == ("mail-dead", "mail")
+            assert (moved["status"], moved["reason"]) == ("ready", "exhausted")
+        paused = shell.document(PAUSE)
+        assert paused == shell.document(SHOW)
+        assert (paused["paused"], "rate" in paused, paused["concurrency"]) == (True, False, 10)
+
+        assert shell.document(REDRIVE) == {"redriven": 1}
+        assert shell.document(REDRIVE) == {"redriven": 0}
+        assert shell.document(SWEEPS) == {"sweeps": []}
+        assert "only a dead job" in shell.document(RETRY, job)["error"]

@@ -120,6 +120,7 @@ FINDS: dict[str, set[str]] = {
     "forget_empty_queues": {"SCAN queue_counts"},
     "read_settings": {"SCAN queue_settings"},
     "set_queue": set(),
+    "clear_settings": set(),
     "unset_queue": {"SEARCH queue_settings USING PRIMARY KEY (queue=?)"},
     "read_depths": {"SEARCH queue_counts USING PRIMARY KEY (queue=? AND status<?)"},
     "read_ready": {"SCAN queue_counts"},

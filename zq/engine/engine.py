@@ -261,9 +261,9 @@ class Engine:
             return await self.clear()
         return await self.sweeps.delete(filter)
 
-    async def clear(self) -> int:
-        """Delete every job; how many there were."""
-        count = await self._submit(Clear())
+    async def clear(self, *, settings: bool = False) -> int:
+        """Delete every job, settings of queues too if asked for; how many jobs there were."""
+        count = await self._submit(Clear(settings=settings))
         assert isinstance(count, int)
         return count
 

@@ -214,7 +214,9 @@ class SetQueue(msgspec.Struct, frozen=True):
 
 
 class Clear(msgspec.Struct, frozen=True):
-    """Delete every job. Result: how many there were."""
+    """Delete every job, and settings too if asked for. Result: how many jobs there were."""
+
+    settings: bool = False
 
 
 Command = (
@@ -366,8 +368,8 @@ class TickResult(msgspec.Struct):
     rows: int
     """Rows inserted, updated or deleted."""
     tally: Tally
-    traffic: Traffic
-    news: list[News]
+    traffic: Traffic = msgspec.field(default_factory=Traffic)
+    news: list[News] = msgspec.field(default_factory=list)
     """What has happened to stored jobs, but for what the replies and `claimed` tell."""
     openings: Mapping[str, float] = {}
     """Queues whose rate gave a claim less than it asked for, and the monotonic time from which on

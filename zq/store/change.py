@@ -22,7 +22,7 @@ from zq.model.patching import Patch, moves_a_running_head, patched, refuse_termi
 from zq.store.bury import retry, revive_slice
 from zq.store.finish import cancel, cancel_slice, retain
 from zq.store.pick import still_matching, visible_job
-from zq.store.settings import set_queue
+from zq.store.settings import clear_settings, set_queue
 from zq.store.work import QUERIES, Work, as_json
 
 AnyChange = (
@@ -56,7 +56,7 @@ def _apply_change(work: Work, command: AnyChange) -> object:
         case DeleteSlice():
             return _delete_slice(work, command)
         case Clear():
-            return _clear(work)
+            return _clear(work, command)
         case Cancel():
             return cancel(work, command)
         case CancelSlice():
@@ -120,8 +120,10 @@ def _delete_slice(work: Work, command: DeleteSlice) -> int:
     return len(briefs)
 
 
-def _clear(work: Work) -> int:
+def _clear(work: Work, command: Clear) -> int:
     """Delete every job by one statement a table, which SQLite does without visiting rows."""
+    if command.settings:
+        clear_settings(work)
     held = work.briefs("read_briefs", work.keys(QUERIES["read_all_in_flight"]))
     work.revoke(held)
     work.end(held)

@@ -53,7 +53,7 @@ class Gates:
         limited = [queue for queue in names if queue in book.limited]
         bounded = self._allowances(work, limited, now)
         free = [queue for queue in names if queue not in book.limited]
-        return Way(free, {queue: n for queue, n in bounded.items() if n > 0})
+        return Way(free, {q: min(n, wanted.limit) for q, n in bounded.items() if n > 0})
 
     def note(self, work: Work, way: Way, jobs: Iterable[Job]) -> None:
         """Remember what was claimed on a way, until it is committed."""

@@ -55,6 +55,10 @@ class Rulebook:
         book._refuse_cycle(queue)
         return book
 
+    def without_settings(self) -> Self:
+        """The server's policy alone."""
+        return type(self)(self.server, {})
+
     def _refuse_cycle(self, start: str) -> None:
         path = [start]
         while (target := self.of(path[-1]).dead_letter) is not None:

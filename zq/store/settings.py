@@ -27,3 +27,9 @@ def set_queue(work: Work, command: SetQueue) -> object:
     # A gate may have opened.
     work.woken.add(command.queue)
     return settings
+
+
+def clear_settings(work: Work) -> None:
+    """Let nothing be set for any queue."""
+    work.rulebook = work.rulebook.without_settings()
+    work.execute(QUERIES["clear_settings"])

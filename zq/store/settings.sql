@@ -10,6 +10,9 @@ ON CONFLICT (queue) DO UPDATE SET settings = excluded.settings
 -- name: unset_queue
 DELETE FROM queue_settings WHERE queue = :queue
 
+-- name: clear_settings
+DELETE FROM queue_settings
+
 -- name: read_depths
 SELECT json_group_array(json_array(queue, n)) FROM (
     SELECT queue, sum(n) AS n FROM queue_counts

@@ -93,6 +93,12 @@ METRICS = (
         lambda s: _one(s.sources.engine.stats.jobs.stalled),
     ),
     Metric(
+        "zq_expired_total",
+        "counter",
+        "Jobs that expired, for nobody took them in time.",
+        lambda s: _one(s.sources.engine.stats.jobs.expired),
+    ),
+    Metric(
         "zq_settlements_total",
         "counter",
         "Acknowledgements and failures: `completed`, `retried`, `dead`, `not_in_flight`.",

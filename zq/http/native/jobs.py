@@ -60,7 +60,12 @@ class JobsApi:
     async def enqueue(
         self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
-        """Store one job: 201, or 200 for a duplicate; with `wait_ms`, answer its outcome."""
+        """Store one job: 201, or 200 for a duplicate; with `wait_ms`, answer its outcome.
+
+        A job of a `group` runs when it is the oldest unfinished one of its group in its queue. A
+        copy that brings the same `dedupe.id` to the same queue and group within the window is a
+        duplicate of the first; of a first that is gone only `id`, `duplicate`, `folded` are told.
+        """
         wait_ms = wait_time(request)
         job = decode_job(body, sent, self._limits)
         if wait_ms is None:

@@ -58,10 +58,10 @@ class ServiceApi:
         return answer({"version": API_VERSION, "zq": __version__}, accepted)
 
     async def reset(self, request: web.Request, _accepted: Codec) -> web.Response:
-        """Delete everything. Without keys, only this machine may ask for it."""
+        """Delete everything, settings too. Without keys, only this machine may ask for it."""
         if request[GRANT].key is None and not is_loopback(request.remote):
             raise Forbidden("reset is only for clients on this machine, or with a key")
-        await self._engine.clear()
+        await self._engine.clear(settings=True)
         return web.Response(status=204)
 
     async def not_built(self, request: web.Request, _accepted: Codec) -> web.Response:

@@ -1,0 +1,127 @@
+"""What shut gates cost those who take from open queues: ticks alone, without a server.
+
+Ten open queues, and a thousand others with a backlog. In one database the others are open and less
+urgent, so that claims never come to them; in the other they are as urgent, older, and paused. Each
+tick settles what was claimed and claims as many, from all queues.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from bench.cost import NOW, WORKERS, text
+from bench.report import Progress, Table, number
+from bench.servers import Lab
+from zq.model.commands import Claim, Command, Enqueue, SetQueue, Succeed, Tick
+from zq.model.ids import Mint
+from zq.model.job import NewJob
+from zq.model.settings import QueueSettings
+from zq.model.settling import Policy
+from zq.store import upkeep
+from zq.store.connection import WRITER_PRAGMAS
+from zq.store.migrate import migrate
+from zq.store.tick import TickRunner
+
+OTHERS = 1_000
+BATCH = 10_000
+URGENT, LATER = 100, 60_000
+
+
+@dataclass(frozen=True)
+class GateCost:
+    """Processor µs a job, medians over ticks of `jobs` settled and claimed."""
+
+    jobs: int
+    waiting: int
+    open: float
+    paused: float
+
+
+class Bench:
+    """One database, and the ticks of four workers over it."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None, cached_statements=512)
+        for name, value in WRITER_PRAGMAS.items():
+            self._connection.execute(f"PRAGMA {name} = {value}")
+        migrate(self._connection)
+        self._mint = Mint(upkeep.recover(self._connection).last_key)
+        self._runner = TickRunner(self._connection, Policy(), Random(1), self._mint.last)
+
+    def store(self, count: int, prefix: str, queues: int, priority: int) -> None:
+        for start in range(0, count, BATCH):
+            numbers = range(start, min(start + BATCH, count))
+            jobs = [
+                NewJob(
+                    f"{prefix}{n % queues}",
+                    "send-email",
+                    payload := text(n),
+                    len(payload),
+                    priority,
+                )
+                for n in numbers
+            ]
+            keys = self._mint.take(len(jobs), NOW)
+            self._run(Enqueue(keys=keys, jobs=jobs, now=NOW, size=0))
+            upkeep.checkpoint(self._connection)
+
+    def pause(self, prefix: str, queues: int) -> None:
+        self._run(*(SetQueue(f"{prefix}{n}", QueueSettings(paused=True)) for n in range(queues)))
+
+    def ticks(self, jobs: int) -> Iterator[float]:
+        """Thread seconds of each tick."""
+        held = self._run(claim=jobs)
+        while held:
+            began = time.thread_time()
+            held = self._run(Succeed(keys=held), claim=jobs)
+            yield time.thread_time() - began
+            upkeep.checkpoint(self._connection)
+
+    def _run(self, *commands: Command, claim: int = 0) -> list[int]:
+        credits = [(worker, claim // WORKERS) for worker in range(1, WORKERS + 1)]
+        claims = [Claim(queues=None, credits=credits)] if claim else []
+        result = self._runner.run(Tick(NOW, NOW, commands, claims, frozenset(), True))
+        return [job.key for hand in result.claimed for job in hand]
+
+
+def gates(
+    lab: Lab, sizes: list[int], waiting: int, ticks: int, queues: int, progress: Progress
+) -> list[GateCost]:
+    """Every size on both databases, their ticks interleaved."""
+    progress.show(f"{waiting:,} jobs in {OTHERS:,} queues")
+    free, shut = Bench(lab.directory / "open.db"), Bench(lab.directory / "paused.db")
+    free.store(waiting, "other-", OTHERS, LATER)
+    shut.store(waiting, "other-", OTHERS, URGENT)
+    shut.pause("other-", OTHERS)
+    for bench in (free, shut):
+        bench.store(2 * (ticks + 2) * sum(sizes), "queue-", queues, URGENT)
+    found = []
+    for jobs in sizes:
+        progress.show(f"ticks of {jobs:,} jobs")
+        runs = (free.ticks(jobs), shut.ticks(jobs))
+        spent = [[next(run) for run in runs] for _ in range(ticks)]
+        medians = [statistics.median(times) / jobs * 1e6 for times in zip(*spent, strict=True)]
+        found.append(GateCost(jobs, waiting, *medians))
+    progress.clear()
+    return found
+
+
+def gates_table(found: list[GateCost]) -> Table:
+    """A line a size; µs of processor time a job."""
+    header = ["jobs a tick", "µs a job, others open", "others paused", "ratio"]
+    lines = [
+        [
+            number(each.jobs),
+            number(each.open, 2),
+            number(each.paused, 2),
+            number(each.paused / each.open, 2),
+        ]
+        for each in found
+    ]
+    return Table(header, lines)
