@@ -15,6 +15,7 @@ from bench.compare import Plan, compare, comparison
 from bench.cost import cost, cost_table
 from bench.depth import depth, depth_table
 from bench.gates import gates, gates_table
+from bench.history import AIMS, history, history_table
 from bench.http2 import http2, http2_table
 from bench.idle import idle, idle_table
 from bench.latency import latency, latency_table
@@ -38,8 +39,9 @@ examples:
   python -m bench latency                        from enqueue to delivery
   python -m bench depth --waiting 10k,1M,5M      the take rate over a backlog
   python -m bench http2                          acknowledgements over both versions
-  python -m bench library                        the Python library: worker, enqueue_many, call
+  python -m bench history                        the same load with a history and without
   python -m bench idle --streams 10000           workers with nothing to do
+  python -m bench pipeline --records 2M,20M      job history through Spark, by stage
   python -m bench cost --jobs 10,1000            a tick, statement by statement
   python -m bench gates --waiting 5M             claims past a thousand paused queues
 
@@ -73,9 +75,9 @@ def run_http2(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple
     return http2_table(found), [asdict(each) for each in found]
 
 
-def run_library(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
-    found = library(place, args.rounds, args.seconds, progress)
-    return library_table(found), [asdict(each) for each in found]
+def run_history(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = history(place, args.rows, args.rounds, args.seconds, args.queues, progress)
+    return history_table(found), [asdict(each) for each in found]
 
 
 def run_cost(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -88,10 +90,24 @@ def run_gates(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple
     return gates_table(found), [asdict(each) for each in found]
 
 
+def run_pipeline(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    from bench.pipeline import pipeline, pipeline_table  # needs the extra `spark`
+
+    found = pipeline(place, args.records, args.devices, progress)
+    return pipeline_table(found), [asdict(each) for each in found]
+
+
 def row_names(text: str) -> list[str]:
     names = text.split(",")
     if unknown := [name for name in names if name not in ROWS]:
         raise argparse.ArgumentTypeError(f"no such row: {', '.join(unknown)}")
+    return names
+
+
+def rows_with_workers(text: str) -> list[str]:
+    names = row_names(text)
+    if without := [name for name in names if name not in AIMS]:
+        raise argparse.ArgumentTypeError(f"no attempt ends in {', '.join(without)}")
     return names
 
 
@@ -153,9 +169,13 @@ def arguments() -> argparse.ArgumentParser:
     add = command("http2", run_http2, "acknowledgements over HTTP/2 beside HTTP/1.1")
     add("--rounds", type=int, default=5, help="runs of each row over each version [5]")
     add("--seconds", type=float, default=3.0, help="measured time of a run, about [3]")
-    add = command("library", run_library, "the Python library: worker, enqueue_many, call")
-    add("--rounds", type=int, default=5, help="runs of each row [5]")
-    add("--seconds", type=float, default=3.0, help="measured time of a run, about [3]")
+    add = command("pipeline", run_pipeline, "job history through Spark: time by stage")
+    add("--records", type=counts, default=[2_000_000], help="a comma list [2M]")
+    add("--devices", type=int, default=20, help="over which they are spread [20]")
+    add = command("history", run_history, "what keeping a history costs")
+    add("--rows", type=rows_with_workers, default=list(AIMS), help="a comma list [all of these]")
+    add("--rounds", type=int, default=5, help="runs of each row on each server [5]")
+    add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
     add = command("cost", run_cost, "where the time of a tick goes, without a server")
     add("--jobs", type=counts, default=[10, 1000], help="settled and claimed a tick [10,1000]")
     add("--ticks", type=int, default=60, help="measured ticks [60]")

@@ -23,8 +23,10 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # All clients of a bench come from one address.
 ONE_PEER = ["--max-connections-per-peer", "0", "--max-streams-per-peer", "0"]
 LOG = ["--log-format", "json", "--log-level", "info"]
+ZQ = ["-m", "zq.cli", "serve", "--no-admin", *LOG, *ONE_PEER]
 COMMANDS = {
-    "zq": ["-m", "zq.cli", "serve", "--no-admin", *LOG, *ONE_PEER],
+    "zq": ZQ,
+    "zq-history": [*ZQ, "--history", "7d"],
     "baseline": ["-m", "bench.baseline"],
     "null": ["-m", "bench.null"],
 }

@@ -212,6 +212,20 @@ class Settings:
     default_dead_job_retention: Annotated[
         int, Rule(DURATION, "How long dead jobs are kept; 0 deletes them at once.")
     ] = 604_800_000
+    history: Annotated[
+        int,
+        Rule(DURATION, "How long a record of each finished attempt is kept; 0 writes none."),
+    ] = 0
+    history_max_records: Annotated[
+        int, Rule(INT, "Most records that the history keeps; the oldest go first.", low=1)
+    ] = 100_000_000
+    history_max_bytes: Annotated[
+        int, Rule(SIZE, "Most bytes that they may take, about 110 each.", low=16 * 2**20)
+    ] = 2**30
+    device: Annotated[
+        str | None,
+        Rule(TEXT, "What this server is called in its history.", unset="the host's name"),
+    ] = None
     reaper_check_interval: Annotated[
         int, Rule(DURATION, "Longest time between two looks for jobs to delete.", low=1)
     ] = 30_000

@@ -1,5 +1,6 @@
 """The engine over its store, as settings say: what a server and an embedded app have in common."""
 
+import socket
 from pathlib import Path
 from random import Random, SystemRandom
 
@@ -7,7 +8,9 @@ from zq.config import Settings
 from zq.engine.engine import Engine, EngineOptions
 from zq.model.clock import Clock, SystemClock
 from zq.model.job import Backoff
+from zq.model.log import Bounds
 from zq.model.settling import Policy
+from zq.store.history import HistoryOptions
 from zq.store.store import Store, open_store
 
 
@@ -41,6 +44,7 @@ class Core:
             cache_bytes=settings.cache_size,
             read_timeout=settings.read_timeout / 1000,
             max_wal=settings.max_wal,
+            history=_history(settings),
         )
         self.engine = Engine(self._store, self.clock, _engine_options(settings))
         self.engine.start()
@@ -68,6 +72,13 @@ def _policy(settings: Settings) -> Policy:
     )
 
 
+def _history(settings: Settings) -> HistoryOptions | None:
+    if not settings.history:
+        return None
+    bounds = Bounds(settings.history, settings.history_max_records, settings.history_max_bytes)
+    return HistoryOptions(settings.device or socket.gethostname(), bounds)
+
+
 def _engine_options(settings: Settings) -> EngineOptions:
     return EngineOptions(
         global_in_flight_limit=settings.global_in_flight_limit,
@@ -77,6 +88,7 @@ def _engine_options(settings: Settings) -> EngineOptions:
         filter_timeout=settings.filter_timeout / 1000,
         read_timeout=settings.read_timeout / 1000,
         max_result=settings.max_result,
+        recording=bool(settings.history),
         durable=settings.default_commit_mode == "fsync",
         durable_enqueues=(settings.enqueue_commit_mode or settings.default_commit_mode) == "fsync",
     )

@@ -173,6 +173,7 @@ class Server:
         self.engine.workers.end_all()
         self.engine.waiters.close()
         self.engine.events.close()
+        self.engine.history.close()
         await self._listener.stop(CLOSE_TIMEOUT_S)
         self._lag.stop()
         await self._core.stop()

@@ -116,6 +116,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("DELETE", "/sweeps/{id}"): None,
     ("GET", "/jobs/{id}/errors"): None,
     ("GET", "/jobs/{id}/errors/{attempt}"): None,
+    ("GET", "/history"): None,
     ("GET", "/health"): None,
     ("GET", "/openapi.json"): None,
     ("GET", "/version"): None,

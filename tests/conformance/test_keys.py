@@ -35,7 +35,9 @@ def test_every_route_declares_its_scope() -> None:
 
     open_to_all = {path for (_, path), route in routes.items() if route.scope is None}
     assert open_to_all == {"/health", "/version", "/openapi.json"}
-    assert {path for (_, path), route in routes.items() if route.whole} == {"/metrics", "/reset"}
+    assert {path for (_, path), route in routes.items() if route.whole} == {
+        *("/history", "/metrics", "/reset"),
+    }
 
 
 @pytest.mark.parametrize(("method", "path"), walk())

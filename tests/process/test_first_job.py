@@ -5,11 +5,14 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
+
+import pytest
 
 from .server import ServerProcess, running
 
@@ -28,6 +31,7 @@ def commands(name: str) -> list[str]:
 
 
 ENQUEUE, TAKE, SUCCEED, FAIL, COUNT = commands("first job")
+PAGE, EXPORT = commands("history")
 SCAN, CLAIM, EXTEND, RELEASE, WORKERS, DRAIN = commands("leases")
 STEPS, TAKE_STEPS, CHARGE = commands("groups")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
@@ -150,6 +154,26 @@ async def test_the_results_of_the_readme(tmp_path: Path) -> None:
             answer = await called
             assert (answer["status"], answer["result"]) == ("completed", 3)
             assert answer["job"]["id"] == summed["id"]
+
+
+async def test_the_history_of_the_readme(tmp_path: Path) -> None:
+    async with running(tmp_path / "data", "--history", "7d") as server:
+        shell = Shell(server)
+        stored = shell.document(ENQUEUE)
+        with shell.worker() as worker:
+            next_job(worker)
+            shell.run(SUCCEED, stored["id"])
+
+        (record,) = shell.document(PAGE)["records"]
+        assert (record["job_id"], record["outcome"]) == (stored["id"], "completed")
+
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+            environment.setenv("ZQ_URL", f"http://127.0.0.1:{server.port}")
+            usb = tmp_path / "usb"
+            exporting = Shell(server).run(EXPORT.replace("/media/usb", str(usb)))
+        assert exporting == "1 new records in 1 segments\n"
+        assert json.loads((usb / "history" / "manifest.json").read_text())["segments"]
 
 
 async def test_the_keys_of_the_readme(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.settling import Policy
 from zq.model.unique import OnConflict, Scope
 
-from .naive_row import Row, matches
+from .naive_row import Ended, Row, matches
 
 SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED, EXPIRED = Status
 CLAIM_ROUNDS = 4
@@ -102,6 +102,8 @@ class NaiveQueue:
         self.settings: dict[str, QueueSettings] = {}
         self.names: dict[tuple[str, str, str], tuple[int, int]] = {}
         self.outcome = Answers()
+        self.history: list[Ended] = []
+        self.workers: Mapping[int, str] = {}
         self._waits_again: list[Row] = []
         self._revived: list[Row] = []
 
@@ -137,6 +139,7 @@ class NaiveQueue:
     def tick(self, tick: Tick) -> Answers:
         """Phase by phase: settlements, returns, changes, enqueues, what is due, claims."""
         self.now = tick.now
+        self.workers = tick.workers
         self.outcome = Answers()
         replies: dict[int, object] = {}
         changes = (
@@ -352,6 +355,7 @@ class NaiveQueue:
         row = self.rows.get(key)
         if row is None or row.status is not IN_FLIGHT:
             return False
+        self._record(row, "completed")
         self._tell(EventType.COMPLETED, row)
         self.outcome.traffic.completed[row.queue] += 1
         told = told or Completion()
@@ -370,16 +374,18 @@ class NaiveQueue:
             return NotInFlight()
         failure = command.failure
         assert row.dequeued_at is not None
+        settings = self._set_for(row.queue)
+        limits = (row.retry_limit, settings.retry_limit, self.policy.retry_limit)
+        limit = next(limit for limit in limits if limit is not None)
+        attempts = row.attempts + 1 - row.forgiven
+        dies = failure.kill or (failure.retry_at is None and attempts > limit)
+        self._record(row, "dead" if dies else "failed", failure.error_type, failure.message)
         row.attempts += 1
         row.failed_at = self.now
         self.outcome.traffic.failed[row.queue] += 1
         texts = (failure.message, failure.error_type, failure.backtrace)
         row.errors.append(ErrorRecord(row.attempts, *texts, row.dequeued_at, self.now))
-        settings = self._set_for(row.queue)
-        limits = (row.retry_limit, settings.retry_limit, self.policy.retry_limit)
-        limit = next(limit for limit in limits if limit is not None)
-        attempts = row.attempts - row.forgiven
-        if failure.kill or (failure.retry_at is None and attempts > limit):
+        if dies:
             return self._bury(row, "killed" if failure.kill else "exhausted")
         backoff = row.backoff or settings.backoff or self.policy.backoff
         delay = int(attempts**backoff.exponent * 1000 + backoff.base_ms)
@@ -420,6 +426,7 @@ class NaiveQueue:
         return row.status in (SCHEDULED, READY) or (force and row.status is IN_FLIGHT)
 
     def _cancel(self, row: Row) -> Job:
+        self._record(row, "cancelled")
         keep_ms = self._keep_ms(row, "dead_ms")
         row.finished_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
         self._to(row, CANCELLED)
@@ -452,6 +459,7 @@ class NaiveQueue:
         return chosen
 
     def _expire(self, row: Row) -> None:
+        self._record(row, "expired")
         keep_ms = self._keep_ms(row, "dead_ms")
         row.finished_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
         self._to(row, EXPIRED)
@@ -606,6 +614,10 @@ class NaiveQueue:
                 row.held = row is not head
 
     # Small change.
+
+    def _record(self, row: Row, outcome: str, *error: str | None) -> None:
+        worker = row.claimant or self.workers.get(row.holder or 0)
+        self.history.append(row.attempt(self.now, outcome, worker, *error))
 
     def _tell(self, type: EventType, row: Row) -> None:
         told = (type, row.key, row.queue, row.attempts, row.unique_key or "")

@@ -108,9 +108,10 @@ class LeasingQueue(NaiveQueue):
         self._restore_locks()
 
     def _stall(self, row: Row) -> None:
+        limit = self._set_for(row.queue).stall_limit
+        self._record(row, "stalled" if limit is None or row.stalls < limit else "dead")
         row.stalls += 1
         self._tell(EventType.STALLED, row)
-        limit = self._set_for(row.queue).stall_limit
         if limit is None or row.stalls <= limit:
             self._wait_again(row, READY)
             return

@@ -1,6 +1,7 @@
 """One job of the naive queue, and which filters mean it."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,6 +13,24 @@ from zq.model.unique import Scope
 
 LARGE = 512
 """Bytes above which a payload lies beside its row."""
+
+
+class Ended(NamedTuple):
+    """One record of the history."""
+
+    key: int
+    queue: str
+    type: str
+    attempt: int
+    outcome: str
+    ready_at: int
+    dequeued_at: int | None
+    finished_at: int
+    error_type: str | None
+    message: str | None
+    worker: str | None
+    payload_bytes: int
+    priority: int
 
 
 @dataclass
@@ -51,6 +70,32 @@ class Row:
     origin: str | None = None
     reason: str | None = None
     errors: list[ErrorRecord] = field(default_factory=list)
+
+    def attempt(
+        self,
+        now: int,
+        outcome: str,
+        worker: str | None,
+        error_type: str | None = None,
+        message: str | None = None,
+    ) -> "Ended":
+        """What the history has of an attempt that ends now, before the row is changed."""
+        held = self.holder is not None
+        return Ended(
+            key=self.key,
+            queue=self.queue,
+            type=self.type,
+            attempt=self.attempts + 1,
+            outcome=outcome,
+            ready_at=self.ready_at,
+            dequeued_at=self.dequeued_at if held else None,
+            finished_at=now,
+            error_type=error_type,
+            message=message,
+            worker=worker if held else None,
+            payload_bytes=self.size,
+            priority=self.priority,
+        )
 
     @property
     def size(self) -> int:

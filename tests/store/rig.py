@@ -14,6 +14,7 @@ from zq.model.lifecycle import Status
 from zq.model.settling import Policy
 from zq.store import reads, upkeep
 from zq.store.connection import WRITER_PRAGMAS
+from zq.store.history import HistoryOptions
 from zq.store.migrate import migrate
 from zq.store.store import Store, open_store
 from zq.store.tick import TickRunner
@@ -21,6 +22,9 @@ from zq.store.tick import TickRunner
 NOW = 1_750_000_000_000
 FOREVER = 2**62
 POLICY = Policy(retry_limit=2, backoff=Backoff(2.0, 100, 0), completed_ms=0, dead_ms=60_000)
+WORKERS = {1: "ann", 2: "bob 'ü'"}
+"""What the holders call themselves; the third says nothing."""
+
 CACHE_BYTES = 4 * 1024 * 1024
 
 
@@ -53,6 +57,7 @@ class Orders:
         purge: bool = False,
         expire: bool = False,
         names: bool = False,
+        trim: bool = False,
         durable: bool = False,
     ) -> Tick:
         flags = {
@@ -61,6 +66,7 @@ class Orders:
             Due.PROMOTION: promote,
             Due.PURGE: purge,
             Due.NAMES: names,
+            Due.TRIM: trim,
         }
         return Tick(
             now=self.now,
@@ -69,20 +75,24 @@ class Orders:
             claims=claims,
             due=frozenset(due for due, is_due in flags.items() if is_due),
             durable=durable,
+            workers=WORKERS,
         )
 
 
 class Ticker(Orders):
     """The tick alone, over one connection in the test's own thread."""
 
-    def __init__(self, path: Path, policy: Policy = POLICY) -> None:
+    def __init__(
+        self, path: Path, policy: Policy = POLICY, history: HistoryOptions | None = None
+    ) -> None:
         # A tick may prepare hundreds of texts; the writer's connection keeps them as well.
         self.connection = sqlite3.connect(path, isolation_level=None, cached_statements=512)
         for name, value in WRITER_PRAGMAS.items():
             self.connection.execute(f"PRAGMA {name} = {value}")
         migrate(self.connection)
-        last_key = upkeep.recover(self.connection).last_key
-        self.runner = TickRunner(self.connection, policy, Random(1), last_key)
+        last_key = upkeep.recover(self.connection, history and history.bounds).last_key
+        device = history and history.device
+        self.runner = TickRunner(self.connection, policy, Random(1), last_key, device)
         super().__init__(last_key)
 
     def run(self, *commands: Command, claims: Sequence[Claim] = (), **flags: bool) -> TickResult:
@@ -121,11 +131,18 @@ class Ticker(Orders):
 class Rig(Orders):
     """A whole store, with its threads, on a directory of its own."""
 
-    def __init__(self, directory: Path, read_timeout: float = 60.0, max_wal: int = 2**30) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        read_timeout: float = 60.0,
+        max_wal: int = 2**30,
+        history: HistoryOptions | None = None,
+    ) -> None:
         super().__init__(0)
         self.directory = directory
         self._read_timeout = read_timeout
         self._max_wal = max_wal
+        self._history = history
         self._store: Store | None = None
 
     @property
@@ -142,6 +159,7 @@ class Rig(Orders):
             cache_bytes=CACHE_BYTES,
             read_timeout=self._read_timeout,
             max_wal=self._max_wal,
+            history=self._history,
         )
         self.mint = Mint(self._store.last_key)
 

@@ -73,6 +73,8 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
         "queue_counts": 1,
         "queue_settings": 1,
         "dedupe": 1,
+        "logs": 1,
+        "log_batches": 1,
         "meta": 1,
     }
     connection.close()

@@ -28,11 +28,15 @@ SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED, EXPIRED = Status
 BY_ID = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"
 CLAIM_ANY = "SCAN jobs USING INDEX ready_by_priority"
 CLAIM_QUEUE = "SEARCH jobs USING INDEX ready_by_queue (queue=?)"
+LOG_BY_NAME = "SEARCH logs USING INDEX sqlite_autoindex_logs_1 (name=?)"
+BATCHES_OF_LOG = "SEARCH log_batches USING INDEX sqlite_autoindex_log_batches_1 (log=?)"
+BATCHES_BEHIND = BATCHES_OF_LOG.replace("(log=?)", "(log=? AND last_seq>?)")
+BATCHES_UP_TO = BATCHES_OF_LOG.replace("(log=?)", "(log=? AND last_seq<?)")
 OF_GROUP = "SEARCH jobs USING INDEX unfinished_of_group (queue=? AND group_id=? AND <expr>=?)"
 FIRST_EXPIRING = "SEARCH jobs USING INDEX expiring (expires_at>?)"
 FIRST_SCHEDULED = "SCAN jobs USING INDEX scheduled_by_time"
 
-# Query of tick.sql or upkeep.sql → how it finds its rows. A new query needs a line here.
+# Query of tick.sql, upkeep.sql or log.sql → how it finds its rows. A new query needs a line here.
 FINDS: dict[str, set[str]] = {
     "read_held": {BY_ID},
     "read_briefs": {BY_ID},
@@ -80,6 +84,7 @@ FINDS: dict[str, set[str]] = {
         FIRST_SCHEDULED,
         "SEARCH jobs USING COVERING INDEX purgeable (purge_at>?)",
         "SCAN dedupe USING COVERING INDEX dedupe_by_time",
+        "SEARCH logs USING COVERING INDEX trimmable (trim_at>?)",
     },
     "read_names": {"SEARCH dedupe USING PRIMARY KEY (queue=? AND group_id=? AND name=?)"},
     "write_names": set(),
@@ -123,6 +128,17 @@ FINDS: dict[str, set[str]] = {
     "read_meta": {"SCAN meta"},
     "write_meta": set(),
     "highest_key": {"SEARCH jobs"},
+    "append": {LOG_BY_NAME, BY_ID},
+    "extend_log": {LOG_BY_NAME},
+    "attempts": {BY_ID},
+    "failures": {BY_ID},
+    "to_be_trimmed": {"SEARCH logs USING INDEX trimmable (trim_at<?)"},
+    "extent": {LOG_BY_NAME},
+    "oldest": {BATCHES_OF_LOG},
+    "trim": {BATCHES_UP_TO},
+    "note_trim": {"SEARCH logs USING INTEGER PRIMARY KEY (rowid=?)", BATCHES_BEHIND},
+    "set_bounds": {LOG_BY_NAME, BATCHES_OF_LOG},
+    "batches": {BATCHES_BEHIND},
 }
 # Its arms are filled in when it runs; what becomes of it is traced below.
 COMPOSED = {"claim_merged"}
@@ -135,6 +151,7 @@ SERVES = {
     "purgeable": "read_purgeable",
     "not_ready": "read_left_in_flight",
     "key_owner": "read_owners",
+    "trimmable": "to_be_trimmed",
     "leases_by_deadline": "read_overdue",
     "expiring": "read_lapsed",
     "unfinished_of_group": "open_groups",
@@ -174,7 +191,8 @@ def ticker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ticker]:
 
 
 def named_queries() -> dict[str, str]:
-    found = load("tick.sql") | load("upkeep.sql") | load("settings.sql")
+    found = load("tick.sql") | load("upkeep.sql") | load("settings.sql") | load("log.sql")
+    found["append"] = found["append"].replace("SOURCE", found["attempts"])
     return {name: sql.replace("NAMES", ":one, :other") for name, sql in found.items()}
 
 

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,17 +22,26 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from zq.model.commands import Claim, Command, Due, Enqueued, TickResult
 from zq.model.errors import ZqError
 from zq.model.filters import EVERYTHING
+from zq.model.history import HistoryRecord
+from zq.model.ids import IdCodec
 from zq.model.job import ErrorRecord, Job
 from zq.model.lifecycle import Status
+from zq.model.log import Bounds
 from zq.model.outcome import Outcome
 from zq.model.reach import EVERYWHERE
 from zq.store import reads
+from zq.store.history import LOG, HistoryOptions
+from zq.store.log import read_log
+from zq.wire.history import history_records
 
 from .draws import Draw
 from .naive import Answers
 from .naive_leases import LeasingQueue
-from .naive_row import LARGE
+from .naive_row import LARGE, Ended
 from .rig import FOREVER, POLICY, Rig
+
+HISTORY = HistoryOptions('dev"ice', Bounds())
+"""Nothing of it is ever removed here."""
 
 steps_ms = st.sampled_from([0, 0, 0, 1, 50, 1_000, 4_100, 60_000, -1, -1_000, -3_600_000])
 
@@ -44,7 +54,8 @@ class History(RuleBasedStateMachine):
         self.queue = LeasingQueue(POLICY)
         self.runner = asyncio.Runner()
         self.root = Path(tempfile.mkdtemp(prefix="zq-history-"))
-        self.rig = Rig(self.root / "0")
+        self.rig = Rig(self.root / "0", history=HISTORY)
+        self.recorded: list[HistoryRecord] = []
         self.lives = 0
         self.runner.run(self.rig.open())
         self.deadlines = self.rig.store.deadlines
@@ -132,6 +143,16 @@ class History(RuleBasedStateMachine):
             assert known.pop(kind, FOREVER) <= due.pop(kind, FOREVER)
         assert known == due
 
+    @invariant()
+    def the_history_goes_on_and_never_changes(self) -> None:
+        page = self.runner.run(self.rig.store.read(read_log, LOG, None, FOREVER, FOREVER))
+        ids = IdCodec(self.rig.store.id_suffix)
+        records = [r for b in page.batches for r in history_records(*b, self.rig.store.epoch, ids)]
+        assert [record.seq for record in records] == list(range(1, len(records) + 1))
+        assert records[: len(self.recorded)] == self.recorded
+        self.recorded = records
+        assert sorted(map(_ended(ids), records), key=repr) == sorted(self.queue.history, key=repr)
+
     def _draw(self, data: st.DataObject, later: int) -> Draw:
         self.rig.now += later
         return Draw(data, self.queue, self.rig.mint, self.rig.now)
@@ -173,6 +194,26 @@ class Everything(NamedTuple):
     owners: dict[str, int]
     held: set[int]
     names: dict[tuple[str, str, str], tuple[int, int]]
+
+
+def _ended(ids: IdCodec) -> Callable[[HistoryRecord], Ended]:
+    """A record as the naive queue has it."""
+
+    def plain(record: HistoryRecord) -> Ended:
+        key = ids.key(record.job_id)
+        assert key is not None
+        assert record.device == HISTORY.device
+        return Ended(
+            key=key,
+            message=record.error_message,
+            **{
+                field: getattr(record, field)
+                for field in Ended._fields
+                if field not in ("key", "message")
+            },
+        )
+
+    return plain
 
 
 def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:

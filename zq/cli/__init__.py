@@ -4,7 +4,9 @@ import click
 
 from zq import __version__
 from zq.cli.check import check
+from zq.cli.history import history
 from zq.cli.keys import keys
+from zq.cli.pipeline import pipeline
 from zq.cli.serve import serve
 from zq.cli.tls import tls
 from zq.cli.worker import worker
@@ -32,7 +34,8 @@ Examples:
   zq serve --help                      all settings, each with its variable
   zq keys add shop --scopes enqueue    make an access key
   zq tls init --client worker-1        make certificates
-  zq worker shop.jobs:app              execute the jobs of an app in Python
+  zq history export --out history      take the history of jobs away
+  zq pipeline run --help               job history as a lake, on Spark
 """,
 )
 @click.version_option(__version__, prog_name="zq", message="%(prog)s %(version)s")
@@ -51,5 +54,5 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
         ctx.default_map["tls"] = {name: {"root_dir": root_dir} for name in tls.commands}
 
 
-for command in (serve, check, keys, tls, worker):
+for command in (serve, check, history, keys, tls, pipeline):
     main.add_command(command)

@@ -31,7 +31,8 @@ Examples:
   zq keys revoke shop --keys /etc/zq/keys
 
 Scopes: enqueue puts jobs in; take receives and settles them; read looks at them; manage changes and
-deletes them, and with no prefix also resets the server. None includes another.
+deletes them, and with no prefix also resets the server; history, which takes no prefix, reads what
+became of them. None includes another.
 """
 )
 def keys() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from zq.engine.events import Events
+from zq.engine.history import History
 from zq.engine.inbox import result_of
 from zq.engine.jq_filter import JqFilter
 from zq.engine.leases import Leases
@@ -66,6 +67,7 @@ class EngineOptions(NamedTuple):
     durable: bool
     durable_enqueues: bool
     max_result: int
+    recording: bool
 
 
 class Accepted(NamedTuple):
@@ -116,6 +118,9 @@ class Engine:
         self.settlements = Settlements(self.ids, self._submit, options.max_result)
         self.outcomes = Outcomes(
             store, clock, self.ids, self._loop.waiters, self.sweeps, self._submit
+        )
+        self.history = History(
+            store, clock, self.ids, self._loop.readers, recording=options.recording
         )
         self.progress = Progress(store, clock, self.ids, self._loop.events)
         self.queue_stats = QueueStats(store, clock, self._loop.flows)

@@ -11,6 +11,7 @@ import sqlite3
 
 from zq.engine.events import Events
 from zq.engine.flows import Flows
+from zq.engine.history import Readers
 from zq.engine.inbox import Inbox, Request, commands
 from zq.engine.openings import Openings
 from zq.engine.stats import Stats
@@ -64,6 +65,7 @@ class TickLoop:
     ) -> None:
         self.inbox = Inbox(max_inbox_jobs, self.wake)
         self.waiters = Waiters()
+        self.readers = Readers(store.logged)
         self.stats = Stats()
         self.flows = Flows(clock)
         self.events = Events(clock)
@@ -121,6 +123,7 @@ class TickLoop:
             claims=plan.claims,
             due=due,
             durable=self._sync_due() or self._must_sync(batch, plan),
+            workers=self._streams.workers,
             monotonic=self._clock.monotonic(),
         )
         started = self._clock.monotonic()
@@ -137,6 +140,7 @@ class TickLoop:
         seconds = self._clock.monotonic() - started
         self._adapt(seconds)
         self.stats.learn(result, seconds, tick.durable)
+        self.readers.learn(result.logged, tick.durable)
         self.flows.learn(result.traffic)
         self._learn(requests, plan, result)
         self.events.learn(now, batch, result)
@@ -151,6 +155,8 @@ class TickLoop:
     async def _checkpoint(self) -> None:
         was_over = self._store.wal_is_over
         await self._store.checkpoint()
+        if not self._store.uncopied_bytes:
+            self.readers.synced()
         self._checkpointed = self._clock.monotonic()
         if self._store.wal_is_over is not was_over:
             fields = {"wal_bytes": self._store.wal_bytes()}

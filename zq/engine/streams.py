@@ -5,7 +5,7 @@ commit, from the tick's result.
 """
 
 import itertools
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from zq.engine.heads import Heads
@@ -21,6 +21,9 @@ MOST_CLAIMED = 2000
 
 MOST_PLAYERS = 256
 """Players that one claim deals to. The others of a group come next, in turn."""
+
+MOST_LEFT = 1024
+"""Closed streams whose workers are remembered."""
 
 
 class Plan:
@@ -54,6 +57,10 @@ class Streams:
         self._holders: dict[int, Stream] = {}
         self._heads = Heads()
         self._when_empty: Callable[[], object] | None = None
+        self.workers: dict[int, str] = {}
+        """What workers call themselves, by the numbers of their streams: open ones and, as jobs
+        that they held may still be settled, those closed last."""
+        self._left: deque[int] = deque()
 
     def __len__(self) -> int:
         return len(self._streams)
@@ -87,6 +94,8 @@ class Streams:
         wish = wish._replace(window=wish.window or self._limit)
         stream = Stream(next(self._numbers), group, wish, since, unsent)
         self._streams[stream.number] = stream
+        if wish.worker:
+            self.workers[stream.number] = wish.worker
         self.credit_changed(stream)
         return stream
 
@@ -125,6 +134,10 @@ class Streams:
         rest = give_back(stream) if stream.held else None
         stream.ended = True
         self._streams.pop(stream.number, None)
+        if stream.number in self.workers:
+            self._left.append(stream.number)
+            if len(self._left) > MOST_LEFT:
+                self.workers.pop(self._left.popleft(), None)
         self._leave(stream)
         return rest
 

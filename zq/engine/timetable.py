@@ -3,7 +3,7 @@
 from zq.model.clock import Clock, SteadyClock
 from zq.model.commands import Deadlines, Due
 
-UNSEEN = (Due.PURGE, Due.NAMES)
+UNSEEN = (Due.PURGE, Due.NAMES, Due.TRIM)
 """What clears away that nobody sees any more, and so can wait a little for more of it."""
 
 

@@ -13,6 +13,7 @@ from zq.http.endpoints import Route
 from zq.http.guard import Guard
 from zq.http.metrics.api import MetricsApi
 from zq.http.native.events import EventsApi
+from zq.http.native.history import HistoryApi
 from zq.http.native.jobs import JobsApi
 from zq.http.native.leases import LeasesApi
 from zq.http.native.outcomes import OutcomesApi
@@ -65,6 +66,7 @@ def all_routes(
         PushApi(engine, bodies, limits),
         LeasesApi(engine, guard, bodies, limits, JOB_PATH),
         TakeApi(engine, guard, take),
+        HistoryApi(engine),
         WorkersApi(engine),
         SettingsApi(engine, bodies),
         SweepsApi(engine, bodies, JOB_PATH),

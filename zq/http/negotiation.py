@@ -66,6 +66,16 @@ def body_codec(request: web.BaseRequest) -> Codec:
     raise UnsupportedMediaType
 
 
+def lines_or_codec(request: web.BaseRequest) -> Codec | None:
+    """The format of an answer that may also be NDJSON, which None stands for.
+
+    Raises `NotAcceptable`.
+    """
+    if NDJSON.content_type in request.headers.get("Accept", ""):
+        return None
+    return answer_codec(request)
+
+
 def stream_framing(request: web.BaseRequest) -> Framing:
     """The format of a take stream. Raises `NotAcceptable`."""
     accept = request.headers.get("Accept", "*/*")

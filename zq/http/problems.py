@@ -52,6 +52,8 @@ def problem(error: ZqError, codec: Codec) -> web.Response:
         body["supported"] = error.supported
     if isinstance(error, errors.NotCancellable | errors.NotFinished | errors.NotDead):
         body["status"] = error.status
+    if isinstance(error, errors.RecordsGone):
+        body["min_seq"] = error.min_seq
     if isinstance(error, errors.Unavailable | errors.QueueFull):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.Unauthorized):

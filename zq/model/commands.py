@@ -266,6 +266,7 @@ class Due(Enum):
     PROMOTION = "a scheduled job becomes ready"
     PURGE = "a finished job's retention is over"
     NAMES = "the name of a job is no longer recognised"
+    TRIM = "the oldest records of a log are past their age"
 
 
 Deadlines = Mapping[Due, int]
@@ -283,6 +284,8 @@ class Tick(msgspec.Struct, frozen=True):
     due: frozenset[Due]
     durable: bool
     """Whether the commit is to be synced to the disk before anyone hears of it."""
+    workers: Mapping[int, str] = {}
+    """What workers call themselves, by the holders of their streams."""
     monotonic: float = 0.0
     """Seconds that never step back: what rates go by."""
 
@@ -360,6 +363,8 @@ class TickResult(msgspec.Struct):
     """Queues that have ready jobs which they may not have had before."""
     deadlines: Deadlines | None
     """When something falls due next; None where the tick has not moved it."""
+    logged: int
+    """The number of the last record of the history; 0 where none was added."""
     rows: int
     """Rows inserted, updated or deleted."""
     tally: Tally

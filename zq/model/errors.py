@@ -18,6 +18,7 @@ ZqError
 │   └── ForeignPage         a page of another site, in somebody's browser
 ├── Conflict
 │   ├── KeyConflict         a unique key belongs to a job that the caller may not see
+│   ├── CursorAhead         a place in a log that this log has never come to
 │   ├── StaleLease          the delivery that is acknowledged has ended
 │   ├── NotCancellable      a job that is running or finished
 │   ├── NotFinished         only a finished job has a retention that runs
@@ -25,7 +26,8 @@ ZqError
 │   └── DeadLetterCycle     dying jobs would go round in circles
 ├── Gone
 │   ├── JobCancelled        nobody will ever see its result
-│   └── JobExpired          nobody took it in time
+│   ├── JobExpired          nobody took it in time
+│   └── RecordsGone         retention has removed them from their log
 ├── Unprocessable           well formed, but the job's state or the field's meaning refuses it
 ├── RequestTimeout          the request has not arrived in time
 │   ├── HeaderTimeout
@@ -158,6 +160,16 @@ class StaleLease(Conflict):
         super().__init__("this delivery of the job has ended: drop what came of it")
 
 
+class CursorAhead(Conflict):
+    code = "cursor_ahead"
+
+    def __init__(self, after: int, max_seq: int) -> None:
+        super().__init__(
+            f"there has never been a record {after}, the last is {max_seq}: the cursor is of"
+            " another log, or the database was put back to an earlier state"
+        )
+
+
 class NotCancellable(Conflict):
     code = "not_cancellable"
 
@@ -200,6 +212,20 @@ class JobCancelled(Gone):
 
     def __init__(self) -> None:
         super().__init__("the job was cancelled")
+
+
+class RecordsGone(Gone):
+    code = "records_gone"
+
+    min_seq = 1
+    """The oldest record that is kept."""
+
+    def __init__(self, wanted: int, min_seq: int) -> None:
+        super().__init__(
+            f"record {wanted} is past its retention, the oldest that is kept is {min_seq}: go on"
+            f" with after={min_seq - 1}, and count what lies between as lost"
+        )
+        self.min_seq = min_seq
 
 
 class JobExpired(Gone):

@@ -37,6 +37,7 @@ class KeyScope(StrEnum):
     TAKE = "take"
     READ = "read"
     MANAGE = "manage"
+    HISTORY = "history"
 
 
 class InvalidKey(ValueError):

@@ -1,4 +1,4 @@
-"""The tick's phase of what falls due: leases, expiries, promotions, purges, names to forget."""
+"""The tick's phase of what falls due: leases, expiries, promotions, purges, names, logs."""
 
 from collections.abc import Callable
 
@@ -6,6 +6,7 @@ from zq.model.commands import Due
 from zq.model.lifecycle import Status
 from zq.store.finish import expire
 from zq.store.leases import lapse
+from zq.store.log import trim_logs
 from zq.store.work import QUERIES, Work, as_json
 
 SLICE = 1000
@@ -63,4 +64,5 @@ _PHASES: dict[Due, Callable[[Work], None]] = {
     Due.PROMOTION: _promote,
     Due.PURGE: _purge,
     Due.NAMES: _forget_names,
+    Due.TRIM: trim_logs,
 }

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from zq.model.commands import Cancel, CancelSlice, Retain
 from zq.model.errors import JobNotFound, NotCancellable, NotFinished
 from zq.model.events import EventType
+from zq.model.history import AttemptOutcome
 from zq.model.lifecycle import NAMES, TERMINAL, Move, Status, sources
 from zq.model.settling import kept_until
+from zq.store.history import record
 from zq.store.pick import owner_of, still_matching, visible_job
 from zq.store.work import Brief, Work, as_json, brief_of
 
@@ -58,6 +60,7 @@ def retain(work: Work, command: Retain) -> object:
 
 def expire(work: Work, briefs: Sequence[Brief]) -> None:
     """End jobs that wait, for nobody took them in time."""
+    record(work, AttemptOutcome.EXPIRED, briefs)
     _finish(work, briefs, Status.EXPIRED, "expire")
     work.expired += [job.key for job in briefs]
     work.tell(EventType.EXPIRED, briefs)
@@ -69,6 +72,7 @@ def _cancellable(force: bool) -> frozenset[Status]:
 
 
 def _cancel(work: Work, briefs: Sequence[Brief], force: bool) -> None:
+    record(work, AttemptOutcome.CANCELLED, briefs)
     work.revoke(briefs)
     _finish(work, briefs, Status.CANCELLED, "cancel_by_force" if force else "cancel")
     work.cancelled += [job.key for job in briefs]

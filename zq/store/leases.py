@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from zq.model.commands import Extend, Extended, Release, Return, Settled
 from zq.model.events import EventType
+from zq.model.history import AttemptOutcome
 from zq.model.job import MAX_TIME, Job, Reason
 from zq.model.leasing import stalls_too_often
 from zq.model.lifecycle import Status
 from zq.store.bury import bury
+from zq.store.history import record
 from zq.store.pick import stale_deliveries, within_reach
 from zq.store.work import QUERIES, Brief, Work, as_json, brief_of
 
@@ -79,6 +81,8 @@ def _stall(work: Work, keys: Sequence[int]) -> None:
         (dying if stalls_too_often(job.stalls, limit) else waiting).append(job)
     work.tally.stalled += len(keys)
     work.tell(EventType.STALLED, [brief_of(job) for job in waiting + dying])
+    record(work, AttemptOutcome.STALLED, waiting)
+    record(work, AttemptOutcome.DEAD, dying)
     if waiting:
         work.run("stall", keys=as_json([job.key for job in waiting]))
         _wait_again(work, waiting, [job.queue for job in waiting])

@@ -31,6 +31,13 @@ BRIEF_COLUMNS = (
 )
 """In the order of `zq.store.work.Brief`'s fields; the first three tell the usual job in flight."""
 
+ATTEMPT_COLUMNS = (
+    "id, queue, type, attempts + 1, ready_at,"
+    f" iif(status = {Status.IN_FLIGHT.value}, dequeued_at, NULL), ifnull(claimant, holder),"
+    " payload_size, priority"
+)
+"""In the order of `zq.wire.history.Attempt`'s fields. A job that waits has not begun."""
+
 _CONSTANTS = {
     **{status.name.lower(): str(status.value) for status in Status},
     **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
@@ -43,6 +50,7 @@ _CONSTANTS = {
         f" AND unique_while IS NULL AND group_id IS NULL AND payload_size <= {INLINE_PAYLOAD}"
         f" THEN json_array({USUAL_BRIEF_COLUMNS}) ELSE json_array({BRIEF_COLUMNS}) END"
     ),
+    "attempt_columns": ATTEMPT_COLUMNS,
     "key_bits": str(LOW_BITS),
     "key_epoch": str(EPOCH_MS),
     "keys": "(SELECT value FROM json_each(:keys))",

@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from zq.model.commands import Fail, Settled, Succeed
 from zq.model.errors import NotInFlight, StaleLease, ZqError
 from zq.model.events import EventType
+from zq.model.history import AttemptOutcome
 from zq.model.job import INLINE_PAYLOAD, Job, Reason
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
 from zq.model.settling import after_failure, kept_until
 from zq.store.bury import bury
+from zq.store.history import Failed, record, record_failures
 from zq.store.pick import stale_deliveries, within_reach
 from zq.store.work import BYTES_A_ROW, QUERIES, Brief, Work, as_json
 
@@ -29,6 +31,7 @@ def succeed(work: Work, commands: Sequence[Succeed]) -> list[object]:
     stale = _stale(work, said, commands)
     if stale:
         held = [job for job in held if job.key not in stale]
+    record(work, AttemptOutcome.COMPLETED, held)
     usual = kept_until(Status.COMPLETED, None, work.now, work.rulebook.server)
     special = work.rulebook.settings
     gone: list[Brief] = []
@@ -68,6 +71,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
     jobs = {job.key: job for job in work.jobs(QUERIES["read_jobs"], keys=keys)}
     verdicts: list[tuple[object, ...]] = []
     errors: list[tuple[object, ...]] = []
+    failed: list[Failed] = []
     dying: list[tuple[Job, Reason]] = []
     waiting: list[int] = []
     retried: list[Job] = []
@@ -93,6 +97,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         )
         texts = (failure.message, failure.error_type, failure.backtrace)
         errors.append((job.key, job.attempts, *texts, job.dequeued_at, work.now))
+        failed.append(Failed(job.key, job.holder, verdict.ready_at is None, failure))
         replies.append(job)
         if verdict.ready_at is None:
             dying.append((job, Reason.KILLED if failure.kill else Reason.EXHAUSTED))
@@ -106,6 +111,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         retried.append(job)
         if job.unique_key is not None:
             waiting.append(job.key)
+    record_failures(work, failed)
     if verdicts:
         work.run("fail", verdicts=as_json(verdicts), now=work.now)
         work.tally.retried += len(verdicts)

@@ -24,6 +24,7 @@ from zq.store.connection import (
     open_writer,
 )
 from zq.store.damage import refuse_damage, refuse_damaged_log, report_torn_tail
+from zq.store.history import HistoryOptions
 from zq.store.lock import DirectoryLock
 from zq.store.migrate import migrate
 from zq.store.tick import TickRunner
@@ -67,6 +68,8 @@ class Store:
         self.claimed = recovered.claimed
         """Jobs that claimants held when it was opened, and hold still."""
         self.deadlines = recovered.deadlines
+        self.logged = recovered.logged
+        """The last record of the history when the store was opened."""
         self._lock = lock
         self._writer = writer
         self._readers = readers
@@ -189,12 +192,13 @@ async def open_store(
     cache_bytes: int,
     read_timeout: float,
     max_wal: int,
+    history: HistoryOptions | None = None,
 ) -> Store:
     """Lock, open, migrate and recover a data directory, which is created where it is missing.
 
-    `read_timeout` in seconds, `max_wal` in bytes. Raises `DirectoryInUse`, `DatabaseTooNew`,
-    `sqlite3.Error` where the file is damaged or not writable, or `OSError` where the directory is
-    not.
+    `read_timeout` in seconds, `max_wal` in bytes; without `history` none is kept. Raises
+    `DirectoryInUse`, `DatabaseTooNew`, `sqlite3.Error` where the file is damaged or not writable,
+    or `OSError` where the directory is not.
     """
     lock = DirectoryLock(directory)
     opened: list[HopConnection] = []
@@ -209,8 +213,12 @@ async def open_store(
         await asyncio.to_thread(report_torn_tail, wal, pages)
         await writer.hop(migrate, writer.raw)
         await writer.hop(refuse_damage, writer.raw)
-        recovered = await writer.hop(upkeep.recover, writer.raw)
-        runner = await writer.hop(TickRunner, writer.raw, policy, random, recovered.last_key)
+        bounds = None if history is None else history.bounds
+        recovered = await writer.hop(upkeep.recover, writer.raw, bounds)
+        device = None if history is None else history.device
+        runner = await writer.hop(
+            TickRunner, writer.raw, policy, random, recovered.last_key, device
+        )
         opened += [await open_reader(path) for _ in range(READERS)]
         await asyncio.to_thread(lock.sync_names)
     except BaseException as error:

@@ -66,13 +66,20 @@ class TickRunner:
     """Runs ticks on the writer's connection, in the writer's thread."""
 
     def __init__(
-        self, connection: sqlite3.Connection, policy: Policy, random: Random, high_water: int
+        self,
+        connection: sqlite3.Connection,
+        policy: Policy,
+        random: Random,
+        high_water: int,
+        device: str | None = None,
     ) -> None:
+        """`device` is whose history is kept; None where none is."""
         self._connection = connection
         self._rulebook = read_rulebook(connection, policy)
         self._gates = Gates()
         self._random = random
         self._high_water = high_water
+        self._device = device
         self._durable: bool | None = None
 
     def run(self, tick: Tick) -> TickResult:
@@ -103,7 +110,15 @@ class TickRunner:
         self._set_durable(tick.durable)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            work = Work(connection, tick.now, tick.steady, self._rulebook, self._random)
+            work = Work(
+                connection,
+                tick.now,
+                tick.steady,
+                self._rulebook,
+                self._random,
+                self._device,
+                tick.workers,
+            )
             replies = apply(work, tick.commands)
             attend(work, tick.due)
             turn_heads(work)
@@ -190,6 +205,7 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         claimed=claimed,
         woken=work.woken,
         deadlines=work.deadlines() if _moves_deadlines(work, tick) else None,
+        logged=work.logged,
         rows=work.rows,
         tally=work.tally,
         traffic=work.traffic,

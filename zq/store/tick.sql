@@ -217,7 +217,8 @@ SELECT
         ORDER BY expires_at LIMIT 1),
     (SELECT ready_at FROM jobs WHERE status = {scheduled} ORDER BY ready_at, id LIMIT 1),
     (SELECT purge_at FROM jobs WHERE purge_at IS NOT NULL ORDER BY purge_at LIMIT 1),
-    (SELECT until FROM dedupe ORDER BY until LIMIT 1)
+    (SELECT until FROM dedupe ORDER BY until LIMIT 1),
+    (SELECT trim_at FROM logs WHERE trim_at IS NOT NULL ORDER BY trim_at LIMIT 1)
 
 -- name: read_purgeable
 SELECT json_group_array(id) FROM (

@@ -8,6 +8,9 @@ import msgspec
 
 from zq.model.commands import Deadlines
 from zq.model.lifecycle import Status
+from zq.model.log import Bounds
+from zq.store.history import LOG
+from zq.store.log import last_seq, set_bounds
 from zq.store.queries import load
 from zq.store.work import QUERIES as TICK
 from zq.store.work import as_json, read_deadlines
@@ -22,7 +25,8 @@ SPARE_PAGES = 4096
 
 
 class Recovered(NamedTuple):
-    """What a start finds: identity, the highest key ever minted, how many jobs were given back.
+    """What a start finds: identity, the highest key ever minted, how many jobs were given back,
+    the last record of the history.
 
     `claimed` are still in flight: their leases have deadlines and survive.
     """
@@ -33,12 +37,14 @@ class Recovered(NamedTuple):
     last_key: int
     returned: int
     claimed: int
+    logged: int
 
 
-def recover(connection: sqlite3.Connection) -> Recovered:
+def recover(connection: sqlite3.Connection, history: Bounds | None = None) -> Recovered:
     """Make the jobs ready again that streams held when the server stopped; read the identity.
 
-    They keep their attempts, ids and places. It runs before the first request is accepted.
+    They keep their attempts, ids and places. Where a `history` is kept, it has these bounds from
+    now on. It runs before the first request is accepted.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -58,6 +64,8 @@ def recover(connection: sqlite3.Connection) -> Recovered:
             ]
             connection.execute(TICK["count"], {"deltas": as_json(deltas)})
         claimed = connection.execute(QUERIES["count_claimed"]).fetchone()[0]
+        if history is not None:
+            set_bounds(connection, LOG, history)
         meta = dict(connection.execute(QUERIES["read_meta"]))
         highest = connection.execute(QUERIES["highest_key"]).fetchone()[0]
         connection.execute("COMMIT")
@@ -66,7 +74,11 @@ def recover(connection: sqlite3.Connection) -> Recovered:
         raise
     last_key = max(meta["high_water"], highest)
     deadlines = read_deadlines(connection)
-    return Recovered(deadlines, meta["epoch"], meta["id_suffix"], last_key, len(held), claimed)
+    logged = last_seq(connection, LOG)
+    returned = len(held)
+    return Recovered(
+        deadlines, meta["epoch"], meta["id_suffix"], last_key, returned, claimed, logged
+    )
 
 
 def checkpoint(connection: sqlite3.Connection) -> tuple[int, int]:

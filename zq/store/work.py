@@ -2,9 +2,10 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from random import Random
+from typing import Any
 
 import msgspec
 
@@ -23,6 +24,7 @@ QUERIES = load("tick.sql")
 LARGEST_INSERT = 512
 """Rows in one INSERT: 500 rows of 12 columns stay far below SQLite's 32,766 parameters."""
 
+NOBODY: Mapping[int, str] = {}
 
 BYTES_A_ROW = 1024
 """Bytes that lie beside which count as one row changed, where checkpoints are planned by rows."""
@@ -59,7 +61,10 @@ class Work:
         steady: int,
         rulebook: Rulebook,
         random: Random,
+        device: str | None = None,
+        workers: Mapping[int, str] = NOBODY,
     ) -> None:
+        """`device` is whose history is kept, None where none is; `workers` are by their holders."""
         self.now = now
         self.steady = steady
         self.rulebook = rulebook
@@ -73,6 +78,9 @@ class Work:
         self.buried: dict[int, str] = {}
         self.expired: list[int] = []
         self.woken: set[str] = set()
+        self.device = device
+        self.workers = workers
+        self.logged = 0
         self.groups: set[tuple[str, str]] = set()
         self.retimed = False
         """Whether a lease or a job may fall due now sooner than was known."""
@@ -104,6 +112,7 @@ class Work:
         self.readied.update(other.readied)
         self.miscounted |= other.miscounted
         self.woken |= other.woken
+        self.logged = max(self.logged, other.logged)
         self.groups |= other.groups
         self.mixed_groups |= other.mixed_groups
         self.moves_deadlines |= other.moves_deadlines
@@ -115,7 +124,15 @@ class Work:
 
     def part(self) -> "Work":
         """A fresh record over the same transaction, to absorb or to drop."""
-        return Work(self._connection, self.now, self.steady, self.rulebook, self.random)
+        return Work(
+            self._connection,
+            self.now,
+            self.steady,
+            self.rulebook,
+            self.random,
+            self.device,
+            self.workers,
+        )
 
     def settings_of(self, queue: str) -> QueueSettings:
         """What is set for a queue."""
@@ -139,6 +156,10 @@ class Work:
         """The one value that a query answers."""
         row = self._connection.execute(sql, parameters).fetchone()
         return row[0] if row else None
+
+    def rows_of(self, sql: str, parameters: dict[str, object]) -> list[tuple[Any, ...]]:
+        """All rows that a statement answers; they are to be few."""
+        return self._connection.execute(sql, parameters).fetchall()
 
     def briefs(self, name: str, keys: Iterable[int]) -> list[Brief]:
         """The briefs that a named query finds among the keys."""

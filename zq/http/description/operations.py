@@ -32,6 +32,7 @@ from zq.wire import bodies, lease_bodies, settings
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
+from zq.wire.history import HistoryDocument
 from zq.wire.stats import QueueStatsDocument, StatsDocument
 
 
@@ -250,6 +251,19 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("GET", "/stats"): Operation({200: StatsDocument}),
     ("GET", "/queues/{queue}/stats"): Operation({200: QueueStatsDocument}),
+    ("GET", "/history"): Operation(
+        {200: HistoryDocument},
+        parameters=(
+            Parameter("after", _WHOLE, "Records behind this one only."),
+            Parameter("until", _WHOLE, "Records up to this one only."),
+            Parameter("limit", _WHOLE, "How many at most: 1 to 10,000; 1,000 unless given."),
+            Parameter("wait_ms", _WHOLE, "How long to wait for a first record."),
+        ),
+        refusals={
+            409: "There has never been a record of that number.",
+            410: "The records behind `after` are past their retention.",
+        },
+    ),
     ("GET", "/health"): Operation({200: Health}),
     ("GET", "/version"): Operation({200: Version}),
     ("GET", "/openapi.json"): Operation({200: dict[str, Any]}),

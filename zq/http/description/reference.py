@@ -103,6 +103,10 @@ def _shape(name: str, schema: Document) -> Iterator[str]:
     if "description" in schema:
         yield schema["description"]
         yield ""
+    if "enum" in schema:
+        yield f"One of {_type(schema)}."
+        yield ""
+        return
     required = schema.get("required", ())
     rows = [
         (f"`{field}`", _type(shape), "always" if field in required else "")

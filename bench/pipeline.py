@@ -1,0 +1,114 @@
+"""The pipeline over histories of growing size: time by stage, and a late device after that."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bench import proc
+from bench.histories import write_histories
+from bench.report import Progress as Line
+from bench.report import Table, number
+from bench.servers import Lab
+from zq.spark.pipeline import run
+from zq.spark.progress import Progress
+from zq.spark.session import builder, local_quiet
+
+LATE_SHARE = 100
+"""The late device sends one record for so many that are there."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Seconds by stage, of all the history and then of a late device's. Sizes in MB (10^6)."""
+
+    records: int
+    generate_s: float
+    segments_mb: float
+    lake_mb: float
+    stages: dict[str, float]
+    late_records: int
+    late: dict[str, float]
+    java_mb: float
+    """The highest resident memory of Spark's Java so far, in MiB."""
+
+
+def pipeline(lab: Lab, records: list[int], devices: int, line: Line) -> list[Run]:
+    spark = local_quiet(builder("local[*]")).getOrCreate()
+    try:
+        return [_run(spark, lab.directory / str(n), n, devices, line) for n in records]
+    finally:
+        line.clear()
+        spark.stop()
+
+
+def _run(spark: SparkSession, place: Path, records: int, devices: int, line: Line) -> Run:
+    line.show(f"{records:,} records: writing the history")
+    began = time.perf_counter()
+    made = write_histories(spark, place / "fleet", records, devices)
+    generate_s = time.perf_counter() - began
+    late = write_histories(spark, place / "late", max(1, records // LATE_SHARE), 1, "late")
+    line.show(f"{made:,} records: the pipeline")
+    lake = place / "lake"
+    stages = _timed(spark, [place / "fleet"], lake, line)
+    line.show(f"{made:,} records and {late:,} late ones")
+    late_stages = _timed(spark, [place / "fleet", place / "late"], lake, line)
+    found = Run(
+        records=made,
+        generate_s=generate_s,
+        segments_mb=_megabytes(place / "fleet"),
+        lake_mb=_megabytes(lake),
+        stages=stages,
+        late_records=late,
+        late=late_stages,
+        java_mb=proc.peak_rss_mb(_java(spark)),
+    )
+    shutil.rmtree(place)
+    return found
+
+
+def _timed(spark: SparkSession, folders: list[Path], lake: Path, line: Line) -> dict[str, float]:
+    progress = Progress(lambda _: None, line.show)
+    run(spark, [str(folder) for folder in folders], str(lake), progress)
+    return {step.name: step.seconds for step in progress.steps}
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def _java(spark: SparkSession) -> int:
+    """The process id of the driver, which in local mode is all of Spark."""
+    machine: Any = spark.sparkContext._jvm
+    return int(machine.java.lang.ProcessHandle.current().pid())
+
+
+def pipeline_table(found: list[Run]) -> Table:
+    """A line a stage; a column of seconds and one of records/s for each size."""
+    header = ["stage"]
+    for each in found:
+        header += [f"{each.records:,}: s", "records/s", f"{each.late_records:,} late: s"]
+    names = list(found[0].stages)
+    lines = []
+    for name in [*names, "all"]:
+        cells = [name]
+        for each in found:
+            whole, late = (
+                sum(stages.values()) if name == "all" else stages[name]
+                for stages in (each.stages, each.late)
+            )
+            cells += [number(whole, 1), number(each.records / whole), number(late, 1)]
+        lines.append(cells)
+    for title, values in (
+        ("segments, MB", [each.segments_mb for each in found]),
+        ("lake, MB", [each.lake_mb for each in found]),
+        ("peak RSS of Java, MiB", [each.java_mb for each in found]),
+        ("writing the history, s", [each.generate_s for each in found]),
+    ):
+        lines.append([title, *(cell for value in values for cell in (number(value), "", ""))])
+    return Table(header, lines)

@@ -1,0 +1,27 @@
+"""A run of the pipeline in a process of its own, which kills itself and its Java by SIGKILL.
+
+python -m spark.mortal FOLDER LAKE STEP POINT
+"""
+
+import os
+import signal
+import sys
+
+from spark.faults import mortal
+from spark.sessions import quick_session
+from zq.spark import lake
+from zq.spark.pipeline import run
+from zq.spark.progress import Progress
+
+
+def die() -> None:
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def main() -> None:
+    folder, path, step, point = sys.argv[1:]
+    lake.Files = mortal(step, point, die)  # type: ignore[arg-type,attr-defined]
+    run(quick_session(), [folder], path, Progress(print))
+
+
+main()

@@ -1,0 +1,19 @@
+"""How tests run Spark."""
+
+from pyspark.sql import SparkSession
+
+from zq.spark.session import builder, local_quiet
+
+
+def quick_session() -> SparkSession:
+    """Compiling costs more than running over a thousand rows: so Spark compiles no query here, and
+    Java itself only quickly. The bench runs as users do."""
+    return (
+        local_quiet(builder("local[2]"))
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .getOrCreate()
+    )

@@ -1,0 +1,116 @@
+"""`zq pipeline` as users run it, in a process of its own."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark.fleet import history, write_segments
+from zq.spark import tables
+from zq.spark.histogram import ACCURACY
+from zq.spark.lake import Table
+
+
+def zq(
+    *arguments: str | Path, path: str | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command; `path` is the PATH it has."""
+    environment = {name: text for name, text in os.environ.items() if name != "PYSPARK_PYTHON"}
+    environment |= {"SPARK_DRIVER_MEMORY": "1g", **variables}
+    if path is not None:
+        environment["PATH"] = path
+    return subprocess.run(
+        [sys.executable, "-m", "zq.cli", "pipeline", *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_readme_tells_every_table_and_option() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = readme.partition("## The pipeline\n")[2].partition("\n## ")[0]
+    found = {each.name for each in vars(tables).values() if isinstance(each, Table)}
+
+    assert {f"`{name}`" for name in found} <= set(re.findall("`[^`]*`", text))
+    for option in ("--from", "--lake", "--streaming", "--every", "--target-wait", "--master"):
+        assert option in text
+    assert f"within {round(ACCURACY * 100)} %" in text
+
+
+def test_segments_become_a_lake_and_the_lake_a_page(tmp_path: Path) -> None:
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    # As in the other tests: compiling costs more than running.
+    conf.joinpath("spark-defaults.conf").write_text(
+        "spark.sql.codegen.wholeStage false\nspark.sql.codegen.factoryMode NO_CODEGEN\n"
+        "spark.sql.shuffle.partitions 2\n"
+        "spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n"
+    )
+    quick = str(conf)
+    records = history("edge-1", 30, seed=1)
+    write_segments(tmp_path / "in", records, 100)
+    lake, page = tmp_path / "lake", tmp_path / "report.html"
+
+    ran = zq(
+        *("run", "--from", tmp_path / "in", "--lake", lake, "--target-wait", "1m"),
+        SPARK_CONF_DIR=quick,
+    )
+    assert ran.returncode == 0, ran.stderr
+    told = zq("report", "--lake", lake, "--out", page, "--title", "Mine", SPARK_CONF_DIR=quick)
+    assert told.returncode == 0, told.stderr
+
+    assert f"{len(records)} new records of 1 segments" in ran.stderr
+    text = page.read_text(encoding="utf-8")
+    assert "<title>Mine</title>" in text
+    assert "under 1 min" in text
+    assert str(page) in told.stderr
+
+
+@pytest.mark.parametrize(("path", "home"), [("/nowhere", ""), (None, "/no/java")])
+def test_without_java_it_says_what_to_install(tmp_path: Path, path: str | None, home: str) -> None:
+    variables = {"JAVA_HOME": home} if home else {}
+    ran = zq("report", "--lake", tmp_path, "--out", tmp_path / "x", path=path, **variables)
+
+    assert ran.returncode == 1
+    assert "apt-get install openjdk-17-jre-headless" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_duration_that_is_none_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    ran = zq("run", "--from", tmp_path, "--lake", tmp_path, "--target-wait", "soon")
+
+    assert ran.returncode == 2
+    assert "'soon' is no duration: write a number of milliseconds" in ran.stderr
+
+
+def test_no_other_command_imports_spark_or_what_draws() -> None:
+    """Only what `zq pipeline` itself runs may need the extra."""
+    program = (
+        "import sys, zq.cli, zq.cli.pipeline, zq.runtime\n"
+        "heavy = {'pyspark', 'py4j', 'pyarrow', 'matplotlib', 'jinja2', 'numpy'}\n"
+        "print(sorted(heavy & {name.partition('.')[0] for name in sys.modules}))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'pyspark'\", name='pyspark')"
+    )
+
+    ran = zq("run", "--from", tmp_path, "--lake", tmp_path, PYTHONPATH=str(tmp_path))
+
+    assert ran.returncode == 1
+    assert ran.stderr == "Error: this takes the package pyspark: pip install 'zq-queue[spark]'\n"

@@ -1,0 +1,189 @@
+"""The report as a browser shows it, against gold."""
+
+import re
+import shutil
+import subprocess
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from pyspark.sql import SparkSession
+
+from spark.conftest import Golden
+from spark.expected import facts, percentile, run_of, wait_of
+from spark.fleet import HOUR, MONDAY, history, write_segments
+from zq.spark.errors import NoHistory
+from zq.spark.histogram import ACCURACY
+from zq.spark.pipeline import open_lake, run
+from zq.spark.progress import Progress
+from zq.spark.report.figures import gather
+from zq.spark.report.page import render
+
+
+def browser(*arguments: str, page: Path) -> str:
+    """What headless Chromium says of a page, without a network to fetch anything from."""
+    chromium = shutil.which("chromium")
+    assert chromium, "the report is tested in Chromium: apt-get install chromium"
+    done = subprocess.run(
+        [
+            *(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
+            *("--host-resolver-rules=MAP * ~NOTFOUND", *arguments, page.as_uri()),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Cells(HTMLParser):
+    """`data-value` by (id of the table, `data-key` of the row, `data-name`), and what is read."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.values: dict[tuple[str, str, str], str] = {}
+        self.texts: dict[tuple[str, str, str], str] = {}
+        self.tags: Counter[str] = Counter()
+        self._table = self._row = ""
+        self._cell: tuple[str, str, str] | None = None
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.tags[tag] += 1
+        self._table = given.get("id", self._table) if tag in ("table", "div") else self._table
+        self._row = given.get("data-key", "" if tag == "div" else self._row)
+        self._cell = None
+        if "data-name" in given:
+            self._cell = (self._table, self._row, given["data-name"])
+            self.values[self._cell] = given["data-value"]
+
+    def handle_data(self, data: str) -> None:
+        if self._cell:
+            self.texts[self._cell] = self.texts.get(self._cell, "") + data
+
+
+@pytest.fixture(scope="module")
+def page(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(render(gather(golden.lake, 14), "Fleet & friends"), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def cells(page: Path) -> Cells:
+    return Cells(browser("--dump-dom", page=page))
+
+
+def test_the_totals_on_the_page_are_those_of_the_events(golden: Golden, cells: Cells) -> None:
+    outcomes = Counter(record.outcome.value for record in golden.records)
+    lost = outcomes["failed"] + outcomes["dead"]
+    waits = [wait for each in golden.records if (wait := wait_of(each)) is not None]
+    runs = [took for each in golden.records if (took := run_of(each)) is not None]
+    shown = {name: float(cells.values["total", "", name]) for name in ("attempts", "dead")}
+
+    assert shown == {"attempts": 1_000, "dead": outcomes["dead"]}
+    assert cells.texts["total", "", "attempts"].strip() == "1,000"
+    rate = float(cells.values["total", "", "failure_rate"])
+    assert rate == pytest.approx(lost / (lost + outcomes["completed"]))
+    for name, exact in (
+        ("wait_p50_ms", percentile(waits, 50)),
+        ("wait_p95_ms", percentile(waits, 95)),
+        ("run_p95_ms", percentile(runs, 95)),
+    ):
+        assert float(cells.values["total", "", name]) == pytest.approx(exact, rel=ACCURACY + 1e-9)
+
+
+@pytest.mark.parametrize("queue", ["mail", "video"])
+def test_a_queues_row_is_that_of_its_events(golden: Golden, cells: Cells, queue: str) -> None:
+    mine = [record for record in golden.records if record.queue == queue]
+    waits = [wait for each in mine if (wait := wait_of(each)) is not None]
+    hours: Counter[int] = Counter()
+    for (hour, _, _), sums in facts(mine).items():
+        hours[hour] += sums["waiting_ms"]
+    row = {
+        name: float(value)
+        for (table, key, name), value in cells.values.items()
+        if (table, key) == ("queues", queue)
+    }
+
+    assert row["attempts"] == len(mine)
+    assert row["peak_backlog"] == pytest.approx(max(hours.values()) / HOUR)
+    assert row["wait_p99_ms"] == pytest.approx(percentile(waits, 99), rel=ACCURACY + 1e-9)
+    assert row["peak_workers"] == 1
+
+
+def test_errors_and_devices_are_counted(golden: Golden, cells: Cells) -> None:
+    errors = Counter((record.queue, record.type) for record in golden.records if record.error_type)
+    devices = Counter(record.device for record in golden.records)
+    shown: Counter[tuple[str, ...]] = Counter()
+    for (table, key, name), value in cells.values.items():
+        if table == "errors" and name == "count":
+            shown[tuple(key.split()[1:])] += int(value)
+
+    assert shown == errors
+    assert {
+        key: int(value)
+        for (table, key, name), value in cells.values.items()
+        if (table, name) == ("devices", "attempts")
+    } == devices
+
+
+def test_the_page_needs_nothing_else(page: Path, cells: Cells) -> None:
+    text = page.read_text(encoding="utf-8")
+
+    assert not re.findall(r"(?:src|href)=\"(?!#)[^\"]*\"|@import|url\((?!#)", text)
+    assert cells.tags["script"] == cells.tags["link"] == 0
+    assert cells.tags["svg"] == 8
+    assert "Fleet &amp; friends" in text
+
+
+def test_a_hover_tells_the_figures_of_an_hour(golden: Golden, page: Path) -> None:
+    told = re.findall(r"<title>([^<]*)</title>", page.read_text(encoding="utf-8"))
+    sums: Counter[int] = Counter()
+    for (hour, _, _), each in facts(golden.records).items():
+        sums[hour] += each["attempts"]
+
+    monday = sums[MONDAY]
+    assert f"Mon 05 Jan 00:00\n{monday} attempts" in told
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_is_drawn_in_light_and_dark(page: Path, tmp_path: Path, theme: str) -> None:
+    shot = tmp_path / "shot.png"
+    dark = ["--blink-settings=preferredColorScheme=0"] if theme == "dark" else []
+    browser(*dark, f"--screenshot={shot}", "--window-size=1240,4000", page=page)
+
+    with Image.open(shot) as image:
+        drawn = image.convert("RGB")
+        colours = {colour for _, colour in drawn.getcolors(2**24) or []}
+        corner = drawn.getpixel((2, 2))
+    page_colour, line = {
+        "light": ((0xF6, 0xF7, 0xF9), (0x25, 0x63, 0xC9)),
+        "dark": ((0x10, 0x14, 0x1B), (0x6E, 0xA3, 0xF5)),
+    }[theme]
+    assert corner == page_colour
+    assert line in colours, "the line of the 95th percentile has its colour"
+
+
+def test_a_clock_far_ahead_does_not_decide_which_days_are_shown(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sources, path = tmp_path / "in", str(tmp_path / "lake")
+    write_segments(sources / "a", history("edge-1", 1_500, seed=1), 5_000)
+    write_segments(sources / "b", history("edge-2", 1, seed=2, start=MONDAY + 99 * 24 * HOUR), 9)
+    run(spark, [str(sources)], path, Progress(print))
+
+    figures = gather(open_lake(spark, path), 14)
+
+    assert (figures.last - figures.first).days < 14
+    assert figures.outside == 1
+    assert ">1 attempts of other days" in render(figures, "Jobs")
+
+
+def test_an_empty_lake_has_no_report(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(NoHistory, match="has no history: bring some in by zq pipeline run"):
+        gather(open_lake(spark, str(tmp_path / "lake")), 14)

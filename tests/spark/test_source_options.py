@@ -1,0 +1,232 @@
+"""What `format("zq")` may be told, and what it keeps to itself."""
+
+import pickle
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as T
+
+from zq.client.history import HistoryReader
+from zq.spark.fetch import Range
+from zq.spark.options import KNOWN, SourceError, parse
+from zq.spark.pushdown import Condition, bounds, kept, split
+from zq.spark.rows import BadRow, check_columns, job_of
+from zq.spark.stream import admit
+
+SECRET = "s3cret-of-the-key"
+COLUMNS: dict[str, type] = {"n": int, "s": str}
+TABLE = pa.table({"n": [1, 2, 3, None], "s": ["a", "b", None, "d"]})
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"colour": "red"}, "unknown option 'colour'"),
+        ({"table": "errors"}, "table must be history or jobs or dead"),
+        ({"after": "-1"}, "after must be a whole number"),
+        ({"recordsPerPartition": "0"}, "from 1 on"),
+        ({"onUnavailable": "wait"}, "onUnavailable must be fail or skip"),
+        ({"url": "http://a", "urls": "http://b"}, "not both"),
+        ({"url": "localhost:7890"}, "no address of a server"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given: dict[str, str], complaint: str) -> None:
+    with pytest.raises(SourceError, match=complaint):
+        parse(given)
+
+
+def test_names_of_options_may_be_in_any_case_and_sparks_own_are_passed_over() -> None:
+    options = parse({"URLS": "http://a/, http://b", "maxrecordsperbatch": "7", "path": "x"})
+    assert (options.urls, options.max_records_per_batch) == (("http://a", "http://b"), 7)
+
+
+def test_a_secret_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert SECRET not in repr(parse({"token": SECRET}))
+    monkeypatch.setenv("ZQ_TOKEN", SECRET)
+    options = parse({})
+    assert options.token == SECRET
+    assert SECRET not in repr(options)
+
+
+def test_an_address_with_a_secret_is_refused_without_repeating_it() -> None:
+    with pytest.raises(SourceError, match="give a key as token") as refusal:
+        parse({"url": f"http://me:{SECRET}@queue.example.org"})
+    assert SECRET not in str(refusal.value)
+
+
+def test_what_goes_to_executors_pickles() -> None:
+    options = parse({"url": "http://a", "token": SECRET})
+    assert pickle.loads(pickle.dumps(options)) == options
+    part = pickle.loads(pickle.dumps(Range("http://a", "e", 1, 2)))
+    assert (part.url, part.until) == ("http://a", 2)
+    assert pickle.loads(pickle.dumps(HistoryReader("http://a", SECRET))).url == "http://a"
+
+
+# Filters
+
+
+class EqualTo:
+    def __init__(self, name: str, value: object) -> None:
+        self.attribute, self.value = (name,), value
+
+
+class In(EqualTo):
+    pass
+
+
+class GreaterThan(EqualTo):
+    pass
+
+
+class GreaterThanOrEqual(EqualTo):
+    pass
+
+
+class LessThan(EqualTo):
+    pass
+
+
+class LessThanOrEqual(EqualTo):
+    pass
+
+
+class IsNull(EqualTo):
+    pass
+
+
+class IsNotNull(EqualTo):
+    pass
+
+
+class StringContains(EqualTo):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("filter", "left"),
+    [
+        (EqualTo("s", "b"), [2]),
+        (EqualTo("n", 9), []),
+        (In("s", ("a", "d", "x")), [1, None]),
+        (GreaterThan("n", 1), [2, 3]),
+        (GreaterThanOrEqual("n", 2), [2, 3]),
+        (LessThan("n", 2), [1]),
+        (LessThanOrEqual("n", 2), [1, 2]),
+        (IsNull("s", None), [3]),
+        (IsNotNull("s", None), [1, 2, None]),
+    ],
+)
+def test_a_filter_that_is_taken_lets_through_what_sql_does(
+    filter: object, left: list[object]
+) -> None:
+    taken, rest = split([filter], COLUMNS)
+    assert (len(taken), rest) == (1, [])
+    assert kept(TABLE, taken).column("n").to_pylist() == left
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        StringContains("s", "a"),
+        EqualTo("other", 1),
+        EqualTo("n", 1.5),
+        EqualTo("n", True),
+        EqualTo("s", None),
+        In("n", (1, None)),
+        GreaterThan("s", "a"),
+    ],
+)
+def test_a_filter_that_is_not_understood_is_given_back(filter: object) -> None:
+    assert split([filter], COLUMNS) == ([], [filter])
+
+
+def test_conditions_bound_a_column() -> None:
+    conditions = [
+        Condition("GreaterThan", "n", 4),
+        Condition("GreaterThanOrEqual", "n", 3),
+        Condition("LessThan", "n", 9),
+        Condition("In", "n", (2, 7)),
+        Condition("EqualTo", "s", "a"),
+    ]
+    assert bounds(conditions, "n") == (5, 7)
+    assert bounds([], "n") == (None, None)
+    assert bounds([Condition("EqualTo", "n", 6)], "n") == (6, 6)
+
+
+@pytest.mark.parametrize(
+    ("limit", "shares"),
+    [
+        (None, {"a": 10, "b": 2, "c": 30}),
+        (100, {"a": 10, "b": 2, "c": 30}),
+        (12, {"a": 5, "b": 2, "c": 5}),
+        (24, {"a": 10, "b": 2, "c": 12}),
+        (1, {"a": 0, "b": 1, "c": 0}),
+    ],
+)
+def test_a_limit_is_shared_evenly(limit: int | None, shares: dict[str, int]) -> None:
+    assert admit({"a": 10, "b": 2, "c": 30}, limit) == shares
+
+
+# Rows
+
+PLAIN = parse({})
+
+
+def test_a_row_becomes_a_job() -> None:
+    row = {"queue": "q", "type": "t", "payload": '{"a": [1, 2]}', "priority": 5, "group": None}
+    job = job_of(row, PLAIN, "spark,w,0,7")
+    assert bytes(job.pop("payload")) == b'{"a":[1,2]}'
+    assert job == {
+        "queue": "q",
+        "type": "t",
+        "priority": 5,
+        "unique_key": "spark,w,0,7",
+        "unique_while": "exists",
+        "dedupe": {"id": "spark,w,0,7", "window_ms": 86_400_000},
+    }
+
+
+def test_a_key_of_the_rows_own_is_kept() -> None:
+    job = job_of({"queue": "q", "type": "t", "unique_key": "mine"}, PLAIN, "id")
+    assert (job["unique_key"], job["dedupe"]["id"]) == ("mine", "id")
+    assert "unique_while" not in job
+
+
+def test_options_fill_in_what_rows_do_not_say() -> None:
+    options = parse({"queue": "other", "type": "u", "priority": "3"})
+    job = job_of({"queue": "q", "type": None}, options, "id")
+    assert (job["queue"], job["type"], job["priority"], job["payload"]) == ("q", "u", 3, None)
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ({"queue": None, "type": "t"}, "queue is missing"),
+        ({"queue": "q", "type": "t", "payload": "not json"}, "no JSON text"),
+    ],
+)
+def test_a_row_that_is_no_job_says_why(row: dict[str, object], complaint: str) -> None:
+    with pytest.raises(BadRow, match=complaint):
+        job_of(row, PLAIN, "id")
+
+
+def test_columns_that_are_no_fields_are_refused() -> None:
+    text = T.StructType().add("queue", "string").add("colour", "string")
+    with pytest.raises(SourceError, match="colour: no fields of a job"):
+        check_columns(text, PLAIN)
+    with pytest.raises(SourceError, match="there is no column type"):
+        check_columns(T.StructType().add("queue", "string"), PLAIN)
+
+
+def test_the_readme_has_every_option() -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    table = text.partition("| option | means | default |")[2].partition("\n\n")[0]
+    listed = {name for line in table.splitlines() for name in _names(line)}
+    # The filters of a listing and the fields of a job are told of in the text above it.
+    assert listed == set(KNOWN) - {"queue", "type", "status", "filter", "priority"}
+
+
+def _names(line: str) -> list[str]:
+    return re.findall(r"`(\w+)`", line.split("|")[1]) if line.startswith("| `") else []

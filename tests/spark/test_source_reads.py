@@ -1,0 +1,258 @@
+"""Reading a server's history, without Spark's engine: ranges, streams, and what goes wrong."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from conformance.keyed import secret, write_keys
+from pyspark import cloudpickle
+from pyspark.sql.datasource import DataSourceReader
+
+from zq.spark.admitting import AdmittingStream
+from zq.spark.batch import HistoryRead, PushedHistoryRead
+from zq.spark.options import SourceError, parse
+from zq.spark.stream import CappedStream, HistoryStream
+from zq.spark.tables import history_schema
+
+from .served import Served, past, served
+from .test_source_options import EqualTo, GreaterThan, StringContains
+
+HISTORY = history_schema()
+NOWHERE = "http://127.0.0.1:9"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with a hundred records."""
+    root = tmp_path_factory.mktemp("lab") / "data"
+    past(root, 10, 10)
+    with served(root) as server:
+        yield server
+
+
+def rows(reader: DataSourceReader | HistoryStream, parts: Any) -> list[dict[str, Any]]:
+    """What the parts hold, read by copies of the reader, as executors do."""
+    copy = cloudpickle.loads(cloudpickle.dumps(reader))  # type: ignore[no-untyped-call]
+    batches: list[pa.RecordBatch] = [batch for part in parts for batch in copy.read(part)]
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def seqs(found: list[dict[str, Any]]) -> list[int]:
+    return [row["seq"] for row in found]
+
+
+def batch(server: Served, **given: str) -> HistoryRead:
+    return PushedHistoryRead(parse({"url": server.url, **given}), HISTORY)
+
+
+# Batches
+
+
+def test_a_range_is_split_into_partitions_that_have_each_record_once(lab: Served) -> None:
+    reader = batch(lab, recordsPerPartition="30")
+    parts = reader.partitions()
+    assert len(parts) == 4
+    found = rows(reader, parts)
+    assert seqs(found) == list(range(1, 101))
+    assert found == lab.call("GET", "/history?limit=100")["records"]
+
+
+def test_options_bound_the_range(lab: Served) -> None:
+    reader = batch(lab, after="20", until="25")
+    assert seqs(rows(reader, reader.partitions())) == [21, 22, 23, 24, 25]
+
+
+def test_only_the_columns_that_are_asked_for_come(lab: Served) -> None:
+    schema = type(HISTORY)([HISTORY["queue"], HISTORY["seq"]])
+    reader = HistoryRead(parse({"url": lab.url, "until": "1"}), schema)
+    assert rows(reader, reader.partitions()) == [{"queue": "q1", "seq": 1}]
+
+
+def test_filters_leave_out_rows_and_ranges_and_the_rest_is_given_back(lab: Served) -> None:
+    reader = batch(lab, recordsPerPartition="10")
+    assert isinstance(reader, PushedHistoryRead)
+    strange = StringContains("error_message", "oo")
+    filters = [EqualTo("outcome", "dead"), GreaterThan("seq", 50), strange]
+    assert list(reader.pushFilters(filters)) == [strange]
+    parts = reader.partitions()
+    assert len(parts) == 5
+    found = rows(reader, parts)
+    assert {row["outcome"] for row in found} == {"dead"}
+    every = lab.call("GET", "/history?limit=100")["records"]
+    assert found == [r for r in every if r["seq"] > 50 and r["outcome"] == "dead"]
+
+
+def test_a_server_without_a_history_is_named(tmp_path: Path) -> None:
+    with (
+        served(tmp_path / "data", history=0) as server,
+        pytest.raises(SourceError, match="keeps no history: start the server with --history 7d"),
+    ):
+        batch(server).partitions()
+
+
+def test_a_server_that_is_away_fails_the_read_or_is_left_out(lab: Served) -> None:
+    given = {"urls": f"{NOWHERE},{lab.url}"}
+    with pytest.raises(SourceError, match=f"no zq server answers at {NOWHERE}"):
+        HistoryRead(parse(given), HISTORY).partitions()
+    reader = HistoryRead(parse({**given, "onUnavailable": "skip"}), HISTORY)
+    assert len(rows(reader, reader.partitions())) == 100
+
+
+def test_a_secret_goes_to_executors_and_nowhere_else(tmp_path: Path) -> None:
+    past(tmp_path / "data", 1, 3)
+    with served(tmp_path / "data", keys=write_keys(tmp_path / "keys")) as server:
+        with pytest.raises(SourceError, match="has not the scope history"):
+            batch(server, token=secret("only-read")).partitions()
+        reader = batch(server, token=secret("only-history"))
+        assert len(rows(reader, reader.partitions())) == 3
+
+
+# Streams
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[tuple[Served, Served]]:
+    past(tmp_path / "a", 1, 10, device="a")
+    past(tmp_path / "b", 1, 4, device="b")
+    with served(tmp_path / "a") as one, served(tmp_path / "b") as other:
+        yield one, other
+
+
+def streaming(fleet: tuple[Served, ...], **given: str) -> AdmittingStream:
+    urls = ",".join(server.url for server in fleet)
+    return AdmittingStream(parse({"urls": urls, **given}), HISTORY)
+
+
+def at(offset: Any) -> list[int]:
+    return [position["seq"] for position in offset["servers"].values()]
+
+
+def test_each_server_has_an_offset_of_its_own(fleet: tuple[Served, Served]) -> None:
+    stream = streaming(fleet)
+    start = stream.initialOffset()
+    assert at(start) == [0, 0]
+    end = stream.latestOffset(start, stream.getDefaultReadLimit())
+    assert at(end) == [10, 4]
+    found = rows(stream, stream.partitions(start, end))
+    assert [(row["device"], row["seq"]) for row in found] == [
+        *[("a", n) for n in range(1, 11)],
+        *[("b", n) for n in range(1, 5)],
+    ]
+    assert stream.latestOffset(end, stream.getDefaultReadLimit()) == end
+    fleet[1].cancel(2)
+    again = stream.latestOffset(end, stream.getDefaultReadLimit())
+    assert at(again) == [10, 6]
+    assert seqs(rows(stream, stream.partitions(end, again))) == [5, 6]
+
+
+def test_a_limit_holds_over_all_servers(fleet: tuple[Served, Served]) -> None:
+    stream = streaming(fleet, maxRecordsPerBatch="6")
+    offset = stream.initialOffset()
+    steps = []
+    for _ in range(4):
+        offset = stream.latestOffset(offset, stream.getDefaultReadLimit())
+        steps.append(at(offset))
+    assert steps == [[3, 3], [8, 4], [10, 4], [10, 4]]
+
+
+def test_it_may_begin_behind_what_there_is(fleet: tuple[Served, Served]) -> None:
+    stream = streaming(fleet, startingFrom="latest")
+    assert at(stream.initialOffset()) == [10, 4]
+
+
+def test_all_that_was_there_is_read_when_it_is_to_stop_then(fleet: tuple[Served, Served]) -> None:
+    stream = streaming(fleet)
+    start = stream.initialOffset()
+    stream.prepareForTriggerAvailableNow()
+    fleet[0].cancel(3)
+    end = stream.latestOffset(start, stream.getDefaultReadLimit())
+    assert at(end) == [10, 4]
+
+
+def test_a_server_that_is_down_delays_its_own_data_only(tmp_path: Path) -> None:
+    past(tmp_path / "a", 1, 3, device="a")
+    past(tmp_path / "b", 1, 3, device="b")
+    with served(tmp_path / "a") as one:
+        with served(tmp_path / "b") as other:
+            port = other.port
+            stream = streaming((one, other), onUnavailable="skip")
+            start = stream.initialOffset()
+            first = stream.latestOffset(start, stream.getDefaultReadLimit())
+        one.cancel(2)
+        with pytest.raises(SourceError, match="onUnavailable=skip goes on"):
+            streaming((one, other)).latestOffset(first, stream.getDefaultReadLimit())
+        second = stream.latestOffset(first, stream.getDefaultReadLimit())
+        assert (at(first), at(second)) == ([3, 3], [5, 3])
+        with served(tmp_path / "b", port=port) as other:
+            other.cancel(1)
+            third = stream.latestOffset(second, stream.getDefaultReadLimit())
+            assert at(third) == [5, 4]
+            assert seqs(rows(stream, stream.partitions(second, third))) == [4]
+
+
+def test_a_server_that_comes_later_begins_where_the_offset_says(tmp_path: Path) -> None:
+    past(tmp_path / "a", 1, 3, device="a")
+    past(tmp_path / "b", 1, 3, device="b")
+    with served(tmp_path / "a") as one:
+        with served(tmp_path / "b") as other:
+            port = other.port
+        stream = streaming((one, other), onUnavailable="skip")
+        start = stream.initialOffset()
+        assert list(start["servers"]) == [one.url]
+        with served(tmp_path / "b", port=port) as other:
+            end = stream.latestOffset(start, stream.getDefaultReadLimit())
+            parts = stream.partitions(start, end)
+            # The same when the batch is planned again, by a reader that knows nothing.
+            again = streaming((one, other)).partitions(start, end)
+            assert [vars(part) for part in parts] == [vars(part) for part in again]
+            assert [r["device"] for r in rows(stream, parts)] == ["a"] * 3 + ["b"] * 3
+            third = stream.latestOffset(end, stream.getDefaultReadLimit())
+            assert stream.partitions(end, third) == []
+
+
+def test_another_database_at_the_address_stops_the_stream(tmp_path: Path) -> None:
+    past(tmp_path / "a", 1, 3)
+    past(tmp_path / "b", 1, 3)
+    with served(tmp_path / "a") as one:
+        stream = streaming((one,))
+        port, start = one.port, stream.initialOffset()
+        end = stream.latestOffset(start, stream.getDefaultReadLimit())
+    with served(tmp_path / "b", port=port):
+        with pytest.raises(SourceError, match="has another database than before"):
+            stream.latestOffset(end, stream.getDefaultReadLimit())
+        with pytest.raises(SourceError, match="has another database than before"):
+            rows(stream, stream.partitions(start, end))
+
+
+def test_records_that_were_lost_stop_the_stream_unless_that_is_permitted(tmp_path: Path) -> None:
+    past(tmp_path / "a", 4, 5)
+    with served(tmp_path / "a", history_max_records=10) as one:
+        stream = streaming((one,))
+        start = stream.initialOffset()
+        one.cancel(1)  # with which the oldest records go
+        with pytest.raises(SourceError, match=r"has no records 1 to 1\d any more"):
+            stream.latestOffset(start, stream.getDefaultReadLimit())
+        lenient = streaming((one,), failOnDataLoss="false")
+        end = lenient.latestOffset(start, stream.getDefaultReadLimit())
+        found = seqs(rows(lenient, lenient.partitions(start, end)))
+        assert found == list(range(found[0], 22))
+        assert found[0] == one.call("GET", "/history")["min_seq"] > 10
+
+
+def test_an_older_spark_gets_batches_of_a_size_too(fleet: tuple[Served, Served]) -> None:
+    urls = ",".join(server.url for server in fleet)
+    stream = CappedStream(parse({"urls": urls, "maxRecordsPerBatch": "6"}), HISTORY)
+    start = stream.initialOffset()
+    end = stream.latestOffset()
+    assert at(end) == [3, 3]
+    # After a restart Spark knows where the stream is, and the reader does not yet.
+    fresh = CappedStream(parse({"urls": urls, "maxRecordsPerBatch": "6"}), HISTORY)
+    rest = fresh.latestOffset()
+    found = rows(fresh, fresh.partitions(end, rest))
+    assert [(row["device"], row["seq"]) for row in found] == [
+        *[("a", n) for n in range(4, 11)],
+        ("b", 4),
+    ]
+    assert len(rows(stream, stream.partitions(start, end))) == 6

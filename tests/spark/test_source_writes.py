@@ -1,0 +1,205 @@
+"""Rows become jobs once, however often they are sent, and bad ones are named or put aside."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+from pyspark.sql import Row
+
+from zq.spark.enqueue import Written, _Task
+from zq.spark.options import SourceError, parse
+
+from .served import Served, served
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("lab") / "data", max_payload=1_000) as server:
+        yield server
+
+
+def store(url: str, rows: list[Row], name: str, **given: str) -> Written:
+    """One task's part of a write."""
+    return _Task(parse({"url": url, **given}), name).store(iter(rows))
+
+
+def rows(queue: str, count: int) -> list[Row]:
+    return [Row(queue=queue, type="t", payload=f'{{"n":{n}}}') for n in range(count)]
+
+
+def jobs(server: Served, queue: str) -> list[Any]:
+    found: list[Any] = server.call("GET", f"/jobs?queue={queue}&limit=2000")["jobs"]
+    return found
+
+
+def test_rows_are_stored_in_their_order_over_requests(lab: Served) -> None:
+    done = store(lab.url, rows("order", 25), "w,0", batchSize="10")
+    assert done == Written(25, 0)
+    assert [job["payload"]["n"] for job in jobs(lab, "order")] == list(range(25))
+
+
+def test_a_task_that_runs_again_stores_nothing_twice(lab: Served) -> None:
+    """As after a failure, or beside a copy of itself (speculation): also with other requests."""
+    store(lab.url, rows("again", 15), "w,1", batchSize="10")
+    store(lab.url, rows("again", 25), "w,1", batchSize="7")
+    assert [job["payload"]["n"] for job in jobs(lab, "again")] == list(range(25))
+
+
+def test_a_row_that_is_sent_again_is_known_even_when_its_job_is_done_and_gone(lab: Served) -> None:
+    store(lab.url, rows("gone", 3), "gone,0")
+    lab.call("DELETE", "/jobs?queue=gone")
+    store(lab.url, rows("gone", 4), "gone,0")
+    assert [job["payload"]["n"] for job in jobs(lab, "gone")] == [3]
+
+
+def test_equal_rows_of_other_tasks_and_writes_are_other_jobs(lab: Served) -> None:
+    for name in ("w,2", "w,3", "v,2"):
+        store(lab.url, rows("other", 2), name)
+    assert len(jobs(lab, "other")) == 6
+
+
+def test_structures_become_json(lab: Served) -> None:
+    row = Row(
+        queue="json",
+        type="t",
+        payload=Row(id=7, tags=["a", None], inner=Row(x=1.5), map={"k": True}),
+        retention=Row(completed_ms=5, dead_ms=None),
+    )
+    store(lab.url, [row], "json,0")
+    (job,) = jobs(lab, "json")
+    assert job["payload"] == {
+        "id": 7,
+        "tags": ["a", None],
+        "inner": {"x": 1.5},
+        "map": {"k": True},
+    }
+    assert job["retention"] == {"completed_ms": 5}
+
+
+# Bad rows
+
+LARGE = json.dumps("x" * 2_000)
+MIXED = [
+    *rows("mixed", 3),
+    Row(queue=None, type="t", payload="1"),
+    Row(queue="a,b", type="t", payload="1"),
+    Row(queue="mixed", type="t", payload=LARGE),
+    Row(queue="mixed", type="t", payload="{"),
+    *rows("mixed", 2),
+]
+
+
+def test_bad_rows_fail_the_write_by_name(lab: Served) -> None:
+    with pytest.raises(SourceError) as failure:
+        store(lab.url, MIXED, "mixed,0")
+    told = str(failure.value)
+    assert "row 3" in told and "queue is missing" in told
+    assert "row 4" in told and "must not contain ','" in told
+    assert "row 5" in told and "2002 bytes" in told
+    assert "row 6" in told and "no JSON text" in told
+    assert "set badRows=DIR" in told
+
+
+def test_the_first_few_are_enough(lab: Served) -> None:
+    bad = [Row(queue="q", type="t", payload="{")] * 100
+    with pytest.raises(SourceError) as failure:
+        store(lab.url, bad, "w,0")
+    assert str(failure.value).count("row ") - str(failure.value).count("any row ") == 5
+
+
+def test_bad_rows_go_to_a_table_beside(lab: Served, tmp_path: Path) -> None:
+    aside = tmp_path / "deep" / "bad"
+    for _ in range(2):
+        done = store(lab.url, MIXED, "w,9", badRows=str(aside))
+        assert done == Written(5, 4)
+    assert len(jobs(lab, "mixed")) >= 5
+    (file,) = aside.iterdir()
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    by_reason = {line["error"]: json.loads(line["row"]) for line in lines}
+    assert by_reason["queue is missing"] == {"queue": None, "type": "t", "payload": "1"}
+    assert len(lines) == 4
+
+
+# A server that is busy, and a line that breaks
+
+
+class Front:
+    """Stands before a server and does to each request what the plan says next.
+
+    `busy` and `limited` answer 503 and 429 without passing it on; `drop` passes it on and hangs up
+    before the answer; after the plan everything passes.
+    """
+
+    def __init__(self, behind: str, plan: list[str]) -> None:
+        front = self
+        self.seen: list[str] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                step = plan.pop(0) if plan else "pass"
+                front.seen.append(step)
+                if step in ("busy", "limited"):
+                    self.send_response(503 if step == "busy" else 429)
+                    self.send_header("Content-Length", "0")
+                    self.send_header("Retry-After", "0")
+                    self.end_headers()
+                    return
+                headers = {"Content-Type": "application/json"}
+                with urlopen(Request(behind + self.path, body, headers)) as answer:
+                    text = answer.read()
+                if step == "drop":
+                    self.close_connection = True
+                    return
+                self.send_response(201)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> "Front":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def test_a_busy_server_is_asked_again_and_a_lost_answer_does_no_harm(lab: Served) -> None:
+    with Front(lab.url, ["busy", "drop", "limited", "pass", "drop"]) as front:
+        store(front.url, rows("busy", 30), "busy,0", batchSize="10")
+    assert front.seen == ["busy", "drop", "limited", "pass", "drop", "pass", "pass"]
+    assert [job["payload"]["n"] for job in jobs(lab, "busy")] == list(range(30))
+
+
+def test_a_server_that_stays_busy_ends_the_write_after_a_time(lab: Served) -> None:
+    with (
+        Front(lab.url, ["busy"] * 1_000) as front,
+        pytest.raises(SourceError, match=r"has taken no jobs for 1 s \(retryFor\): \(503\)"),
+    ):
+        store(front.url, rows("never", 1), "w,0", retryFor="1")
+    assert len(front.seen) > 1
+
+
+def test_what_is_no_fault_of_a_row_ends_the_write(tmp_path: Path) -> None:
+    from conformance.keyed import secret, write_keys
+
+    with (
+        served(tmp_path / "data", keys=write_keys(tmp_path / "keys")) as server,
+        pytest.raises(SourceError, match=r"refuses the jobs \(403\): .* has not the scope enqueue"),
+    ):
+        store(server.url, rows("q", 1), "w,0", token=secret("only-read"))

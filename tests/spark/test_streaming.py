@@ -1,0 +1,83 @@
+"""Segments that go through the pipeline as they arrive."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from spark.fleet import history, write_segments
+from spark.served import served
+from spark.test_crash import check
+from zq.model.history import HistoryRecord
+from zq.spark.errors import NoHistory
+from zq.spark.pipeline import Options, open_lake, run, watch
+from zq.spark.progress import Progress
+
+
+def test_a_stream_takes_what_arrives_and_what_it_is_given_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    usb, net, path = tmp_path / "usb", tmp_path / "net", str(tmp_path / "lake")
+    one, two = history("edge-1", 30, seed=1), history("edge-2", 30, seed=2)
+    write_segments(usb, one[10:], 20)
+    net.mkdir()
+    run(spark, [str(usb)], path, Progress(said.append))
+    folders = [str(usb), str(net)]
+
+    [query] = watch(spark, folders, path, Progress(said.append), Options(), 200)
+    query.processAllAvailable()
+    write_segments(net / "edge-2", two, 100)
+    query.processAllAvailable()
+    query.stop()
+    # While it was down more came, some of it twice.
+    write_segments(usb, one[:15], 100)
+    [again] = watch(spark, folders, path, Progress(said.append), Options(), 200)
+    again.processAllAvailable()
+    again.stop()
+
+    check(open_lake(spark, path), [*one, *two])
+    batches = [line.partition(" s  ")[2] for line in said if "batch" in line]
+    assert batches == [
+        "0 new records of batch 0 of segments",
+        f"{len(two)} new records of batch 1 of segments",
+        "10 new records of batch 2 of segments",
+    ]
+
+
+def test_a_folder_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(NoHistory, match="nowhere does not exist"):
+        watch(
+            spark,
+            [str(tmp_path / "nowhere")],
+            str(tmp_path / "lake"),
+            Progress(print),
+            Options(),
+            200,
+        )
+
+
+def test_servers_and_their_exports_meet_in_one_lake(spark: SparkSession, tmp_path: Path) -> None:
+    said: list[str] = []
+    path = str(tmp_path / "lake")
+    with served(tmp_path / "one") as one:
+        one.cancel(5)
+        origins = [one.url, "http://127.0.0.1:1"]
+        run(spark, origins, path, Progress(said.append))
+        one.cancel(3)
+        exported = [
+            msgspec.convert(row, HistoryRecord)
+            for row in one.call("GET", "/history?after=0")["records"]
+        ]
+        write_segments(tmp_path / "usb", exported, 4)
+        run(spark, [str(tmp_path / "usb"), *origins], path, Progress(said.append))
+
+    check(open_lake(spark, path), exported)
+    assert len(exported) == 8
+    told = [line.partition(" s  ")[2] for line in said if line.startswith("bronze")]
+    assert told == [
+        "5 new records of batch 0 of servers",
+        "3 new records of 2 segments",
+        "0 new records of batch 1 of servers",
+    ]

@@ -1,0 +1,186 @@
+"""`zq pipeline`: the history of one server or a fleet as a lake, and a report about it."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from zq.kinds import DURATION
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from zq.spark.progress import Progress
+
+_lake = click.option("--lake", required=True, metavar="DIR", help="Where the lake is or shall be.")
+_master = click.option(
+    "--master", default="local[*]", show_default=True, help="Spark's master: local, or a cluster."
+)
+
+
+class Duration(click.ParamType[int]):
+    """`10s` as milliseconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return int(DURATION.parse(value))
+        except ValueError:
+            self.fail(f"{value!r} is no duration: {DURATION.remedy}", param, ctx)
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  zq pipeline run --from /mnt/usb/edge-7 --from /srv/history --lake /srv/lake
+  zq pipeline run --from http://127.0.0.1:7890 --lake /srv/lake --streaming
+  zq pipeline report --lake /srv/lake --out report.html
+"""
+)
+def pipeline() -> None:
+    """Turn job history into a lake, and the lake into a report.
+
+    Needs Java 17 and the extra: pip install 'zq-queue[spark]'.
+    """
+
+
+@pipeline.command(
+    epilog="""\b
+Examples:
+  zq pipeline run --from /srv/history --lake /srv/lake
+  zq pipeline run --from /srv/history --lake /srv/lake --target-wait 30s
+  zq pipeline run --from hdfs:///history --lake hdfs:///lake --master yarn
+"""
+)
+@click.option(
+    "--from",
+    "origins",
+    required=True,
+    multiple=True,
+    metavar="DIR|URL",
+    help="A directory of exported segments, searched to its depths, or a server. May be repeated.",
+)
+@_lake
+@_master
+@click.option(
+    "--target-wait",
+    type=Duration(),
+    default="10s",
+    show_default=True,
+    help="Wait below which 95 % shall stay: workers_needed is for it.",
+)
+@click.option("--streaming", is_flag=True, help="Go on, taking what comes.")
+@click.option(
+    "--every",
+    type=Duration(),
+    default="10s",
+    show_default=True,
+    help="With --streaming: how often to look for what is new.",
+)
+@click.option(
+    "--allow-gaps",
+    is_flag=True,
+    help="Go on where a server has removed records before they were read.",
+)
+def run(
+    origins: tuple[str, ...],
+    lake: str,
+    master: str,
+    target_wait: int,
+    streaming: bool,
+    every: int,
+    allow_gaps: bool,
+) -> None:
+    """Bring the lake up to date with exported segments and with servers that keep a history.
+
+    Only what is new is read, and a run that was killed is completed by the next. One run at a time
+    writes a lake. A server that is down is left for the next run; ZQ_TOKEN holds the secret of a
+    key that may read.
+    """
+    with _spark(master) as (spark, progress):
+        from zq.spark import pipeline as steps
+        from zq.spark.streaming import wait
+
+        options = steps.Options(target_ms=target_wait, allow_gaps=allow_gaps)
+        if not streaming:
+            steps.run(spark, origins, lake, progress, options)
+            return
+        queries = steps.watch(spark, origins, lake, progress, options, every)
+        progress.say(f"looking for what is new every {DURATION.show(every)}; Ctrl-C stops it")
+        try:
+            wait(spark)
+        except KeyboardInterrupt:
+            for query in queries:
+                query.stop()
+
+
+@pipeline.command(
+    epilog="""\b
+Examples:
+  zq pipeline report --lake /srv/lake --out report.html
+  zq pipeline report --lake /srv/lake --out june.html --days 30 --title 'Jobs in June'
+"""
+)
+@_lake
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The HTML file.")
+@click.option(
+    "--days",
+    type=click.IntRange(1, 366),
+    default=14,
+    show_default=True,
+    help="How many days to show, the last ones.",
+)
+@click.option("--title", default="Job history", show_default=True, help="The page's title.")
+@_master
+def report(lake: str, out: Path, days: int, title: str, master: str) -> None:
+    """Render a page about the lake: one HTML file that needs nothing else."""
+    with _spark(master) as (spark, progress):
+        from zq.spark.pipeline import open_lake
+        from zq.spark.report.figures import gather
+        from zq.spark.report.page import render
+
+        with progress.step("figures", spark.sparkContext):
+            figures = gather(open_lake(spark, lake), days)
+        with progress.step("page", spark.sparkContext) as step:
+            out.write_text(render(figures, title), encoding="utf-8")
+            step.result = f"{out}, {out.stat().st_size // 1024} KiB"
+
+
+@contextmanager
+def _spark(master: str) -> "Iterator[tuple[SparkSession, Progress]]":
+    """A session and something to show progress with; errors meant for users end the command."""
+    try:
+        from zq.spark.errors import PipelineError
+        from zq.spark.progress import Progress
+        from zq.spark.session import builder, local_quiet
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("pyspark", "pyarrow"):
+            raise
+        raise click.ClickException(
+            "this takes the package pyspark: pip install 'zq-queue[spark]'"
+        ) from None
+    try:
+        made = builder(master)
+        local = master.startswith("local")
+        spark = (local_quiet(made) if local else made).getOrCreate()
+        try:
+            yield spark, Progress(lambda text: click.echo(text, err=True), _live())
+        finally:
+            spark.stop()
+    except PipelineError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _live() -> Callable[[str], None] | None:
+    """Writes a line over the one before, on a terminal."""
+    if not sys.stderr.isatty():
+        return None
+    return lambda text: click.echo(f"\r\x1b[K{text}", nl=False, err=True)

@@ -1,0 +1,106 @@
+"""The history of jobs: the record of one finished attempt, and the form of exported segments.
+
+The server writes these records, `zq history export` puts them into segments, and the pipeline
+reads them; all three go by this file.
+
+An export directory has segments and one manifest. A segment is NDJSON compressed by gzip, one
+record a line in the order of `seq`; its name tells which records it has (`segment_name`). It is
+written under another name and then renamed, so a file of that name is whole. The manifest lists
+the segments and is replaced after each. Copies of a directory may come late, twice and in part.
+"""
+
+import re
+from enum import StrEnum
+
+import msgspec
+
+FORMAT = 1
+"""The version of records and manifests. A field that changes its meaning raises it."""
+
+MANIFEST = "manifest.json"
+SEGMENT_SUFFIX = ".ndjson.gz"
+_SEGMENT = re.compile(r"(?P<epoch>.+)-(?P<first>\d{20})-(?P<last>\d{20})\.ndjson\.gz")
+
+
+class AttemptOutcome(StrEnum):
+    """How an attempt ended.
+
+    After `failed` and `stalled` the job comes again; the others are the job's own end.
+    """
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    STALLED = "stalled"
+
+
+OUTCOMES = tuple(outcome.value for outcome in AttemptOutcome)
+
+FINAL_OUTCOMES = (
+    AttemptOutcome.COMPLETED,
+    AttemptOutcome.DEAD,
+    AttemptOutcome.CANCELLED,
+    AttemptOutcome.EXPIRED,
+)
+"""After these nothing will become of the job any more."""
+
+
+class HistoryRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One finished attempt. Times are milliseconds since 1970 by the clock of the device.
+
+    `seq` counts without gaps within `epoch`, which names one database for good: together they name
+    a record, and the same name is always the same record. `attempt` is 1 at the first run; a stall
+    spends none, so two records of a job may have the same. `dequeued_at` is None where the job
+    never ran (it expired or was cancelled while it waited), and so is `worker`.
+    """
+
+    seq: int
+    epoch: str
+    device: str
+    job_id: str
+    queue: str
+    type: str
+    attempt: int
+    outcome: AttemptOutcome
+    enqueued_at: int
+    ready_at: int
+    finished_at: int
+    payload_bytes: int
+    priority: int
+    dequeued_at: int | None = None
+    error_type: str | None = None
+    error_message: str | None = None
+    worker: str | None = None
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """One file of an export. `bytes` and `sha256` (in hex) are those of the compressed file."""
+
+    file: str
+    first_seq: int
+    last_seq: int
+    count: int
+    bytes: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What an export directory holds, in the order of `first_seq`."""
+
+    epoch: str
+    device: str
+    segments: tuple[Segment, ...] = ()
+    format: int = FORMAT
+
+
+def segment_name(epoch: str, first_seq: int, last_seq: int) -> str:
+    """`EPOCH-FIRSTSEQ-LASTSEQ.ndjson.gz`, so that names sort by sequence number."""
+    return f"{epoch}-{first_seq:020}-{last_seq:020}{SEGMENT_SUFFIX}"
+
+
+def parse_segment_name(name: str) -> tuple[str, int, int] | None:
+    """The epoch and the first and last sequence number in a segment's name; None for others."""
+    found = _SEGMENT.fullmatch(name)
+    return found and (found["epoch"], int(found["first"]), int(found["last"]))

@@ -1,0 +1,31 @@
+"""What can go wrong around the lake, each with a message that says what to do.
+
+PipelineError
+├── JavaMissing
+├── LakeChanged
+└── NoHistory
+"""
+
+
+class PipelineError(Exception):
+    """The pipeline cannot go on; the message is for the user."""
+
+
+class JavaMissing(PipelineError):
+    def __init__(self) -> None:
+        super().__init__(
+            "Spark needs Java 17, and none was found: apt-get install openjdk-17-jre-headless, "
+            "or let JAVA_HOME name a Java that is installed"
+        )
+
+
+class LakeChanged(PipelineError):
+    def __init__(self, lake: str) -> None:
+        super().__init__(
+            f"another run has changed {lake} meanwhile, and what this one has done since is not in "
+            "it: let one run at a time write a lake, then run again"
+        )
+
+
+class NoHistory(PipelineError):
+    """There is nothing to show."""

@@ -1,0 +1,138 @@
+"""Gold: what happened per queue, type and hour, as sums that can be added up further.
+
+An attempt counts for each hour that it touches: it arrives in one, waits and runs through some,
+finishes in one. All of that comes from the attempt alone. So what new attempts add is added to the
+days that they touch, late ones to theirs, and nothing else is read.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from zq.model.history import OUTCOMES
+from zq.spark.columns import HOUR_MS, day_of, hour_of
+from zq.spark.histogram import bucket
+from zq.spark.lake import Lake, Table, Transaction
+from zq.spark.ledger import Commit, added
+from zq.spark.tables import ATTEMPTS, ERRORS, FACT_SUMS, FACTS, HISTOGRAMS
+
+STEP = "gold"
+
+KEY = ["date", "hour", "queue", "type"]
+HISTOGRAM_KEY = [*KEY, "measure", "bucket"]
+ERROR_KEY = [*KEY, "error_type", "fingerprint"]
+
+
+def add_gold(lake: Lake, commits: list[Commit]) -> Commit:
+    """Add what the attempts that these commits brought contribute."""
+    transaction = lake.begin(STEP)
+    attempts = lake.read_files(ATTEMPTS, added(commits, ATTEMPTS.name))
+    counts = F.sum("count").alias("count")
+    sums = [F.sum(name).alias(name) for name in FACT_SUMS]
+    _add(transaction, FACTS, _touched_hours(attempts), KEY, sums)
+    _add(transaction, HISTOGRAMS, _durations(attempts), HISTOGRAM_KEY, [counts])
+    sample = F.min("message").alias("message")
+    _add(transaction, ERRORS, _errors(attempts), ERROR_KEY, [sample, counts])
+    return transaction.commit(commits[-1].id)
+
+
+def _add(
+    transaction: Transaction, table: Table, rows: DataFrame, key: list[str], sums: list[Column]
+) -> None:
+    def summed(rows: DataFrame) -> DataFrame:
+        one = rows.groupBy(*key).agg(*sums).select(*table.schema.names)
+        return one.repartition("date").sortWithinPartitions(*key)
+
+    written = transaction.write(table, summed(rows))
+    transaction.merge(table, written, lambda old, new: summed(old.unionByName(new)), replace=True)
+
+
+def _touched_hours(attempts: DataFrame) -> DataFrame:
+    """A row for each hour that an attempt touches, with what it adds there (`FACT_SUMS`)."""
+    ready, finished = F.unix_millis("ready_at"), F.unix_millis("finished_at")
+    timed = attempts.withColumns(
+        {
+            "ready": ready,
+            "finished": finished,
+            "dequeued": F.unix_millis("dequeued_at"),
+            # A job cancelled before its time never became ready; a skewed one nobody knows when.
+            "placed": ~F.col("skewed") & (ready <= finished),
+        }
+    )
+    hours = F.when(
+        F.col("placed"),
+        F.sequence(hour_of(F.col("ready")), hour_of(F.col("finished")), F.lit(HOUR_MS)),
+    ).otherwise(F.array(hour_of(F.col("finished"))))
+    touched = timed.withColumn("begin", F.explode(hours))
+    return touched.select(*_key("begin"), *_at_the_end(), *_over_the_hour())
+
+
+def _at_the_end() -> list[Column]:
+    """What an attempt adds to the hour in which it finished."""
+    ends = F.col("begin") == hour_of(F.col("finished"))
+    one = F.lit(1).cast("bigint")
+    run = F.col("run_ms")
+    values = {
+        "attempts": one,
+        **{name: (F.col("outcome") == name).cast("bigint") for name in OUTCOMES},
+        "skewed": F.col("skewed").cast("bigint"),
+        "payload_bytes": F.col("payload_bytes"),
+        "waits": F.col("wait_ms").isNotNull().cast("bigint"),
+        "wait_ms": F.coalesce("wait_ms", F.lit(0)),
+        "runs": run.isNotNull().cast("bigint"),
+        "run_ms": F.coalesce(run, F.lit(0)),
+        "run_ms_squared": F.coalesce(run.cast("double") * run, F.lit(0.0)),
+    }
+    return [F.when(ends, value).otherwise(0).alias(name) for name, value in values.items()]
+
+
+def _over_the_hour() -> list[Column]:
+    """What it adds to each hour between becoming ready and finishing."""
+    begin = F.col("begin")
+    end = begin + HOUR_MS
+    placed, ready, dequeued = F.col("placed"), F.col("ready"), F.col("dequeued")
+    left = F.coalesce(dequeued, "finished")
+
+    def share(since: Column, until: Column) -> Column:
+        inside = F.least(end, until) - F.greatest(begin, since)
+        return F.when(placed & since.isNotNull() & (inside > 0), inside).otherwise(0)
+
+    arrives = F.when(placed, begin == hour_of(ready)).otherwise(F.col("skewed"))
+    return [
+        arrives.cast("bigint").alias("arrivals"),
+        share(ready, left).alias("waiting_ms"),
+        share(dequeued, F.col("finished")).alias("busy_ms"),
+        (placed & (left >= end)).cast("bigint").alias("waiting_at_end"),
+    ]
+
+
+def _durations(attempts: DataFrame) -> DataFrame:
+    """A row for each wait and each run, with its bucket, under the hour of the attempt's end."""
+    both = F.array(
+        F.struct(F.lit("wait").alias("measure"), bucket(F.col("wait_ms")).alias("bucket")),
+        F.struct(F.lit("run").alias("measure"), bucket(F.col("run_ms")).alias("bucket")),
+    )
+    rows = attempts.withColumn("duration", F.explode(both)).where("duration.bucket is not null")
+    return rows.select(
+        *_key(hour_of(F.unix_millis("finished_at"))),
+        *("duration.measure", "duration.bucket"),
+        F.lit(1).cast("bigint").alias("count"),
+    )
+
+
+def _errors(attempts: DataFrame) -> DataFrame:
+    return attempts.where(F.col("fingerprint").isNotNull()).select(
+        *_key(hour_of(F.unix_millis("finished_at"))),
+        *("error_type", "fingerprint"),
+        F.substring("error_message", 1, 300).alias("message"),
+        F.lit(1).cast("bigint").alias("count"),
+    )
+
+
+def _key(begin: Column | str) -> list[Column]:
+    millis = F.col(begin) if isinstance(begin, str) else begin
+    return [
+        day_of(millis).alias("date"),
+        F.timestamp_millis(millis).alias("hour"),
+        F.col("queue"),
+        F.col("type"),
+    ]

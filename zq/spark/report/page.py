@@ -1,0 +1,102 @@
+"""The page: figures and plots in one HTML file that needs nothing else."""
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from zq.spark.histogram import ACCURACY, PERCENTILES
+from zq.spark.report import plots
+from zq.spark.report.figures import MOST_DEVICES, Figures
+from zq.spark.report.text import count, duration, percent
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One figure in large print; `value` is the exact one, `text` as it is read."""
+
+    name: str
+    label: str
+    value: float | None
+    text: str
+    bad: bool = False
+
+
+def render(figures: Figures, title: str) -> str:
+    """The whole page."""
+    rated = [*figures.queues, *figures.devices]
+    environment = Environment(
+        loader=PackageLoader("zq.spark.report", ""), autoescape=True, undefined=StrictUndefined
+    )
+    environment.filters |= {"percent": percent, "moment": _moment}
+    environment.globals |= {"count": count, "duration": duration}
+    return environment.get_template("page.html.j2").render(
+        title=title,
+        subtitle=_subtitle(figures),
+        tiles=_tiles(figures),
+        figures=figures,
+        plots=_plots(figures),
+        target=duration(figures.target_ms),
+        accuracy=percent(ACCURACY),
+        percentile_names=[f"{kind}_p{p}_ms" for kind in ("wait", "run") for p in PERCENTILES],
+        worst=max((row["failure_rate"] or 0 for row in rated), default=0) or 1,
+        device_limit=MOST_DEVICES if len(figures.devices) == MOST_DEVICES else None,
+    )
+
+
+def _plots(figures: Figures) -> dict[str, str]:
+    with plots.style():
+        return {
+            "wait": plots.percentile_lines(figures, "wait"),
+            "run": plots.percentile_lines(figures, "run"),
+            "backlog": plots.backlog(figures),
+            "workers": plots.workers(figures),
+            "outcomes": plots.outcomes(figures),
+            "failures": plots.failures(figures) if figures.types else "",
+            "heat_attempts": plots.heat_map(
+                figures,
+                lambda row: row["attempts"] or None,
+                float,
+                lambda value: f"{count(value)} attempts",
+                "Attempts by day and hour",
+            ),
+            "heat_wait": plots.heat_map(
+                figures,
+                lambda row: row["wait_p95_ms"],
+                lambda wait: math.log(max(wait, 1)),
+                lambda value: f"p95 wait {duration(value)}",
+                "95th percentile of waits by day and hour",
+            ),
+        }
+
+
+def _tiles(figures: Figures) -> list[Tile]:
+    total = figures.total
+    rate = total["failure_rate"]
+    return [
+        Tile("attempts", "Attempts", total["attempts"], count(total["attempts"])),
+        Tile("failure_rate", "Failure rate", rate, percent(rate), bad=(rate or 0) >= 0.05),
+        Tile("dead", "Dead jobs", total["dead"], count(total["dead"])),
+        *(
+            Tile(name, label, total[name], duration(total[name]))
+            for name, label in (
+                ("wait_p50_ms", "Median wait"),
+                ("wait_p95_ms", "p95 wait"),
+                ("run_p95_ms", "p95 run"),
+            )
+        ),
+    ]
+
+
+def _subtitle(figures: Figures) -> str:
+    days = f"{_day(figures.first)} to {_day(figures.last)}"
+    return f"{days}, {len(figures.days)} days, as the devices' own histories tell"
+
+
+def _day(day: date) -> str:
+    return f"{day.day} {day:%B %Y}"
+
+
+def _moment(millis: int) -> str:
+    return f"{datetime.fromtimestamp(millis / 1000, UTC):%d %b %H:%M}"

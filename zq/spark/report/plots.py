@@ -1,0 +1,350 @@
+"""The plots of the report, as SVG for the middle of an HTML page.
+
+Matplotlib draws them: it is the best kept of all plotting libraries, and what it draws needs no
+script, so the page weighs some hundred kilobytes (an interactive library alone weighs one to four
+megabytes), shows in mail and print, and its text can be selected. Colours are names of the page's
+style sheet, so that light and dark are one drawing; a hover tells the figures of an hour.
+"""
+
+import html
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import matplotlib
+from matplotlib import dates as mdates
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
+from pyspark.sql import Row
+
+from zq.spark.columns import HOUR_MS
+from zq.spark.report.figures import Figures
+from zq.spark.report.text import count, duration, percent
+
+WIDTH = 11.0
+HEAT_STEPS = 8
+HOUR = timedelta(hours=1)
+
+# Matplotlib wants colours; each of these stands for a variable of the page's style sheet.
+INK, MUTED, GRID = "#010101", "#010102", "#010103"
+SERIES = tuple(f"#0101{n:02x}" for n in range(0x10, 0x18))
+GOOD, WARN, BAD = "#010120", "#010121", "#010122"
+HEAT = tuple(f"#0101{n:02x}" for n in range(0x30, 0x30 + HEAT_STEPS))
+VARIABLES = {
+    INK: "--ink",
+    MUTED: "--muted",
+    GRID: "--grid",
+    GOOD: "--good",
+    WARN: "--warn",
+    BAD: "--bad",
+    **{colour: f"--series-{n}" for n, colour in enumerate(SERIES)},
+    **{colour: f"--heat-{n}" for n, colour in enumerate(HEAT)},
+}
+
+STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "zq",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.edgecolor": GRID,
+    "axes.labelcolor": MUTED,
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "figure.facecolor": "none",
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+    "legend.fontsize": 10,
+    "lines.linewidth": 1.8,
+    "lines.solid_capstyle": "round",
+    "xtick.color": GRID,
+    "ytick.color": GRID,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "ytick.major.size": 0,
+    "savefig.transparent": True,
+}
+
+
+class Plot:
+    """One drawing under way, and the texts that its parts show when the pointer is over them."""
+
+    def __init__(self, height: float) -> None:
+        self.figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        self.axes: Axes = self.figure.add_subplot()
+        self._tips: list[str] = []
+
+    def tip(self, artist: Any, text: str) -> None:
+        artist.set_gid(f"tip-{len(self._tips)}")
+        self._tips.append(text)
+
+    def svg(self, title: str) -> str:
+        drawn = io.StringIO()
+        self.figure.savefig(drawn, format="svg", metadata={"Date": None})
+        text = drawn.getvalue()
+        text = text[text.index("<svg") :]
+        opening = f'<svg role="img" aria-label="{html.escape(title)}" '
+        text = re.sub(r'<svg .*?viewBox="([^"]*)"[^>]*>', rf'{opening}viewBox="\1">', text, count=1)
+        # Hundredths of a point are enough, and half of the page would be digits.
+        text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)
+        text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+        text = re.sub(r"font: ([0-9.]+)px [^;\"]*", r"font-size: \1px", text)
+        # Ids that nothing refers to would be there once a plot.
+        text = re.sub(r' id="(?!tip-|[a-z][0-9a-f]{10})[^"]*"', "", text)
+        text = re.sub(r'<g id="tip-(\d+)">', self._opening, text)
+        return re.sub(r"#0101[0-9a-f]{2}", lambda found: f"var({VARIABLES[found[0]]})", text)
+
+    def _opening(self, found: re.Match[str]) -> str:
+        return f'<g class="tip"><title>{html.escape(self._tips[int(found[1])])}</title>'
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    with matplotlib.rc_context(STYLE):
+        yield
+
+
+def percentile_lines(figures: Figures, measure: str) -> str:
+    """50th, 95th and 99th percentile an hour, of waits or runs of all queues."""
+    plot = Plot(2.9)
+    names = {p: f"{measure}_p{p}_ms" for p in (50, 95, 99)}
+    for colour, (p, name) in zip((2, 0, 5), names.items(), strict=True):
+        # A log scale has no place for 0.
+        values = [row[name] and max(row[name], 1.0) for row in figures.hours]
+        _line(plot, figures.hours, values, SERIES[colour], f"p{p}")
+    plot.axes.set_yscale("log")
+    plot.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: duration(value)))
+    plot.axes.yaxis.set_major_locator(FixedLocator(_decades(figures.hours, names.values())))
+    plot.axes.minorticks_off()
+
+    def tell(row: Row) -> str:
+        return "\n".join(f"p{p}  {duration(row[name])}" for p, name in names.items())
+
+    _over_hours(plot, figures, figures.hours, tell)
+    _legend(plot)
+    return plot.svg(f"Percentiles of {measure} times by hour")
+
+
+def backlog(figures: Figures) -> str:
+    """Mean number of waiting attempts an hour, by queue."""
+    plot = Plot(2.9)
+    for place, queue in enumerate(row["queue"] for row in figures.queues):
+        rows = [row for row in figures.queue_hours if row["queue"] == queue]
+        _line(plot, rows, [row["backlog"] for row in rows], SERIES[place], queue)
+    plot.axes.set_ylim(bottom=0)
+    _counted(plot)
+    _over_hours(plot, figures, figures.hours, _by_queue(figures, "backlog", "waiting"))
+    _legend(plot)
+    return plot.svg("Attempts waiting, by queue and hour")
+
+
+def workers(figures: Figures) -> str:
+    """Workers that were busy and that would have been needed, all queues together."""
+    plot = Plot(2.6)
+    needed: dict[int, int] = {}
+    for row in figures.queue_hours:
+        needed[row["hour"]] = needed.get(row["hour"], 0) + (row["workers_needed"] or 0)
+    hours = [row for row in figures.hours if row["hour"] in needed]
+    _line(plot, hours, [needed[row["hour"]] for row in hours], SERIES[1], "needed", step=True)
+    _line(plot, hours, [row["busy_workers"] for row in hours], SERIES[0], "busy", fill=True)
+    plot.axes.set_ylim(bottom=0)
+    _counted(plot)
+
+    def tell(row: Row) -> str:
+        return f"{row['busy_workers']:.1f} busy\n{needed.get(row['hour'], 0)} needed"
+
+    _over_hours(plot, figures, hours, tell)
+    _legend(plot)
+    return plot.svg("Workers busy and needed by hour")
+
+
+def outcomes(figures: Figures) -> str:
+    """Attempts that finished in each hour, by outcome."""
+    plot = Plot(2.6)
+    kinds = {
+        "completed": (GOOD, ("completed",)),
+        "failed, will be retried": (WARN, ("failed", "stalled")),
+        "dead": (BAD, ("dead",)),
+        "cancelled or expired": (MUTED, ("cancelled", "expired")),
+    }
+    times = [_time(row) + HOUR / 2 for row in figures.hours]
+    base = [0] * len(times)
+    for label, (colour, names) in kinds.items():
+        heights = [sum(row[name] for name in names) for row in figures.hours]
+        plot.axes.bar(
+            times,  # type: ignore[arg-type]
+            heights,
+            width=HOUR * 0.86,  # type: ignore[arg-type]
+            bottom=base,
+            color=colour,
+            label=label,
+            linewidth=0,
+        )
+        base = [below + height for below, height in zip(base, heights, strict=True)]
+    _counted(plot)
+
+    def tell(row: Row) -> str:
+        return "\n".join(
+            f"{count(sum(row[name] for name in names))} {label}"
+            for label, (_, names) in kinds.items()
+        )
+
+    _over_hours(plot, figures, figures.hours, tell)
+    _legend(plot)
+    return plot.svg("Attempts finished by hour and outcome")
+
+
+def failures(figures: Figures) -> str:
+    """Failed and dead attempts by type, the most first."""
+    plot = Plot(0.7 + 0.36 * len(figures.types))
+    names = [f"{row['queue']} · {row['type']}" for row in figures.types]
+    places = range(len(names))
+    failed = [row["failed"] for row in figures.types]
+    dead = [row["dead"] for row in figures.types]
+    plot.axes.barh(places, failed, color=WARN, height=0.62, label="failed, retried", linewidth=0)
+    plot.axes.barh(places, dead, left=failed, color=BAD, height=0.62, label="dead", linewidth=0)
+    most = max(map(sum, zip(failed, dead, strict=True)))
+    for place, row in enumerate(figures.types):
+        lost = row["failed"] + row["dead"]
+        rate = lost / (lost + row["completed"])
+        text = f"{count(lost)}  ({percent(rate)})"
+        plot.axes.text(lost + most * 0.008, place, text, va="center", color=MUTED, fontsize=9)
+    plot.axes.set_yticks(places, names)
+    plot.axes.tick_params(axis="y", labelcolor=INK)
+    plot.axes.invert_yaxis()
+    plot.axes.grid(visible=False)
+    plot.axes.xaxis.set_visible(False)
+    plot.axes.spines["bottom"].set_visible(False)
+    plot.axes.set_xlim(0, most * 1.12)
+    _legend(plot)
+    return plot.svg("Failures by type")
+
+
+def heat_map(
+    figures: Figures,
+    value: Callable[[Row], float | None],
+    scale: Callable[[float], float],
+    show: Callable[[float], str],
+    title: str,
+) -> str:
+    """Days by hours of the day. What `scale` makes of a value is its place in the ramp of colours,
+    from the lowest to the highest of all; `show` is how it is told."""
+    plot = Plot(0.55 + 0.30 * len(figures.days))
+    known = {row["hour"]: found for row in figures.hours if (found := value(row)) is not None}
+    low, high = (scale(each(known.values(), default=1)) for each in (min, max))
+    step = (high - low) / HEAT_STEPS or 1
+    for line, day in enumerate(figures.days):
+        midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        for hour in range(24):
+            found = known.get(round(midnight.timestamp() * 1000) + hour * HOUR_MS)
+            cell = Rectangle((hour + 0.04, line + 0.05), 0.92, 0.9, linewidth=0)
+            cell.set_facecolor(
+                GRID
+                if found is None
+                else HEAT[min(HEAT_STEPS - 1, int((scale(found) - low) / step))]
+            )
+            told = "nothing" if found is None else show(found)
+            plot.tip(cell, f"{day:%a %d %b} {hour:02}:00\n{told}")
+            plot.axes.add_patch(cell)
+    plot.axes.set_xlim(0, 24)
+    plot.axes.set_ylim(len(figures.days), 0)
+    plot.axes.set_yticks(
+        [n + 0.5 for n in range(len(figures.days))], [f"{day:%a %d %b}" for day in figures.days]
+    )
+    plot.axes.set_xticks(
+        [n + 0.5 for n in range(0, 24, 2)], [f"{n:02}:00" for n in range(0, 24, 2)]
+    )
+    plot.axes.tick_params(length=0)
+    plot.axes.grid(visible=False)
+    plot.axes.spines["bottom"].set_visible(False)
+    return plot.svg(title)
+
+
+def _line(
+    plot: Plot,
+    rows: Sequence[Row],
+    values: Sequence[float | None],
+    colour: str,
+    label: str,
+    *,
+    step: bool = False,
+    fill: bool = False,
+) -> None:
+    """A line that has a gap where hours are missing."""
+    times: list[datetime] = []
+    heights: list[float] = []
+    for row, value in zip(rows, values, strict=True):
+        time = _time(row) + HOUR / 2
+        if times and time - times[-1] > HOUR:
+            times.append(times[-1] + HOUR)
+            heights.append(float("nan"))
+        times.append(time)
+        heights.append(float("nan") if value is None else value)
+    shape = "steps-mid" if step else "default"
+    plot.axes.plot(times, heights, color=colour, label=label, drawstyle=shape)  # type: ignore[arg-type]
+    if fill:
+        plot.axes.fill_between(times, heights, color=colour, alpha=0.18, linewidth=0)  # type: ignore[arg-type]
+
+
+def _over_hours(
+    plot: Plot, figures: Figures, rows: Iterable[Row], tell: Callable[[Row], str]
+) -> None:
+    """The axis of time, and over each hour what it tells."""
+    for row in rows:
+        begin = _time(row)
+        area = plot.axes.axvspan(begin, begin + HOUR, facecolor=INK, alpha=0, linewidth=0)  # type: ignore[arg-type]
+        plot.tip(area, f"{begin:%a %d %b, %H:%M} UTC\n{tell(row)}")
+    midnight = datetime(figures.first.year, figures.first.month, figures.first.day, tzinfo=UTC)
+    plot.axes.set_xlim(midnight, midnight + timedelta(days=len(figures.days)))  # type: ignore[arg-type]
+    locator = mdates.AutoDateLocator(minticks=4, maxticks=15)  # type: ignore[no-untyped-call]
+    plot.axes.xaxis.set_major_locator(locator)
+    formatter = mdates.ConciseDateFormatter(  # type: ignore[no-untyped-call]
+        locator,
+        formats=["%Y", "%b", "%a %d", "%H:%M", "%H:%M", "%S"],
+        zero_formats=["", "%b", "%a %d", "%a %d", "%H:%M", "%H:%M"],
+        show_offset=False,
+    )
+    plot.axes.xaxis.set_major_formatter(formatter)
+
+
+def _by_queue(figures: Figures, column: str, word: str) -> Callable[[Row], str]:
+    told: dict[int, list[str]] = {}
+    for row in figures.queue_hours:
+        told.setdefault(row["hour"], []).append(f"{row['queue']}: {row[column]:,.1f} {word}")
+    return lambda row: "\n".join(told.get(row["hour"], []))
+
+
+def _counted(plot: Plot) -> None:
+    plot.axes.yaxis.set_major_locator(MaxNLocator(5))
+    plot.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
+
+
+def _legend(plot: Plot) -> None:
+    handles, _ = plot.axes.get_legend_handles_labels()
+    plot.figure.legend(
+        loc="outside upper left", ncols=len(handles), handlelength=1.2, columnspacing=1.6
+    )
+
+
+def _decades(rows: Iterable[Row], names: Iterable[str]) -> list[float]:
+    """Ticks of a scale of durations: a familiar one about every power of ten."""
+    wanted = list(names)
+    known = [row[name] for row in rows for name in wanted if row[name] is not None]
+    ticks = [1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 360_000_000]
+    low, high = min(known, default=1), max(known, default=1)
+    return [tick for tick in ticks if low / 10 <= tick <= high * 10]
+
+
+def _time(row: Row) -> datetime:
+    return datetime.fromtimestamp(row["hour"] / 1000, UTC)

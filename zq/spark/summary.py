@@ -1,0 +1,79 @@
+"""What follows from gold's sums: rates, percentiles, backlog and workers needed.
+
+Computed anew for each day whose sums have changed, and for all when the target changes.
+
+- failure_rate: failed and dead among attempts that ran to an end (completed, failed, dead).
+- backlog: attempts that waited, on average over the hour (Little: time waited over time).
+- arrivals_per_s, served_per_s: attempts that became ready, and that ran to their end.
+- service_rate: attempts that one busy worker finishes in a second.
+- busy_workers: workers that were busy, on average over the hour.
+- workers_needed: see `zq.spark.staffing`; for arrivals and run times of that hour.
+
+Rates are over the whole hour; the last hour of the history grows while it is under way. What still
+waits is in no history yet: of it the backlog knows nothing.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from zq.spark.columns import HOUR_MS
+from zq.spark.gold import KEY
+from zq.spark.histogram import percentiles
+from zq.spark.lake import Lake, Table, Transaction
+from zq.spark.ledger import Commit
+from zq.spark.staffing import workers_needed
+from zq.spark.tables import FACT_SUMS, FACTS, HISTOGRAMS, HOURLY, QUEUES
+
+STEP = "summary"
+
+
+def add_summary(lake: Lake, commits: list[Commit], target_ms: int) -> Commit:
+    """Bring the summaries up to date with the sums that these commits changed."""
+    transaction = lake.begin(STEP)
+    days = {file.partition("/")[0] for each in commits for file in each.tables[FACTS.name].add}
+    if lake.state.target_ms != target_ms:
+        days |= set(lake.files.folders(f"{lake.path}/{FACTS.name}"))
+    for table in (HOURLY, QUEUES):
+        _summarise(transaction, lake, table, sorted(days), target_ms)
+    consumed = commits[-1].id if commits else lake.state.consumed[STEP]
+    return transaction.commit(consumed, target_ms=target_ms)
+
+
+def _summarise(
+    transaction: Transaction, lake: Lake, table: Table, days: list[str], target_ms: int
+) -> None:
+    def rows(of: Table) -> DataFrame:
+        return lake.read_files(of, [file for day in days for file in lake.files_in(of, day)])
+
+    keys = [name for name in KEY if name in table.schema.names]
+    summed = rows(FACTS).groupBy(*keys).agg(*(F.sum(name).alias(name) for name in FACT_SUMS))
+    known = summed.join(percentiles(rows(HISTOGRAMS), keys), keys, "left")
+    frame = with_rates(known, target_ms).select(*table.schema.names)
+    written = transaction.write(table, frame.repartition("date").sortWithinPartitions(*keys))
+    old = [file for day in days for file in lake.files_in(table, day)]
+    transaction.add(table, written, remove=old)
+
+
+def with_rates(sums: DataFrame, target_ms: int, hours: float = 1) -> DataFrame:
+    """Sums over `hours` hours, with what the module's text lists."""
+    seconds, millis = hours * 3600, hours * HOUR_MS
+    run_s = F.try_divide(F.col("run_ms"), F.col("runs") * 1000)
+    variation = F.try_divide(
+        F.col("run_ms_squared") * F.col("runs"), F.col("run_ms").cast("double") * F.col("run_ms")
+    )
+    ended = F.col("completed") + F.col("failed") + F.col("dead")
+    arrivals = F.col("arrivals") / seconds
+    # Rounding may leave a variation of hardly less than 0.
+    needed = workers_needed(arrivals, run_s, F.greatest(variation - 1, F.lit(0)), target_ms / 1000)
+    return sums.withColumns(
+        {
+            "failure_rate": F.try_divide(F.col("failed") + F.col("dead"), ended),
+            "backlog": F.col("waiting_ms") / millis,
+            "arrivals_per_s": arrivals,
+            "served_per_s": F.col("runs") / seconds,
+            "service_rate": F.try_divide(F.lit(1), run_s),
+            "busy_workers": F.col("busy_ms") / millis,
+            "workers_needed": needed,
+            "target_ms": F.lit(target_ms).cast("bigint"),
+        }
+    )

@@ -1,0 +1,57 @@
+-- The statements of logs, and what the history of jobs takes from them.
+
+-- name: append
+-- SOURCE yields one row: how many records there are (n), and a JSON array of them (records).
+INSERT INTO log_batches (log, last_seq, count, at, shared, body)
+SELECT logs.id, logs.max_seq + n, n, :now, :shared, CAST(records AS BLOB)
+FROM logs CROSS JOIN (SOURCE)
+WHERE logs.name = :log AND n > 0
+RETURNING count, length(body) + length(shared)
+
+-- name: extend_log
+UPDATE logs SET max_seq = max_seq + :count, bytes = bytes + :bytes,
+    trim_at = ifnull(trim_at, :now + max_age_ms)
+WHERE name = :log
+RETURNING min_seq, max_seq, bytes > max_bytes OR max_seq - min_seq >= max_records
+
+-- name: attempts
+-- What the history has to know of jobs of which an attempt ends, as `zq.wire.history.Attempt` has
+-- it.
+SELECT count(*) AS n, json_group_array(json_array({attempt_columns})) AS records
+FROM (SELECT value AS key FROM json_each(:keys)) CROSS JOIN jobs ON jobs.id = key
+
+-- name: failures
+-- The same with what differs from one to the other. :failures lists [key, outcome, error_type,
+-- message]; they are taken over as JSON, for as SQL text they would end at a NUL.
+SELECT count(*) AS n, json_group_array(json_array({attempt_columns},
+    failure -> 1, failure -> 2, failure -> 3)) AS records
+FROM (SELECT value AS failure FROM json_each(:failures)) CROSS JOIN jobs ON jobs.id = failure ->> 0
+
+-- name: to_be_trimmed
+SELECT json_group_array(name) FROM logs WHERE trim_at <= :now
+
+-- name: extent
+SELECT id, min_seq, max_seq, bytes, max_age_ms, max_records, max_bytes FROM logs WHERE name = :log
+
+-- name: oldest
+SELECT last_seq, count, at, length(body) + length(shared) FROM log_batches
+WHERE log = :id ORDER BY last_seq LIMIT :limit
+
+-- name: trim
+DELETE FROM log_batches WHERE log = :id AND last_seq <= :upto
+
+-- name: note_trim
+UPDATE logs SET min_seq = :upto + 1, bytes = bytes - :bytes,
+    trim_at = max_age_ms + (
+        SELECT at FROM log_batches WHERE log = logs.id AND last_seq > :upto ORDER BY last_seq LIMIT 1)
+WHERE id = :id
+
+-- name: set_bounds
+UPDATE logs SET max_age_ms = :age_ms, max_records = :records, max_bytes = :bytes,
+    trim_at = :age_ms + (
+        SELECT at FROM log_batches WHERE log = logs.id ORDER BY last_seq LIMIT 1)
+WHERE name = :log
+
+-- name: batches
+SELECT last_seq - count + 1, shared, body FROM log_batches
+WHERE log = :id AND last_seq > :after ORDER BY last_seq
