@@ -21,20 +21,14 @@ from zq.model.commands import (
     Delete,
     DeleteSlice,
     Fail,
-    Release,
-    Retry,
     Return,
-    ReviveSlice,
-    SetQueue,
     Succeed,
 )
 from zq.model.errors import Unprocessable
-from zq.model.filters import EVERYTHING, Filter
+from zq.model.filters import EVERYTHING
 from zq.model.job import Options, Retention
-from zq.model.leasing import Terms
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
-from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.settling import Failure
 
 from .rig import NOW, Rig, Ticker, new_job
@@ -82,10 +76,9 @@ class Script:
 
     def draw(self) -> list[Command]:
         paths: list[Callable[[], Command | None]] = [
-            *(self._success, self._death, self._retry, self._return, self._stall, self._release),
+            *(self._success, self._death, self._retry, self._return),
             *(self._delete, self._sweep, self._cancel, self._cancel_sweep),
             *(self._move, self._move_sweep, self._reschedule, self._enqueue, self._enqueue),
-            *(self._set_dead_letter, self._revive, self._redrive),
         ]
         chosen = self._draw(st.lists(st.sampled_from(paths), min_size=1, max_size=4))
         return [command for path in chosen if (command := path()) is not None]
@@ -105,14 +98,6 @@ class Script:
     def _return(self) -> Command | None:
         key = self._held()
         return None if key is None else Return(1, [key])
-
-    def _stall(self) -> Command | None:
-        key = self._held()
-        return None if key is None else Return(1, [key], frozenset([key]))
-
-    def _release(self) -> Command | None:
-        key = self._held()
-        return None if key is None else Release([key], {}, self._draw(st.sampled_from([0, 500])))
 
     def _delete(self) -> Command:
         return Delete(self._key())
@@ -136,17 +121,6 @@ class Script:
     def _reschedule(self) -> Command:
         return Change(self._key(), "ID", Patch(ready_at=self._time()))
 
-    def _set_dead_letter(self) -> Command:
-        bounded = QueueSettings(dead_letter="r", stall_limit=0)
-        settings = st.sampled_from([NO_SETTINGS, QueueSettings(dead_letter="r"), bounded])
-        return SetQueue("q", self._draw(settings))
-
-    def _revive(self) -> Command:
-        return Retry(self._key())
-
-    def _redrive(self) -> Command:
-        return ReviveSlice(self._some(), Filter(revivable=True))
-
     def _enqueue(self) -> Command:
         job = st.builds(
             new_job,
@@ -155,7 +129,6 @@ class Script:
             options=st.sampled_from([None, KEPT]),
             priority=st.sampled_from([1, 2]),
             ready_at=st.sampled_from([None, self._ticker.now + 500]),
-            ttl_ms=st.sampled_from([None, None, 400]),
         )
         return self._ticker.enqueue(self._draw(st.lists(job, min_size=1, max_size=4)))
 
@@ -186,7 +159,7 @@ def drain(ticker: Ticker) -> None:
     ticker.now += 3_600_000
     # A job that was in flight at the start comes first, wherever it stands.
     began = {key for key, job in ticker.jobs().items() if job.status is IN_FLIGHT}
-    ticker.run(Return(1, list(began)), promote=True, expire=True)
+    ticker.run(Return(1, list(began)), promote=True)
     check_groups(ticker)
     left = {key: job for key, job in ticker.jobs().items() if job.status <= IN_FLIGHT}
     last: dict[tuple[str, str], int] = {}
@@ -206,12 +179,10 @@ def test_no_interleaving_leaves_a_group_without_its_head_or_with_two(data: st.Da
     with fresh_ticker() as ticker:
         for _ in range(data.draw(st.integers(1, 12))):
             ticker.now += data.draw(st.sampled_from([0, 600, 6_000]))
-            promote, purge, expire, lapse = data.draw(st.tuples(*[st.booleans()] * 4))
-            commands = Script(ticker, data).draw()
-            ticker.run(*commands, promote=promote, purge=purge, expire=expire, lapse=lapse)
+            promote, purge = data.draw(st.booleans()), data.draw(st.booleans())
+            ticker.run(*Script(ticker, data).draw(), promote=promote, purge=purge)
             check_groups(ticker)
-            terms = {1: Terms(data.draw(st.none() | st.just(400)))}
-            ticker.run(claims=[Claim(None, [(1, data.draw(st.integers(1, 3)))], terms=terms)])
+            ticker.take(data.draw(st.integers(0, 3)))
             check_groups(ticker)
         drain(ticker)
 
@@ -304,40 +275,6 @@ def test_a_job_of_a_group_is_not_moved_while_it_is_in_flight(ticker: Ticker) -> 
     ticker.run(Return(1, [key]))
     ticker.run(Change(key, "ID", away))
     assert ticker.jobs()[key].queue == "r"
-
-
-def test_a_dying_head_gives_way_where_it_was_and_takes_its_place_where_it_goes(
-    ticker: Ticker,
-) -> None:
-    dying, next_one = ticker.store(2, queue="q", group="g")
-    (younger,) = ticker.store(1, queue="r", group="g")
-    ticker.run(SetQueue("q", QueueSettings(dead_letter="r")))
-    assert ticker.take(1, queues=("q",)) == [dying]
-    ticker.run(Fail(dying, Failure("m", kill=True)))
-    assert ticker.take(10) == [dying, next_one]
-    ticker.run(Succeed([dying, next_one]))
-    assert ticker.take(10) == [younger]
-
-
-def test_a_revived_job_is_the_head_again_once_the_one_in_flight_has_ended(ticker: Ticker) -> None:
-    dead, running, waiting = ticker.store(3, group="g")
-    ticker.take(1)
-    ticker.run(Fail(dead, Failure("m", kill=True)))
-    assert ticker.take(1) == [running]
-    ticker.run(Retry(dead))
-    assert ticker.take(10) == []
-    ticker.run(Succeed([running]))
-    assert ticker.take(10) == [dead]
-    ticker.run(Succeed([dead]))
-    assert ticker.take(10) == [waiting]
-
-
-def test_an_expired_head_opens_its_group(ticker: Ticker) -> None:
-    ticker.store(1, group="g", ttl_ms=500)
-    (second,) = ticker.store(1, group="g")
-    ticker.now += 500
-    ticker.run(expire=True)
-    assert ticker.take(10) == [second]
 
 
 def test_a_group_wakes_its_queue_when_its_head_changes(ticker: Ticker) -> None:
