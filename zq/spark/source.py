@@ -1,6 +1,7 @@
 """`format("zq")`: Spark's door to a server. It reads history and adds jobs; it claims none."""
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
@@ -17,7 +18,7 @@ from zq.spark.enqueue import JobsStreamWriter, JobsWriter
 from zq.spark.listing import SCHEMA as JOBS
 from zq.spark.listing import JobsRead, PushedJobsRead
 from zq.spark.options import Options, SourceError, parse
-from zq.spark.stream import stream_reader
+from zq.spark.stream import CappedStream
 from zq.spark.tables import history_schema
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -47,7 +48,12 @@ class ZqDataSource(DataSource):
         options = self._options()
         if options.table != "history":
             raise SourceError(f"only the history can be streamed, not {options.table}")
-        return stream_reader(options, schema)
+        if find_spec("pyspark.sql.streaming.datasource") is None:
+            return CappedStream(options, schema)
+        # What PySpark before 4.2 does not have is imported only where it is there.
+        from zq.spark.admitting import AdmittingStream
+
+        return AdmittingStream(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A batch write: rows become jobs."""

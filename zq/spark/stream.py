@@ -6,7 +6,6 @@ tells where its first batch begins, so that the batch is the same when it is rea
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
@@ -165,15 +164,6 @@ def admit(waiting: Mapping[str, int], limit: int | None) -> dict[str, int]:
         shares[url] = min(waiting[url], -(-left // (len(smallest_first) - done)))
         left -= shares[url]
     return {url: shares[url] for url in waiting}
-
-
-def stream_reader(options: Options, schema: StructType) -> HistoryStream:
-    """The kind of reader that this version of PySpark asks for."""
-    if find_spec("pyspark.sql.streaming.datasource") is None:
-        return CappedStream(options, schema)
-    from zq.spark.admitting import AdmittingStream
-
-    return AdmittingStream(options, schema)
 
 
 def _offset(servers: dict[str, Position]) -> Offset:
