@@ -4,12 +4,14 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from spark.conftest import Golden
 from spark.expected import facts, percentile, run_of, wait_of
@@ -18,7 +20,8 @@ from zq.spark.errors import NoHistory
 from zq.spark.histogram import ACCURACY
 from zq.spark.pipeline import open_lake, run
 from zq.spark.progress import Progress
-from zq.spark.report.figures import gather
+from zq.spark.report import plots
+from zq.spark.report.figures import Figures, gather
 from zq.spark.report.page import render
 
 
@@ -182,6 +185,24 @@ def test_a_clock_far_ahead_does_not_decide_which_days_are_shown(
     assert (figures.last - figures.first).days < 14
     assert figures.outside == 1
     assert ">1 attempts of other days" in render(figures, "Jobs")
+
+
+def test_an_hour_that_stands_alone_is_a_dot() -> None:
+    names = [f"wait_p{p}_ms" for p in (50, 95, 99)]
+    row = Row(hour=MONDAY + 5 * HOUR, **dict.fromkeys(names, 7.0))
+    day = date(2026, 1, 5)
+    names_of_none = ("queues", "queue_hours", "types", "devices", "errors")
+    nothing: dict[str, Any] = {name: [] for name in names_of_none}
+    figures = Figures(
+        first=day, last=day, target_ms=1, outside=0, total=row, hours=[row], **nothing
+    )
+
+    with plots.style():
+        drawn = plots.percentile_lines(figures, "wait")
+
+    dots = re.findall(r"<use [^>]*style=\"fill: var\(--series-\d\)", drawn)
+    assert len(dots) == 3
+    assert "Mon 05 Jan, 05:00 UTC\np50  7 ms" in drawn
 
 
 def test_an_empty_lake_has_no_report(spark: SparkSession, tmp_path: Path) -> None:

@@ -90,8 +90,10 @@ def _tiles(figures: Figures) -> list[Tile]:
 
 
 def _subtitle(figures: Figures) -> str:
-    days = f"{_day(figures.first)} to {_day(figures.last)}"
-    return f"{days}, {len(figures.days)} days, as the devices' own histories tell"
+    days = _day(figures.first)
+    if len(figures.days) > 1:
+        days += f" to {_day(figures.last)}, {len(figures.days)} days"
+    return f"{days}, as the devices' own histories tell"
 
 
 def _day(day: date) -> str:

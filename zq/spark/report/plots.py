@@ -1,9 +1,9 @@
 """The plots of the report, as SVG for the middle of an HTML page.
 
 Matplotlib draws them: it is the best kept of all plotting libraries, and what it draws needs no
-script, so the page weighs some hundred kilobytes (an interactive library alone weighs one to four
-megabytes), shows in mail and print, and its text can be selected. Colours are names of the page's
-style sheet, so that light and dark are one drawing; a hover tells the figures of an hour.
+script, so the page shows in mail and print, its text can be selected, and two weeks weigh a
+megabyte (the code of an interactive library alone weighs one to four). Colours are names of the
+page's style sheet, so that light and dark are one drawing; a hover tells the figures of an hour.
 """
 
 import html
@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from math import isnan
 from typing import Any
 
 import matplotlib
@@ -142,7 +143,6 @@ def backlog(figures: Figures) -> str:
     for place, queue in enumerate(row["queue"] for row in figures.queues):
         rows = [row for row in figures.queue_hours if row["queue"] == queue]
         _line(plot, rows, [row["backlog"] for row in rows], SERIES[place], queue)
-    plot.axes.set_ylim(bottom=0)
     _counted(plot)
     _over_hours(plot, figures, figures.hours, _by_queue(figures, "backlog", "waiting"))
     _legend(plot)
@@ -158,7 +158,6 @@ def workers(figures: Figures) -> str:
     hours = [row for row in figures.hours if row["hour"] in needed]
     _line(plot, hours, [needed[row["hour"]] for row in hours], SERIES[1], "needed", step=True)
     _line(plot, hours, [row["busy_workers"] for row in hours], SERIES[0], "busy", fill=True)
-    plot.axes.set_ylim(bottom=0)
     _counted(plot)
 
     def tell(row: Row) -> str:
@@ -182,15 +181,8 @@ def outcomes(figures: Figures) -> str:
     base = [0] * len(times)
     for label, (colour, names) in kinds.items():
         heights = [sum(row[name] for name in names) for row in figures.hours]
-        plot.axes.bar(
-            times,  # type: ignore[arg-type]
-            heights,
-            width=HOUR * 0.86,  # type: ignore[arg-type]
-            bottom=base,
-            color=colour,
-            label=label,
-            linewidth=0,
-        )
+        look: Any = {"width": HOUR * 0.86, "color": colour, "label": label, "linewidth": 0}
+        plot.axes.bar(times, heights, bottom=base, **look)  # type: ignore[arg-type]
         base = [below + height for below, height in zip(base, heights, strict=True)]
     _counted(plot)
 
@@ -281,7 +273,7 @@ def _line(
     step: bool = False,
     fill: bool = False,
 ) -> None:
-    """A line that has a gap where hours are missing."""
+    """A line that has a gap where hours are missing, and a dot where an hour stands alone."""
     times: list[datetime] = []
     heights: list[float] = []
     for row, value in zip(rows, values, strict=True):
@@ -292,7 +284,11 @@ def _line(
         times.append(time)
         heights.append(float("nan") if value is None else value)
     shape = "steps-mid" if step else "default"
+    beside = [float("nan"), *heights, float("nan")]
+    alone = [n for n in range(len(heights)) if isnan(beside[n]) and isnan(beside[n + 2])]
     plot.axes.plot(times, heights, color=colour, label=label, drawstyle=shape)  # type: ignore[arg-type]
+    dots = [times[n] for n in alone], [heights[n] for n in alone]
+    plot.axes.plot(*dots, "o", color=colour, markersize=4)  # type: ignore[arg-type]
     if fill:
         plot.axes.fill_between(times, heights, color=colour, alpha=0.18, linewidth=0)  # type: ignore[arg-type]
 
@@ -326,6 +322,7 @@ def _by_queue(figures: Figures, column: str, word: str) -> Callable[[Row], str]:
 
 
 def _counted(plot: Plot) -> None:
+    plot.axes.set_ylim(bottom=0)
     plot.axes.yaxis.set_major_locator(MaxNLocator(5))
     plot.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
 
