@@ -1,0 +1,58 @@
+"""litequeue; its worker is the loop of pop and done of its docs, with a look every 10 ms."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any
+
+from litequeue import LiteQueue
+
+from bench.peers.tally import PLACE, handle
+
+LOOK_EVERY = 0.01
+
+
+def open_queue() -> Any:
+    queue = LiteQueue(f"{PLACE.directory}/litequeue.db", timeout=60)
+    if PLACE.mode == "fsync":
+        queue.conn.execute("PRAGMA synchronous = FULL")
+    return queue
+
+
+class Client:
+    def __init__(self) -> None:
+        # Each caller is a thread, and SQLite's connections belong to theirs.
+        self._local = threading.local()
+
+    def enqueue(self, job: dict[str, Any], delay: float) -> None:
+        if not hasattr(self._local, "queue"):
+            self._local.queue = open_queue()
+        self._local.queue.put(json.dumps(job))
+
+    def close(self) -> None:
+        """The connections end with their threads."""
+
+
+def connect() -> Client:
+    open_queue().close()
+    return Client()
+
+
+def consume() -> None:
+    queue = open_queue()
+    while True:
+        if message := queue.pop():
+            handle(json.loads(message.data))
+            queue.done(message.message_id)
+        else:
+            time.sleep(LOOK_EVERY)
+
+
+def work(concurrency: int) -> None:
+    threads = [threading.Thread(target=consume) for _ in range(concurrency)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
