@@ -38,6 +38,7 @@ examples:
   python -m bench http2                          acknowledgements over both versions
   python -m bench idle --streams 10000           workers with nothing to do
   python -m bench cost --jobs 10,1000            a tick, statement by statement
+  python -m bench peers --help                   zq beside other job queues
 
 rows:
 """ + "\n".join(f"  {name:<10} {row.title}" for name, row in ROWS.items())
@@ -158,6 +159,11 @@ def show(args: argparse.Namespace, table: Table, data: Any, notes: dict[str, str
 
 def main() -> int:
     words = sys.argv[1:]
+    if words[:1] == ["peers"]:
+        # A command of its own: the others share options and a baseline, this one has neither.
+        from bench.peers.cli import main as peers
+
+        return peers(words[1:])
     if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
         words.insert(0, "compare")
     args = arguments().parse_args(words)

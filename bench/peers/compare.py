@@ -41,12 +41,15 @@ def find_homes(
 def compare(lab: Lab, plan: Plan, homes: Mapping[str, Home], progress: Progress) -> list[Sample]:
     """Round by round and row by row every contender, a different one first each round."""
     present = [each for each in plan.contenders if each.peer.name in homes]
-    samples = []
+    samples: list[Sample] = []
+    total = plan.rounds * len(plan.rows) * len(present)
     for number in range(plan.rounds):
         turn = number % max(1, len(present))
         for name in plan.rows:
             for contender in present[turn:] + present[:turn]:
-                progress.show(f"round {number + 1} of {plan.rounds}: {name}, {contender.name}")
+                progress.show(
+                    f"{len(samples) + 1}/{total}: round {number + 1}, {name}, {contender.name}"
+                )
                 home = homes[contender.peer.name]
                 samples.append(sample(lab, contender, home, name, number, Size(plan.scale)))
     progress.clear()

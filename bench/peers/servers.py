@@ -78,6 +78,7 @@ def postgresql(lab: Lab, directory: Path) -> Iterator[Server]:
     if not template.exists():
         make_cluster(template, user)
     data = directory / "data"
+    reachable(data)
     run(["cp", "--archive", str(template), str(data)])
     run(["chown", "--recursive", f"--reference={template}", str(directory)])
     port = free_port()

@@ -112,14 +112,14 @@ class Trial:
             return [self._home.interpreter, str(ADAPTERS / peer.adapter), role]
         return [self._home.interpreter, "-m", f"bench.peers.{role}", peer.adapter]
 
-    def _fill_in(self, template: Sequence[str]) -> list[str]:
+    def _fill_in(self, template: str) -> list[str]:
         known = {
             "python": self._home.interpreter,
             "bin": str(Path(self._home.interpreter).parent),
             "address": self._site.address,
             "concurrency": str(self._site.concurrency),
         }
-        return [word.format(**known) for word in template]
+        return [word.format(**known) for word in template.split()]
 
     def _environment(self) -> dict[str, str]:
         ours = {"PYTHONPATH": str(REPOSITORY), "PEERS_MODULES": str(self._home.modules)}
@@ -199,4 +199,3 @@ def trial(lab: Lab, contender: Contender, home: Home, size: Size) -> Iterator[Tr
                 yield running
         except ServerError as error:
             raise PeerError(str(error)) from error
-

@@ -17,9 +17,7 @@ CONNECTIONS = 256
 def open_huey() -> Any:
     if PLACE.address:
         pool = ConnectionPool.from_url(PLACE.address, max_connections=CONNECTIONS)
-        return RedisHuey(
-            "bench", connection_pool=pool, results=PLACE.results, notify_result=True
-        )
+        return RedisHuey("bench", connection_pool=pool, results=PLACE.results, notify_result=True)
     # Five seconds of patience with a locked file, the default, end a run with 64 writers.
     filename = f"{PLACE.directory}/huey.db"
     return SqliteHuey("bench", filename=filename, results=PLACE.results, timeout=60)

@@ -33,10 +33,13 @@ RQ = Peer(
     modes=MODES,
     client="Queue of rq; enqueue_many",
     worker_note="`rq worker-pool` of SimpleWorkers (the default forks for every job); result_ttl 0",
-    worker=("{bin}/rq", "worker-pool", "-n", "{concurrency}", "-w", "rq.worker.SimpleWorker")
-    + ("-l", "WARNING", "--url", "{address}", "bench"),
-    scheduler=("{bin}/rq", "worker", "--with-scheduler", "-w", "rq.worker.SimpleWorker", "-q")
-    + ("--url", "{address}", "bench"),
+    worker=(
+        "{bin}/rq worker-pool -n {concurrency} -w rq.worker.SimpleWorker -l WARNING "
+        "--url {address} bench"
+    ),
+    scheduler=(
+        "{bin}/rq worker --with-scheduler -w rq.worker.SimpleWorker -q --url {address} bench"
+    ),
     lacks={"process-100": PER_PROCESS},
 )
 CELERY = Peer(
@@ -47,9 +50,10 @@ CELERY = Peer(
     server="redis",
     modes=MODES,
     client="apply_async",
-    worker_note="`celery worker -P threads`; acks_late with always, else acknowledged before it ran",
-    worker=("{bin}/celery", "-A", "bench.peers.adapters.celery", "worker", "-P", "threads")
-    + ("-c", "{concurrency}", "-l", "WARNING"),
+    worker_note="`celery worker -P threads`; acks_late in always, else acknowledged before it ran",
+    worker=(
+        "{bin}/celery -A bench.peers.adapters.celery worker -P threads -c {concurrency} -l WARNING"
+    ),
     lacks=NO_BULK,
 )
 DRAMATIQ = Peer(
@@ -61,7 +65,7 @@ DRAMATIQ = Peer(
     modes=MODES,
     client="actor.send",
     worker_note="`dramatiq -p 1 -t concurrency`; acknowledged after it ran",
-    worker=("{bin}/dramatiq", "bench.peers.adapters.dramatiq", "-p", "1", "-t", "{concurrency}"),
+    worker="{bin}/dramatiq bench.peers.adapters.dramatiq -p 1 -t {concurrency}",
     lacks=NO_BULK,
 )
 ARQ = Peer(
@@ -73,7 +77,7 @@ ARQ = Peer(
     modes=MODES,
     client="enqueue_job, one pool for all callers",
     worker_note="`arq`, max_jobs; keep_result 0; polls every 0.5 s",
-    worker=("{bin}/arq", "bench.peers.adapters.arq.WorkerSettings"),
+    worker="{bin}/arq bench.peers.adapters.arq.WorkerSettings",
     lacks=NO_BULK,
 )
 TASKIQ = Peer(
@@ -84,11 +88,15 @@ TASKIQ = Peer(
     server="redis",
     modes=MODES,
     client="kiq over RedisStreamBroker, one pool for all callers",
-    worker_note="`taskiq worker -w 1 --max-async-tasks`; acknowledged after its result is saved",
-    worker=("{bin}/taskiq", "worker", "bench.peers.adapters.taskiq:broker", "-w", "1")
-    + ("--max-async-tasks", "{concurrency}", "--log-level", "ERROR"),
-    scheduler=("{bin}/taskiq", "scheduler", "bench.peers.adapters.taskiq:scheduler")
-    + ("--update-interval", "1", "--loop-interval", "1", "--log-level", "ERROR"),
+    worker_note="`taskiq worker -w 1 --max-async-tasks`; acknowledged once its result is saved",
+    worker=(
+        "{bin}/taskiq worker bench.peers.adapters.taskiq:broker -w 1 --max-async-tasks "
+        "{concurrency} --log-level ERROR"
+    ),
+    scheduler=(
+        "{bin}/taskiq scheduler bench.peers.adapters.taskiq:scheduler "
+        "--update-interval 1 --loop-interval 1 --log-level ERROR"
+    ),
     lacks=NO_BULK,
 )
 HUEY_REDIS = Peer(
@@ -101,8 +109,10 @@ HUEY_REDIS = Peer(
     modes=MODES,
     client="a call of the task",
     worker_note="`huey_consumer -k thread -w concurrency`; a job leaves the queue before it runs",
-    worker=("{python}", "-m", "huey.bin.huey_consumer", "bench.peers.adapters.huey.huey")
-    + ("-k", "thread", "-w", "{concurrency}", "-q"),
+    worker=(
+        "{python} -m huey.bin.huey_consumer bench.peers.adapters.huey.huey -k thread "
+        "-w {concurrency} -q"
+    ),
     lacks=NO_BULK,
 )
 PEERS = (BULLMQ, RQ, CELERY, DRAMATIQ, ARQ, TASKIQ, HUEY_REDIS)

@@ -38,10 +38,11 @@ PROCRASTINATE = Peer(
     modes=(Mode("packaged", True, "committed: in PostgreSQL's log and synced"),),
     client="defer_async and batch_defer_async, one pool for all callers",
     worker_note="`procrastinate worker --concurrency`; finished jobs stay in the table",
-    prepare=("{bin}/procrastinate", "--app=bench.peers.adapters.procrastinate.app")
-    + ("schema", "--apply"),
-    worker=("{bin}/procrastinate", "--app=bench.peers.adapters.procrastinate.app")
-    + ("--log-level", "error", "worker", "--concurrency", "{concurrency}"),
+    prepare="{bin}/procrastinate --app=bench.peers.adapters.procrastinate.app schema --apply",
+    worker=(
+        "{bin}/procrastinate --app=bench.peers.adapters.procrastinate.app --log-level "
+        "error worker --concurrency {concurrency}"
+    ),
     lacks={"reply": NO_RESULTS},
 )
 BEANSTALKD = Peer(

@@ -37,9 +37,9 @@ class Peer:
     client: str
     worker_note: str
     server: ServerName | None = None
-    worker: tuple[str, ...] = ()
-    prepare: tuple[str, ...] = ()
-    scheduler: tuple[str, ...] = ()
+    worker: str = ""
+    prepare: str = ""
+    scheduler: str = ""
     lacks: Mapping[str, str] = field(default_factory=dict)
     environment: str = ""
 
