@@ -16,6 +16,7 @@ from bench.peers.plots import draw
 from bench.peers.roster import contenders, named
 from bench.peers.rows import ROWS
 from bench.peers.tables import Run, document, text
+from bench.peers.trial import Size
 from bench.peers.writer import write_between
 from bench.report import REPOSITORY, Progress, facts
 from bench.servers import ServerError, lab
@@ -74,7 +75,7 @@ def measure(args: argparse.Namespace, words: Sequence[str]) -> Run:
     with lab(args.dir, 0.0, best_loop()) as place:
         notes = facts(["peers", *words], place.sync_ms())
         homes, missing = find_homes(wanted, progress)
-        plan = Plan(args.rows, wanted, args.rounds, args.scale)
+        plan = Plan(args.rows, wanted, args.rounds, Size.of(args.scale))
         samples = compare(place, plan, homes, progress)
     versions = {name: home.version for name, home in homes.items()}
     return Run(notes, args.rows, [each.name for each in wanted], versions, missing, samples)

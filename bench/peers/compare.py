@@ -20,7 +20,7 @@ class Plan:
     rows: Sequence[str]
     contenders: Sequence[Contender]
     rounds: int
-    scale: float
+    size: Size
 
 
 def find_homes(
@@ -51,7 +51,7 @@ def compare(lab: Lab, plan: Plan, homes: Mapping[str, Home], progress: Progress)
                     f"{len(samples) + 1}/{total}: round {number + 1}, {name}, {contender.name}"
                 )
                 home = homes[contender.peer.name]
-                samples.append(sample(lab, contender, home, name, number, Size(plan.scale)))
+                samples.append(sample(lab, contender, home, name, number, plan.size))
     progress.clear()
     return samples
 

@@ -48,13 +48,13 @@ class Home:
         return self.directory / "package.json"
 
 
-def find_or_install(peer: Peer) -> Home:
+def find_or_install(peer: Peer, directory: Path = PEERS_DIRECTORY) -> Home:
     """Raises Missing."""
     if peer.server and peer.server != "zq":
         server_program(peer.server)
     if peer.runtime == "ours":
         return Home(REPOSITORY, sys.executable, f"{zq.__version__} at {commit()}")
-    home = PEERS_DIRECTORY / peer.home
+    home = directory / peer.home
     wanted = " ".join(peer.packages)
     marker = home / INSTALLED
     if not marker.exists() or marker.read_text() != wanted:

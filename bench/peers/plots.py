@@ -8,6 +8,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import StrMethodFormatter
 
 from bench.peers.roster import Contender
 from bench.peers.rows import ROWS, Metric, Row
@@ -23,6 +24,7 @@ MEANINGS = {
 INK, FAINT = "#222222", "#666666"
 BAR_INCHES = 0.32
 WIDTH_INCHES = 9.0
+ROOM_FOR_LABELS = {"linear": 1.15, "log": 2.5}
 LOG_ABOVE = 25.0  # a linear axis hides a bar that is so many times shorter than the longest
 
 
@@ -78,11 +80,14 @@ def panel(axes: Axes, run: Run, row: Row, metric: Metric) -> None:
             end = max(measured.high, median)
             label = f" {figure(median, metric.unit)}"
             axes.text(end, place, label, va="center", fontsize=8)
-    if order and best > LOG_ABOVE * max(min(value for _, value in order), best * 1e-9):
+    least = min((value for _, value in order if value > 0), default=best)
+    if best > LOG_ABOVE * least:
         axes.set_xscale("log")
+        axes.set_xlim(left=least / 3)
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.4g}"))
     axes.set_yticks(range(len(order)), [contender.name for contender, _ in order])
     axes.invert_yaxis()
-    axes.margins(x=0.16)
+    axes.set_xlim(right=axes.get_xlim()[1] * ROOM_FOR_LABELS[axes.get_xscale()])
     wins = "higher" if metric.higher_wins else "lower"
     axes.set_xlabel(f"{metric.title}, {metric.unit} ({wins} is better)", color=FAINT)
     axes.spines[["top", "right", "left"]].set_visible(False)

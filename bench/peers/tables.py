@@ -34,8 +34,9 @@ class Run:
     def load(cls, text: str) -> Run:
         """What `--json` printed; ValueError for any other text."""
         try:
-            return cls(**{**json.loads(text), "samples": [load_sample(s) for s in samples(text)]})
-        except (KeyError, TypeError) as error:
+            plain = json.loads(text)
+            return cls(**{**plain, "samples": [load_sample(each) for each in plain["samples"]]})
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"this is not what --json printed: {error}") from error
 
     @property
@@ -45,11 +46,6 @@ class Run:
     @property
     def reference(self) -> str:
         return self.present[0].name if self.present else ""
-
-
-def samples(text: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(text)["samples"]
-    return found
 
 
 def load_sample(plain: dict[str, Any]) -> Sample:
@@ -111,7 +107,7 @@ def row_table(run: Run, row: Row) -> Table:
     lines = [[each.name, yes(each.mode.durable), *cells(run, row, each)] for each in order]
     header = ["contender", "on disk"]
     for metric in row.metrics:
-        header += [metric.title, "low-high"]
+        header += [f"{metric.title}, {metric.unit}", "low-high"]
     header += [f"{run.reference} is", "jobs", "CPU s server", "CPU s clients"]
     return Table([*header, "server MB", "worker MB"], lines)
 

@@ -31,19 +31,20 @@ LOOK_EVERY = 0.01
 
 @dataclass(frozen=True)
 class Size:
-    """How much work a row is: `scale` 1 is the full size.
+    """How much work a row is: that part of the full number of jobs.
 
     A run ends when its jobs are done or its seconds are over, so that slow peers end too.
     """
 
     scale: float
+    seconds: float
+
+    @classmethod
+    def of(cls, scale: float) -> Size:
+        return cls(scale, 1.0 + 9.0 * scale)
 
     def jobs(self, full: int, least: int = 1) -> int:
         return max(least, round(full * self.scale))
-
-    @property
-    def seconds(self) -> float:
-        return 1.0 + 9.0 * self.scale
 
 
 class Trial:

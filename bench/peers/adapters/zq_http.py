@@ -19,6 +19,8 @@ from bench.peers.tally import PLACE, Deliberate, handle
 from bench.peers.wire import TRIES
 
 CONNECTIONS = 64
+LAST_FAILURE = orjson.dumps({"message": "deliberate"})
+# A time of the worker's own overrides the limit of tries as well as the back-off.
 FAILURE = orjson.dumps({"message": "deliberate", "retry_at": 0})
 
 
@@ -95,7 +97,7 @@ class Worker:
     def __init__(self) -> None:
         self._resting: list[Connection] = []
         self._done: list[dict[str, Any]] = []
-        self._failed: list[str] = []
+        self._failed: list[dict[str, Any]] = []
 
     async def open(self) -> None:
         for _ in range(2):
@@ -111,7 +113,7 @@ class Worker:
         try:
             result = handle(job["payload"])
         except Deliberate:
-            self._failed.append(job["id"])
+            self._failed.append(job)
         else:
             item = {"id": job["id"]}
             self._done.append(item if result is None else item | {"result": result})
@@ -126,8 +128,9 @@ class Worker:
             done, self._done = self._done, []
             self._resting.pop().send(post("/jobs/success", orjson.dumps({"items": done})))
         while self._failed and self._resting:
-            path = f"/jobs/{self._failed.pop()}/failure"
-            self._resting.pop().send(post(path, FAILURE))
+            job = self._failed.pop()
+            body = FAILURE if job["attempts"] + 1 < TRIES else LAST_FAILURE
+            self._resting.pop().send(post(f"/jobs/{job['id']}/failure", body))
 
 
 async def serve(concurrency: int) -> None:

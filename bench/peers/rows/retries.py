@@ -22,6 +22,6 @@ ROWS = [
         "retries",
         "jobs that fail and are retried ten times, concurrency 10",
         measure,
-        (Metric("rate", "tries/s", "tries/s"),),
+        (Metric("rate", "rate", "tries/s"),),
     )
 ]

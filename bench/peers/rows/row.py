@@ -52,7 +52,7 @@ class Row:
     metrics: tuple[Metric, ...]
 
 
-RATE = Metric("rate", "jobs/s", "jobs/s")
+RATE = Metric("rate", "rate", "jobs/s")
 
 
 def enqueued(trial: Trial, receipt: Receipt, cpu_before: float) -> Figures:

@@ -46,7 +46,7 @@ ROWS = [
         "a burst of scheduled jobs, from when they are due",
         measure,
         (
-            Metric("rate", "jobs/s since they were due", "jobs/s"),
+            Metric("rate", "rate since they were due", "jobs/s"),
             Metric("p99", "p99 of lateness", "ms", higher_wins=False),
         ),
     )

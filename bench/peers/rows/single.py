@@ -18,6 +18,6 @@ def measure(callers: int, trial: Trial) -> Figures:
 
 
 ROWS = [
-    Row(f"single-{n}", f"single enqueue, {n} clients", partial(measure, n), (RATE,))
+    Row(f"single-{n}", f"single enqueue, clients at once: {n}", partial(measure, n), (RATE,))
     for n in CALLERS
 ]
