@@ -23,20 +23,16 @@ def open_queue() -> Any:
 
 class Client:
     def __init__(self) -> None:
-        # Each caller is a thread, and SQLite's connections belong to theirs.
-        self._local = threading.local()
+        self._queue = open_queue()
 
     def enqueue(self, job: dict[str, Any], delay: float) -> None:
-        if not hasattr(self._local, "queue"):
-            self._local.queue = open_queue()
-        self._local.queue.put(json.dumps(job))
+        self._queue.put(json.dumps(job))
 
     def close(self) -> None:
-        """The connections end with their threads."""
+        self._queue.close()
 
 
 def connect() -> Client:
-    open_queue().close()
     return Client()
 
 

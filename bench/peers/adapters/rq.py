@@ -20,7 +20,9 @@ def noop(payload: dict[str, Any]) -> dict[str, Any] | None:
 
 class Client:
     def __init__(self) -> None:
-        self._queue = Queue("bench", connection=Redis.from_url(PLACE.address))
+        redis = Redis.from_url(PLACE.address)
+        redis.ping()  # connects
+        self._queue = Queue("bench", connection=redis)
         self._options: dict[str, Any] = {"result_ttl": RESULT_SECONDS}
         if PLACE.failing:
             self._options["retry"] = Retry(max=TRIES - 1)
