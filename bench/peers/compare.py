@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -46,13 +47,13 @@ def compare(lab: Lab, plan: Plan, homes: Mapping[str, Home], progress: Progress)
     for number in range(plan.rounds):
         turn = number % max(1, len(present))
         for name in plan.rows:
+            began = time.monotonic()
             for contender in present[turn:] + present[:turn]:
-                progress.show(
-                    f"{len(samples) + 1}/{total}: round {number + 1}, {name}, {contender.name}"
-                )
+                progress.show(f"{len(samples) + 1}/{total}: {name}, {contender.name}")
                 home = homes[contender.peer.name]
                 samples.append(sample(lab, contender, home, name, number, plan.size))
-    progress.clear()
+            seconds = time.monotonic() - began
+            progress.note(f"round {number + 1} of {plan.rounds}: {name} took {seconds:.0f} s")
     return samples
 
 
