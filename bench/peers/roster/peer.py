@@ -48,10 +48,6 @@ class Peer:
         """The name of the directory that its packages are installed into."""
         return self.environment or self.name
 
-    @property
-    def module(self) -> str:
-        return f"bench.peers.adapters.{self.adapter}"
-
 
 @dataclass(frozen=True)
 class Contender:
