@@ -129,7 +129,7 @@ def zq_ticks(path: Path, jobs: int, queues: int) -> Iterator[dict[str, float]]:
     def tick(*commands: Command, claim: int = 0) -> Tick:
         credits = [(worker, claim // WORKERS) for worker in range(1, WORKERS + 1)]
         claims = [Claim(queues=None, credits=credits)] if claim else []
-        return Tick(NOW, commands, claims, promote=False, purge=False, durable=True)
+        return Tick(NOW, commands, claims, due=frozenset(), durable=True)
 
     held: list[int] = []
 

@@ -25,8 +25,9 @@ LAYERS: dict[str, set[str]] = {
     "notify": set(),
     "activation": set(),
     "keyfile": {"model"},
+    "core": {"model", "store", "engine", "config"},
     "runtime": {
-        *("model", "store", "wire", "engine", "http"),
+        *("model", "store", "wire", "engine", "http", "core"),
         *("activation", "config", "keyfile", "logs", "notify"),
     },
     "cli": {"model", "store", "kinds", "config", "keyfile", "logs", "runtime"},

@@ -12,12 +12,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 from typing import Any
 
 from zq import activation, keyfile, notify
 from zq.config import ConfigError, Settings
-from zq.engine.engine import Engine, EngineOptions
+from zq.core import Core
+from zq.engine.engine import Engine
 from zq.engine.lag import LagMeter
 from zq.http.addresses import is_loopback, is_wildcard
 from zq.http.app import build_app
@@ -30,13 +31,11 @@ from zq.http.metrics.api import MetricsApi
 from zq.http.metrics.scrape import Sources
 from zq.http.native.take import TakeOptions
 from zq.http.tls import CertificateError, CertificateFiles, Certificates
-from zq.model.clock import Clock, SystemClock
-from zq.model.job import Backoff
+from zq.model.clock import Clock
 from zq.model.keys import InvalidKey
-from zq.model.settling import Policy
 from zq.store.lock import DirectoryInUse
 from zq.store.migrate import DatabaseTooNew
-from zq.store.store import FILE_NAME, Store, open_store
+from zq.store.store import FILE_NAME
 from zq.wire.bodies import Limits
 
 log = logging.getLogger("zq.serve")
@@ -67,14 +66,17 @@ class Server:
         """`passed` listens already, in place of the settings' host and port."""
         self._settings = settings
         self._passed = passed
-        self._clock = clock or SystemClock()
-        self._rng = rng or SystemRandom()
-        self._store: Store | None = None
+        self._core = Core(settings, clock=clock, rng=rng)
+        self._clock = self._core.clock
         self._guard: Guard | None = None
         self._listener: Listener | None = None
         self._certificates: Certificates | None = None
         self._address = ("", 0)
-        self.engine: Engine
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, once the server has started."""
+        return self._core.engine
 
     @property
     def url(self) -> str:
@@ -97,16 +99,7 @@ class Server:
         await _refuse_exposure(settings, self._passed)
         self._guard = _guard(settings)
         self._certificates = _certificates(settings)
-        self._store = await open_store(
-            Path(settings.root_dir),
-            policy=_policy(settings),
-            random=self._rng,
-            cache_bytes=settings.cache_size,
-            read_timeout=settings.read_timeout / 1000,
-            max_wal=settings.max_wal,
-        )
-        self.engine = Engine(self._store, self._clock, _engine_options(settings))
-        self.engine.start()
+        await self._core.start()
         bodies = Bodies(
             settings.max_body, settings.max_inbox_bytes, settings.body_timeout / 1000, self._clock
         )
@@ -132,11 +125,10 @@ class Server:
             self._address = await self._listener.start(settings.host, settings.port, self._passed)
         except BaseException:
             self._lag.stop()
-            await self.engine.stop()
-            await self._store.close()
+            await self._core.stop()
             raise
-        if self._store.returned:
-            fields = {"jobs": self._store.returned}
+        if self._core.returned:
+            fields = {"jobs": self._core.returned}
             log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
 
     def reload(self) -> None:
@@ -175,7 +167,6 @@ class Server:
     async def stop(self, *, drain: bool = True) -> None:
         """Drain, end the streams, give back what they held, commit, checkpoint, close."""
         assert self._listener is not None
-        assert self._store is not None
         failed = self.engine.failure.done()
         if drain and not failed:
             await self.drain()
@@ -183,11 +174,7 @@ class Server:
         self.engine.waiters.close()
         await self._listener.stop(CLOSE_TIMEOUT_S)
         self._lag.stop()
-        await self.engine.stop()
-        if failed:
-            await self._store.abandon()
-        else:
-            await self._store.close()
+        await self._core.stop()
 
 
 def serve(settings: Settings) -> int:
@@ -337,19 +324,6 @@ def _guard(settings: Settings) -> Guard:
     return Guard(browsers, None if settings.keys is None else keyfile.read(settings.keys))
 
 
-def _policy(settings: Settings) -> Policy:
-    return Policy(
-        retry_limit=settings.default_retry_limit,
-        backoff=Backoff(
-            settings.default_backoff_exponent,
-            settings.default_backoff_base,
-            settings.default_backoff_jitter,
-        ),
-        completed_ms=settings.default_completed_job_retention,
-        dead_ms=settings.default_dead_job_retention,
-    )
-
-
 def _gate(settings: Settings, clock: Clock) -> Gate:
     return Gate(
         clock,
@@ -372,17 +346,3 @@ def _certificates(settings: Settings) -> Certificates | None:
         return None
     files = CertificateFiles(settings.tls_cert, settings.tls_key, settings.tls_client_ca)
     return Certificates(files)
-
-
-def _engine_options(settings: Settings) -> EngineOptions:
-    return EngineOptions(
-        global_in_flight_limit=settings.global_in_flight_limit,
-        max_inbox_jobs=settings.max_inbox_jobs,
-        disk_reserve=settings.disk_reserve,
-        reaper_interval=settings.reaper_check_interval / 1000,
-        filter_timeout=settings.filter_timeout / 1000,
-        read_timeout=settings.read_timeout / 1000,
-        max_result=settings.max_result,
-        durable=settings.default_commit_mode == "fsync",
-        durable_enqueues=(settings.enqueue_commit_mode or settings.default_commit_mode) == "fsync",
-    )

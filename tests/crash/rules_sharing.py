@@ -15,9 +15,11 @@ HELD = {"queued": ("scheduled", "ready"), "active": UNFINISHED}
 def one_holder_at_a_time(world: World) -> Iterator[str]:
     """Between two claims of a job the first holder settled it, hung up, or the server died."""
     for life in world.lives.values():
+        # A server that is killed goes on until the signal reaches it.
+        deaths = [time for kill in world.kills for time in (kill.start, kill.end)]
         releases = [settlement.start for settlement in life.settlements]
         for first, second in zip(life.deliveries, life.deliveries[1:], strict=False):
-            ends = [*releases, *(kill.start for kill in world.kills)]
+            ends = [*releases, *deaths]
             if first.stream in world.hang_ups:
                 ends.append(world.hang_ups[first.stream])
             # The claim's time is rounded down to its millisecond.

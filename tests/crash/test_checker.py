@@ -365,6 +365,9 @@ UNDECIDED: dict[str, tuple[Event, ...]] = {
         *(enqueue(1), deliver(2), hang_up(3)),
         *(deliver(4, stream=2, seen=9), succeed(6)),
     ),
+    "a claim while the signal is on its way to the server": (
+        *(enqueue(1), Kill(start=2, end=9), deliver(3), deliver(12, stream=2)),
+    ),
     "a claim in the millisecond of the release": (
         *(enqueue(1), deliver(2), hang_up(3.7), deliver(3, stream=2, seen=5)),
     ),

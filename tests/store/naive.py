@@ -20,6 +20,7 @@ from zq.model.commands import (
     Deadlines,
     Delete,
     DeleteSlice,
+    Due,
     Enqueue,
     Enqueued,
     Fail,
@@ -91,9 +92,11 @@ class NaiveQueue:
         return Counter((row.queue, row.status) for row in self.rows.values())
 
     def deadlines(self) -> Deadlines:
-        ready = [row.ready_at for row in self.rows.values() if row.status is SCHEDULED]
-        purge = [row.purge_at for row in self.rows.values() if row.purge_at is not None]
-        return Deadlines(min(ready, default=None), min(purge, default=None))
+        times = {
+            Due.PROMOTION: [row.ready_at for row in self.rows.values() if row.status is SCHEDULED],
+            Due.PURGE: [row.purge_at for row in self.rows.values() if row.purge_at is not None],
+        }
+        return {due: min(waiting) for due, waiting in times.items() if waiting}
 
     def keys(self, *statuses: Status) -> list[int]:
         """Keys of the jobs in these states (none given: in any)."""
@@ -115,11 +118,11 @@ class NaiveQueue:
             replies |= {i: self._apply(command) for i, command in chosen.items()}
             self._restore_locks()
         self.outcome.replies = [replies[i] for i in range(len(tick.commands))]
-        if tick.promote:
+        if Due.PROMOTION in tick.due:
             for row in self.rows.values():
                 if row.status is SCHEDULED and row.ready_at <= self.now:
                     self._to(row, READY)
-        if tick.purge:
+        if Due.PURGE in tick.due:
             for key in [row.key for row in self.rows.values() if row.expired(self.now)]:
                 self._remove(key)
         self.outcome.claimed = [self._claim(claim) for claim in tick.claims]
@@ -238,7 +241,7 @@ class NaiveQueue:
         if keep_ms == 0:
             return self._remove(key)
         row.result = told.result
-        row.completed_at, row.purge_at = self.now, self.now + keep_ms
+        row.finished_at, row.purge_at = self.now, self.now + keep_ms
         self._to(row, COMPLETED)
         return True
 
@@ -257,6 +260,7 @@ class NaiveQueue:
             keep_ms = self.policy.dead_ms if row.dead_ms is None else row.dead_ms
             row.purge_at = self.now + keep_ms if keep_ms else None
             self._to(row, DEAD)
+            row.finished_at = self.now
             reply = row.job()
             if not keep_ms:
                 self._remove(row.key)
@@ -283,7 +287,7 @@ class NaiveQueue:
 
     def _cancel(self, row: Row) -> Job:
         keep_ms = self.policy.dead_ms if row.dead_ms is None else row.dead_ms
-        row.cancelled_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
+        row.finished_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
         self._to(row, CANCELLED)
         self.outcome.cancelled.append(row.key)
         reply = row.job()

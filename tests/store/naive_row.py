@@ -34,9 +34,8 @@ class Row:
     holder: int | None = None
     dequeued_at: int | None = None
     failed_at: int | None = None
-    completed_at: int | None = None
+    finished_at: int | None = None
     purge_at: int | None = None
-    cancelled_at: int | None = None
     result: str | None = None
     errors: list[ErrorRecord] = field(default_factory=list)
 
@@ -68,12 +67,11 @@ class Row:
             holder=self.holder,
             dequeued_at=self.dequeued_at,
             failed_at=self.failed_at,
-            completed_at=self.completed_at,
+            finished_at=self.finished_at,
             purge_at=self.purge_at,
             options=None if options == Options() else options,
             unique_key=self.unique_key,
             unique_while=self.scope,
-            cancelled_at=self.cancelled_at,
             result_size=self.result_size,
             result=self.result if whole or (self.result_size or 0) <= LARGE else None,
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from zq.model.commands import Claim, Command, Enqueue, Tick, TickResult
+from zq.model.commands import Claim, Command, Due, Enqueue, Tick, TickResult
 from zq.model.filters import EVERYTHING
 from zq.model.ids import Mint
 from zq.model.job import Backoff, Job, NewJob
@@ -52,12 +52,12 @@ class Orders:
         purge: bool = False,
         durable: bool = False,
     ) -> Tick:
+        flags = {Due.PROMOTION: promote, Due.PURGE: purge}
         return Tick(
             now=self.now,
             commands=commands,
             claims=claims,
-            promote=promote,
-            purge=purge,
+            due=frozenset(due for due, is_due in flags.items() if is_due),
             durable=durable,
         )
 

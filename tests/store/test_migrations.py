@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from zq.model.ids import ALPHABET, SUFFIX_LENGTH
+from zq.model.lifecycle import Status
 from zq.store.lock import DirectoryLock
 from zq.store.migrate import DatabaseTooNew, migrate
 
 from .rig import Rig
+
+SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, _ = Status
 
 Shape = dict[str, str | None]
 
@@ -68,6 +71,8 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
         "results": 1,
         "errors": 1,
         "queue_counts": 1,
+        "queue_settings": 1,
+        "dedupe": 1,
         "meta": 1,
     }
     connection.close()
@@ -158,9 +163,14 @@ def test_a_database_of_the_first_version_keeps_its_jobs(tmp_path: Path) -> None:
 
     migrate(connection)
 
-    new = {"cancelled_at": None, "result_size": None, "result": None}
+    assert {row.pop("completed_at") for row in before} == {None, 7}
     after = [dict(row) for row in connection.execute("SELECT * FROM jobs ORDER BY id")]
-    assert after == [row | new for row in before]
+    finished = {SCHEDULED: None, READY: None, IN_FLIGHT: None, COMPLETED: 7, DEAD: 7}
+    for now, old in zip(after, before, strict=True):
+        assert old.items() <= now.items()
+        assert now["finished_at"] == finished[now["status"]]
+        new = now.keys() - old.keys() - {"finished_at"}
+        assert {now[column] for column in new} == {None, 0}
     assert [tuple(row) for row in connection.execute("SELECT * FROM payloads")] == [(32, "large")]
     assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     connection.row_factory = None

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from zq.model.commands import Claim, Clear, Delete, Enqueued, Fail, Settled, Succeed
+from zq.model.commands import Claim, Clear, Delete, Due, Enqueued, Fail, Settled, Succeed
 from zq.model.filters import EVERYTHING
 from zq.model.job import Job, Options, Retention
 from zq.model.lifecycle import Status
@@ -104,13 +104,13 @@ async def test_the_next_deadlines_are_known_at_once(rig: Rig) -> None:
     (job,) = await rig.take(1)
     await rig.run(Fail(job.key, Failure("m", kill=True)))
     await rig.reopen()
-    assert rig.store.deadlines.ready_at == NOW + 7
-    assert rig.store.deadlines.purge_at == NOW + 60_000
+    assert rig.store.deadlines[Due.PROMOTION] == NOW + 7
+    assert rig.store.deadlines[Due.PURGE] == NOW + 60_000
 
 
 async def test_an_empty_store_waits_for_nothing(rig: Rig) -> None:
     await rig.reopen()
-    assert (rig.store.deadlines.ready_at, rig.store.deadlines.purge_at) == (None, None)
+    assert rig.store.deadlines == {}
     assert rig.store.returned == 0
 
 

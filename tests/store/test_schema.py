@@ -25,11 +25,14 @@ WAITING: dict[str, Any] = {
 }
 HELD = WAITING | {"status": IN_FLIGHT, "holder": 1, "deliveries": 1, "dequeued_at": 6}
 FAILED = HELD | {"status": SCHEDULED, "holder": None, "attempts": 1, "failed_at": 7}
-DONE = HELD | {"status": COMPLETED, "holder": None, "completed_at": 7, "purge_at": 8}
-BURIED = FAILED | {"status": DEAD, "purge_at": 8}
-CANCELLED = WAITING | {"status": Status.CANCELLED, "cancelled_at": 7, "purge_at": 8}
+DONE = HELD | {"status": COMPLETED, "holder": None, "finished_at": 7, "purge_at": 8}
+BURIED = FAILED | {"status": DEAD, "finished_at": 7, "purge_at": 8}
+CANCELLED = WAITING | {"status": Status.CANCELLED, "finished_at": 7, "purge_at": 8}
 RETURNED = DONE | {"result_size": 4, "result": "null"}
 LARGELY_RETURNED = DONE | {"result_size": INLINE_PAYLOAD + 1}
+EXPIRED = WAITING | {"status": 6, "expires_at": 7, "finished_at": 7, "purge_at": 8}
+CLAIMED = HELD | {"holder": 0, "claimant": "c", "lease_until": 9}
+GROUPED = WAITING | {"group_id": "g", "held": 1}
 UNIQUE = WAITING | {"unique_key": "k", "unique_while": 0, "owns_key": 1}
 LARGE = WAITING | {"payload_size": INLINE_PAYLOAD + 1, "payload": None}
 
@@ -43,6 +46,12 @@ POSSIBLE = [
     CANCELLED,
     RETURNED,
     LARGELY_RETURNED,
+    EXPIRED,
+    CLAIMED,
+    HELD | {"lease_until": 9},
+    GROUPED,
+    WAITING | {"held": 2, "stalls": 3},
+    FAILED | {"forgiven": 1},
     UNIQUE,
     LARGE,
 ]
@@ -57,7 +66,7 @@ IMPOSSIBLE: dict[str, list[dict[str, Any]]] = {
     ],
     "status BETWEEN 0 AND 6": [
         WAITING | {"status": -1},
-        WAITING | {"status": 7, "purge_at": 8},
+        WAITING | {"status": 7, "finished_at": 7, "purge_at": 8},
     ],
     "ready_at >= 0": [WAITING | {"ready_at": -1}],
     "unique_while BETWEEN 0 AND 2": [UNIQUE | {"unique_while": 3}, UNIQUE | {"unique_while": -1}],
@@ -80,16 +89,26 @@ IMPOSSIBLE: dict[str, list[dict[str, Any]]] = {
         FAILED | {"attempts": 0},
         WAITING | {"attempts": -1, "failed_at": 7},
     ],
-    "(status = 3) = (completed_at IS NOT NULL)": [
-        DONE | {"completed_at": None},
-        BURIED | {"completed_at": 7},
-        WAITING | {"completed_at": 7},
+    "lease_until IS NULL OR status = 2": [WAITING | {"lease_until": 9}, DONE | {"lease_until": 9}],
+    "(claimant IS NOT NULL) = (holder IS 0)": [
+        CLAIMED | {"claimant": None},
+        CLAIMED | {"holder": 1},
+        WAITING | {"claimant": "c"},
     ],
-    "(status = 5) = (cancelled_at IS NOT NULL)": [
-        CANCELLED | {"cancelled_at": None},
-        WAITING | {"cancelled_at": 7},
-        DONE | {"cancelled_at": 7},
+    "claimant IS NULL OR lease_until IS NOT NULL": [CLAIMED | {"lease_until": None}],
+    "forgiven BETWEEN 0 AND attempts": [FAILED | {"forgiven": 2}, FAILED | {"forgiven": -1}],
+    "(status >= 3) = (finished_at IS NOT NULL)": [
+        DONE | {"finished_at": None},
+        BURIED | {"finished_at": None},
+        EXPIRED | {"finished_at": None},
+        WAITING | {"finished_at": 7},
+        HELD | {"finished_at": 7},
     ],
+    "held BETWEEN 0 AND 3": [GROUPED | {"held": -2}, GROUPED | {"held": 4}],
+    "held & 1 = 0 OR group_id IS NOT NULL": [WAITING | {"held": 1}],
+    "held = 0 OR status < 2": [HELD | {"held": 2}, DONE | {"held": 2}],
+    "group_id <> ''": [WAITING | {"group_id": ""}],
+    "stalls >= 0": [WAITING | {"stalls": -1}],
     "(status >= 3) = (purge_at IS NOT NULL)": [
         DONE | {"purge_at": None},
         BURIED | {"purge_at": None},

@@ -16,8 +16,8 @@ from zq.model.commands import (
     Claim,
     Clear,
     Command,
-    Deadlines,
     DeleteSlice,
+    Due,
     Enqueue,
     Enqueued,
     Fail,
@@ -31,7 +31,8 @@ from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.settling import Failure
 from zq.model.unique import OnConflict, Scope
-from zq.store.claim import MOST_ARMS, SLICE, deal
+from zq.store.claim import MOST_ARMS, deal
+from zq.store.due import SLICE
 from zq.store.work import LARGEST_INSERT
 
 from .rig import Ticker, new_job
@@ -245,7 +246,7 @@ def test_an_empty_tick_changes_nothing(ticker: Ticker) -> None:
     result = ticker.run(promote=True, purge=True)
     assert ticker.connection.total_changes == changes
     assert (result.replies, result.ended, result.claimed, result.rows) == ([], [], [], 0)
-    assert result.deadlines == Deadlines()
+    assert result.deadlines == {}
 
 
 def test_promotion_and_purge_take_a_slice_a_tick_the_most_overdue_first(ticker: Ticker) -> None:
@@ -256,9 +257,9 @@ def test_promotion_and_purge_take_a_slice_a_tick_the_most_overdue_first(ticker: 
     ready = {key for key, job in ticker.jobs().items() if job.status is Status.READY}
     assert ready == {*early, *late[: SLICE - 5]}
     assert first.deadlines is not None
-    assert first.deadlines.ready_at == ticker.now
+    assert first.deadlines[Due.PROMOTION] == ticker.now
     second = ticker.run(promote=True)
-    assert second.deadlines == Deadlines()
+    assert second.deadlines == {}
     ticker.check_counts()
 
     taken = ticker.take(SLICE + 5)
@@ -266,7 +267,7 @@ def test_promotion_and_purge_take_a_slice_a_tick_the_most_overdue_first(ticker: 
     ticker.now += 60_000
     ticker.run(purge=True)
     assert len(ticker.jobs()) == 5
-    assert ticker.run(purge=True).deadlines == Deadlines()
+    assert ticker.run(purge=True).deadlines == {}
     assert ticker.jobs() == {}
     assert ticker.value("SELECT count(*) FROM errors") == 0
     ticker.check_counts()

@@ -12,9 +12,10 @@ import sqlite3
 from zq.engine.inbox import Inbox, Request, commands
 from zq.engine.stats import Stats
 from zq.engine.streams import Plan, Streams
+from zq.engine.timetable import Timetable
 from zq.engine.waiters import Waiters
 from zq.model.clock import Clock, Timer
-from zq.model.commands import Command, Deadlines, Enqueue, Return, Tick, TickResult
+from zq.model.commands import Command, Enqueue, Return, Tick, TickResult
 from zq.model.errors import Internal, OutcomeUnknown, StorageFull
 from zq.store.connection import is_full, stops_the_server
 from zq.store.store import Store
@@ -66,11 +67,9 @@ class TickLoop:
         self._store = store
         self._streams = streams
         self._clock = clock
-        self._reaper_interval = reaper_interval
         self._durable = durable
         self._durable_enqueues = durable_enqueues
-        self._deadlines: Deadlines = store.deadlines
-        self._reaped = clock.monotonic() - reaper_interval
+        self._timetable = Timetable(clock, store.deadlines, reaper_interval)
         self._most_rows = MOST_ROWS
         self._awake = asyncio.Event()
         self._stopping = False
@@ -104,15 +103,14 @@ class TickLoop:
         requests = self.inbox.take(self._most_rows)
         batch = commands(requests)
         plan = self._streams.plan(batch) if self.delivering else Plan()
-        promote, purge = self._promotion_due(now), self._purge_due(now)
-        if not (batch or plan.claims or promote or purge):
+        due = self._timetable.due(now)
+        if not (batch or plan.claims or due):
             return False
         tick = Tick(
             now=now,
             commands=batch,
             claims=plan.claims,
-            promote=promote,
-            purge=purge,
+            due=due,
             durable=self._sync_due() or self._must_sync(batch, plan),
         )
         started = self._clock.monotonic()
@@ -129,8 +127,7 @@ class TickLoop:
         self._adapt(seconds)
         self.stats.learn(result, seconds, tick.durable)
         self._learn(requests, plan, result)
-        if purge:
-            self._note_purge(now)
+        self._timetable.note(due, now)
         self._untidy, self._ticked = True, self._clock.monotonic()
         if self._store.wants_checkpoint or self._wal_retry() <= 0:
             # One turn of the event loop first: replies go out before the disk is busy again.
@@ -176,7 +173,7 @@ class TickLoop:
 
     def _learn(self, requests: list[Request], plan: Plan, result: TickResult) -> None:
         if result.deadlines is not None:
-            self._deadlines = result.deadlines
+            self._timetable.learn(result.deadlines)
         # Replies first: a worker that has its reply sends more while frames are still rendered.
         for request, reply in zip(requests, result.replies, strict=True):
             request.reply(reply)
@@ -212,21 +209,6 @@ class TickLoop:
     def _sync_due(self) -> bool:
         return self._clock.monotonic() - self._synced >= SYNC_S
 
-    def _promotion_due(self, now: int) -> bool:
-        ready_at = self._deadlines.ready_at
-        return ready_at is not None and ready_at <= now
-
-    def _purge_due(self, now: int) -> bool:
-        purge_at = self._deadlines.purge_at
-        rested = self._clock.monotonic() - self._reaped >= self._reaper_interval
-        return purge_at is not None and purge_at <= now and rested
-
-    def _note_purge(self, now: int) -> None:
-        """Rest between purges, but not before all that was due is gone."""
-        purge_at = self._deadlines.purge_at
-        if purge_at is None or purge_at > now:
-            self._reaped = self._clock.monotonic()
-
     def _adapt(self, seconds: float) -> None:
         if seconds > GOAL_S:
             self._most_rows = max(int(self._most_rows * GOAL_S / seconds), LEAST_ROWS)
@@ -246,15 +228,12 @@ class TickLoop:
 
     def _delay(self) -> float | None:
         """Seconds to the next deadline, None where there is none."""
-        now = self._clock.now_ms()
         delays: list[float] = []
         if self._untidy:
             delays.append(self._ticked + IDLE_S - self._clock.monotonic())
-        if self._deadlines.ready_at is not None:
-            delays.append((self._deadlines.ready_at - now) / 1000)
-        if self._deadlines.purge_at is not None:
-            rest = self._reaped + self._reaper_interval - self._clock.monotonic()
-            delays.append(max((self._deadlines.purge_at - now) / 1000, rest))
+        deadline = self._timetable.delay()
+        if deadline is not None:
+            delays.append(deadline)
         if self._store.wal_is_over:
             delays.append(self._wal_retry())
         if not delays:

@@ -1,8 +1,10 @@
 """Whether the peer of a long-lived response is still there, by TCP's own account."""
 
 import asyncio
+import fcntl
 import socket
 import struct
+import termios
 from typing import NamedTuple
 
 from zq.http.channel import Channel, Peer
@@ -10,6 +12,9 @@ from zq.http.channel import Channel, Peer
 # Fields of Linux's struct tcp_info: microseconds after which data is sent again, segments sent and
 # not acknowledged, milliseconds since the last acknowledgement, bytes acknowledged, bytes not sent.
 _TCP_INFO = struct.Struct("=8xI12xI28xI60xQ16xI")
+
+_OUTSTANDING = struct.Struct("=i")
+"""What TIOCOUTQ answers: bytes that are not acknowledged yet, sent or not (Linux's tcp(7))."""
 
 _MARGIN_MS = 250
 """For an answer to what was sent again: more than Linux's shortest time-out."""
@@ -21,6 +26,9 @@ class _Account(NamedTuple):
     silent_ms: int
     acknowledged: int
     queued: int
+
+
+_NOTHING_WAITS = _Account(0, 0, 0, 0, 0)
 
 
 class _Progress:
@@ -74,9 +82,21 @@ class PeerWatch:
         if self._socket is None:
             # Not TCP: all there is to see is whether the buffer shrinks.
             return _Account(0, 0, 0, -buffered, 0)
+        if not buffered and not _outstanding(self._socket):
+            return _NOTHING_WAITS
         info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
         resend_us, *rest = _TCP_INFO.unpack(info)
         return _Account(resend_us // 1000, *rest)
+
+
+def _outstanding(connection: socket.socket) -> int:
+    """Bytes that the peer has not acknowledged: a quick look, at a fifth of TCP_INFO's cost."""
+    descriptor = connection.fileno()
+    if descriptor < 0:
+        return 0  # closed a moment ago, which its handler is about to hear
+    answer = fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(_OUTSTANDING.size))
+    (count,) = _OUTSTANDING.unpack(answer)
+    return int(count)
 
 
 def _tcp_socket(transport: asyncio.Transport | None) -> socket.socket | None:

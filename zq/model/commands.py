@@ -5,6 +5,7 @@ it in one transaction with whatever else waits. Beyond a command's reach, jobs d
 """
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 
 import msgspec
 
@@ -175,25 +176,26 @@ class Claim(msgspec.Struct, frozen=True):
         return sum(credit for _, credit in self.credits)
 
 
+class Due(Enum):
+    """What falls due at a wall time, in the order in which a tick attends to it."""
+
+    PROMOTION = "a scheduled job becomes ready"
+    PURGE = "a finished job's retention is over"
+
+
+Deadlines = Mapping[Due, int]
+"""When each of them falls due next, in milliseconds; what is not there waits for nothing."""
+
+
 class Tick(msgspec.Struct, frozen=True):
     """One transaction's work: what waits, what is due, who can take. Times in milliseconds."""
 
     now: int
     commands: Sequence[Command]
     claims: Sequence[Claim]
-    promote: bool
-    purge: bool
+    due: frozenset[Due]
     durable: bool
     """Whether the commit is to be synced to the disk before anyone hears of it."""
-
-
-class Deadlines(msgspec.Struct, frozen=True):
-    """Wall times in milliseconds; None where nothing waits."""
-
-    ready_at: int | None = None
-    """The next scheduled job is due."""
-    purge_at: int | None = None
-    """The next finished job's retention is over."""
 
 
 class Tally(msgspec.Struct):

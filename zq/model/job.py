@@ -51,6 +51,21 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
 NO_OPTIONS = Options()
 
 
+class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came with a job for its worker, and how the job came to where it is.
+
+    One nullable JSON column. `meta` is JSON text of an object.
+    """
+
+    meta: str | None = None
+    content_type: str | None = None
+    traceparent: str | None = None
+    origin: str | None = None
+    """The queue in which it died, before it came to a dead-letter queue."""
+    reason: str | None = None
+    """Why it died."""
+
+
 class NewJob(msgspec.Struct, frozen=True, gc=False):
     """A validated job that waits to be stored. `payload` is JSON text, kept as it was received.
 
@@ -67,15 +82,17 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     unique_key: str | None = None
     unique_while: Scope | None = None
     on_conflict: OnConflict = OnConflict.RETURN
+    extras: Extras | None = None
 
 
 class Job(msgspec.Struct, array_like=True, gc=False):
     """A stored job, in the order of the store's columns. Times are milliseconds since the epoch.
 
     `deliveries` counts hand-outs and never falls, so it names one lease. `holder` is the stream
-    that has the job while it is in flight. `payload` is None where it lies beside the row, and so
-    is `result`; a `result_size` of None says that there is no result. What most waiting jobs do not
-    have comes last, so that the store can leave it out.
+    that has the job while it is in flight, or 0 where its `claimant` has it. `attempts` counts all
+    failures, of which `forgiven` ones came before the job was revived. `payload` is None where it
+    lies beside the row, and so is `result`; a `result_size` of None says that there is no result.
+    What most waiting jobs do not have comes last, so that the store can leave it out.
     """
 
     key: int
@@ -91,12 +108,18 @@ class Job(msgspec.Struct, array_like=True, gc=False):
     holder: int | None = None
     dequeued_at: int | None = None
     failed_at: int | None = None
-    completed_at: int | None = None
+    finished_at: int | None = None
     purge_at: int | None = None
     options: Options | None = None
     unique_key: str | None = None
     unique_while: Scope | None = None
-    cancelled_at: int | None = None
+    group: str | None = None
+    expires_at: int | None = None
+    lease_until: int | None = None
+    claimant: str | None = None
+    stalls: int = 0
+    forgiven: int = 0
+    extras: Extras | None = None
     result_size: int | None = None
     result: str | None = None
 

@@ -1,4 +1,4 @@
-"""The tick's last phases: what falls due, and handing ready jobs to the streams that wait."""
+"""The tick's last phase: handing ready jobs to the streams that wait."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -10,29 +10,8 @@ from zq.model.reach import EVERYWHERE, Reach
 from zq.store.where import pattern
 from zq.store.work import QUERIES, Work, as_json
 
-SLICE = 1000
-"""Jobs promoted or purged in one tick, so that acknowledgements pass between."""
-
 MOST_ARMS = 499
 """Queues that one statement can merge: SQLite compiles compounds of up to 500 arms."""
-
-
-def promote(work: Work) -> None:
-    """Make scheduled jobs ready whose time has come."""
-    due = work.pairs(QUERIES["read_due"], now=work.now, limit=SLICE)
-    if not due:
-        return
-    work.run("promote", keys=as_json([key for key, _ in due]))
-    queues = [queue for _, queue in due]
-    work.move(queues, Status.SCHEDULED, Status.READY)
-    work.woken.update(queues)
-
-
-def purge(work: Work) -> None:
-    """Delete finished jobs whose retention is over."""
-    keys = work.keys(QUERIES["read_purgeable"], now=work.now, limit=SLICE)
-    if keys:
-        work.remove(work.briefs("read_briefs", keys))
 
 
 def claim(work: Work, wanted: Claim) -> list[Job]:

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from zq.model.commands import Enqueue, Enqueued
 from zq.model.errors import KeyConflict
 from zq.model.job import INLINE_PAYLOAD, Job, NewJob
@@ -13,7 +11,7 @@ from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.work import BYTES_A_ROW, LARGEST_INSERT, QUERIES, Work, as_json
 
 _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
-_FULL = _PLAIN + ", options, unique_key, unique_while, owns_key"
+_FULL = _PLAIN + ", options, unique_key, unique_while, owns_key, extras"
 
 
 def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
@@ -44,7 +42,7 @@ def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
                     work.tally.duplicates += 1
                     continue
             head = (key, job.queue, job.type, job.priority, status, ready_at)
-            if job.unique_key is not None or job.options is not None:
+            if job.unique_key is not None or job.options is not None or job.extras is not None:
                 full.append((head, key, job))
             elif job.payload_size > INLINE_PAYLOAD:
                 plain.append((*head, job.payload_size, None))
@@ -182,11 +180,13 @@ def _stored(key: int, job: NewJob, status: Status, ready_at: int) -> Job:
         options=job.options,
         unique_key=job.unique_key,
         unique_while=job.unique_while,
+        extras=job.extras,
         payload_size=job.payload_size,
         payload=None,
     )
 
 
 def _rest(job: NewJob, owns_key: bool) -> tuple[object, ...]:
-    options = None if job.options is None else msgspec.json.encode(job.options).decode()
-    return options, job.unique_key, job.unique_while, owns_key
+    options = None if job.options is None else as_json(job.options)
+    extras = None if job.extras is None else as_json(job.extras)
+    return options, job.unique_key, job.unique_while, owns_key, extras

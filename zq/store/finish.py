@@ -23,7 +23,7 @@ def cancel(work: Work, command: Cancel) -> object:
         return NotCancellable(NAMES[job.status])
     _cancel(work, [brief_of(job)], command.force)
     job.purge_at = kept_until(Status.CANCELLED, job.options, work.now, work.policy)
-    job.status, job.holder, job.cancelled_at = Status.CANCELLED, None, work.now
+    job.status, job.holder, job.finished_at = Status.CANCELLED, None, work.now
     return job
 
 

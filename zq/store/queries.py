@@ -14,18 +14,19 @@ from zq.model.unique import Scope
 
 NEW_JOB_COLUMNS = "id, queue, type, priority, status, ready_at, payload_size, payload"
 JOB_COLUMNS = (
-    f"{NEW_JOB_COLUMNS}, attempts, deliveries, holder, dequeued_at, failed_at, completed_at,"
-    " purge_at, json(options), unique_key, unique_while"
+    f"{NEW_JOB_COLUMNS}, attempts, deliveries, holder, dequeued_at, failed_at, finished_at,"
+    " purge_at, json(options), unique_key, unique_while, group_id, expires_at, lease_until,"
+    " claimant, stalls, forgiven, json(extras), result_size, result"
 )
-"""In the order of `zq.model.job.Job`'s fields. A job that has never been delivered and sets nothing
-unusual is told by the first eight, at half the cost; a finished one also by those below."""
+"""In the order of `zq.model.job.Job`'s fields. A job that waits for the first time and sets nothing
+unusual is told by the first eight, at half the cost."""
 
-FINISHED_JOB_COLUMNS = f"{JOB_COLUMNS}, cancelled_at, result_size, result"
+_USUAL = "coalesce(options, unique_key, group_id, expires_at, extras, finished_at) IS NULL"
 
 USUAL_BRIEF_COLUMNS = "id, queue, holder"
 BRIEF_COLUMNS = (
     f"{USUAL_BRIEF_COLUMNS}, status, attempts, json(options), unique_while, payload_size,"
-    " result_size"
+    " result_size, group_id"
 )
 """In the order of `zq.store.work.Brief`'s fields; the first three tell the usual job in flight."""
 
@@ -33,17 +34,12 @@ _CONSTANTS = {
     **{status.name.lower(): str(status.value) for status in Status},
     **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
     "job_row": (
-        "CASE WHEN deliveries = 0 AND options IS NULL AND unique_key IS NULL"
-        f" THEN json_array({NEW_JOB_COLUMNS}) ELSE json_array({JOB_COLUMNS}) END"
-    ),
-    "any_job_row": (
-        f"CASE WHEN purge_at IS NOT NULL THEN json_array({FINISHED_JOB_COLUMNS})"
-        " WHEN deliveries = 0 AND options IS NULL AND unique_key IS NULL"
+        f"CASE WHEN deliveries = 0 AND {_USUAL}"
         f" THEN json_array({NEW_JOB_COLUMNS}) ELSE json_array({JOB_COLUMNS}) END"
     ),
     "brief_row": (
         f"CASE WHEN status = {Status.IN_FLIGHT.value} AND attempts = 0 AND options IS NULL"
-        f" AND unique_while IS NULL AND payload_size <= {INLINE_PAYLOAD}"
+        f" AND unique_while IS NULL AND group_id IS NULL AND payload_size <= {INLINE_PAYLOAD}"
         f" THEN json_array({USUAL_BRIEF_COLUMNS}) ELSE json_array({BRIEF_COLUMNS}) END"
     ),
     "keys": "(SELECT value FROM json_each(:keys))",

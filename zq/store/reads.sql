@@ -1,11 +1,11 @@
 -- Queries of the readers. CONDITIONS stands for what a request filters by.
 
 -- name: list_ascending
-SELECT json_group_array({any_job_row}) FROM (
+SELECT json_group_array({job_row}) FROM (
     SELECT * FROM jobs WHERE id > :after AND CONDITIONS ORDER BY id LIMIT :limit)
 
 -- name: list_descending
-SELECT json_group_array({any_job_row}) FROM (
+SELECT json_group_array({job_row}) FROM (
     SELECT * FROM jobs WHERE id < :after AND CONDITIONS ORDER BY id DESC LIMIT :limit)
 
 -- name: list_keys
@@ -13,10 +13,10 @@ SELECT json_group_array(id) FROM (
     SELECT id FROM jobs WHERE id > :after AND id <= :upto AND CONDITIONS ORDER BY id LIMIT :limit)
 
 -- name: get
-SELECT json_group_array({any_job_row}) FROM jobs WHERE id = :key AND CONDITIONS
+SELECT json_group_array({job_row}) FROM jobs WHERE id = :key AND CONDITIONS
 
 -- name: get_owner
-SELECT json_group_array({any_job_row}) FROM jobs
+SELECT json_group_array({job_row}) FROM jobs
 WHERE owns_key = 1 AND unique_key = :unique_key AND CONDITIONS
 
 -- name: count
@@ -34,19 +34,21 @@ SELECT json_group_array(json_array(queue, status, n)) FROM (
 -- name: oldest_ready
 -- Steps from one priority to the next of each queue, so that no more rows are read than are asked for.
 WITH RECURSIVE heads (queue, priority) AS (
-    SELECT q.value, (SELECT min(priority) FROM jobs WHERE status = {ready} AND queue = q.value)
+    SELECT q.value, (
+        SELECT min(priority) FROM jobs
+        WHERE status = {ready} AND held = 0 AND queue = q.value)
     FROM json_each(:queues) AS q
     UNION ALL
     SELECT queue, (
         SELECT min(priority) FROM jobs
-        WHERE status = {ready} AND jobs.queue = heads.queue AND priority > heads.priority)
+        WHERE status = {ready} AND held = 0 AND jobs.queue = heads.queue AND priority > heads.priority)
     FROM heads WHERE priority IS NOT NULL LIMIT :most
 )
 SELECT json_group_array(json_array(queue, ready_at)) FROM (
     SELECT queue, min((
         SELECT min(ready_at) FROM (
             SELECT ready_at FROM jobs
-            WHERE status = {ready} AND jobs.queue = heads.queue AND priority = heads.priority
+            WHERE status = {ready} AND held = 0 AND jobs.queue = heads.queue AND priority = heads.priority
             ORDER BY id LIMIT :depth))) AS ready_at
     FROM heads WHERE priority IS NOT NULL GROUP BY queue)
 

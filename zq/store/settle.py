@@ -164,6 +164,7 @@ def _failed(job: Job, verdict: Verdict, attempts: int, now: int) -> Job:
     job.failed_at = now
     job.holder = None
     job.purge_at = verdict.purge_at
+    job.finished_at = now if verdict.status is Status.DEAD else None
     if verdict.ready_at is not None:
         job.ready_at = verdict.ready_at
     return job

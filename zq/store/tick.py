@@ -20,8 +20,9 @@ from zq.model.job import Job
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.settling import Policy
 from zq.store.change import AnyChange, apply_changes
-from zq.store.claim import claim, promote, purge
+from zq.store.claim import claim
 from zq.store.connection import is_full, stops_the_server
+from zq.store.due import attend
 from zq.store.enqueue import enqueue
 from zq.store.settle import fail, give_back, succeed
 from zq.store.work import Work
@@ -87,10 +88,7 @@ class TickRunner:
         try:
             work = Work(connection, tick.now, self._policy, self._random)
             replies = apply(work, tick.commands)
-            if tick.promote:
-                promote(work)
-            if tick.purge:
-                purge(work)
+            attend(work, tick.due)
             claimed = [claim(work, wanted) for wanted in tick.claims]
             high_water = self._raise_high_water(work)
             work.write_counts()
@@ -175,4 +173,4 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
 
 def _moves_deadlines(work: Work, tick: Tick) -> bool:
     timed = TERMINAL | {Status.SCHEDULED}
-    return not timed.isdisjoint(work.moved) or tick.promote or tick.purge
+    return not timed.isdisjoint(work.moved) or bool(tick.due)

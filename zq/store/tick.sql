@@ -13,7 +13,7 @@ SELECT json_group_array({brief_row})
 FROM jobs WHERE id IN {keys}
 
 -- name: read_jobs
-SELECT json_group_array({any_job_row}) FROM jobs WHERE id IN {keys}
+SELECT json_group_array({job_row}) FROM jobs WHERE id IN {keys}
 
 -- name: read_stale
 -- :leases maps a key to the delivery that is acknowledged. The jobs that are there, but of which this
@@ -37,14 +37,14 @@ DELETE FROM errors WHERE job_id IN {keys}
 
 -- name: complete
 -- :purges maps a key to its purge_at. An "active" lock ends here.
-UPDATE jobs SET status = {completed}, holder = NULL, completed_at = :now, purge_at = p.value,
+UPDATE jobs SET status = {completed}, holder = NULL, finished_at = :now, purge_at = p.value,
     owns_key = owns_key AND unique_while <> {while_active}
 FROM json_each(:purges) AS p
 WHERE jobs.id = CAST(p.key AS INTEGER) AND status = {in_flight}
 
 -- name: complete_with_results
 -- :completions lists [key, purge_at, result_size, result or null where it lies beside].
-UPDATE jobs SET status = {completed}, holder = NULL, completed_at = :now, purge_at = c.value ->> 1,
+UPDATE jobs SET status = {completed}, holder = NULL, finished_at = :now, purge_at = c.value ->> 1,
     result_size = c.value ->> 2, result = c.value ->> 3,
     owns_key = owns_key AND unique_while <> {while_active}
 FROM json_each(:completions) AS c
@@ -54,6 +54,7 @@ WHERE jobs.id = c.value ->> 0 AND status = {in_flight}
 -- :verdicts lists [key, status, attempts, ready_at or null, purge_at or null].
 UPDATE jobs SET status = v.value ->> 1, holder = NULL, attempts = v.value ->> 2, failed_at = :now,
     ready_at = ifnull(v.value ->> 3, ready_at), purge_at = v.value ->> 4,
+    finished_at = iif(v.value ->> 4 IS NULL, NULL, :now),
     owns_key = owns_key AND NOT (v.value ->> 1 = {dead} AND unique_while = {while_active})
 FROM json_each(:verdicts) AS v
 WHERE jobs.id = v.value ->> 0 AND status = {in_flight}
@@ -79,13 +80,13 @@ WHERE jobs.id = c.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
 
 -- name: cancel
 -- :purges maps a key to its purge_at. The key of a cancelled job is free.
-UPDATE jobs SET status = {cancelled}, holder = NULL, cancelled_at = :now, purge_at = p.value,
+UPDATE jobs SET status = {cancelled}, holder = NULL, finished_at = :now, purge_at = p.value,
     owns_key = 0
 FROM json_each(:purges) AS p
 WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready})
 
 -- name: cancel_by_force
-UPDATE jobs SET status = {cancelled}, holder = NULL, cancelled_at = :now, purge_at = p.value,
+UPDATE jobs SET status = {cancelled}, holder = NULL, finished_at = :now, purge_at = p.value,
     owns_key = 0
 FROM json_each(:purges) AS p
 WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready}, {in_flight})
@@ -102,7 +103,7 @@ WHERE jobs.id = p.value ->> 0 AND status IN ({scheduled}, {ready})
 
 -- name: read_owners
 -- NAMES stands for one parameter a key: json_each would cut a key short at a NUL.
-SELECT json_group_array({any_job_row}) FROM jobs
+SELECT json_group_array({job_row}) FROM jobs
 WHERE owns_key = 1 AND unique_key IN (NAMES)
 
 -- name: release_locks
@@ -117,6 +118,7 @@ SELECT json_group_array(json_array(id, queue)) FROM (
 UPDATE jobs SET status = {ready} WHERE id IN {keys} AND status = {scheduled}
 
 -- name: deadlines
+-- In the order of `zq.model.commands.Due`.
 SELECT
     (SELECT ready_at FROM jobs WHERE status = {scheduled} ORDER BY ready_at, id LIMIT 1),
     (SELECT purge_at FROM jobs WHERE purge_at IS NOT NULL ORDER BY purge_at LIMIT 1)
@@ -128,12 +130,13 @@ SELECT json_group_array(id) FROM (
 -- name: claim_any
 -- The index gives the keys, in order; from the rows only what is wanted is read.
 SELECT json_group_array({job_row}) FROM (
-    SELECT id AS key FROM jobs WHERE status = {ready} ORDER BY priority, id LIMIT :limit)
+    SELECT id AS key FROM jobs WHERE status = {ready} AND held = 0 ORDER BY priority, id LIMIT :limit)
 CROSS JOIN jobs ON jobs.id = key
 
 -- name: claim_arm
 -- One queue's part of a claim; several are joined by UNION ALL and merged in index order.
-SELECT id AS key, priority AS urgency FROM jobs WHERE status = {ready} AND queue = :queue
+SELECT id AS key, priority AS urgency FROM jobs
+WHERE status = {ready} AND held = 0 AND queue = :queue
 
 -- name: claim_merged
 -- ARMS stands for the arms.
@@ -146,10 +149,10 @@ CROSS JOIN jobs ON jobs.id = key
 -- Queues with ready jobs whose names match :pattern and so begin with :prefix: one seek a queue.
 WITH RECURSIVE found (queue) AS (
     SELECT (SELECT queue FROM jobs
-        WHERE status = {ready} AND queue >= :prefix ORDER BY queue LIMIT 1)
+        WHERE status = {ready} AND held = 0 AND queue >= :prefix ORDER BY queue LIMIT 1)
     UNION ALL
     SELECT (SELECT queue FROM jobs
-        WHERE status = {ready} AND queue > found.queue ORDER BY queue LIMIT 1)
+        WHERE status = {ready} AND held = 0 AND queue > found.queue ORDER BY queue LIMIT 1)
     FROM found WHERE found.queue GLOB :pattern)
 SELECT json_group_array(queue) FROM found WHERE queue GLOB :pattern
 

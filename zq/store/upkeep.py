@@ -8,7 +8,7 @@ import msgspec
 from zq.model.commands import Deadlines
 from zq.store.queries import load
 from zq.store.work import QUERIES as TICK
-from zq.store.work import as_json
+from zq.store.work import as_json, read_deadlines
 
 QUERIES = load("upkeep.sql")
 
@@ -50,7 +50,7 @@ def recover(connection: sqlite3.Connection) -> Recovered:
         connection.execute("ROLLBACK")
         raise
     last_key = max(meta["high_water"], highest)
-    deadlines = Deadlines(*connection.execute(TICK["deadlines"]).fetchone())
+    deadlines = read_deadlines(connection)
     return Recovered(deadlines, meta["epoch"], meta["id_suffix"], last_key, len(held))
 
 

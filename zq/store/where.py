@@ -5,6 +5,10 @@ from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
 from zq.store.work import as_json
 
+_FREE = f"status = {Status.READY.value} AND held = 0"
+_HELD = f"held > 0 AND group_id IS NOT NULL AND status <= {Status.IN_FLIGHT.value}"
+"""Ready jobs of a queue are in one of two indexes; in these words SQLite recognises them."""
+
 
 def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[str, object]]:
     """Conditions over `jobs`, joined by AND, and their parameters.
@@ -26,7 +30,10 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
         if names:
             # One parameter a name: json_each would cut a name short at a NUL.
             values = {f"{column}_{index}": name for index, name in enumerate(names)}
-            conditions.append(f"{column} IN ({', '.join(f':{value}' for value in values)})")
+            among = f"{column} IN ({', '.join(f':{value}' for value in values)})"
+            if column == "queue" and filter.statuses == (Status.READY,):
+                among = f"({_FREE} AND {among} OR {_HELD} AND {among})"
+            conditions.append(among)
             parameters |= values
     if filter.reach is not EVERYWHERE:
         patterns = {f"reach_{n}": pattern(prefix) for n, prefix in enumerate(filter.reach.prefixes)}

@@ -8,7 +8,7 @@ from random import Random
 
 import msgspec
 
-from zq.model.commands import Deadlines, Tally
+from zq.model.commands import Deadlines, Due, Tally
 from zq.model.job import INLINE_PAYLOAD, Job, Options
 from zq.model.lifecycle import Status
 from zq.model.settling import Policy
@@ -37,6 +37,7 @@ class Brief(msgspec.Struct, array_like=True, gc=False):
     unique_while: Scope | None = None
     payload_size: int = 0
     result_size: int | None = None
+    group: str | None = None
 
 
 _briefs = msgspec.json.Decoder(list[Brief])
@@ -148,8 +149,7 @@ class Work:
 
     def deadlines(self) -> Deadlines:
         """When something falls due next."""
-        row = self._connection.execute(QUERIES["deadlines"]).fetchone()
-        return Deadlines(ready_at=row[0], purge_at=row[1])
+        return read_deadlines(self._connection)
 
     def write_counts(self) -> None:
         """Bring `queue_counts` up to date, and note which states jobs have come to or left."""
@@ -165,6 +165,12 @@ class Work:
         return text
 
 
+def read_deadlines(connection: sqlite3.Connection) -> Deadlines:
+    """When something falls due next."""
+    times = connection.execute(QUERIES["deadlines"]).fetchone()
+    return {due: time for due, time in zip(Due, times, strict=True) if time is not None}
+
+
 def brief_of(job: Job) -> Brief:
     """What ending a job needs to know of it."""
     return Brief(
@@ -177,6 +183,7 @@ def brief_of(job: Job) -> Brief:
         unique_while=job.unique_while,
         payload_size=job.payload_size,
         result_size=job.result_size,
+        group=job.group,
     )
 
 

@@ -82,9 +82,11 @@ def _document(job: Job, id: str, payload: Raw | UnsetType) -> JobDocument:
         _add_options(document, job.options)
     if job.attempts or job.purge_at is not None:
         document.failed_at = job.failed_at
-        document.completed_at = job.completed_at
         document.purge_at = job.purge_at
-        document.cancelled_at = job.cancelled_at
+        if job.status is Status.COMPLETED:
+            document.completed_at = job.finished_at
+        elif job.status is Status.CANCELLED:
+            document.cancelled_at = job.finished_at
     if job.unique_key is not None:
         _add_key(document, job)
     return document
