@@ -97,6 +97,15 @@ def first_on_disk(run: Run, row: Row) -> str | None:
     return next((contender.name for contender, _ in order if contender.mode.durable), None)
 
 
+def winners(run: Run, row: Row) -> str:
+    """Who is first in a row, overall and among those whose acknowledgement is on disk."""
+    order = ranked(run, row, row.metrics[0])
+    if not order:
+        return "Nobody has a figure."
+    on_disk = first_on_disk(run, row) or "none"
+    return f"First: {order[0][0].name}. First with acknowledgements on disk: {on_disk}."
+
+
 def yes(durable: bool) -> str:
     return "yes" if durable else "no"
 
@@ -180,6 +189,7 @@ def document(run: Run, images: str = "") -> str:
         parts.append("No figure:\n\n" + "\n".join(f"- {reason}" for reason in found))
     for name in run.rows:
         parts.append(f"#### {ROWS[name].title[0].upper()}{ROWS[name].title[1:]}")
+        parts.append(winners(run, ROWS[name]))
         if images:
             parts.append(f"![{name}]({images}/peers-{name}.png)")
         parts.append(row_table(run, ROWS[name]).markdown())

@@ -72,6 +72,7 @@ def test_the_first_of_a_row_has_its_acknowledgements_on_disk() -> None:
         rates("single-1", DEFAULT, 30.0),
     )
     assert first_on_disk(run, ROWS["single-1"]) == FSYNC
+    assert f"First: {DEFAULT}. First with acknowledgements on disk: {FSYNC}." in document(run)
     lines = {cells[0]: cells[1:] for cells in summary(run).lines}
     assert lines == {ZQ: ["yes", "10"], FSYNC: ["yes", "**20**"], DEFAULT: ["no", "30"]}
 
