@@ -84,9 +84,9 @@ def panel(axes: Axes, run: Run, row: Row, metric: Metric) -> None:
     if best > LOG_ABOVE * least:
         axes.set_xscale("log")
         axes.set_xlim(left=least / 3)
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.4g}"))
     axes.set_yticks(range(len(order)), [contender.name for contender, _ in order])
-    axes.invert_yaxis()
+    axes.set_ylim(len(order) - 0.4, -0.6)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     axes.set_xlim(right=axes.get_xlim()[1] * ROOM_FOR_LABELS[axes.get_xscale()])
     wins = "higher" if metric.higher_wins else "lower"
     axes.set_xlabel(f"{metric.title}, {metric.unit} ({wins} is better)", color=FAINT)

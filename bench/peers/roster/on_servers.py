@@ -26,8 +26,12 @@ ZQ_PYTHON = Peer(
     packages=("zq-queue",),
     server="zq",
     modes=ZQ_FSYNC,
-    client="App of the Python library",
-    worker_note="Worker of the Python library, `concurrency`",
+    client="tasks of the Python library; enqueue_many",
+    worker_note="`zq worker -c concurrency`, prefetch twice that; results go to callers alone",
+    worker=(
+        "{python} -m zq.cli worker bench.peers.adapters.zq_python:app -c {concurrency} "
+        "--log-level warn"
+    ),
 )
 PROCRASTINATE = Peer(
     name="procrastinate",
