@@ -41,7 +41,7 @@ class Size:
 
     @classmethod
     def of(cls, scale: float) -> Size:
-        return cls(scale, 1.0 + 9.0 * scale)
+        return cls(scale, 2.0 + 8.0 * scale)
 
     def jobs(self, full: int, least: int = 1) -> int:
         return max(least, round(full * self.scale))

@@ -38,4 +38,6 @@ class Client:
 
 
 def connect() -> Client:
+    with app.producer_pool.acquire(block=True) as producer:
+        producer.connection.ensure_connection()
     return Client()

@@ -38,4 +38,5 @@ class Client:
 
 
 def connect() -> Client:
+    broker.client.ping()  # connects
     return Client()
