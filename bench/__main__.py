@@ -19,7 +19,6 @@ from bench.history import AIMS, history, history_table
 from bench.http2 import http2, http2_table
 from bench.idle import idle, idle_table
 from bench.latency import latency, latency_table
-from bench.library import library, library_table
 from bench.loops import LOOPS, best_loop
 from bench.report import Progress, Table, facts
 from bench.rows import ROWS
@@ -44,6 +43,7 @@ examples:
   python -m bench pipeline --records 2M,20M      job history through Spark, by stage
   python -m bench cost --jobs 10,1000            a tick, statement by statement
   python -m bench gates --waiting 5M             claims past a thousand paused queues
+  python -m bench peers --help                   zq beside other job queues
 
 rows:
 """ + "\n".join(f"  {name:<10} {row.title}" for name, row in ROWS.items())
@@ -199,6 +199,11 @@ def show(args: argparse.Namespace, table: Table, data: Any, notes: dict[str, str
 
 def main() -> int:
     words = sys.argv[1:]
+    if words[:1] == ["peers"]:
+        # A command of its own: the others share options and a baseline, this one has neither.
+        from bench.peers.cli import main as peers
+
+        return peers(words[1:])
     if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
         words.insert(0, "compare")
     args = arguments().parse_args(words)

@@ -1,7 +1,11 @@
-"""What /proc knows about a server: memory and processor time, children included."""
+"""What /proc knows about a server: memory and processor time, children included.
+
+A child that ends while it is looked at counts as nothing; its parent has its processor time then.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -16,8 +20,7 @@ def cpu_seconds(pid: int) -> float:
 
 def rss_mb(pid: int) -> float:
     """Resident memory now, in MiB."""
-    pages = sum(int(Path(f"/proc/{each}/statm").read_text().split()[1]) for each in tree(pid))
-    return pages * PAGE / 2**20
+    return sum(_resident_pages(each) for each in tree(pid)) * PAGE / 2**20
 
 
 def peak_rss_mb(pid: int) -> float:
@@ -27,20 +30,37 @@ def peak_rss_mb(pid: int) -> float:
 
 def tree(pid: int) -> list[int]:
     """`pid` and all its descendants."""
-    children = [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
-    return [pid, *(each for child in children for each in tree(child))]
+    return [pid, *(each for child in _children(pid) for each in tree(child))]
+
+
+def _children(pid: int) -> list[int]:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return [
+            int(child)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
+    return []
+
+
+def _read(pid: int, name: str) -> str:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/{name}").read_text()
+    return ""
 
 
 def _cpu_ticks(pid: int) -> int:
-    # The command name is in brackets and may hold spaces, so count the fields after it.
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
+    # The command name is in brackets and may hold spaces, so count the fields after it: user and
+    # system time, of the process and of its children that have ended.
+    fields = _read(pid, "stat").rpartition(")")[2].split()
+    return sum(int(field) for field in fields[11:15])
+
+
+def _resident_pages(pid: int) -> int:
+    fields = _read(pid, "statm").split()
+    return int(fields[1]) if fields else 0
 
 
 def _peak_kib(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+    lines = _read(pid, "status").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)

@@ -87,7 +87,7 @@ def commit() -> str:
 
 
 class Progress:
-    """One line on a terminal that says what runs; silent elsewhere."""
+    """One line on a terminal that says what runs; elsewhere only what is noted."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
@@ -98,3 +98,8 @@ class Progress:
 
     def clear(self) -> None:
         self.show("")
+
+    def note(self, text: str) -> None:
+        """A line that stays."""
+        self.clear()
+        print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,55 @@
+"""beanstalkd through greenstalk; its worker is the loop of reserve, work and delete of its docs."""
+
+from __future__ import annotations
+
+import json
+import threading
+from math import ceil
+from typing import Any
+
+import greenstalk
+
+from bench.peers.tally import PLACE, Deliberate, handle
+from bench.peers.wire import TRIES
+
+
+def client() -> Any:
+    host, _, port = PLACE.address.partition(":")
+    return greenstalk.Client((host, int(port)))
+
+
+class Client:
+    def __init__(self) -> None:
+        self._client = client()
+
+    def enqueue(self, job: dict[str, Any], delay: float) -> None:
+        # The protocol counts whole seconds.
+        self._client.put(json.dumps(job), delay=ceil(delay))
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def connect() -> Client:
+    return Client()
+
+
+def consume() -> None:
+    connection = client()
+    while True:
+        job = connection.reserve()
+        try:
+            handle(json.loads(job.body))
+        except Deliberate:
+            if connection.stats_job(job)["releases"] < TRIES - 1:
+                connection.release(job)
+                continue
+        connection.delete(job)
+
+
+def work(concurrency: int) -> None:
+    threads = [threading.Thread(target=consume) for _ in range(concurrency)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -1,0 +1,56 @@
+"""persist-queue's SQLiteAckQueue; a worker process looks every 10 ms, as puts of another process
+do not wake it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from persistqueue import Empty, SQLiteAckQueue
+
+from bench.peers.tally import PLACE, handle
+
+LOOK_EVERY = 0.01
+
+
+def open_queue() -> Any:
+    return SQLiteAckQueue(PLACE.directory, multithreading=True, timeout=60)
+
+
+class Client:
+    """One queue for all threads, as `multithreading` is for."""
+
+    shared: Any = None
+
+    def enqueue(self, job: dict[str, Any], delay: float) -> None:
+        self.shared.put(job)
+
+    def close(self) -> None:
+        """The queue ends with the process."""
+
+
+def connect() -> Client:
+    if Client.shared is None:
+        Client.shared = open_queue()
+    return Client()
+
+
+def consume(queue: Any) -> None:
+    while True:
+        try:
+            item = queue.get(block=False)
+        except Empty:
+            time.sleep(LOOK_EVERY)
+            continue
+        handle(item)
+        queue.ack(item)
+
+
+def work(concurrency: int) -> None:
+    queue = open_queue()
+    threads = [threading.Thread(target=consume, args=[queue]) for _ in range(concurrency)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

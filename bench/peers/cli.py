@@ -1,0 +1,109 @@
+"""`python -m bench peers`: zq beside other job queues."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from bench.loops import best_loop
+from bench.peers.compare import Plan, compare, find_homes
+from bench.peers.plots import draw
+from bench.peers.roster import contenders, named
+from bench.peers.rows import ROWS
+from bench.peers.tables import Run, document, text
+from bench.peers.trial import Size
+from bench.peers.writer import write_between
+from bench.report import REPOSITORY, Progress, facts
+from bench.servers import ServerError, lab
+
+README = REPOSITORY / "bench" / "README.md"
+PLOTS = REPOSITORY / "bench" / "plots"
+SMALL = 0.02
+EXAMPLES = """
+examples:
+  python -m bench peers                                   everything, small, three rounds
+  python -m bench peers --rows bulk,process-100 --scale 1 two rows in full size
+  python -m bench peers --peers zq-http,bullmq,rq/always  some peers, or one mode of a peer
+  python -m bench peers --scale 0.2 --rounds 5 --write    a run for bench/README.md, with plots
+  python -m bench peers --draw run.json --write           the same from the output of --json
+
+Peers are installed into .peers/ of the checkout, their servers by apt-get where run as root.
+"""
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench peers",
+        description="Run the same work on zq and on other job queues, turn by turn.",
+        epilog=EXAMPLES + listing(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--peers", default="", help="a comma list of peers or peer/mode [all]")
+    add("--rows", type=row_names, default=list(ROWS), help="a comma list [all]")
+    add("--rounds", type=int, default=3, help="runs of each row on each contender [3]")
+    add("--scale", type=float, default=SMALL, help=f"1 is the full size [{SMALL}]")
+    add("--dir", type=Path, help="a directory on the disk to measure [that for temporary files]")
+    add("--json", action="store_true", help="every sample, for scripts")
+    add("--markdown", action="store_true", help="the tables as bench/README.md has them")
+    add("--write", action="store_true", help="put tables into bench/README.md, plots beside it")
+    add("--plots", type=Path, help="draw a PNG a row into this directory")
+    add("--draw", type=Path, metavar="JSON", help="run nothing: show what --json printed before")
+    return parser
+
+
+def listing() -> str:
+    rows = "\n".join(f"  {row.name:<12} {row.title}" for row in ROWS.values())
+    return f"\nrows:\n{rows}\n\npeers:\n  " + "\n  ".join(each.name for each in contenders())
+
+
+def row_names(words: str) -> list[str]:
+    names = words.split(",")
+    if unknown := [name for name in names if name not in ROWS]:
+        raise argparse.ArgumentTypeError(f"no such row: {', '.join(unknown)}")
+    return names
+
+
+def measure(args: argparse.Namespace, words: Sequence[str]) -> Run:
+    wanted = named(args.peers.split(",")) if args.peers else contenders()
+    progress = Progress()
+    with lab(args.dir, 0.0, best_loop()) as place:
+        notes = facts(["peers", *words], place.sync_ms())
+        homes, missing = find_homes(wanted, progress)
+        plan = Plan(args.rows, wanted, args.rounds, Size.of(args.scale))
+        samples = compare(place, plan, homes, progress)
+    versions = {name: home.version for name, home in homes.items()}
+    return Run(notes, args.rows, [each.name for each in wanted], versions, missing, samples)
+
+
+def show(args: argparse.Namespace, run: Run) -> None:
+    if args.json:
+        print(json.dumps(asdict(run), indent=1))
+    elif args.markdown:
+        print(document(run))
+    else:
+        print(text(run))
+    if directory := PLOTS if args.write else args.plots:
+        draw(run, directory)
+    if args.write:
+        write_between(README, "peers", document(run, images="plots"))
+
+
+def main(words: Sequence[str]) -> int:
+    args = arguments().parse_args(words)
+    # A bench that is told to stop must not leave its servers behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        run = Run.load(args.draw.read_text()) if args.draw else measure(args, words)
+        show(args, run)
+    except KeyboardInterrupt:
+        return 130
+    except (ServerError, ValueError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    return 0

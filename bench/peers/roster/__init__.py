@@ -1,0 +1,27 @@
+"""Who takes part. The first of `contenders()` is what the others are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.peers.roster import in_files, on_redis, on_servers
+from bench.peers.roster.peer import Contender, Mode, Peer
+
+__all__ = ["Contender", "Mode", "Peer", "contenders", "named", "peers"]
+
+
+def peers() -> tuple[Peer, ...]:
+    return on_servers.ours() + on_redis.PEERS + in_files.PEERS + on_servers.PEERS
+
+
+def contenders() -> list[Contender]:
+    return [Contender(peer, mode) for peer in peers() for mode in peer.modes]
+
+
+def named(names: Sequence[str]) -> list[Contender]:
+    """Those called so, a peer standing for all its modes; ValueError names what is unknown."""
+    known = contenders()
+    for name in names:
+        if not any(name in (each.name, each.peer.name) for each in known):
+            raise ValueError(f"no such peer: {name}")
+    return [each for each in known if {each.name, each.peer.name} & set(names)]

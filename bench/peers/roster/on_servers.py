@@ -1,0 +1,74 @@
+"""zq itself, and the peers with other servers of their own."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from bench.peers.roster.in_files import NO_RESULTS
+from bench.peers.roster.on_redis import NO_BULK
+from bench.peers.roster.peer import Mode, Peer
+
+ZQ_FSYNC = (Mode("fsync", True, "in the write-ahead log and synced, for a delivery too"),)
+ZQ_HTTP = Peer(
+    name="zq-http",
+    adapter="zq_http",
+    runtime="ours",
+    packages=("zq-queue",),
+    server="zq",
+    modes=ZQ_FSYNC,
+    client="64 keep-alive connections, requests written by hand",
+    worker_note="one stream, prefetch 2 x concurrency, one acknowledgement under way",
+)
+ZQ_PYTHON = Peer(
+    name="zq-python",
+    adapter="zq_python",
+    runtime="ours",
+    packages=("zq-queue",),
+    server="zq",
+    modes=ZQ_FSYNC,
+    client="tasks of the Python library; enqueue_many",
+    worker_note="`zq worker -c concurrency`, prefetch twice that; results go to callers alone",
+    worker=(
+        "{python} -m zq.cli worker bench.peers.adapters.zq_python:app -c {concurrency} "
+        "--log-level warn"
+    ),
+)
+PROCRASTINATE = Peer(
+    name="procrastinate",
+    adapter="procrastinate",
+    runtime="python",
+    packages=("procrastinate", "psycopg[binary]"),
+    server="postgresql",
+    modes=(Mode("packaged", True, "committed: in PostgreSQL's log and synced"),),
+    client="defer_async and batch_defer_async, one pool for all callers",
+    worker_note="`procrastinate worker --concurrency`; finished jobs stay in the table",
+    prepare="{bin}/procrastinate --app=bench.peers.adapters.procrastinate.app schema --apply",
+    worker=(
+        "{bin}/procrastinate --app=bench.peers.adapters.procrastinate.app --log-level "
+        "error worker --concurrency {concurrency}"
+    ),
+    lacks={"reply": NO_RESULTS},
+)
+BEANSTALKD = Peer(
+    name="beanstalkd",
+    adapter="beanstalkd",
+    runtime="python",
+    packages=("greenstalk",),
+    server="beanstalkd",
+    modes=(
+        Mode("f0", True, "in the binlog and synced", ("-f0",)),
+        Mode("default", False, "in the binlog, synced every 50 ms"),
+    ),
+    client="greenstalk, a connection a caller",
+    worker_note="a loop of reserve and delete in `concurrency` threads, a connection each",
+    lacks={**NO_BULK, "reply": NO_RESULTS},
+)
+
+
+def ours() -> tuple[Peer, ...]:
+    """zq, with its Python library where that is there."""
+    library = importlib.util.find_spec("zq.client")
+    return (ZQ_PYTHON, ZQ_HTTP) if library else (ZQ_HTTP,)
+
+
+PEERS = (PROCRASTINATE, BEANSTALKD)

@@ -1,0 +1,157 @@
+"""Starts the peers' servers on loopback and storage of their own, as their packages have them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIGINT, SIGTERM, Signals
+
+from bench.peers.install import find_program, run, server_program
+from bench.peers.roster import Contender
+from bench.servers import Lab, tail
+
+START_SECONDS = 30.0
+STOP_SECONDS = 30.0
+LOOK_EVERY = 0.02
+LOOPBACK = "127.0.0.1"
+
+
+class PeerError(Exception):
+    """A peer did not do what was asked of it; the message says what and shows its log."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """What clients connect to; without a process where the peer lives in files."""
+
+    address: str
+    pid: int | None
+
+
+@contextlib.contextmanager
+def serving(lab: Lab, contender: Contender, directory: Path) -> Iterator[Server]:
+    match contender.peer.server:
+        case "zq":
+            with lab.server("zq") as target:
+                yield Server(f"{LOOPBACK}:{target.port}", target.pid)
+        case "redis":
+            with redis(directory, contender.mode.options) as server:
+                yield server
+        case "beanstalkd":
+            with beanstalkd(directory, contender.mode.options) as server:
+                yield server
+        case "postgresql":
+            with postgresql(lab, directory) as server:
+                yield server
+        case None:
+            yield Server("", None)
+
+
+@contextlib.contextmanager
+def redis(directory: Path, options: Sequence[str]) -> Iterator[Server]:
+    port = free_port()
+    command = [server_program("redis"), "--port", str(port), "--bind", LOOPBACK]
+    with program([*command, "--dir", str(directory), *options], directory, port) as pid:
+        yield Server(f"redis://{LOOPBACK}:{port}/0", pid)
+
+
+@contextlib.contextmanager
+def beanstalkd(directory: Path, options: Sequence[str]) -> Iterator[Server]:
+    port = free_port()
+    command = [server_program("beanstalkd"), "-l", LOOPBACK, "-p", str(port)]
+    with program([*command, "-b", str(directory), *options], directory, port) as pid:
+        yield Server(f"{LOOPBACK}:{port}", pid)
+
+
+@contextlib.contextmanager
+def postgresql(lab: Lab, directory: Path) -> Iterator[Server]:
+    """A copy of a cluster that is made once a run; the server refuses to run as root."""
+    user = "postgres" if os.geteuid() == 0 else None
+    template = lab.directory / "postgresql"
+    if not template.exists():
+        make_cluster(template, user)
+    data = directory / "data"
+    reachable(data)
+    run(["cp", "--archive", str(template), str(data)])
+    run(["chown", "--recursive", f"--reference={template}", str(directory)])
+    port = free_port()
+    command = [server_program("postgresql"), "-D", str(data), "-p", str(port)]
+    command += ["-c", f"unix_socket_directories={directory}", "-c", f"listen_addresses={LOOPBACK}"]
+    # SIGINT is PostgreSQL's fast shutdown: it does not wait for clients.
+    with program(command, directory, port, user=user, stop=SIGINT) as pid:
+        yield Server(f"host={LOOPBACK} port={port} user=postgres dbname=postgres", pid)
+
+
+def make_cluster(template: Path, user: str | None) -> None:
+    initdb = find_program("initdb")
+    if initdb is None:
+        raise PeerError("PostgreSQL's initdb is not installed")
+    template.mkdir()
+    if user:
+        shutil.chown(template, user, user)
+        reachable(template)
+    options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "-D", str(template)]
+    made = subprocess.run(
+        [initdb, *options], user=user, cwd="/", capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        raise PeerError(f"initdb failed: {made.stderr.strip()}")
+
+
+def reachable(path: Path) -> None:
+    """Let another user pass through the temporary directories above `path`, not read them."""
+    for above in path.parents:
+        if above.stat().st_uid == os.geteuid() and not above.stat().st_mode & 0o001:
+            above.chmod(above.stat().st_mode | 0o011)
+
+
+@contextlib.contextmanager
+def program(
+    command: Sequence[str],
+    directory: Path,
+    port: int,
+    user: str | None = None,
+    stop: Signals = SIGTERM,
+) -> Iterator[int]:
+    """Run a server until the end of the block; PeerError if it does not listen in time."""
+    log = directory.with_suffix(".server.log")
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd="/", stdout=output, stderr=subprocess.STDOUT, user=user
+        )
+    try:
+        wait_for_port(process, port, log)
+        yield process.pid
+    finally:
+        end(process, stop)
+
+
+def end(process: subprocess.Popen[bytes], stop: Signals = SIGTERM) -> None:
+    process.send_signal(stop)
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def wait_for_port(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port), 1):
+            return
+        time.sleep(LOOK_EVERY)
+    raise PeerError(f"the server did not start:\n{tail(log)}")
+
+
+def free_port() -> int:
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port

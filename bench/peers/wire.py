@@ -1,0 +1,106 @@
+"""What the harness and the programs that it starts say to each other, as plain data.
+
+A program gets its `Site` from the variable PEERS_SITE and, if it enqueues, its `Order` as an
+argument; both are JSON. A producer prints one `Receipt`. Workers append `Report`s, one a line, to
+the site's report file. Times are `time.perf_counter()`, which all processes of a machine share.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+SITE_VARIABLE = "PEERS_SITE"
+TRIES = 11  # a job that fails is retried ten times
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the peer's data is and how its handlers behave.
+
+    `address` is what the peer's client connects to: a URL, `host:port` or a data source name;
+    empty where the peer lives in a file below `directory`.
+    """
+
+    address: str
+    directory: str
+    report: str
+    mode: str
+    concurrency: int = 1
+    results: bool = False
+    failing: bool = False
+    detail: bool = False
+
+    def environment(self) -> dict[str, str]:
+        return {SITE_VARIABLE: json.dumps(asdict(self))}
+
+
+def site() -> Site:
+    """The site of this process; KeyError where no harness started it."""
+    return Site(**json.loads(os.environ[SITE_VARIABLE]))
+
+
+@dataclass(frozen=True)
+class Order:
+    """Enqueue `jobs`, `batch` a call, from `callers` at once, for at most `seconds`.
+
+    With `rate` (jobs/s) they go out at fixed times. With `delay` (seconds) all of them are due at
+    once, that long after the start. With `call` each is waited for until its result is back.
+    """
+
+    jobs: int
+    seconds: float
+    callers: int = 1
+    batch: int = 1
+    rate: float = 0.0
+    delay: float = 0.0
+    call: bool = False
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """`jobs` acknowledged in `seconds` since `began`, with `cpu` seconds of the producer; the round
+    trips in seconds, if jobs were called."""
+
+    jobs: int
+    began: float
+    seconds: float
+    cpu: float
+    times: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Report:
+    """So far `count` handlers ran in process `pid`, the first and the last at these times.
+
+    `late` holds what came since the report before, in seconds from when a job was due.
+    """
+
+    pid: int
+    count: int
+    first: float
+    last: float
+    late: list[float] = field(default_factory=list)
+
+
+def dump(message: Order | Receipt | Report) -> str:
+    return json.dumps(asdict(message))
+
+
+def load_order(text: str) -> Order:
+    return Order(**json.loads(text))
+
+
+def load_receipt(text: str) -> Receipt:
+    return Receipt(**json.loads(text))
+
+
+def load_report(text: str) -> Report:
+    return Report(**json.loads(text))
+
+
+def job(number: int, at: float) -> dict[str, Any]:
+    """The payload that every peer carries; `at` is when it was due to be enqueued or to run."""
+    return {"n": number, "user": f"u-{number:06d}", "at": at}
