@@ -38,6 +38,7 @@ examples:
   python -m bench latency                        from enqueue to delivery
   python -m bench depth --waiting 10k,1M,5M      the take rate over a backlog
   python -m bench http2                          acknowledgements over both versions
+  python -m bench library                        the Python library: worker, enqueue_many, call
   python -m bench history                        the same load with a history and without
   python -m bench idle --streams 10000           workers with nothing to do
   python -m bench pipeline --records 2M,20M      job history through Spark, by stage
@@ -73,6 +74,11 @@ def run_idle(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[
 def run_http2(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = http2(place, args.rounds, args.seconds, progress)
     return http2_table(found), [asdict(each) for each in found]
+
+
+def run_library(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = library(place, args.rounds, args.seconds, progress)
+    return library_table(found), [asdict(each) for each in found]
 
 
 def run_history(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -172,6 +178,9 @@ def arguments() -> argparse.ArgumentParser:
     add = command("pipeline", run_pipeline, "job history through Spark: time by stage")
     add("--records", type=counts, default=[2_000_000], help="a comma list [2M]")
     add("--devices", type=int, default=20, help="over which they are spread [20]")
+    add = command("library", run_library, "the Python library: worker, enqueue_many, call")
+    add("--rounds", type=int, default=5, help="runs of each row [5]")
+    add("--seconds", type=float, default=3.0, help="measured time of a run, about [3]")
     add = command("history", run_history, "what keeping a history costs")
     add("--rows", type=rows_with_workers, default=list(AIMS), help="a comma list [all of these]")
     add("--rounds", type=int, default=5, help="runs of each row on each server [5]")

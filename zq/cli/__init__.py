@@ -34,6 +34,7 @@ Examples:
   zq serve --help                      all settings, each with its variable
   zq keys add shop --scopes enqueue    make an access key
   zq tls init --client worker-1        make certificates
+  zq worker shop.jobs:app              execute the jobs of an app in Python
   zq history export --out history      take the history of jobs away
   zq pipeline run --help               job history as a lake, on Spark
 """,
@@ -54,5 +55,5 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
         ctx.default_map["tls"] = {name: {"root_dir": root_dir} for name in tls.commands}
 
 
-for command in (serve, check, history, keys, tls, pipeline):
+for command in (serve, worker, check, history, keys, tls, pipeline):
     main.add_command(command)

@@ -106,6 +106,15 @@ _FULL = {
     429: "A queue has as many unfinished jobs as it may: try again after `Retry-After` seconds.",
     507: "There is no room for new jobs.",
 }
+_PUSH = {
+    404: "A name that is no queue's, or a queue without groups.",
+    408: "The body took too long to arrive.",
+    409: "The name of a copy belongs to a job that this key may not see.",
+    413: "The body is over its limit.",
+    415: "The body is neither JSON, MessagePack, a form, text nor bytes.",
+    422: "The body is empty or cannot be read, or a FIFO queue lacks its group.",
+    **_FULL,
+}
 _LEFT_ALONE = {422: "Some were left alone: it says which."}
 _CIRCLE = {409: "Dead-letter queues would lead in a circle."}
 _NO_JOB = {404: "There is no such job."}
@@ -193,6 +202,12 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("POST", "/jobs/{id}/release"): Operation(
         {204: None}, lease_bodies.ReleaseBody, optional_body=True, refusals=_NOT_HELD | _STALE
     ),
+    **{
+        ("POST", f"/queues/{{queue}}/push{rest}"): Operation(
+            {202: (JobDocument, KnownDocument)}, refusals=_PUSH
+        )
+        for rest in ("", "/{group}", "/{group}/{dedupe}")
+    },
     ("GET", "/workers"): Operation({200: WorkersDocument}),
     ("POST", "/workers/{id}/drain"): Operation({200: WorkersDocument}, refusals=_NO_WORKER),
     ("GET", "/queues/{queue}/settings"): Operation({200: QueueSettings}),
