@@ -19,6 +19,7 @@ from bench.history import AIMS, history, history_table
 from bench.http2 import http2, http2_table
 from bench.idle import idle, idle_table
 from bench.latency import latency, latency_table
+from bench.library import library, library_table
 from bench.loops import LOOPS, best_loop
 from bench.report import Progress, Table, facts
 from bench.rows import ROWS

@@ -32,9 +32,12 @@ LAYERS: dict[str, set[str]] = {
         *("activation", "config", "keyfile", "logs", "notify"),
     },
     "cli": {
-        *("model", "store", "kinds", "config", "keyfile", "logs", "runtime", "client", "spark"),
+        *("model", "store", "kinds", "config", "keyfile", "logs", "notify", "runtime"),
+        *("client", "spark"),
     },
-    "client": {"model", "wire"},
+    "client": {"model", "wire", "client.embedded"},
+    "client.embedded": {"client", "model", "store", "wire", "engine", "config", "core"},
+    "testing": {"client", "model", "config", "runtime"},
     "spark": {"model", "client"},
 }
 EMBEDDED = "client.embedded"
