@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
+from .actors import Notebook
 from .history import Enqueue, Failure, History, Kill, Outcome, Success
 from .lives import cycles, judge, seed
-from .load import Notebook
 from .sigkill import kill_again_and_again
 
 
