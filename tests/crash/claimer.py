@@ -16,7 +16,7 @@ from .history import (
 )
 from .load import delivery_of
 
-MOST_CLAIMED = 4
+MOST_CLAIMED = 8
 
 
 class Claimer(Actor):
@@ -35,7 +35,7 @@ class Claimer(Actor):
         queue, lease_ms = self.random.choice(SHARED), self.random.choice((20, 100, 500, 1_500))
         wanted = {"holder": f"claimer-{number}", "max": self.random.randint(1, MOST_CLAIMED)}
         start = now()
-        body = {**wanted, "lease_ms": lease_ms, "wait_ms": self.random.choice((0, 50))}
+        body = {**wanted, "lease_ms": lease_ms, "wait_ms": self.random.choice((0, 0, 50))}
         reply = await self.post(f"/queues/{queue}/claim", body)
         if outcome(reply, done=(200,), refused=()) is Outcome.UNKNOWN or reply is None:
             end = now()
@@ -75,7 +75,7 @@ class Claimer(Actor):
                     )
                 )
             case "release":
-                delay = {"delay_ms": self.random.choice((0, 50))}
+                delay = {"delay_ms": self.random.choice((0, 0, 50))}
                 start, reply = now(), await self.post(f"/jobs/{job['id']}/release", delay | body)
                 done = outcome(reply, done=(200, 204), refused=(404, 409))
                 self.notebook.add(

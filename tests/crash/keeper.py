@@ -25,7 +25,7 @@ class Keeper(Actor):
             await self._set(queue, paused=False)
 
     async def _pause(self) -> None:
-        await asyncio.sleep(self.random.uniform(0.02, 0.15))
+        await asyncio.sleep(self.random.uniform(0.02, 0.1))
 
     async def _set(self, queue: str, *, paused: bool) -> None:
         if self.alone:

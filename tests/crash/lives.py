@@ -26,7 +26,7 @@ from .producer import PRODUCERS, Producer
 
 PAGE = 2000
 
-CALLINGS: tuple[type[Actor], ...] = (Claimer, Claimer, Keeper)
+CALLINGS: tuple[type[Actor], ...] = (Claimer, Claimer, Claimer, Keeper)
 """Who is there beside producers and streams."""
 
 DELIVERIES = """

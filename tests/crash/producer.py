@@ -99,7 +99,7 @@ class Producer(Actor):
         if random.random() < 0.2:
             job["group"] = f"group-{random.randint(1, MOST_GROUPS)}"
         if random.random() < 0.05:
-            job["ttl_ms"] = random.choice((30, 150, 2_000))
+            job["ttl_ms"] = random.choice((30, 300, 5_000))
         if random.random() < 0.1:
             window_ms = random.choice((200, 1_000, 5_000))
             job["dedupe"] = {"id": f"name-{random.randint(1, MOST_NAMES)}", "window_ms": window_ms}
