@@ -24,7 +24,8 @@ def one_holder_at_a_time(world: World) -> Iterator[str]:
         # A server that is killed goes on until the signal reaches it.
         deaths = [time for kill in world.kills for time in (kill.start, kill.end)]
         for first, second in zip(life.deliveries, life.deliveries[1:], strict=False):
-            ends = [ending.start for ending in life.endings(first)]
+            # One that began before the claim may mean it all the same.
+            ends = [max(ending.start, first.start) for ending in life.endings(first)]
             if first.until < NEVER:
                 ends.append(max(life.deadline(first) - DEADLINE_MS, first.start))
             else:

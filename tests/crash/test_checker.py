@@ -647,6 +647,10 @@ UNDECIDED: dict[str, tuple[Event, ...]] = {
         *(enqueue(1), deliver(2, lease=1, until=500), release(3, lease=1)),
         *(deliver(5, stream=2, lease=2, until=500), fail(6), deliver(8, attempts=1, lease=3)),
     ),
+    "a release from before the claim comes through after it": (
+        *(enqueue(1), deliver(2, lease=1, until=20), deliver(30, stream=2, lease=2)),
+        *(Release(start=15, end=50, job="j", outcome=OK), deliver(40, stream=2, lease=3)),
+    ),
     "a late token is refused, one in time is not": (
         *(enqueue(1), deliver(2, lease=1), hang_up(3), deliver(4, stream=2, lease=2)),
         *(succeed(5, outcome=REFUSED, lease=1), succeed(6, lease=2)),
