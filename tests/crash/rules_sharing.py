@@ -45,25 +45,25 @@ def first_in_first_out(world: World) -> Iterator[str]:
     where nothing came back unseen until somebody got the job. Not of one that a group shuts out.
     """
     taken: dict[str, list[tuple[float, int, Enqueue]]] = defaultdict(list)
-    waited: list[tuple[Enqueue, float]] = []
+    waited: list[tuple[Enqueue, float, bool]] = []
     for life in world.lives.values():
         stored = life.stored
         if stored is None:
             continue
         taken[stored.queue] += [(each.start, each.stream, stored) for each in life.deliveries]
         if not (stored.delayed or stored.group or stored.ttl_ms or life.cancelled):
-            waited.append((stored, life.deliveries[0].start if life.deliveries else NEVER))
+            until = life.deliveries[0].start if life.deliveries else NEVER
+            waited.append((stored, until, world.unseen(life, stored, until)))
     for claims in taken.values():
         claims.sort(key=lambda claim: claim[0])
-    for stored, until in waited:
+    for stored, until, unseen in waited:
         claims = taken[stored.queue]
         start = bisect_right(claims, stored.end, key=lambda claim: claim[0])
         for at, stream, other in claims[start:]:
             if at >= until:
                 break
             if _place(other) > _place(stored) and (
-                world.alone(stream, stored.queue, stored.start, at)
-                or (until < NEVER and world.undisturbed(stored.queue, stored.start, until))
+                world.alone(stream, stored.queue, stored.start, at) or not unseen
             ):
                 yield f"out of order: {other.job} was taken at {at:.0f}, before {stored.job}"
                 break
@@ -138,7 +138,7 @@ def _held_until(world: World, life: Life, stored: Enqueue, scope: str) -> float:
     """The last moment at which a job is known to have had its key all the time."""
     if scope == "queued":
         first = life.deliveries[0].start if life.deliveries else stored.end
-        return first if world.undisturbed(stored.queue, stored.start, first) else stored.end
+        return stored.end if world.unseen(life, stored, first) else first
     sightings = [delivery.start for delivery in life.deliveries]
     sightings += [settlement.start for settlement in life.accepted]
     for listing in world.listings:

@@ -594,6 +594,10 @@ UNDECIDED: dict[str, tuple[Event, ...]] = {
     "a job whose frame nobody has read comes late": (
         *(enqueue(1, "i"), enqueue(2, "j"), deliver(3, "j"), kill(4), deliver(6, "i", stream=2)),
     ),
+    "a token tells that the job was claimed before": (
+        *(enqueue(1, "i"), enqueue(2, "j"), deliver(3, "j"), deliver(4, "i", lease=2)),
+        *(held("k", 5, "queued-1"), held("l", 7, "queued-1"), deliver(9, "k", lease=2)),
+    ),
     "another worker may have had the job": (
         *(open_stream(1, 2), enqueue(7_500, "i"), enqueue(7_501, "j"), hang_up(7_502, 2)),
         *(open_stream(8_000, 1), deliver(9_000, "j"), kill(9_001)),

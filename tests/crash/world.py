@@ -157,6 +157,16 @@ class World:
                 found[delivery.stream].append((life, delivery))
         return found
 
+    def unseen(self, life: Life, stored: Enqueue, until: float) -> bool:
+        """Whether a job may have been claimed and come back before the first delivery, at `until`.
+
+        The first token of all tells; so does a delivery that follows an undisturbed wait. A claim
+        may also have been given up by the server, when its time to wait was over.
+        """
+        if until == NEVER or any(delivery.lease > 1 for delivery in life.deliveries[:1]):
+            return True
+        return not self.undisturbed(stored.queue, stored.start, until)
+
     def undisturbed(self, queue: str, start: float, end: float) -> bool:
         """Whether no job of a queue can have been claimed and come back unseen meanwhile.
 
