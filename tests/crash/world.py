@@ -160,8 +160,8 @@ class World:
     def unseen(self, life: Life, stored: Enqueue, until: float) -> bool:
         """Whether a job may have been claimed and come back before the first delivery, at `until`.
 
-        The first token of all tells; so does a delivery that follows an undisturbed wait. A claim
-        may also have been given up by the server, when its time to wait was over.
+        Its token tells, if it is not the first: what a claim gets goes back unseen where the time
+        to wait for it is over. Without a token, whatever may have had the job is suspected.
         """
         if until == NEVER or any(delivery.lease > 1 for delivery in life.deliveries[:1]):
             return True
