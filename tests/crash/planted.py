@@ -69,6 +69,14 @@ PLANTED = (
         ),
     ),
     Planted(
+        groups_are_in_order,  # also behind one that is over already
+        "group a/g: k was taken at 8, before i was over",
+        (
+            *(grouped(1, "i"), deliver(2, "i"), grouped(6.9, "j"), grouped(7.1, "k")),
+            *(cancel(7.6, "j"), deliver(8, "k", stream=2), succeed(9.1, "i")),
+        ),
+    ),
+    Planted(
         groups_are_in_order,  # one without an answer is there once it has been seen
         "group a/g: j was taken at 6, before i was over",
         (
@@ -244,6 +252,14 @@ UNDECIDED: dict[str, tuple[Event, ...]] = {
     "a release from before the claim comes through after it": (
         *(enqueue(1), deliver(2, lease=1, until=20), deliver(30, stream=2, lease=2)),
         *(Release(start=15, end=50, job="j", outcome=OK), deliver(40, stream=2, lease=3)),
+    ),
+    "a claim has no window, and may outlive the server that nobody had its answer from": (
+        *(enqueue(1, "h"), enqueue(1.1, "i"), open_stream(1, 2, 0), deliver(1, "h", stream=2)),
+        *(kill(2), enqueue(3, "j"), open_stream(3, 1), deliver(4, "j")),
+    ),
+    "what has expired or been cancelled is no longer taken": (
+        *(enqueue(7_500, "g", ttl_ms=100), enqueue(7_500, "h"), cancel(7_501, "h")),
+        *(enqueue(7_502, "j"), open_stream(8_000, 1), deliver(9_000, "j")),
     ),
     "a late token is refused, one in time is not": (
         *(enqueue(1), deliver(2, lease=1), hang_up(3), deliver(4, stream=2, lease=2)),
