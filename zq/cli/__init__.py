@@ -7,8 +7,10 @@ from zq.cli.check import check
 from zq.cli.history import history
 from zq.cli.keys import keys
 from zq.cli.pipeline import pipeline
+from zq.cli.push import push
 from zq.cli.serve import serve
 from zq.cli.tls import tls
+from zq.cli.wait import wait
 from zq.cli.worker import worker
 
 
@@ -55,5 +57,5 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
         ctx.default_map["tls"] = {name: {"root_dir": root_dir} for name in tls.commands}
 
 
-for command in (serve, worker, check, history, keys, tls, pipeline):
+for command in (serve, worker, push, wait, check, history, keys, tls, pipeline):
     main.add_command(command)
