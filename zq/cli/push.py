@@ -145,7 +145,7 @@ def _content(word: str | None) -> str:
         return word
     try:
         if word == "-":
-            return click.get_binary_stream("stdin").read().decode()
+            return sys.stdin.buffer.read().decode()
         return Path(word[1:]).read_text(encoding="utf-8")
     except OSError as error:
         raise click.UsageError(f"{word[1:]}: {error.strerror}") from None
@@ -202,7 +202,7 @@ def _push_file(remote: Remote, queue: str | None, name: str, options: dict[str, 
 @contextmanager
 def _opened(name: str) -> Iterator[IO[bytes]]:
     if name == "-":
-        yield click.get_binary_stream("stdin")
+        yield sys.stdin.buffer
         return
     with Path(name).open("rb") as file:
         yield file
