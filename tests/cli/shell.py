@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import pty
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from pathlib import Path
@@ -11,7 +13,7 @@ from conformance.streams import PATIENCE_S
 from process.server import ServerProcess, clean_environment
 
 from zq.client.backend import Backend
-from zq.client.values import Delivery, LeasedFailure, Success
+from zq.client.values import Delivery, LeasedFailure, StoredJob, Submission, Success
 
 
 class Ended(NamedTuple):
@@ -58,6 +60,28 @@ class Shell:
             stderr=PIPE,
         )
 
+    async def on_terminal(self, *words: str) -> str:
+        """What a command that ends well writes to a terminal of 120 columns."""
+        leader, follower = pty.openpty()
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "zq.cli", *words),
+            cwd=self.directory,
+            env=clean_environment() | {"ZQ_URL": self.url, "TERM": "xterm", "COLUMNS": "120"},
+            stdin=DEVNULL,
+            stdout=follower,
+            stderr=follower,
+        )
+        os.close(follower)
+        async with asyncio.timeout(PATIENCE_S):
+            text, code = await asyncio.gather(asyncio.to_thread(_read, leader), process.wait())
+        assert code == 0, text
+        return text
+
+    async def push(self, *payloads: Any, **fields: Any) -> list[StoredJob]:
+        """Store jobs of the queue `mail`."""
+        fields = {"queue": "mail", "type": "letter", **fields}
+        return await self.backend.enqueue([Submission(payload=each, **fields) for each in payloads])
+
     async def finish(self, queue: str, result: Any = None, *, error: str = "") -> Delivery:
         """Take the next job of a queue and complete it, or let it die of an error."""
         stream = await self.backend.take([queue], 1)
@@ -73,6 +97,16 @@ class Shell:
             return job
         finally:
             await stream.close()
+
+
+def _read(terminal: int) -> str:
+    found = b""
+    while True:
+        try:
+            found += os.read(terminal, 65536)
+        except OSError:  # EIO: nobody holds the other side any more
+            os.close(terminal)
+            return found.decode()
 
 
 async def ended(process: Process, stdin: bytes | None = None) -> Ended:

@@ -2,15 +2,11 @@
 
 import asyncio
 import json
-import os
-import pty
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conformance.streams import PATIENCE_S
-from process.server import clean_environment
 
 from zq.cli.bulk import BATCH_JOBS
 from zq.client.values import JobQuery
@@ -218,34 +214,6 @@ async def test_a_server_that_dies_leaves_a_line_to_go_on_from(shell: Shell, tmp_
 
 async def test_a_terminal_shows_how_far_it_is(shell: Shell) -> None:
     file = write(shell, *range(BATCH_JOBS * 3))
-    leader, follower = pty.openpty()
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "zq.cli", "push", "mail", "--file", file, "--payloads"),
-        env=clean_environment() | {"ZQ_URL": shell.url, "TERM": "xterm", "COLUMNS": "100"},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=follower,
-    )
-    os.close(follower)
-    said = await ended_on_terminal(process, leader)
-    assert "3,000 jobs" in said
+    said = await shell.on_terminal("push", "mail", "--file", file, "--payloads")
     assert "100%" in said
-
-
-async def ended_on_terminal(process: asyncio.subprocess.Process, leader: int) -> str:
-    """What it wrote to a terminal until its end, which has to be a good one."""
-
-    def read() -> bytes:
-        found = b""
-        while True:
-            try:
-                found += os.read(leader, 65536)
-            except OSError:  # EIO: the other side is closed
-                os.close(leader)
-                return found
-
-    async with asyncio.timeout(PATIENCE_S):
-        text, (output, _) = await asyncio.gather(asyncio.to_thread(read), process.communicate())
-    assert process.returncode == 0
-    assert output == b"3,000 jobs stored\n"
-    return text.decode()
+    assert said.endswith("3,000 jobs stored\r\n")

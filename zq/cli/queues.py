@@ -31,7 +31,7 @@ with 0, with 1 where the server refuses, 2 for a wrong word, 3 where no server a
 @click.argument("names", nargs=-1, metavar="[QUEUE]…")
 @talks
 def queues(remote: Remote, names: tuple[str, ...]) -> None:
-    """Show the queues that have jobs, or had traffic in the last five minutes."""
+    """Show queues that have jobs, or had traffic of late."""
     stats = [
         each for each in remote.run(remote.backend.stats()) if not names or each.queue in names
     ]
