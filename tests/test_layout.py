@@ -165,7 +165,7 @@ def test_a_cycle_is_found() -> None:
     assert set(cycle(sources)) == {"zq.engine.a", "zq.engine.b", "zq.engine.c"}
 
 
-TEST_COMMAND = "sh .ci/setup dev && .venv/bin/pytest"
+TEST_COMMAND = "sh .ci/setup dev && .venv/bin/pytest -n 2 --dist loadfile"
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:

@@ -58,7 +58,7 @@ class OutcomesApi:
     async def cancel(
         self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
-        """Cancel one job. The worker of one in flight is not told yet: its success gets 404."""
+        """Cancel one job; by force one in flight, of which its stream is told if it asked to be."""
         id, force = request.match_info["id"], decode_force(body, sent)
         job = await self._engine.outcomes.cancel(id, force, reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
