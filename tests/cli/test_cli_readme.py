@@ -34,7 +34,7 @@ async def test_the_commands_of_the_readme(shell: Shell) -> None:
 
 async def _a_job_for(shell: Shell, command: str) -> str:
     """The id of a job for which a command is meant."""
-    (job,) = await shell.push(1, queue="other", retention=Retention(60_000, 60_000))
+    (job,) = await shell.push(1, queue=f"for-{command}", retention=Retention(60_000, 60_000))
     if command in ("wait", "requeue"):
-        await shell.finish("other", 3, error="boom" if command == "requeue" else "")
+        await shell.finish(f"for-{command}", 3, error="boom" if command == "requeue" else "")
     return job.id

@@ -72,7 +72,7 @@ async def test_https_needs_the_authority(tmp_path: Path) -> None:
     cert, key = authority.issue("server")
     flags = ("--tls-cert", str(cert), "--tls-key", str(key))
     async with running(tmp_path / "data", *flags) as server:
-        words = ["jobs", "--url", f"https://127.0.0.1:{server.port}"]
+        words = ["jobs", "--url", f"https://localhost:{server.port}"]
         unknown = await asyncio.to_thread(CliRunner().invoke, main, words)
         assert unknown.exit_code == 3
         assert "--ca" in unknown.stderr
