@@ -3,12 +3,21 @@
 import click
 
 from zq import __version__
+from zq.cli.cancel import cancel
 from zq.cli.check import check
+from zq.cli.dead import dead
 from zq.cli.history import history
+from zq.cli.jobs import jobs
 from zq.cli.keys import keys
+from zq.cli.pause import pause, resume
 from zq.cli.pipeline import pipeline
+from zq.cli.push import push
+from zq.cli.queues import queues
+from zq.cli.requeue import requeue
 from zq.cli.serve import serve
+from zq.cli.status import status
 from zq.cli.tls import tls
+from zq.cli.wait import wait
 from zq.cli.worker import worker
 
 
@@ -34,6 +43,8 @@ Examples:
   zq serve --help                      all settings, each with its variable
   zq keys add shop --scopes enqueue    make an access key
   zq tls init --client worker-1        make certificates
+  zq push mail hello                   put a job in; zq wait ID awaits its result
+  zq queues                            what waits, runs and fails; zq jobs and zq dead say more
   zq worker shop.jobs:app              execute the jobs of an app in Python
   zq history export --out history      take the history of jobs away
   zq pipeline run --help               job history as a lake, on Spark
@@ -55,5 +66,8 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
         ctx.default_map["tls"] = {name: {"root_dir": root_dir} for name in tls.commands}
 
 
-for command in (serve, worker, check, history, keys, tls, pipeline):
+SERVICE = (serve, worker, check, history, keys, tls, pipeline)
+PEOPLE = (push, wait, status, cancel, jobs, dead, requeue, queues, pause, resume)
+
+for command in (*SERVICE, *PEOPLE):
     main.add_command(command)

@@ -17,11 +17,13 @@ from zq.client.values import (
     JobQuery,
     LeasedFailure,
     Notice,
+    QueueStats,
     Refused,
     StoredJob,
     Submission,
     Success,
 )
+from zq.model.settings import QueueSettings, SettingsPatch
 
 
 class TakeStream(Protocol):
@@ -90,6 +92,9 @@ class Backend(Protocol):
         Raises `JobNotFound`, or `JobState` where it is not finished.
         """
 
+    async def retry(self, id: str) -> StoredJob:
+        """Make a dead job ready again. Raises `JobNotFound`, or `JobState` if it is not dead."""
+
     # Many
 
     async def jobs(
@@ -102,6 +107,23 @@ class Backend(Protocol):
 
     async def queues(self) -> list[str]:
         """The names of queues that have jobs."""
+
+    async def redrive(self, query: JobQuery = EVERYTHING, limit: int | None = None) -> int:
+        """Bring back the dead jobs that match, at most `limit`; how many it were.
+
+        Where the query names queues, also jobs that wait in these as in dead-letter queues.
+        """
+
+    # Queues
+
+    async def stats(self) -> list[QueueStats]:
+        """Every queue that has jobs, or had traffic in the last five minutes."""
+
+    async def settings(self, queue: str) -> QueueSettings:
+        """What is set for a queue."""
+
+    async def change_settings(self, queue: str, patch: SettingsPatch) -> QueueSettings:
+        """Change some of a queue's settings: all of them as they are then."""
 
     # Work
 

@@ -152,7 +152,7 @@ def refusal(code: str, message: str, status: int | None = None, state: str = "")
         error = StaleLease(message)
     elif code == "job_cancelled":
         error = JobCancelled(message)
-    elif code in ("not_cancellable", "not_finished"):
+    elif code in ("not_cancellable", "not_finished", "not_dead"):
         error = JobState(message, state)
     elif status in PASSING:
         error = Unavailable(message, status)

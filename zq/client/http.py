@@ -24,17 +24,21 @@ from zq.client.values import (
     JobQuery,
     LeasedFailure,
     Notice,
+    QueueStats,
     Refused,
     StoredJob,
     Submission,
     Success,
 )
+from zq.model.settings import QueueSettings, SettingsPatch
 
 T = TypeVar("T")
 
 TIMEOUT_S = 30.0
 TRIES = 5
 WAIT_SLACK_S = 10.0
+REDRIVE_MS = 3_600_000
+"""A redrive of everything goes on in slices, and is answered at its end."""
 
 
 class _Jobs(msgspec.Struct):
@@ -56,6 +60,14 @@ class _Count(msgspec.Struct):
 
 class _Queues(msgspec.Struct):
     queues: list[str]
+
+
+class _Stats(msgspec.Struct):
+    queues: list[QueueStats]
+
+
+class _Redriven(msgspec.Struct):
+    redriven: int
 
 
 class HttpBackend:
@@ -134,6 +146,10 @@ class HttpBackend:
         reply = await self._call("PATCH", f"{_job(id)}/retention", body, safe=True)
         return self._read(reply, StoredJob)
 
+    async def retry(self, id: str) -> StoredJob:
+        """Make a dead job ready again."""
+        return self._read(await self._call("POST", f"{_job(id)}/retry"), StoredJob)
+
     # Many
 
     async def jobs(
@@ -154,6 +170,27 @@ class HttpBackend:
     async def queues(self) -> list[str]:
         """The names of queues that have jobs."""
         return self._read(await self._call("GET", "/queues"), _Queues).queues
+
+    async def redrive(self, query: JobQuery = EVERYTHING, limit: int | None = None) -> int:
+        """Bring back the dead jobs that match."""
+        path, body = f"/jobs/redrive?{urlencode(_parameters(query))}", {"limit": limit}
+        reply = await self._call("POST", path, body, wait_ms=REDRIVE_MS)
+        return self._read(reply, _Redriven).redriven
+
+    # Queues
+
+    async def stats(self) -> list[QueueStats]:
+        """What every queue holds, and what goes through it."""
+        return self._read(await self._call("GET", "/stats"), _Stats).queues
+
+    async def settings(self, queue: str) -> QueueSettings:
+        """What is set for a queue."""
+        return self._read(await self._call("GET", _settings(queue)), QueueSettings)
+
+    async def change_settings(self, queue: str, patch: SettingsPatch) -> QueueSettings:
+        """Change some of a queue's settings."""
+        reply = await self._call("PATCH", _settings(queue), patch, safe=True)
+        return self._read(reply, QueueSettings)
 
     # Work
 
@@ -226,7 +263,7 @@ class HttpBackend:
         request = Request(
             method,
             path,
-            None if body is None and method == "GET" else self._codec.encode(body),
+            None if body is None else self._codec.encode(body),
             TIMEOUT_S + WAIT_SLACK_S + wait_ms / 1000 if wait_ms else TIMEOUT_S,
             safe or method == "GET",
         )
@@ -277,6 +314,10 @@ def _is_repeatable(job: Submission) -> bool:
 
 def _job(id: str) -> str:
     return f"/jobs/{quote(id, safe='')}"
+
+
+def _settings(queue: str) -> str:
+    return f"/queues/{quote(queue, safe='')}/settings"
 
 
 def _key(key: str, verb: str = "") -> str:

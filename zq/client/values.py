@@ -71,6 +71,8 @@ class StoredJob(msgspec.Struct, gc=False):
     cancelled_at: int | None = None
     purge_at: int | None = None
     lease_until: int | None = None
+    origin: str | None = None
+    reason: str | None = None
     group: str | None = None
     meta: Mapping[str, Any] | None = None
     result: Any = UNSET
@@ -180,6 +182,28 @@ class JobQuery(msgspec.Struct, frozen=True):
 
 
 EVERYTHING = JobQuery()
+
+
+class Flow(msgspec.Struct, frozen=True):
+    """Jobs since the server started, and a second over the last one and five minutes."""
+
+    total: int
+    per_second_1m: float
+    per_second_5m: float
+
+
+class QueueStats(msgspec.Struct, frozen=True):
+    """What a queue holds: jobs by status, the longest wait of a ready one; and what goes through.
+
+    `oldest_ready_age_ms` is None where no job is ready.
+    """
+
+    queue: str
+    counts: dict[State, int]
+    deliveries: Flow
+    completions: Flow
+    failures: Flow
+    oldest_ready_age_ms: int | None = None
 
 
 class JobPage(msgspec.Struct, frozen=True):

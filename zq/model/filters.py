@@ -2,7 +2,8 @@
 
 import msgspec
 
-from zq.model.lifecycle import Status
+from zq.model.errors import Unprocessable
+from zq.model.lifecycle import NAMES, Move, Status, sources
 from zq.model.reach import EVERYWHERE, Reach
 
 
@@ -36,3 +37,10 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 EVERYTHING = Filter()
+
+
+def refuse_unrevivable(filter: Filter) -> None:
+    """Raise `Unprocessable` for a redrive that names jobs which it cannot bring back."""
+    for status in filter.statuses:
+        if status not in sources(Move.REVIVE) or status is Status.IN_FLIGHT:
+            raise Unprocessable(f"a job that is {NAMES[status]} cannot be redriven")

@@ -31,6 +31,7 @@ from zq.client.values import (
     Success,
 )
 from zq.model.job import Retention
+from zq.model.settings import QueueSettings, SettingsPatch
 
 PATIENCE_S = 30.0
 """For what has to happen; a backend that keeps its promises needs a fraction of it."""
@@ -328,6 +329,62 @@ class BackendContract:
         ids = (jobs[1].id, jobs[3].id)
         assert [job.id for job in (await backend.jobs(JobQuery(ids=ids))).jobs] == list(ids)
         assert await backend.count(JobQuery(filter=". >= 3", queues=("q",))) == 2
+
+    async def test_the_dead_are_brought_back_one_or_all_or_some(
+        self, backend: Backend, taking: Taking
+    ) -> None:
+        jobs = await stored(backend, *range(4), retry_limit=0)
+        with pytest.raises(JobState) as refused:
+            await backend.retry(jobs[0].id)
+        assert refused.value.state == "ready"
+        for delivery in await taking.jobs(4):
+            await backend.fail(delivery.id, LeasedFailure("boom", lease=delivery.lease))
+        assert await backend.count(JobQuery(statuses=("dead",))) == 4
+        revived = await backend.retry(jobs[0].id)
+        assert (revived.id, revived.status, revived.attempts) == (jobs[0].id, "ready", 0)
+        assert await backend.redrive(JobQuery(queues=("other",))) == 0
+        assert await backend.redrive(JobQuery(queues=("q",)), 1) == 1
+        assert await backend.redrive(JobQuery(queues=("q",))) == 2
+        assert await backend.redrive() == 0
+        assert await backend.count(JobQuery(statuses=("dead",))) == 0
+        with pytest.raises(JobNotFound):
+            await backend.retry("0" * 26)
+        with pytest.raises(BackendError):
+            await backend.redrive(JobQuery(statuses=("completed",)))
+
+    # Queues
+
+    async def test_queues_are_counted(self, backend: Backend, taking: Taking) -> None:
+        assert await backend.stats() == []
+        await stored(backend, *range(3))
+        delivery, _ = await taking.jobs(2)
+        (stats,) = await backend.stats()
+        held = {status: n for status, n in stats.counts.items() if n}
+        assert held == {"ready": 1, "in_flight": 2}
+        assert (stats.queue, stats.deliveries.total, stats.completions.total) == ("q", 2, 0)
+        assert stats.oldest_ready_age_ms is not None
+        await backend.succeed([success(delivery)])
+        (stats,) = await backend.stats()
+        assert (stats.counts["completed"], stats.completions.total) == (1, 1)
+
+    async def test_a_paused_queue_delivers_when_it_goes_on(
+        self, backend: Backend, taking: Taking
+    ) -> None:
+        assert await backend.settings("q") == QueueSettings()
+        assert await backend.change_settings("q", SettingsPatch(paused=True)) == QueueSettings(
+            paused=True
+        )
+        await stored(backend, 1)
+        stream = await taking.open()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(EMPTY_S):
+                await stream.deliveries()
+        await backend.change_settings("q", SettingsPatch(paused=None))
+        assert await backend.settings("q") == QueueSettings()
+        (delivery,) = await taking.more(stream)
+        assert delivery.payload == 1
+        with pytest.raises(BackendError):
+            await backend.change_settings("a,b", SettingsPatch(paused=True))
 
     # The blocking twin
 

@@ -9,46 +9,45 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from zq.client.backend import TakeStream
+from zq.client.embedded.deliveries import Deliveries
 from zq.client.embedded.home import Home
-from zq.client.errors import Unavailable, refusal
+from zq.client.errors import refusal
 from zq.client.formats import JSON
 from zq.client.values import (
     EVERYTHING,
-    Delivery,
     Held,
     JobError,
     JobOutcome,
     JobPage,
     JobQuery,
     LeasedFailure,
-    Notice,
+    QueueStats,
     Refused,
     StoredJob,
     Submission,
     Success,
 )
-from zq.engine import players
 from zq.engine.engine import Accepted, Engine
-from zq.engine.players import MOST_UNSENT, Stream, Wish
+from zq.engine.players import Wish
 from zq.model import errors
-from zq.model.filters import Filter
+from zq.model.filters import Filter, refuse_unrevivable
 from zq.model.ids import IdCodec
 from zq.model.job import Job, NewJob, Retention
 from zq.model.lifecycle import BY_NAME
+from zq.model.names import check_name
 from zq.model.outcome import Outcome
 from zq.model.reach import EVERYWHERE
+from zq.model.settings import QueueSettings, SettingsPatch
 from zq.wire import bodies, lease_bodies
 from zq.wire import codecs as wire
 from zq.wire.documents import (
     EnqueuedDocument,
-    NoticeDocument,
     enqueued_documents,
     error_document,
     job_document,
     outcome_document,
-    taken_documents,
 )
-from zq.wire.framing import NDJSON
+from zq.wire.settings import decode_limit, decode_settings_patch
 
 T = TypeVar("T")
 Verb = Callable[[Engine], Coroutine[Any, Any, T]]
@@ -58,6 +57,7 @@ LIMITS = bodies.Limits(body=2**62, payload=2**31, items=2**31)
 
 LAST_ERRORS = 50
 
+_OF_A_STATE = (errors.NotCancellable, errors.NotFinished, errors.NotDead)
 _PASSING = (errors.Unavailable, errors.StorageFull, errors.Internal)
 
 
@@ -145,6 +145,10 @@ class EmbeddedBackend:
 
         return await self._job(verb)
 
+    async def retry(self, id: str) -> StoredJob:
+        """Make a dead job ready again."""
+        return await self._job(lambda engine: engine.revivals.retry(id, EVERYWHERE))
+
     # Many
 
     async def jobs(
@@ -169,6 +173,47 @@ class EmbeddedBackend:
         """The names of queues that have jobs."""
         return await self._do(lambda engine: engine.queues(EVERYWHERE))
 
+    async def redrive(self, query: JobQuery = EVERYTHING, limit: int | None = None) -> int:
+        """Bring back the dead jobs that match."""
+        text = JSON.encode({"limit": limit})
+
+        async def verb(engine: Engine) -> int:
+            most = decode_limit(text, wire.JSON)
+            filter = _filter(query, engine.ids)
+            refuse_unrevivable(filter)
+            return await engine.revivals.redrive(filter, most)
+
+        return await self._do(verb)
+
+    # Queues
+
+    async def stats(self) -> list[QueueStats]:
+        """What every queue holds, and what goes through it."""
+
+        async def verb(engine: Engine) -> bytes:
+            return wire.JSON.encode(await engine.queue_stats.all(EVERYWHERE))
+
+        return JSON.decode(await self._do(verb), list[QueueStats])
+
+    async def settings(self, queue: str) -> QueueSettings:
+        """What is set for a queue."""
+
+        async def verb(engine: Engine) -> QueueSettings:
+            return await engine.settings.get(check_name("queue", queue), EVERYWHERE)
+
+        return await self._do(verb)
+
+    async def change_settings(self, queue: str, patch: SettingsPatch) -> QueueSettings:
+        """Change some of a queue's settings."""
+        text = JSON.encode(patch)
+
+        async def verb(engine: Engine) -> QueueSettings:
+            checked = decode_settings_patch(text, wire.JSON)
+            name = check_name("queue", queue)
+            return await engine.settings.change(name, checked, EVERYWHERE)
+
+        return await self._do(verb)
+
     # Work
 
     async def take(
@@ -184,7 +229,7 @@ class EmbeddedBackend:
         async def verb(engine: Engine) -> TakeStream:
             wish = Wish(prefetch, worker, lease_ms, control=True)
             stream = engine.workers.open(queues, EVERYWHERE, wish, lambda: 0)
-            return _Deliveries(engine, stream, self)
+            return Deliveries(engine, stream, self._do)
 
         return await self._do(verb)
 
@@ -276,42 +321,6 @@ class EmbeddedBackend:
         except errors.ZqError as error:
             raise _refusal(error) from error
 
-    do = _do
-
-
-class _Deliveries:
-    """A take stream of the engine, read from another thread."""
-
-    def __init__(self, engine: Engine, stream: Stream, backend: EmbeddedBackend) -> None:
-        self._engine = engine
-        self._stream = stream
-        self._backend = backend
-
-    async def deliveries(self) -> Sequence[Delivery | Notice]:
-        """Wait for jobs."""
-        found, _ = JSON.cut(await self._backend.do(self._next))
-        return found
-
-    async def close(self) -> None:
-        """End it: what is not settled goes back."""
-
-        async def verb(engine: Engine) -> None:
-            if engine is self._engine:
-                engine.workers.close(self._stream)
-
-        await self._backend.do(verb)
-
-    async def _next(self, engine: Engine) -> bytes:
-        while engine is self._engine and not self._stream.ended:
-            jobs = await engine.workers.large_payloads(self._stream.next_jobs(MOST_UNSENT))
-            engine.workers.written(self._stream)
-            frames = NDJSON.frames(taken_documents(jobs, engine.ids))
-            notices = self._stream.next_notices()
-            if frames or notices:
-                return frames + NDJSON.notices([_notice(each, engine.ids) for each in notices])
-            await self._stream.wait()
-        raise Unavailable("the embedded queue was closed")
-
 
 def _enqueued(new: Sequence[NewJob], stored: Accepted, ids: IdCodec) -> Sequence[EnqueuedDocument]:
     return enqueued_documents(new, stored.keys, stored.now, stored.reply, ids)
@@ -319,11 +328,6 @@ def _enqueued(new: Sequence[NewJob], stored: Accepted, ids: IdCodec) -> Sequence
 
 def _outcome(outcome: Outcome, job: EnqueuedDocument | None) -> bytes:
     return wire.JSON.encode(outcome_document(outcome, job))
-
-
-def _notice(notice: players.Notice, ids: IdCodec) -> NoticeDocument:
-    id = None if notice.key is None else ids.text(notice.key)
-    return NoticeDocument(notice.kind, id, notice.lease)
 
 
 def _filter(query: JobQuery, ids: IdCodec) -> Filter:
@@ -343,6 +347,6 @@ def _refusal(error: errors.ZqError) -> errors.ZqError:
     """An error of the engine as the library's, which its own are already."""
     if type(error).__module__.startswith("zq.client."):
         return error
-    state = error.status if isinstance(error, errors.NotCancellable | errors.NotFinished) else ""
+    state = error.status if isinstance(error, _OF_A_STATE) else ""
     status = 503 if isinstance(error, _PASSING) else None
     return refusal(error.code, error.message, status, state)

@@ -105,13 +105,6 @@ def refuse_uncancellable(filter: Filter, force: bool) -> None:
             raise Unprocessable(NotCancellable(NAMES[status]).message)
 
 
-def refuse_unrevivable(filter: Filter) -> None:
-    """Raise `Unprocessable` for a redrive that names jobs which it cannot bring back."""
-    for status in filter.statuses:
-        if status not in sources(Move.REVIVE) or status is Status.IN_FLIGHT:
-            raise Unprocessable(f"a job that is {NAMES[status]} cannot be redriven")
-
-
 def refuse_terminal_statuses(filter: Filter) -> None:
     """Raise `Unprocessable` for a patch that names finished jobs."""
     for status in filter.statuses:

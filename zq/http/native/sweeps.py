@@ -9,8 +9,9 @@ from zq.engine.sweeps import Sweep
 from zq.http.bodies import Bodies
 from zq.http.endpoints import Route, body_endpoint, endpoint
 from zq.http.guard import reach_of
-from zq.http.native.query import FILTERS, job_filter, parameters, refuse_unrevivable
+from zq.http.native.query import FILTERS, job_filter, parameters
 from zq.http.problems import answer
+from zq.model.filters import refuse_unrevivable
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import NAMES
 from zq.wire.codecs import Codec

@@ -1,0 +1,116 @@
+"""The commands for people: `zq …` in a process of its own, against a server in another."""
+
+import asyncio
+import json
+import os
+import pty
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from conformance.streams import PATIENCE_S
+from process.server import ServerProcess, clean_environment
+
+from zq.client.backend import Backend
+from zq.client.values import Delivery, LeasedFailure, StoredJob, Submission, Success
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    output: str
+    errors: str
+
+    @property
+    def documents(self) -> list[Any]:
+        """What it printed, line by line, read as JSON."""
+        return [json.loads(line) for line in self.output.splitlines()]
+
+    @property
+    def table(self) -> list[list[str]]:
+        """What it printed, cut into cells at two spaces."""
+        lines = self.output.splitlines()
+        return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines]
+
+
+class Shell:
+    """Runs `zq` against a server, and looks at the server by the library."""
+
+    def __init__(self, server: ServerProcess, backend: Backend, directory: Path) -> None:
+        self.server = server
+        self.backend = backend
+        self.directory = directory
+        self.url = f"http://127.0.0.1:{server.port}"
+
+    async def zq(self, *words: str, stdin: bytes | None = None, url: str = "") -> Ended:
+        """Run a command to its end."""
+        process = await self.start(*words, piped=stdin is not None, url=url)
+        return await ended(process, stdin)
+
+    async def start(self, *words: str, piped: bool = False, url: str = "") -> Process:
+        """Begin a command, to be awaited with `ended`."""
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "zq.cli", *words),
+            cwd=self.directory,
+            env=clean_environment() | {"ZQ_URL": url or self.url},
+            stdin=PIPE if piped else DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+        )
+
+    async def on_terminal(self, *words: str) -> str:
+        """What a command that ends well writes to a terminal of 120 columns."""
+        leader, follower = pty.openpty()
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "zq.cli", *words),
+            cwd=self.directory,
+            env=clean_environment() | {"ZQ_URL": self.url, "TERM": "xterm", "COLUMNS": "120"},
+            stdin=DEVNULL,
+            stdout=follower,
+            stderr=follower,
+        )
+        os.close(follower)
+        async with asyncio.timeout(PATIENCE_S):
+            text, code = await asyncio.gather(asyncio.to_thread(_read, leader), process.wait())
+        assert code == 0, text
+        return text
+
+    async def push(self, *payloads: Any, **fields: Any) -> list[StoredJob]:
+        """Store jobs of the queue `mail`."""
+        fields = {"queue": "mail", "type": "letter", **fields}
+        return await self.backend.enqueue([Submission(payload=each, **fields) for each in payloads])
+
+    async def finish(self, queue: str, result: Any = None, *, error: str = "") -> Delivery:
+        """Take the next job of a queue and complete it, or let it die of an error."""
+        stream = await self.backend.take([queue], 1)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                (job,) = await stream.deliveries()
+            assert isinstance(job, Delivery)
+            if error:
+                failure = LeasedFailure(error, "ValueError", kill=True, lease=job.lease)
+                await self.backend.fail(job.id, failure)
+            else:
+                await self.backend.succeed([Success(job.id, job.lease, result)])
+            return job
+        finally:
+            await stream.close()
+
+
+def _read(terminal: int) -> str:
+    found = b""
+    while True:
+        try:
+            found += os.read(terminal, 65536)
+        except OSError:  # EIO: nobody holds the other side any more
+            os.close(terminal)
+            return found.decode()
+
+
+async def ended(process: Process, stdin: bytes | None = None) -> Ended:
+    async with asyncio.timeout(PATIENCE_S):
+        output, errors = await process.communicate(stdin)
+    assert process.returncode is not None
+    return Ended(process.returncode, output.decode(), errors.decode())

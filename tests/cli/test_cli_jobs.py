@@ -1,0 +1,100 @@
+"""`zq jobs`: which jobs there are."""
+
+import pytest
+
+from .shell import Shell
+
+
+async def test_a_pipe_gets_aligned_columns(shell: Shell) -> None:
+    (job,) = await shell.push({"to": "ann"})
+    (later,) = await shell.push("text", ready_at=job.created_at + 86_400_000)
+    said = await shell.zq("jobs")
+    assert said.code == 0
+    head, first, second = said.output.splitlines()
+    assert head.split() == ["ID", "QUEUE", "TYPE", "STATUS", "FAILED", "CREATED", "DUE", "PAYLOAD"]
+    for line, id, status, payload in (
+        (first, job.id, "ready", '{"to":"ann"}'),
+        (second, later.id, "scheduled", "text"),
+    ):
+        assert line.startswith(f"{id}  mail   letter  {status} ")
+        assert line[head.index("PAYLOAD") :] == payload
+    assert "in 23h 59m" in second
+
+
+async def test_scripts_get_a_document_a_line(shell: Shell) -> None:
+    jobs = await shell.push(None, {"n": 1})
+    said = await shell.zq("jobs", "--json")
+    assert [each["id"] for each in said.documents] == [job.id for job in jobs]
+    assert said.documents[0] == {
+        "id": jobs[0].id,
+        "queue": "mail",
+        "type": "letter",
+        "status": "ready",
+        "priority": jobs[0].priority,
+        "ready_at": jobs[0].ready_at,
+        "attempts": 0,
+        "payload": None,
+        "created_at": jobs[0].created_at,
+        "duplicate": False,
+        "replaced": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--queue", "mail"), [1, 2]),
+        (("--queue", "mail,sums"), [1, 2, 3]),
+        (("--type", "add"), [3]),
+        (("--status", "ready"), [1, 3]),
+        (("--status", "ready,scheduled"), [1, 2, 3]),
+        (("--filter", ". > 1", "--queue", "mail"), [2]),
+        (("--limit", "2"), [1, 2]),
+    ],
+)
+async def test_options_choose(shell: Shell, words: tuple[str, ...], expected: list[int]) -> None:
+    (first,) = await shell.push(1)
+    await shell.push(2, ready_at=first.created_at + 86_400_000)
+    await shell.push(3, queue="sums", type="add")
+    said = await shell.zq("jobs", "--json", *words)
+    assert [each["payload"] for each in said.documents] == expected
+
+
+async def test_more_than_a_page_comes_whole_and_in_order(shell: Shell) -> None:
+    await shell.push(*range(2500))
+    said = await shell.zq("jobs", "--json", "--limit", "2200")
+    assert [each["payload"] for each in said.documents] == list(range(2200))
+
+
+async def test_it_tells_of_those_that_it_does_not_show(shell: Shell) -> None:
+    await shell.push(*range(52))
+    said = await shell.zq("jobs")
+    assert len(said.output.splitlines()) == 51
+    assert said.errors == "2 more: --limit 52 shows all\n"
+    assert (await shell.zq("jobs", "--limit", "52")).errors == ""
+
+
+async def test_a_terminal_gets_a_table_in_which_nothing_steers_it(shell: Shell) -> None:
+    (job,) = await shell.push("\x1b[2J[bold]\x9b2J")
+    said = await shell.on_terminal("jobs")
+    assert job.id in said
+    assert "─" in said
+    assert "\x1b[2J" not in said
+    assert "\x9b" not in said
+    assert "[bold]" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (("--status", "done"), 2, "'done' is none of"),
+        (("--limit", "0"), 2, "limit"),
+        (("--filter", "("), 1, "filter"),
+    ],
+)
+async def test_what_cannot_be_asked(
+    shell: Shell, words: tuple[str, ...], code: int, complaint: str
+) -> None:
+    said = await shell.zq("jobs", *words)
+    assert (said.code, said.output) == (code, "")
+    assert complaint in said.errors

@@ -1,0 +1,219 @@
+"""`zq push`: one job, and files of them."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conformance.streams import PATIENCE_S
+
+from zq.cli.bulk import BATCH_JOBS
+from zq.client.values import JobQuery
+
+from .shell import Shell, ended
+
+NOBODY = "http://127.0.0.1:1"
+
+
+async def payloads(shell: Shell) -> list[Any]:
+    return [job.payload for job in (await shell.backend.jobs(limit=2000)).jobs]
+
+
+def write(shell: Shell, *lines: object) -> str:
+    file = shell.directory / "jobs.ndjson"
+    file.write_text(
+        "".join(f"{line if type(line) is str else json.dumps(line)}\n" for line in lines)
+    )
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("words", "payload"),
+    [
+        (('{"a": [1, null]}',), {"a": [1, None]}),
+        (("hello",), "hello"),
+        (("17",), 17),
+        (("null",), None),
+        (('{"a"', "--text"), '{"a"'),
+        (("17", "--text"), "17"),
+        (("@letter.json",), {"to": "ann"}),
+        (("-",), ["from", "stdin"]),
+    ],
+)
+async def test_a_payload_is_json_or_else_text(
+    shell: Shell, words: tuple[str, ...], payload: Any
+) -> None:
+    (shell.directory / "letter.json").write_text('{"to": "ann"}')
+    said = await shell.zq("push", "mail", *words, stdin=b'["from", "stdin"]')
+    assert said.code == 0, said
+    (job,) = (await shell.backend.jobs()).jobs
+    assert said.output == f"{job.id}\n"
+    assert (job.queue, job.type, job.payload) == ("mail", "mail", payload)
+
+
+async def test_options_are_those_of_the_job(shell: Shell) -> None:
+    words = ("--type", "letter", "--group", "ann", "--key", "k", "--priority", "0")
+    said = await shell.zq("push", "mail", "1", *words, "--delay", "1h", "--json")
+    (told,) = said.documents
+    job = await shell.backend.get(told["id"])
+    assert (job.type, job.group, job.unique_key, job.priority) == ("letter", "ann", "k", 0)
+    assert job.status == told["status"] == "scheduled"
+    assert 3_590_000 < job.ready_at - job.created_at <= 3_600_000
+
+
+async def test_a_copy_is_the_job_that_was_there(shell: Shell) -> None:
+    first = await shell.zq("push", "mail", "1", "--dedupe", "d")
+    second = await shell.zq("push", "mail", "2", "--dedupe", "d")
+    assert (second.code, second.output) == (0, first.output)
+    assert "there already" in second.errors
+    assert await payloads(shell) == [1]
+
+
+async def test_it_waits_for_the_result(shell: Shell) -> None:
+    process = await shell.start("push", "sums", "[1, 2]", "--wait")
+    await shell.finish("sums", {"sum": 3})
+    said = await ended(process)
+    assert (said.code, said.documents) == (0, [{"sum": 3}])
+
+
+async def test_who_waits_for_a_job_that_fails_is_told_why(shell: Shell) -> None:
+    process = await shell.start("push", "sums", "[1]", "--wait", "--json")
+    job = await shell.finish("sums", error="two are needed")
+    said = await ended(process)
+    assert said.code == 1
+    assert said.errors == (
+        f"Error: {job.id} is dead, having failed once: ValueError: two are needed\n"
+    )
+    assert said.documents[0]["status"] == "dead"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ((), "name the queue"),
+        (("mail",), "give a payload"),
+        (("mail", ""), "the payload is empty"),
+        (("mail", "@nowhere"), "nowhere: No such file"),
+        (("mail", '{"a"'), "looks like JSON but is none"),
+        (("mail", "1", "--timeout", "1s"), "--wait"),
+        (("mail", "1", "--from-line", "2"), "--file"),
+        (("mail", "1", "--priority", "65536"), "priority"),
+        (("mail", "1", "--delay", "soon"), "no duration"),
+        (("mail", "1", "--file", "-"), "not both"),
+        (("--file", "-", "--payloads"), "name the queue"),
+        (("--file", "-", "--wait"), "--wait is for one job"),
+        (("mail", "--file", "-", "--key", "k"), "unique_key"),
+        (("mail", "--file", "nowhere"), "does not exist"),
+        (("mail", "1", "--url", "ftp://here"), "no address"),
+    ],
+)
+async def test_a_wrong_word_gives_2_and_stores_nothing(
+    shell: Shell, words: tuple[str, ...], complaint: str
+) -> None:
+    said = await shell.zq("push", *words)
+    assert said.code == 2
+    assert complaint in said.errors
+    assert await payloads(shell) == []
+
+
+async def test_a_refusal_gives_1_and_its_reason_on_one_line(shell: Shell) -> None:
+    said = await shell.zq("push", "a,b", "1")
+    assert (said.code, said.output, said.errors.count("\n")) == (1, "", 1)
+    assert "queue" in said.errors
+
+
+async def test_no_server_gives_3_and_says_where_it_was_sought(shell: Shell) -> None:
+    for words in (("mail", "1"), ("mail", "--file", write(shell, {"payload": 1}))):
+        said = await shell.zq("push", *words, url=NOBODY)
+        assert said.code == 3
+        assert NOBODY in said.errors
+        assert "zq serve" in said.errors
+
+
+# Files
+
+
+async def test_a_file_is_stored_in_its_order(shell: Shell) -> None:
+    count = BATCH_JOBS + 500
+    file = write(shell, *({"queue": "mail", "payload": n} for n in range(count)))
+    said = await shell.zq("push", "--file", file)
+    assert (said.code, said.output) == (0, "1,500 jobs stored\n")
+    assert await payloads(shell) == list(range(count))
+
+
+async def test_options_count_for_lines_that_say_nothing_else(shell: Shell) -> None:
+    file = write(
+        shell, {"payload": 1}, "", {"queue": "sums", "type": "add", "payload": 2, "priority": 7}
+    )
+    said = await shell.zq("push", "mail", "--file", file, "--priority", "0", "--json")
+    assert said.documents == [{"stored": 2, "duplicates": 0}]
+    first, second = (await shell.backend.jobs()).jobs
+    assert (first.queue, first.type, first.priority) == ("mail", "mail", 0)
+    assert (second.queue, second.type, second.priority) == ("sums", "add", 7)
+
+
+async def test_lines_may_be_payloads_and_come_from_a_pipe(shell: Shell) -> None:
+    lines = b'1\n\n{"queue": "x"}\n"text"'
+    said = await shell.zq("push", "mail", "--file", "-", "--payloads", stdin=lines)
+    assert said.code == 0, said
+    assert await payloads(shell) == [1, {"queue": "x"}, "text"]
+
+
+@pytest.mark.parametrize("shell", [("--max-bulk-items", "3")], indirect=True)
+async def test_requests_become_as_small_as_the_server_wants_them(shell: Shell) -> None:
+    file = write(shell, *range(20))
+    said = await shell.zq("push", "mail", "--file", file, "--payloads")
+    assert said.code == 0, said
+    assert await payloads(shell) == list(range(20))
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ('{"payload": ', "truncated"),
+        ('{"payload": 1, "prio": 2}', "unknown field `prio`"),
+        ('{"queue": "mail"}', "missing required field `payload`"),
+        ('{"payload": 1, "queue": "a,b"}', "queue"),
+        ('{"payload": 1, "priority": 70000}', "priority"),
+    ],
+)
+async def test_it_names_the_line_that_is_wrong_and_goes_on_from_it(
+    shell: Shell, bad: str, reason: str
+) -> None:
+    good = [{"payload": n} for n in range(10)]
+    file = write(shell, *good[:6], bad, *good[6:])
+    said = await shell.zq("push", "mail", "--file", file, "--json")
+    assert said.code == 1
+    assert said.documents == [{"stored": 6, "duplicates": 0, "stopped_at": 7, "doubtful_to": 0}]
+    assert reason in said.errors
+    assert said.errors.endswith("Go on with --from-line 7\n")
+    assert await payloads(shell) == list(range(6))
+    write(shell, *good[:6], '{"payload": "mended"}', *good[6:])
+    said = await shell.zq("push", "mail", "--file", file, "--from-line", "7")
+    assert said.code == 0
+    assert await payloads(shell) == [*range(6), "mended", *range(6, 10)]
+
+
+async def test_a_server_that_dies_leaves_a_line_to_go_on_from(shell: Shell, tmp_path: Path) -> None:
+    # The pipe stays open, so that the command is under way when the server dies.
+    process = await shell.start("push", "mail", "--file", "-", "--payloads", piped=True)
+    assert process.stdin is not None
+    process.stdin.write(b"1\n" * BATCH_JOBS * 2)
+    await process.stdin.drain()
+    async with asyncio.timeout(PATIENCE_S):
+        while await shell.backend.count(JobQuery()) < BATCH_JOBS:
+            pass
+    await shell.server.kill()
+    said = await ended(process, b"2\n" * BATCH_JOBS * 2)
+    assert said.code == 3
+    line = int(said.errors.partition("Stopped at line ")[2].split()[0])
+    assert line % BATCH_JOBS == 1
+    assert line > BATCH_JOBS
+
+
+async def test_a_terminal_shows_how_far_it_is(shell: Shell) -> None:
+    file = write(shell, *range(BATCH_JOBS * 3))
+    said = await shell.on_terminal("push", "mail", "--file", file, "--payloads")
+    assert "100%" in said
+    assert said.endswith("3,000 jobs stored\r\n")

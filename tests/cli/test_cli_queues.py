@@ -1,0 +1,35 @@
+"""`zq queues`: what each queue holds, and what goes through it."""
+
+from .shell import Shell
+
+HEAD = (
+    *("QUEUE", "READY", "SCHEDULED", "IN FLIGHT", "DEAD", "OLDEST READY"),
+    *("TAKEN/S", "DONE/S", "FAILED/S", "DONE"),
+)
+
+
+async def test_each_queue_has_a_row(shell: Shell) -> None:
+    await shell.push(*range(3))
+    await shell.push(1, queue="sums")
+    await shell.finish("mail", 1)
+    await shell.finish("sums", error="boom")
+    said = await shell.zq("queues")
+    head, mail, sums = said.table
+    assert tuple(head) == HEAD
+    assert mail[:5] == ["mail", "2", "0", "0", "0"]
+    assert mail[5].endswith("s")
+    assert (mail[-1], sums[:5]) == ("1", ["sums", "0", "0", "0", "1"])
+    assert len(sums) == len(HEAD) - 1  # nothing is ready
+
+
+async def test_scripts_get_the_statistics_of_the_queues_that_they_name(shell: Shell) -> None:
+    await shell.push(1, 2)
+    await shell.push(1, queue="sums")
+    assert [each["queue"] for each in (await shell.zq("queues", "--json")).documents] == [
+        "mail",
+        "sums",
+    ]
+    (told,) = (await shell.zq("queues", "mail", "--json")).documents
+    assert (told["queue"], told["counts"]["ready"]) == ("mail", 2)
+    assert told["deliveries"] == {"total": 0, "per_second_1m": 0.0, "per_second_5m": 0.0}
+    assert told["oldest_ready_age_ms"] >= 0

@@ -1,0 +1,89 @@
+"""What all commands for people share: where the server is, and how they end."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from conformance.keyed import secret, write_keys
+from process.server import running
+from tls.authority import Authority
+
+from zq.cli import PEOPLE, main
+
+WORDS = {
+    "push": ("mail", "1"),
+    "wait": ("0" * 26,),
+    "status": ("0" * 26,),
+    "cancel": ("0" * 26,),
+    "requeue": ("0" * 26,),
+    "pause": ("mail",),
+    "resume": ("mail",),
+}
+COMMANDS = [str(command.name) for command in PEOPLE]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_server_gives_3_in_one_line(command: str) -> None:
+    words = [command, *WORDS.get(command, ()), "--url", "http://127.0.0.1:1"]
+    result = CliRunner().invoke(main, words)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (3, "", 1)
+    assert "no zq server answers at http://127.0.0.1:1" in result.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_and_tells_the_exit_codes(command: str) -> None:
+    text = CliRunner().invoke(main, [command, "--help"]).output
+    assert f"\n    zq {command}" in text
+    assert all(f"ZQ_{name}" in text for name in ("URL", "TOKEN", "CA"))
+    told = " ".join(text.split()).partition("Ends with ")[2]
+    assert told.startswith("0")
+    assert told.endswith("3 where no server answers.")
+
+
+async def test_a_key_opens_what_it_is_for(tmp_path: Path) -> None:
+    file, token = write_keys(tmp_path / "keys"), secret("only-read")
+    async with running(tmp_path / "data", "--keys", str(file)) as server:
+        url = f"http://127.0.0.1:{server.port}"
+
+        async def zq(*words: str, **env: str) -> tuple[int, str]:
+            result = await asyncio.to_thread(CliRunner().invoke, main, words, env=env)
+            return result.exit_code, result.stderr
+
+        code, said = await zq("jobs", "--url", url)
+        assert code == 1
+        assert "ZQ_TOKEN" in said
+        assert await zq("jobs", "--url", url, "--token", token) == (0, "")
+        assert await zq("jobs", ZQ_URL=url, ZQ_TOKEN=token) == (0, "")
+        code, said = await zq("push", "mail", "1", ZQ_URL=url, ZQ_TOKEN=token)
+        assert code == 1
+        assert said.count("\n") == 1
+
+
+def test_an_embedded_queue_needs_no_server(tmp_path: Path) -> None:
+    url = f"sqlite://{tmp_path}/data"
+    pushed = CliRunner().invoke(main, ["push", "mail", "1", "--url", url])
+    listed = CliRunner().invoke(main, ["jobs", "--url", url, "--json"])
+    assert pushed.stdout.strip() in listed.stdout
+
+
+async def test_https_needs_the_authority(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "certificates")
+    cert, key = authority.issue("server")
+    flags = ("--tls-cert", str(cert), "--tls-key", str(key))
+    async with running(tmp_path / "data", *flags) as server:
+        words = ["jobs", "--url", f"https://localhost:{server.port}"]
+        unknown = await asyncio.to_thread(CliRunner().invoke, main, words)
+        assert unknown.exit_code == 3
+        assert "--ca" in unknown.stderr
+        words += ["--ca", str(authority.file)]
+        known = await asyncio.to_thread(CliRunner().invoke, main, words)
+        assert (known.exit_code, known.stderr) == (0, "")
+
+
+def test_a_file_that_is_no_authority_is_a_wrong_word(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("no certificate")
+    words = ["jobs", "--url", "https://127.0.0.1:1", "--ca", str(tmp_path / "ca.pem")]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert "ca.pem" in result.stderr

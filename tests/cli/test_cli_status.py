@@ -1,0 +1,29 @@
+"""`zq status`: all about one job."""
+
+from .shell import Shell
+
+
+async def test_it_shows_what_there_is_of_a_job(shell: Shell) -> None:
+    (job,) = await shell.push({"to": "ann"}, group="g")
+    said = await shell.zq("status", job.id)
+    assert said.code == 0
+    shown = dict(line.split(None, 1) for line in said.output.splitlines())
+    assert (shown["id"], shown["status"], shown["group"]) == (job.id, "ready", "g")
+    assert shown["payload"] == '{"to":"ann"}'
+    assert shown["created_at"].endswith("ago")
+    assert "unique_key" not in shown
+
+
+async def test_it_tells_how_a_job_failed(shell: Shell) -> None:
+    (job,) = await shell.push(1)
+    await shell.finish("mail", error="no such\nmailbox")
+    said = await shell.zq("status", job.id)
+    assert said.table[-1] == ["failure 1", "ValueError: no such mailbox"]
+    (told,) = (await shell.zq("status", job.id, "--json")).documents
+    assert (told["status"], told["reason"]) == ("dead", "killed")
+    assert told["errors"][0]["message"] == "no such\nmailbox"
+
+
+async def test_an_unknown_job_gives_1(shell: Shell) -> None:
+    said = await shell.zq("status", "0" * 26)
+    assert (said.code, said.output, said.errors) == (1, "", "Error: job not found\n")

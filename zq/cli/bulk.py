@@ -1,0 +1,164 @@
+"""Jobs from a file of any size: in bulk requests, in order, with bounded memory."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import IO, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from zq.client.backend import Backend
+from zq.client.errors import InvalidPayload, Unavailable, ZqError
+from zq.client.sync import run
+from zq.client.transport import UNDECIDED, Unreachable
+from zq.client.values import Submission
+from zq.model.errors import InvalidRequest
+from zq.model.names import check_name
+
+BATCH_JOBS = 1000
+BATCH_BYTES = 2**20
+LONGEST_LINE = 2**26
+"""Bytes; longer than the largest body that a server takes unless told otherwise."""
+
+
+class JobLine(
+    Submission, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True
+):
+    """A job as `POST /jobs` takes it. The payload stays the text that it is."""
+
+    queue: str = ""
+    type: str = ""
+    payload: Raw
+    ttl_ms: int | None = None
+    lease_ms: int | None = None
+
+
+class Numbered(NamedTuple):
+    """A line, by its number from 1, and where it ends in the file."""
+
+    number: int
+    end: int
+    job: JobLine
+
+
+class Stopped(Exception):
+    """Everything before `line` is stored or was skipped, and what is beyond `doubtful` is not.
+
+    The lines from `line` to `doubtful`, if there are any, may be stored or not.
+    """
+
+    def __init__(self, line: int, reason: ZqError, doubtful: int = 0) -> None:
+        super().__init__(reason.message)
+        self.line = line
+        self.reason = reason
+        self.doubtful = doubtful
+
+
+class Interrupted(ZqError):
+    code = "interrupted"
+
+
+@dataclass
+class Load:
+    """A file on its way into a server. `defaults` are for what a line does not say."""
+
+    backend: Backend
+    defaults: JobLine
+    payloads: bool = False
+    """Each line is a payload and no more."""
+    stored: int = 0
+    duplicates: int = 0
+    next_line: int = 1
+    progress: Callable[[Numbered], None] = field(default=lambda _last: None)
+
+    def __post_init__(self) -> None:
+        self._given = _set(self.defaults)
+
+    def run(self, file: IO[bytes], from_line: int = 1) -> None:
+        """Store the jobs of the file's lines. Empty ones are passed over. Raises `Stopped`."""
+        self.next_line = from_line
+        try:
+            self._run(self._lines(file, from_line))
+        except KeyboardInterrupt:
+            raise Stopped(self.next_line, Interrupted("interrupted")) from None
+
+    def _run(self, lines: Iterator[Numbered]) -> None:
+        batch: list[Numbered] = []
+        started = 0
+        while True:
+            try:
+                line = next(lines, None)
+            except Stopped:
+                self._store(batch)
+                raise
+            full = line is None or len(batch) == BATCH_JOBS or line.end - started > BATCH_BYTES
+            if batch and full:
+                self._store(batch)
+                started, batch = batch[-1].end, []
+            if line is None:
+                return
+            batch.append(line)
+
+    def _lines(self, file: IO[bytes], from_line: int) -> Iterator[Numbered]:
+        number = end = 0
+        while raw := file.readline(LONGEST_LINE):
+            number, end = number + 1, end + len(raw)
+            if number < from_line or raw.isspace():
+                continue
+            if len(raw) == LONGEST_LINE:
+                raise Stopped(number, InvalidPayload(f"it has more than {LONGEST_LINE:,} bytes"))
+            try:
+                yield Numbered(number, end, self._job(raw))
+            except InvalidRequest as error:
+                raise Stopped(number, error) from error
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise Stopped(number, InvalidPayload(f"it is no job: {error}")) from error
+
+    def _job(self, raw: bytes) -> JobLine:
+        if self.payloads:
+            job = JobLine(payload=msgspec.json.decode(raw, type=Raw))
+        else:
+            job = _decoder.decode(raw)
+        given = {name: value for name, value in self._given if getattr(job, name) in (None, "")}
+        job = msgspec.structs.replace(job, **given) if given else job
+        if not job.queue:
+            raise msgspec.ValidationError("it names no `queue`, and the command none either")
+        if job.type:
+            return job
+        return msgspec.structs.replace(job, type=check_name("queue", job.queue))
+
+    def _store(self, lines: list[Numbered]) -> None:
+        """Halve what is refused until the line is found whose fault it is."""
+        if not lines:
+            return
+        first, last = lines[0].number, lines[-1].number
+        try:
+            jobs = run(self.backend.enqueue([line.job for line in lines]))
+        except KeyboardInterrupt:
+            raise Stopped(first, Interrupted("interrupted"), last) from None
+        except ZqError as error:
+            if isinstance(error, Unavailable) or len(lines) == 1:
+                raise Stopped(first, error, last if _is_doubtful(error) else 0) from error
+        else:
+            self.duplicates += sum(job.duplicate for job in jobs)
+            self.stored = self.stored + sum(not job.duplicate for job in jobs)
+            self.next_line = last + 1
+            self.progress(lines[-1])
+            return
+        half = len(lines) // 2
+        self._store(lines[:half])
+        self._store(lines[half:])
+
+
+_decoder = msgspec.json.Decoder(JobLine)
+
+
+def _set(defaults: JobLine) -> list[tuple[str, object]]:
+    fields = ((name, getattr(defaults, name)) for name in JobLine.__struct_fields__)
+    return [
+        (name, value) for name, value in fields if name != "payload" and value not in (None, "")
+    ]
+
+
+def _is_doubtful(error: ZqError) -> bool:
+    return error.code in UNDECIDED or (isinstance(error, Unreachable) and error.sent)

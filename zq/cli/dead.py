@@ -1,0 +1,58 @@
+"""`zq dead`: the jobs that are given up, and why."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from zq.cli.jobs import DEFAULT_LIMIT, LIMIT, NAMES, found, tell_of_more
+from zq.cli.output import ago, job_document, print_json, print_table, short
+from zq.cli.remote import Remote, talks
+from zq.cli.status import failure_text
+
+if TYPE_CHECKING:
+    from zq.client.values import JobError, StoredJob
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  zq dead
+  zq dead --queue mail --json
+  zq requeue --queue mail                    and all of them once more
+
+With --json each job is a line, with its last failure as `error`. Ends with 0, also where no job is
+dead, with 1 where the server refuses, 2 for a wrong word, 3 where no server answers.
+"""
+)
+@click.option("--queue", type=NAMES, default=(), help="Only of these queues, with commas.")
+@click.option("--limit", type=LIMIT, default=DEFAULT_LIMIT, show_default=True, help="Most jobs.")
+@talks
+def dead(remote: Remote, queue: tuple[str, ...], limit: int) -> None:
+    """List dead jobs with their last failure."""
+    from zq.client.values import JobQuery
+
+    query = JobQuery(("dead",), queue)
+    jobs = ((job, _last_error(remote, job)) for job in found(remote, query, limit))
+    if remote.as_json:
+        for job, error in jobs:
+            print_json(job_document(job) | {"error": error})
+        return
+    rows = [_row(job, error) for job, error in jobs]
+    print_table(("ID", "QUEUE", "TYPE", "FAILED", "DIED", "REASON", "ERROR"), rows)
+    tell_of_more(remote, query, len(rows), limit)
+
+
+def _last_error(remote: Remote, job: "StoredJob") -> "JobError | None":
+    from zq.client.errors import JobNotFound
+
+    try:
+        errors = remote.run(remote.backend.errors(job.id))
+    except JobNotFound:  # its retention has just ended
+        return None
+    return errors[-1] if errors else None
+
+
+def _row(job: "StoredJob", error: "JobError | None") -> tuple[object, ...]:
+    said = "" if error is None else short(failure_text(error))
+    died = ago(job.failed_at)
+    return (job.id, job.queue, job.type, job.attempts, died, job.reason or "", said)

@@ -1,0 +1,110 @@
+"""`zq jobs`: which jobs there are."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zq.cli.output import ago, job_document, print_json, print_table, short
+from zq.cli.remote import Remote, talks
+from zq.model.lifecycle import BY_NAME
+
+if TYPE_CHECKING:
+    from zq.client.values import JobQuery, StoredJob
+
+PAGE = 1000
+DEFAULT_LIMIT = 50
+
+
+class _Names(click.ParamType[tuple[str, ...]]):
+    """Names with commas between them."""
+
+    name = "names"
+
+    def __init__(self, known: tuple[str, ...] = ()) -> None:
+        self._known = known
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return value
+        names = tuple(name.strip() for name in value.split(",") if name.strip())
+        for name in names:
+            if self._known and name not in self._known:
+                self.fail(f"{name!r} is none of {', '.join(self._known)}", param, ctx)
+        return names
+
+
+NAMES = _Names()
+STATUSES = _Names(tuple(BY_NAME))
+LIMIT = click.IntRange(min=1)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  zq jobs                                    the first fifty
+  zq jobs --queue mail --status ready,scheduled
+  zq jobs --filter '.to == "ann"'            by payload, in jq
+  zq jobs --limit 1000000 --json >jobs.ndjson
+
+The oldest come first. With --json each job is a line, read page by page. Ends with 0, with 1 where
+the server refuses, 2 for a wrong word, 3 where no server answers.
+"""
+)
+@click.option("--queue", type=NAMES, default=(), help="Only of these queues, with commas.")
+@click.option("--status", type=STATUSES, default=(), help="Only these statuses, with commas.")
+@click.option("--type", "type_", type=NAMES, default=(), help="Only of these types, with commas.")
+@click.option("--filter", "program", metavar="JQ", help="Only with payloads for which it is true.")
+@click.option("--limit", type=LIMIT, default=DEFAULT_LIMIT, show_default=True, help="Most jobs.")
+@talks
+def jobs(
+    remote: Remote,
+    queue: tuple[str, ...],
+    status: tuple[Any, ...],
+    type_: tuple[str, ...],
+    program: str | None,
+    limit: int,
+) -> None:
+    """List jobs."""
+    from zq.client.values import JobQuery
+
+    query = JobQuery(status, queue, type_, (), program)
+    if remote.as_json:
+        for job in found(remote, query, limit):
+            print_json(job_document(job))
+        return
+    columns = ("ID", "QUEUE", "TYPE", "STATUS", "FAILED", "CREATED", "DUE", "PAYLOAD")
+    shown = list(map(_row, found(remote, query, limit)))
+    print_table(columns, shown)
+    tell_of_more(remote, query, len(shown), limit)
+
+
+def found(remote: Remote, query: "JobQuery", limit: int) -> Iterator["StoredJob"]:
+    """Jobs that match, page by page."""
+    after = None
+    while limit > 0:
+        page = remote.run(remote.backend.jobs(query, after=after, limit=min(limit, PAGE)))
+        yield from page.jobs
+        limit -= len(page.jobs)
+        after = page.after
+        if after is None:
+            return
+
+
+def tell_of_more(remote: Remote, query: "JobQuery", shown: int, limit: int) -> None:
+    """Say on stderr how many jobs are not shown."""
+    if shown < limit:
+        return
+    more = remote.run(remote.backend.count(query)) - shown
+    if more > 0:
+        click.echo(f"{more:,} more: --limit {shown + more} shows all", err=True)
+
+
+def _row(job: "StoredJob") -> tuple[object, ...]:
+    due = ago(job.ready_at) if job.status == "scheduled" else ""
+    return (
+        *(job.id, job.queue, job.type, job.status, job.attempts),
+        *(ago(job.created_at), due, short(job.payload)),
+    )

@@ -1,0 +1,104 @@
+"""How answers are shown: tables for people, aligned text for pipes, JSON for scripts."""
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from zq.cli.remote import one_line
+
+if TYPE_CHECKING:
+    from zq.client.values import StoredJob
+
+LONGEST_TEXT = 60
+"""Characters of a payload or an error in a table."""
+
+_AGES = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"))
+
+Row = Sequence[object]
+
+
+def print_json(value: Any) -> None:
+    """One document on a line of its own."""
+    click.echo(msgspec.json.encode(value).decode())
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Rows under the names of their columns; numbers stand to the right."""
+    found = list(rows)
+    texts = [[_cell(cell) for cell in row] for row in found]
+    numeric = [all(isinstance(row[at], int | float) for row in found) for at in range(len(columns))]
+    if sys.stdout.isatty():
+        _draw(columns, texts, numeric)
+        return
+    widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
+    for cells in (columns, *texts):
+        aligned = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(cells, widths, numeric, strict=True)
+        )
+        click.echo("  ".join(aligned).rstrip())
+
+
+def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name, right in zip(columns, numeric, strict=True):
+        # An id that is folded can no longer be copied.
+        table.add_column(name, justify="right" if right else "left", no_wrap=name == "ID")
+    for cells in texts:
+        table.add_row(*map(Text, cells))
+    Console().print(table)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.1f}"
+    return f"{value:,}" if isinstance(value, int) else one_line(str(value))
+
+
+def short(value: object) -> str:
+    """Text, or other data as JSON, as far as a table has room for it."""
+    if isinstance(value, msgspec.UnsetType):
+        return ""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    # The rest of a long payload need not be looked at.
+    text = one_line(text[: 2 * LONGEST_TEXT])
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+
+
+def span(ms: int) -> str:
+    """A duration in its largest unit and the next: 3d 4h, 12m 5s, 0s."""
+    parts = []
+    for unit, name in _AGES:
+        number, ms = divmod(max(ms, 0), unit)
+        if number:
+            parts.append(f"{number}{name}")
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0s"
+
+
+def ago(moment: int | None) -> str:
+    """How long ago, or from now, a moment in milliseconds since 1970 is."""
+    if moment is None:
+        return ""
+    now = time.time_ns() // 1_000_000
+    return f"{span(now - moment)} ago" if moment <= now else f"in {span(moment - now)}"
+
+
+def job_document(job: "StoredJob") -> dict[str, Any]:
+    """A job as the server shows it: what has no value is left out, but for data that is null."""
+    document: dict[str, Any] = msgspec.to_builtins(job)
+    kept = ("payload", "result")
+    document = {
+        name: value for name, value in document.items() if value is not None or name in kept
+    }
+    return document | {"created_at": job.created_at}

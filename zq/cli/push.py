@@ -1,0 +1,248 @@
+"""`zq push`: one job from the words of the command, or any number from a file."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from zq.cli.output import job_document, print_json
+from zq.cli.remote import Milliseconds, Remote, ending, one_line, talks
+from zq.cli.wait import report, wait_for
+from zq.model.names import check_name
+
+if TYPE_CHECKING:
+    from zq.cli.bulk import JobLine, Load, Numbered, Stopped
+
+_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
+
+RESULT_KEPT_MS = 3_600_000
+"""Of a job that this command waits for; without it the result could go before it is read."""
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  zq push mail '{"to": "ann@example.org"}'   JSON
+  zq push mail hello                         text
+  zq push mail @letter.json                  what a file holds; - is the standard input
+  zq push mail 7 --delay 10m --priority 10   later, and more urgent than most
+  zq push sums '[1, 2]' --wait               print the result
+  zq push --file jobs.ndjson                 a job a line: {"queue": "mail", "payload": 7}
+  zq push mail --file to.ndjson --payloads   a payload a line
+
+A file is sent in order, in bulk requests. Where it cannot go on, the command names the line and the
+option with which to go on. Options of a job count for lines that do not say otherwise.
+Ends with 0, with 1 where the server refuses or the awaited job fails, 2 for a wrong word, 3 where
+no server answers.
+"""
+)
+@click.argument("queue", required=False)
+@click.argument("payload", required=False, metavar="[JSON|TEXT|@FILE|-]")
+@click.option("--type", "type_", metavar="NAME", help="Type of the job; default: its queue.")
+@click.option("--group", help="Jobs of a group run one after the other.")
+@click.option("--dedupe", metavar="ID", help="A second job with this id is the first one again.")
+@click.option("--key", help="Unique key: a job that waits under it is not stored twice.")
+@click.option("--priority", type=click.IntRange(0, 65_535), help="0 is the most urgent.")
+@click.option("--delay", type=Milliseconds(), help="Not before so long from now: 500ms, 10m, 1d.")
+@click.option("--text", is_flag=True, help="The payload is text, whatever it looks like.")
+@click.option("--wait", is_flag=True, help="Wait for the job, and print its result.")
+@click.option("--timeout", type=Milliseconds(), help="Wait no longer than that.")
+@click.option("--file", "file", type=_FILE, help="Jobs, one a line; - is standard input.")
+@click.option("--payloads", is_flag=True, help="Lines of the file are payloads.")
+@click.option("--from-line", type=click.IntRange(min=1), default=1, help="Where in it to begin.")
+@talks
+def push(
+    remote: Remote,
+    queue: str | None,
+    payload: str | None,
+    file: str | None,
+    **options: Any,
+) -> None:
+    """Store a job in QUEUE, or the jobs of a file."""
+    if file is not None:
+        _refuse(
+            ("a payload, or --file, not both", payload is not None),
+            ("--wait is for one job, not for a file", options["wait"]),
+            ("--key is for one job: write unique_key on each line", options["key"]),
+            ("--dedupe is for one job: write dedupe on each line", options["dedupe"]),
+            (
+                "name the queue: zq push QUEUE --file …",
+                options["payloads"] and not queue,
+            ),
+        )
+        _push_file(remote, queue, file, options)
+        return
+    if queue is None:
+        raise click.UsageError("name the queue, or a file of jobs: --file jobs.ndjson")
+    _refuse(
+        ("--timeout is how long to --wait", options["timeout"] is not None and not options["wait"]),
+        ("--payloads and --from-line are for a --file", _is_of_file(options)),
+    )
+    _push_one(remote, queue, payload, options)
+
+
+def _refuse(*rules: tuple[str, Any]) -> None:
+    for complaint, broken in rules:
+        if broken:
+            raise click.UsageError(complaint)
+
+
+def _is_of_file(options: dict[str, Any]) -> bool:
+    return bool(options["payloads"] or options["from_line"] != 1)
+
+
+# One job
+
+
+def _push_one(remote: Remote, queue: str, payload: str | None, options: dict[str, Any]) -> None:
+    # A name that is none is one of the type, too; it is the queue that was written.
+    check_name("queue", queue)
+    data = _data(payload, as_text=options["text"])
+    job = _job(queue, data, options | {"type_": options["type_"] or queue})
+    (stored,) = remote.run(remote.backend.enqueue([job]))
+    if options["wait"]:
+        if not remote.as_json:
+            click.echo(f"{stored.id} is stored; waiting", err=True)
+        report(remote, stored.id, wait_for(remote, stored.id, options["timeout"]))
+    elif remote.as_json:
+        print_json(job_document(stored))
+    else:
+        click.echo(stored.id)
+        if stored.duplicate:
+            click.echo(f"it was there already: {stored.status or 'finished'}", err=True)
+
+
+def _data(word: str | None, *, as_text: bool) -> bytes:
+    """The payload as JSON text."""
+    import msgspec
+
+    text = _content(word)
+    if not text:
+        raise click.UsageError('the payload is empty: write "" in quotes if that is meant')
+    if as_text:
+        return msgspec.json.encode(text)
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        if text.lstrip()[0:1] in ("{", "[", '"'):
+            raise click.UsageError(
+                f"the payload looks like JSON but is none: {error}. With --text it is sent as it is"
+            ) from None
+        return msgspec.json.encode(text)
+    return text.encode()
+
+
+def _content(word: str | None) -> str:
+    if word is None:
+        if not sys.stdin.isatty():
+            raise click.UsageError("give a payload: JSON, text, @FILE, or - for standard input")
+        return str(click.prompt("Payload", err=True))
+    if word != "-" and not word.startswith("@"):
+        return word
+    try:
+        if word == "-":
+            return sys.stdin.buffer.read().decode()
+        return Path(word[1:]).read_text(encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"{word[1:]}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{word} holds no text in UTF-8, as payloads need it") from None
+
+
+def _job(queue: str | None, data: bytes, options: dict[str, Any]) -> "JobLine":
+    from msgspec import Raw
+
+    from zq.cli.bulk import JobLine
+    from zq.client.values import Dedupe
+    from zq.model.job import Retention
+
+    delay, dedupe, queue = options["delay"], options["dedupe"], queue or ""
+    return JobLine(
+        queue=queue,
+        type=options["type_"] or "",
+        payload=Raw(data),
+        priority=options["priority"],
+        ready_at=None if delay is None else time.time_ns() // 1_000_000 + delay,
+        unique_key=options["key"],
+        group=options["group"],
+        dedupe=None if dedupe is None else Dedupe(dedupe),
+        retention=Retention(RESULT_KEPT_MS, None) if options["wait"] else None,
+    )
+
+
+# A file of jobs
+
+
+def _push_file(remote: Remote, queue: str | None, name: str, options: dict[str, Any]) -> None:
+    from zq.cli.bulk import Load, Stopped
+
+    load = Load(remote.backend, _job(queue, b"null", options), options["payloads"])
+    stopped = None
+    with _opened(name) as file, _bar(load, file, name):
+        try:
+            load.run(file, options["from_line"])
+        except Stopped as reason:
+            stopped = reason
+    if remote.as_json:
+        counts = {"stored": load.stored, "duplicates": load.duplicates}
+        if stopped is not None:
+            counts |= {"stopped_at": stopped.line, "doubtful_to": stopped.doubtful}
+        print_json(counts)
+    else:
+        also = f", {load.duplicates:,} were there already" if load.duplicates else ""
+        click.echo(f"{load.stored:,} jobs stored{also}")
+    if stopped is not None:
+        raise _explained(stopped, name)
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[IO[bytes]]:
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    with Path(name).open("rb") as file:
+        yield file
+
+
+@contextmanager
+def _bar(load: "Load", file: IO[bytes], name: str) -> Iterator[None]:
+    """How far it is, on a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich import progress
+    from rich.console import Console
+
+    size = None if name == "-" else Path(name).stat().st_size
+    columns = (
+        progress.TextColumn("{task.fields[jobs]:,} jobs"),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=size, jobs=0)
+
+        def show(last: "Numbered") -> None:
+            bar.update(task, completed=last.end, jobs=load.stored + load.duplicates)
+
+        load.progress = show
+        yield
+
+
+def _explained(stopped: "Stopped", name: str) -> click.ClickException:
+    reason, line = stopped.reason, stopped.line
+    file = one_line(name)
+    more = f". Stopped at line {line} of {file}; what is before it is stored"
+    if stopped.doubtful:
+        more += (
+            f", lines {line} to {stopped.doubtful} may be: --from-line {line} sends them again,"
+            f" --from-line {stopped.doubtful + 1} leaves them out"
+        )
+    else:
+        more += f". Go on with --from-line {line}"
+    return ending(reason, more)

@@ -1,0 +1,53 @@
+"""`zq queues`: what each queue holds, how old, and how much goes through it."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from zq.cli.output import print_json, print_table, span
+from zq.cli.remote import Remote, talks
+
+if TYPE_CHECKING:
+    from zq.client.values import QueueStats
+
+COLUMNS = (
+    *("QUEUE", "READY", "SCHEDULED", "IN FLIGHT", "DEAD", "OLDEST READY"),
+    *("TAKEN/S", "DONE/S", "FAILED/S", "DONE"),
+)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  zq queues
+  zq queues mail sums
+  zq queues --json
+
+OLDEST READY is how long the job waits that is ready longest. Rates are those of the last minute,
+DONE counts since the server started; --json has all that GET /stats tells, a queue a line. Ends
+with 0, with 1 where the server refuses, 2 for a wrong word, 3 where no server answers.
+"""
+)
+@click.argument("names", nargs=-1, metavar="[QUEUE]…")
+@talks
+def queues(remote: Remote, names: tuple[str, ...]) -> None:
+    """Show queues that have jobs, or had traffic of late."""
+    stats = [
+        each for each in remote.run(remote.backend.stats()) if not names or each.queue in names
+    ]
+    if remote.as_json:
+        for each in stats:
+            print_json(each)
+        return
+    print_table(COLUMNS, map(_row, stats))
+
+
+def _row(stats: "QueueStats") -> tuple[object, ...]:
+    counts = stats.counts
+    age = stats.oldest_ready_age_ms
+    return (
+        *(stats.queue, counts["ready"], counts["scheduled"], counts["in_flight"], counts["dead"]),
+        "" if age is None else span(age),
+        *(stats.deliveries.per_second_1m, stats.completions.per_second_1m),
+        *(stats.failures.per_second_1m, stats.completions.total),
+    )

@@ -1,0 +1,133 @@
+"""What all commands that talk to a server share: its address, and how they end."""
+
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from zq.kinds import DURATION
+
+if TYPE_CHECKING:
+    from zq.client.backend import Backend
+    from zq.client.errors import ZqError
+
+T = TypeVar("T")
+
+_CA = click.Path(exists=True, dir_okay=False)
+
+
+class Refused(click.ClickException):
+    """It did not work, and would not work any better if nothing changes."""
+
+    exit_code = 1
+
+
+class NoServer(click.ClickException):
+    """Nobody is there."""
+
+    exit_code = 3
+
+
+class Milliseconds(click.ParamType[int]):
+    """500ms, 3s, 10m, 1h, or a number of milliseconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """In milliseconds."""
+        if isinstance(value, int):
+            return value
+        try:
+            return int(DURATION.parse(value))
+        except ValueError:
+            self.fail(f'"{value}" is no {DURATION.noun}: {DURATION.remedy}', param, ctx)
+
+
+@dataclass(frozen=True)
+class Remote:
+    """The server, and whether a script reads the answer."""
+
+    backend: "Backend"
+    as_json: bool
+
+    def run(self, verb: Coroutine[Any, Any, T]) -> T:
+        """What a verb of the backend answers."""
+        from zq.client.sync import run
+
+        return run(verb)
+
+
+def talks(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command a `Remote`, the options that say which, and its errors as one line each."""
+
+    @click.option("--url", envvar="ZQ_URL", show_envvar=True, help="The server; default: here.")
+    @click.option("--token", envvar="ZQ_TOKEN", show_envvar=True, help="Secret of an access key.")
+    @click.option("--ca", type=_CA, envvar="ZQ_CA", show_envvar=True, help="Authority of https.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON, one document a line.")
+    @wraps(command)
+    def talking(
+        *args: Any, url: str | None, token: str | None, ca: str | None, as_json: bool, **rest: Any
+    ) -> None:
+        from zq.client.connect import connect
+        from zq.client.transport import Tls
+
+        with explained():
+            backend = connect(url, token, tls=None if ca is None else Tls(ca=ca)).blocking
+            remote = Remote(backend, as_json)
+            try:
+                command(*args, remote=remote, **rest)
+            finally:
+                remote.run(backend.close())
+
+    return talking
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Errors of the library as one line on stderr, and an exit code."""
+    from zq.client.errors import InvalidOption, ZqError
+
+    try:
+        yield
+    except InvalidOption as error:
+        raise click.UsageError(error.message) from None
+    except ZqError as error:
+        raise ending(error) from None
+
+
+def ending(error: "ZqError", more: str = "") -> click.ClickException:
+    """How a command ends over an error; `more` is said after it."""
+    said = one_line(f"{error.message}{hint(error)}{more}")
+    return NoServer(said) if is_absent(error) else Refused(said)
+
+
+def is_absent(error: "ZqError") -> bool:
+    """Whether there is no server, rather than one that refuses."""
+    from zq.client.errors import Unavailable
+
+    return isinstance(error, Unavailable) and error.status is None
+
+
+def hint(error: "ZqError") -> str:
+    """What to do about errors whose text does not say it."""
+    from zq.client.errors import BackendError
+
+    if isinstance(error, BackendError) and error.status == 401:
+        return " (the key of this command is that of --token, or ZQ_TOKEN)"
+    if "CERTIFICATE_VERIFY_FAILED" in error.message:
+        return " (name the authority that signed its certificate: --ca, or ZQ_CA)"
+    return ""
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks, and without what could steer a terminal."""
+    return "".join(_shown(character) for character in " ".join(text.split()))
+
+
+def _shown(character: str) -> str:
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape").decode()

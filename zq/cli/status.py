@@ -1,0 +1,62 @@
+"""`zq status`: all about one job."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from zq.cli.output import ago, job_document, print_json
+from zq.cli.remote import Remote, one_line, talks
+
+if TYPE_CHECKING:
+    from zq.client.values import JobError
+
+TIMES = (
+    *("created_at", "ready_at", "dequeued_at", "lease_until", "failed_at", "completed_at"),
+    *("cancelled_at", "purge_at"),
+)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  zq status 01JD0000000000000000000000
+  zq status 01JD0000000000000000000000 --json
+
+Ends with 0 for a job that exists, whatever its status, with 1 where there is none or the server
+refuses, 2 for a wrong word, 3 where no server answers.
+"""
+)
+@click.argument("id")
+@talks
+def status(remote: Remote, id: str) -> None:
+    """Show the job ID: its fields, payload, result and last failures."""
+    job = remote.run(remote.backend.get(id))
+    errors = remote.run(remote.backend.errors(id)) if job.failed_at is not None else []
+    if remote.as_json:
+        print_json(job_document(job) | {"errors": errors})
+        return
+    document = job_document(job)
+    width = max(map(len, document))
+    for name, value in document.items():
+        if value or name in ("payload", "result", "priority", "attempts"):
+            click.echo(f"{name.ljust(width)}  {_shown(name, value)}")
+    for error in errors:
+        click.echo(f"{f'failure {error.attempt}'.ljust(width)}  {failure_text(error)}")
+
+
+def _shown(name: str, value: object) -> str:
+    if name in TIMES and isinstance(value, int):
+        moment = datetime.fromtimestamp(value / 1000, UTC)
+        return f"{moment:%Y-%m-%d %H:%M:%S} UTC, {ago(value)}"
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    if name in ("payload", "result"):
+        text = msgspec.json.encode(value).decode()
+    return one_line(text)
+
+
+def failure_text(error: "JobError") -> str:
+    """What went wrong, without the backtrace."""
+    kind = f"{error.error_type}: " if error.error_type else ""
+    return one_line(f"{kind}{error.message}")
