@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pty
+import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from pathlib import Path
@@ -58,6 +59,8 @@ class Shell:
             stdin=PIPE if piped else DEVNULL,
             stdout=PIPE,
             stderr=PIPE,
+            # Whoever runs the tests in the background has it ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     async def on_terminal(self, *words: str) -> str:
