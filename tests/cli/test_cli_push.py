@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+import os
+import pty
 import re
 import signal
+from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +55,17 @@ async def test_a_payload_is_json_or_else_text(
     (job,) = (await shell.backend.jobs()).jobs
     assert said.output == f"{job.id}\n"
     assert (job.queue, job.type, job.payload) == ("mail", "mail", payload)
+
+
+async def test_a_terminal_is_asked_for_the_payload(shell: Shell) -> None:
+    leader, follower = pty.openpty()
+    process = await shell.start("push", "mail", stdin=follower)
+    os.close(follower)
+    os.write(leader, b"hello\n")
+    said = await ended(process)
+    os.close(leader)
+    assert (said.code, said.errors.startswith("Payload: ")) == (0, True)
+    assert await payloads(shell) == ["hello"]
 
 
 async def test_options_are_those_of_the_job(shell: Shell) -> None:
@@ -199,7 +213,7 @@ async def test_it_names_the_line_that_is_wrong_and_goes_on_from_it(
 
 async def test_a_server_that_dies_leaves_a_line_to_go_on_from(shell: Shell, tmp_path: Path) -> None:
     # The pipe stays open, so that the command is under way when the server dies.
-    process = await shell.start("push", "mail", "--file", "-", "--payloads", piped=True)
+    process = await shell.start("push", "mail", "--file", "-", "--payloads", stdin=PIPE)
     assert process.stdin is not None
     process.stdin.write(b"1\n" * (BATCH_JOBS * 2 + 1))
     await process.stdin.drain()
@@ -215,7 +229,7 @@ async def test_a_server_that_dies_leaves_a_line_to_go_on_from(shell: Shell, tmp_
 
 
 async def test_an_interruption_leaves_a_line_to_go_on_from(shell: Shell) -> None:
-    process = await shell.start("push", "mail", "--file", "-", "--payloads", piped=True)
+    process = await shell.start("push", "mail", "--file", "-", "--payloads", stdin=PIPE)
     assert process.stdin is not None
     process.stdin.write(b"1\n" * (BATCH_JOBS + 1))
     await process.stdin.drain()
