@@ -25,9 +25,9 @@ sys.path.insert(0, str(REPOSITORY / "tests"))
 
 from conformance.client import Client
 from crash import overload
+from crash.actors import Notebook
 from crash.disk import compile_library, new_disk
 from crash.lives import judge
-from crash.load import Notebook
 from crash.overload import Report
 from crash.power import Loss, cut_again_and_again, lose_a_tail
 from crash.sigkill import kill_again_and_again

@@ -194,7 +194,7 @@ def test_ci_runs_each_stage_and_fails_if_any_did(failing: str, tmp_path: Path) -
     assert run.returncode == 1
     for line in ("ruff check ran", "ruff format --check ran", "mypy  ran"):
         assert line in run.stdout
-    assert ("pytest  ran" in run.stdout) is (failing != "setup")
+    assert ("pytest -n 2 --dist loadfile ran" in run.stdout) is (failing != "setup")
     assert "FAILED (3)" in run.stdout
 
 

@@ -148,6 +148,8 @@ def request_to(
         path.replace("{queue}", queue)
         .replace("{id}", id)
         .replace("{attempt}", "1")
+        .replace("{group}", "g")
+        .replace("{dedupe}", "d")
         .replace("{rest:.*}", "nightly")
     )
     if path.startswith("/jobs/by-key"):

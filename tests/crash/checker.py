@@ -4,6 +4,16 @@ The rules never cry wolf: where times leave two orders possible, the harmless on
 """
 
 from .history import History
+from .rules_endings import (
+    claims_survive,
+    jobs_die_of_enough_stalls,
+    paused_queues_deliver_nothing,
+    results_are_kept,
+    stale_tokens_settle_nothing,
+    the_cancelled_stay_cancelled,
+    the_expired_are_not_delivered,
+)
+from .rules_groups import a_name_makes_one_job, groups_are_in_order
 from .rules_jobs import (
     attempts_rise_by_one,
     counts_are_kept,
@@ -37,6 +47,15 @@ RULES: tuple[Rule, ...] = (
     the_limit_is_kept,
     one_owner_of_a_key,
     a_held_key_is_refused,
+    groups_are_in_order,
+    stale_tokens_settle_nothing,
+    claims_survive,
+    the_cancelled_stay_cancelled,
+    results_are_kept,
+    the_expired_are_not_delivered,
+    jobs_die_of_enough_stalls,
+    paused_queues_deliver_nothing,
+    a_name_makes_one_job,
 )
 
 

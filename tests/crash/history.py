@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+NEVER = float("inf")
+
 
 class Outcome(StrEnum):
     OK = "ok"
@@ -33,6 +35,7 @@ class Enqueue(Operation):
     """A duplicate is refused: `owner` is the id of the job that has its unique key.
 
     The key's text says for how long it is held: `active-7`. A `delayed` job is not ready at once.
+    For `window_ms` no other job of the queue and group gets the name `dedupe`.
     """
 
     job: str
@@ -43,23 +46,39 @@ class Enqueue(Operation):
     priority: int = 0
     unique_key: str = ""
     delayed: bool = False
+    group: str = ""
+    dedupe: str = ""
+    window_ms: int = 0
+    ttl_ms: int = 0
+    expires_at: float = NEVER
+    """What the answer said; a job with a `ttl_ms` expires no sooner than that after `start`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery(Operation):
-    """A frame of a take stream. `start` is the server's time of the claim, `end` when it came."""
+    """A frame of a take stream, or a job of a claim.
+
+    `start` is the server's time of the claim, `end` when it came. `lease` is its token (0: none was
+    seen), `until` the deadline of a claim.
+    """
 
     job: str
     id: str
     stream: int
     attempts: int
     intact: bool = True
+    lease: int = 0
+    until: float = NEVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Success(Operation):
+    """With a token it means that delivery only. A `result` is sent to be kept."""
+
     job: str
     outcome: Outcome
+    lease: int = 0
+    result: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +89,59 @@ class Failure(Operation):
     outcome: Outcome
     attempts: int = 0
     final: bool = False
+    lease: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release(Operation):
+    """A claimed job is given back."""
+
+    job: str
+    outcome: Outcome
+    lease: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extend(Operation):
+    """A claim gets a new deadline: what the answer said, or without one the earliest possible."""
+
+    job: str
+    outcome: Outcome
+    until: float
+    lease: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel(Operation):
+    job: str
+    outcome: Outcome
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostClaim(Operation):
+    """A claim without an answer. Whatever it got is free again after `until`."""
+
+    queue: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting(Operation):
+    """What a queue was told: whether it delivers, and how many stalls a job survives (-1: any)."""
+
+    queue: str
+    outcome: Outcome
+    paused: bool
+    stall_limit: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStart(Operation):
-    """A worker asked for a stream of some queues, none named being all of them."""
+    """A worker asked for a stream of some queues, none named being all of them.
+
+    One that claims has no window (0), and its jobs are its own beyond any hang-up or crash.
+    """
 
     stream: int
     window: int
@@ -115,6 +182,9 @@ class Listed:
     status: str
     attempts: int
     unique_key: str = ""
+    until: float = NEVER
+    result: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +195,9 @@ class Listing(Operation):
     count: int
 
 
-JobEvent = Enqueue | Delivery | Success | Failure
-Event = JobEvent | StreamStart | StreamEnd | Start | Kill | Listing | Inspection
+JobEvent = Enqueue | Delivery | Success | Failure | Release | Extend | Cancel
+ServerEvent = Start | Kill | Listing | Inspection | Setting
+Event = JobEvent | StreamStart | StreamEnd | LostClaim | ServerEvent
 
 
 def now() -> float:

@@ -11,10 +11,10 @@ from conformance.client import Client, Reply
 from conformance.streams import Job, StreamEnded
 from process.server import ServerProcess, running
 
+from .actors import Notebook
 from .disk import Disk, Fault
 from .history import Delivery, Enqueue, Failure, Kill, Outcome, StreamEnd, StreamStart, Success, now
 from .lives import check_file, take_stock
-from .load import Notebook
 
 SIZES = (10, 10, 700, 40_000, 10, 5_000_000, 10, 300)
 """Payloads, of which one is large enough for a checkpoint in the middle."""

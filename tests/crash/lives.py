@@ -15,12 +15,19 @@ from conformance.client import MSGPACK, Client
 from conformance.streams import PATIENCE_S
 from process.server import ServerProcess
 
+from .actors import Actor, Notebook
 from .checker import violations
-from .history import History, Inspection, Kill, Listed, Listing, now
-from .load import PRODUCERS, WORKERS, Actor, Notebook, Producer, Worker, WorkerKind, workers
+from .claimer import Claimer
+from .history import NEVER, History, Inspection, Kill, Listed, Listing, now
+from .keeper import Keeper
+from .load import WORKERS, Worker, WorkerKind, workers
 from .mortal import Mortal
+from .producer import PRODUCERS, Producer
 
 PAGE = 2000
+
+CALLINGS: tuple[type[Actor], ...] = (Claimer, Claimer, Claimer, Keeper)
+"""Who is there beside producers and streams."""
 
 DELIVERIES = """
     SELECT coalesce(payload, body) ->> 'name', deliveries
@@ -64,6 +71,9 @@ async def take_stock(client: Client, notebook: Notebook) -> None:
                 status=job["status"],
                 attempts=job["attempts"],
                 unique_key=job.get("unique_key", ""),
+                until=job.get("lease_until", NEVER),
+                result=job.get("result", ""),
+                reason=job.get("reason", ""),
             )
         page = await client.jobs(limit=PAGE, **{"from": page[-1]["id"]})
     notebook.add(Listing(start=start, end=now(), jobs=jobs, count=await client.count()))
@@ -81,6 +91,9 @@ async def live_and_die(
         for kind in workers(random):
             client = await clients.enter_async_context(server.client(kind.wire))
             actors.append(Worker(client, notebook, Random(random.random()), kind))
+        for calling in CALLINGS:
+            client = await clients.enter_async_context(server.client(random.choice(PRODUCERS)))
+            actors.append(calling(client, notebook, Random(random.random())))
         mortals = [
             await Mortal.spawn(server.port, number, random.random(), notebook)
             for number in random.sample(range(len(WORKERS)), victims.workers)
@@ -109,6 +122,7 @@ async def finish(server: ServerProcess, notebook: Notebook) -> None:
     everything = WorkerKind(MSGPACK, 500, ())
     async with server.client(MSGPACK) as client, asyncio.timeout(3 * PATIENCE_S):
         await take_stock(client, notebook)
+        await Keeper(client, notebook, Random()).open_all()
         await Worker(client, notebook, Random(), everything).work_off()
         await take_stock(client, notebook)
     server.signal(signal.SIGTERM)

@@ -1,26 +1,18 @@
-"""Clients of every kind, which do as they like until the server dies, and write down what happens.
+"""Workers of every kind, which do as they like until the server dies."""
 
-What a client does is drawn from its seed; how clients interleave is not.
-"""
-
-import asyncio
-import itertools
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 import httpx
-from conformance.client import JSON, JSON_HTTP2, MSGPACK, MSGPACK_HTTP2, Client, Reply, Wire
+from conformance.client import JSON, JSON_HTTP2, MSGPACK, MSGPACK_HTTP2, Client, Wire
 from conformance.streams import Job, TakeStream
 
+from .actors import SHARED, SINGLE, Actor, Notebook, outcome
 from .history import (
+    NEVER,
     Delivery,
-    Enqueue,
-    Event,
     Failure,
-    History,
     Outcome,
     StreamEnd,
     StreamStart,
@@ -28,17 +20,8 @@ from .history import (
     now,
 )
 
-SHARED = ("a", "b", "c")
-SINGLE = "d"
-"""A queue that has one worker in some lives: what it gets can be judged for its order."""
-
-QUEUES = (*SHARED, SINGLE)
-MOST_KEYS = {"queued": 20, "active": 20, "exists": 500}
-"""Unique keys by the span that they cover."""
-USUAL_PRIORITY = 1_000
-MOST_UNFINISHED = 800
-"""Above this producers pause, so that listings stay short."""
-
+CUT = Outcome.UNKNOWN
+"""What becomes of a request until its answer is there."""
 
 MOST_PUT_ASIDE = 25
 """Jobs that a worker holds without acting on them, waiting for more."""
@@ -57,9 +40,6 @@ class WorkerKind:
     """Never hangs up, and keeps nothing."""
 
 
-NEVER = float("inf")
-
-PRODUCERS = (JSON, MSGPACK, JSON_HTTP2, MSGPACK_HTTP2)
 WORKERS = (
     WorkerKind(JSON, 1, ("a",)),
     WorkerKind(MSGPACK_HTTP2, 8, ()),
@@ -77,140 +57,20 @@ def workers(random: Random) -> list[WorkerKind]:
     return [own, *(kind if kind.queues else replace(kind, queues=SHARED) for kind in WORKERS)]
 
 
-class Notebook:
-    """The history, and what all clients of a test know beyond it."""
-
-    def __init__(self, first: int = 1) -> None:
-        self.history = History()
-        self.unfinished = 0
-        self._names = itertools.count(first)
-        self._streams = itertools.count(first)
-        self._goal = 0
-        self._reached = asyncio.Event()
-
-    def add(self, event: Event) -> None:
-        self.history.add(event)
-        match event:
-            case Enqueue(outcome=Outcome.OK):
-                self.unfinished += 1
-            case Success(outcome=Outcome.OK) | Failure(outcome=Outcome.OK, final=True):
-                self.unfinished -= 1
-        if len(self.history) >= self._goal:
-            self._reached.set()
-
-    async def grows_by(self, events: int) -> None:
-        """Wait until so many more things have happened."""
-        self._goal = len(self.history) + events
-        self._reached.clear()
-        await self._reached.wait()
-
-    def try_to(self, settlements: Sequence[Success | Failure]) -> None:
-        """Hear what a client is about to ask for, before anybody knows how it ends."""
-
-    def new_name(self) -> str:
-        return f"job-{next(self._names)}"
-
-    def new_stream(self) -> int:
-        return next(self._streams)
-
-
-def outcome(reply: Reply | None, *, done: Sequence[int], refused: Sequence[int]) -> Outcome:
-    """What an answer means, None standing for none. Any other answer is a fault in itself."""
-    if reply is None:
-        return Outcome.UNKNOWN
-    if reply.status in done:
-        return Outcome.OK
-    assert reply.status in refused, (reply.status, reply.body)
-    return Outcome.REFUSED
-
-
-class Actor(ABC):
-    """A client with a connection pool and a will of its own."""
-
-    def __init__(self, client: Client, notebook: Notebook, random: Random) -> None:
-        self.client = client
-        self.notebook = notebook
-        self.random = random
-        self.alone = False
-        """Whether the server has gone away."""
-
-    @abstractmethod
-    async def run(self) -> None:
-        """Do as it likes until the server has gone away."""
-
-    async def post(self, target: str, document: Any = ...) -> Reply | None:
-        """The answer, or None if there is none. Without a document the request has no body."""
-        try:
-            if document is ...:
-                return await self.client.send("POST", target)
-            return await self.client.post(target, document)
-        except httpx.TransportError:
-            self.alone = True
-            return None
-
-
-class Producer(Actor):
-    async def run(self) -> None:
-        while not self.alone:
-            if self.notebook.unfinished > MOST_UNFINISHED:
-                await asyncio.sleep(0.005)
-            elif self.random.random() < 0.6:
-                await self.enqueue()
-            else:
-                await self.enqueue_bulk(self.random.randint(2, 40))
-
-    async def enqueue(self) -> None:
-        job = self._new_job()
-        start = now()
-        reply = await self.post("/jobs", job)
-        outcome(reply, done=(200, 201), refused=())
-        self._note(start, [job], [reply.doc] if reply else None)
-
-    async def enqueue_bulk(self, count: int) -> None:
-        jobs = [self._new_job() for _ in range(count)]
-        start = now()
-        reply = await self.post("/jobs/bulk", {"jobs": jobs})
-        outcome(reply, done=(200, 201), refused=())
-        self._note(start, jobs, reply.doc["jobs"] if reply else None)
-
-    def _note(self, start: float, jobs: list[Job], stored: list[Job] | None) -> None:
-        end = now()
-        for job, answer in itertools.zip_longest(jobs, stored or ()):
-            result, id, owner = Outcome.UNKNOWN, "", ""
-            if answer is not None and answer["duplicate"]:
-                result, owner = Outcome.REFUSED, answer["id"]
-            elif answer is not None:
-                result, id = Outcome.OK, answer["id"]
-            self.notebook.add(
-                Enqueue(
-                    start=start,
-                    end=end,
-                    job=job["payload"]["name"],
-                    outcome=result,
-                    id=id,
-                    owner=owner,
-                    queue=job["queue"],
-                    priority=job["priority"],
-                    unique_key=job.get("unique_key", ""),
-                    delayed="ready_at" in job,
-                )
-            )
-
-    def _new_job(self) -> Job:
-        random = self.random
-        size = random.choice((0, 0, 50, 50, 400, 600, 3_000, 9_000))
-        payload = {"name": self.notebook.new_name(), "pad": "x" * size, "size": size}
-        job: Job = {"queue": random.choice(QUEUES), "type": "crash", "payload": payload}
-        job["priority"] = random.randint(0, 65_535) if random.random() < 0.3 else USUAL_PRIORITY
-        if random.random() < 0.15:
-            job["ready_at"] = int(now()) + random.randint(0, 400)
-        if random.random() < 0.15:
-            scope = random.choice(list(MOST_KEYS))
-            key = f"{scope}-{random.randint(1, MOST_KEYS[scope])}"
-            job |= {"unique_key": key, "unique_while": scope}
-        if random.random() < 0.1:
-            job["retention"] = {"completed_ms": 3_600_000}
-        return job
+def delivery_of(job: Job, stream: int) -> Delivery:
+    """What a job on a stream, or of a claim, says of its delivery."""
+    payload = job["payload"]
+    return Delivery(
+        start=job["dequeued_at"],
+        end=now(),
+        job=payload["name"],
+        id=job["id"],
+        stream=stream,
+        attempts=job["attempts"],
+        intact=payload["pad"] == "x" * payload["size"],
+        lease=job["lease"],
+        until=job.get("lease_until", NEVER),
+    )
 
 
 class Worker(Actor):
@@ -223,6 +83,7 @@ class Worker(Actor):
         self._kind = kind
         self._most_put_aside = min(kind.prefetch, MOST_PUT_ASIDE)
         self._names: dict[str, str] = {}
+        self._leases: dict[str, int] = {}
         self._basket: list[str] = []
         """Ids to be acknowledged together."""
         self._kept = 0
@@ -238,11 +99,12 @@ class Worker(Actor):
     async def work_off(self) -> None:
         """Acknowledge whatever comes until nothing is left to be done."""
         stream, number = await self._open()
-        while left := await self.client.count(status="scheduled,ready,in_flight"):
-            for _ in range(left):
-                job = await stream.job()
-                self._note(job, number)
-                await self._succeed(job["id"])
+        while await self.client.count(status="scheduled,ready,in_flight"):
+            while await stream.has_frame():
+                job = await stream.frame()
+                if job is not None:
+                    self._note(job, number)
+                    await self._succeed(job["id"])
 
     async def _open(self) -> tuple[TakeStream, int]:
         kind, number, start = self._kind, self.notebook.new_stream(), now()
@@ -263,7 +125,7 @@ class Worker(Actor):
                 self.alone = True
                 return
             self._note(job, number)
-            await self._treat(job["id"])
+            await self._treat(job)
             if self._kind.steady:
                 continue
             if self._kept >= self._most_put_aside or self.random.random() < 0.01:
@@ -278,20 +140,15 @@ class Worker(Actor):
     def _note(self, job: Job, stream: int) -> None:
         payload = job["payload"]
         self._names[job["id"]] = payload["name"]
-        self.notebook.add(
-            Delivery(
-                start=job["dequeued_at"],
-                end=now(),
-                job=payload["name"],
-                id=job["id"],
-                stream=stream,
-                attempts=job["attempts"],
-                intact=payload["pad"] == "x" * payload["size"],
-            )
-        )
+        self._leases[job["id"]] = job["lease"]
+        self.notebook.add(delivery_of(job, stream))
 
-    async def _treat(self, id: str) -> None:
-        match self.random.choices(("ack", "collect", "fail", "kill", "keep"), (45, 40, 8, 2, 5))[0]:
+    async def _treat(self, job: Job) -> None:
+        id = job["id"]
+        # Who keeps the head of a group keeps all of the group from everyone.
+        patience = (0, 0) if "group" in job else (40, 5)
+        ways = ("ack", "fail", "kill", "collect", "keep")
+        match self.random.choices(ways, (45, 8, 2, *patience))[0]:
             case "ack":
                 await self._succeed(id)
             case "collect":
@@ -305,40 +162,60 @@ class Worker(Actor):
         if self._kept + len(self._basket) >= self._most_put_aside:
             await self._empty_basket()
 
+    def _token(self, id: str) -> int:
+        """The delivery that an acknowledgement is to mean; 0: whichever is current."""
+        return self._leases[id] if self.random.random() < 0.4 else 0
+
     async def _succeed(self, id: str) -> None:
-        attempt = Success(start=now(), end=NEVER, job=self._names[id], outcome=Outcome.UNKNOWN)
+        name, lease = self._names[id], self._token(id)
+        body: Job = {"lease": lease} if lease else {}
+        result = f"result of {name}" if self.random.random() < 0.05 else ""
+        if result:
+            body |= {"result": result, "retention": {"completed_ms": 3_600_000}}
+        await self._settle(
+            Success(start=now(), end=NEVER, job=name, outcome=CUT, lease=lease, result=result),
+            f"/jobs/{id}/success",
+            body,
+        )
+
+    async def _settle(self, attempt: Success | Failure, target: str, body: Job) -> None:
+        """Ask for one settlement."""
         self.notebook.try_to([attempt])
-        reply = await self.post(f"/jobs/{id}/success")
-        result = outcome(reply, done=(204,), refused=(404,))
-        self.notebook.add(replace(attempt, end=now(), outcome=result))
+        reply = await self.post(target, body or ...)
+        done = outcome(reply, done=(200, 204), refused=(404, 409))
+        answered = replace(attempt, end=now(), outcome=done)
+        if isinstance(answered, Failure) and reply is not None and done is Outcome.OK:
+            answered = replace(answered, attempts=reply.doc["attempts"])
+        self.notebook.add(answered)
 
     async def _empty_basket(self) -> None:
         basket, self._basket = self._basket, []
         if not basket:
             return
-        start = now()
+        start, leases = now(), {id: self._token(id) for id in basket}
         attempts = {
-            id: Success(start=start, end=NEVER, job=self._names[id], outcome=Outcome.UNKNOWN)
-            for id in basket
+            id: Success(start=start, end=NEVER, job=self._names[id], outcome=CUT, lease=lease)
+            for id, lease in leases.items()
         }
         self.notebook.try_to(list(attempts.values()))
-        reply = await self.post("/jobs/success", {"ids": basket})
+        items = [{"id": id, "lease": lease} for id, lease in leases.items() if lease]
+        body: Job = {"ids": [id for id, lease in leases.items() if not lease]}
+        reply = await self.post("/jobs/success", body | ({"items": items} if items else {}))
         result = outcome(reply, done=(204, 422), refused=())
-        missing = reply.doc["not_found"] if reply is not None and reply.status == 422 else ()
+        left: list[str] = []
+        if reply is not None and reply.status == 422:
+            left = reply.doc["not_found"] + reply.doc.get("stale", [])
         for id, attempt in attempts.items():
-            one = Outcome.REFUSED if id in missing else result
+            one = Outcome.REFUSED if id in left else result
             self.notebook.add(replace(attempt, end=now(), outcome=one))
 
     async def _fail(self, id: str, **fields: Any) -> None:
-        attempt = Failure(
-            start=now(),
-            end=NEVER,
-            job=self._names[id],
-            outcome=Outcome.UNKNOWN,
-            final="kill" in fields,
+        name, lease = self._names[id], self._token(id)
+        if lease:
+            fields["lease"] = lease
+        final = "kill" in fields
+        await self._settle(
+            Failure(start=now(), end=NEVER, job=name, outcome=CUT, final=final, lease=lease),
+            f"/jobs/{id}/failure",
+            {"message": "failed", **fields},
         )
-        self.notebook.try_to([attempt])
-        reply = await self.post(f"/jobs/{id}/failure", {"message": "failed", **fields})
-        result = outcome(reply, done=(200,), refused=(404,))
-        attempts = reply.doc["attempts"] if reply is not None and result is Outcome.OK else 0
-        self.notebook.add(replace(attempt, end=now(), outcome=result, attempts=attempts))

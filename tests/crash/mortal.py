@@ -16,6 +16,7 @@ from typing import Self
 from conformance.client import Client
 from process.server import RemoteSite
 
+from .actors import Notebook
 from .history import (
     Event,
     Failure,
@@ -26,7 +27,7 @@ from .history import (
     now,
     to_line,
 )
-from .load import WORKERS, Notebook, Worker
+from .load import WORKERS, Worker
 
 NUMBERS = 1_000_000
 """Streams of the n-th such worker are numbered from n times this."""

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from process.server import ServerProcess, running
 
+from .actors import Notebook
 from .disk import Disk
 from .history import Enqueue, Kill, Listing, Outcome, now
 from .lives import SERVER_ALONE, check_file, finish, live_and_die, take_stock
-from .load import Notebook, Producer
+from .producer import Producer
 
 SURVIVES = (0.0, 0.0, 0.3, 0.9)
 """How much of what was not synced a cut leaves; most often nothing."""

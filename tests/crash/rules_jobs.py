@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from .history import Outcome, Success
-from .world import UNFINISHED, World
+from .history import NEVER, Outcome, Success
+from .world import NOTICED_MS, UNFINISHED, World
 
 
 def nothing_acknowledged_is_lost(world: World) -> Iterator[str]:
@@ -99,10 +99,11 @@ def deliveries_never_fall(world: World) -> Iterator[str]:
 
 
 def nothing_is_held_after_a_start(world: World) -> Iterator[str]:
-    """Before the first worker is let in, no job is in flight."""
+    """Before the first worker is let in, no job is in flight but for claims with a deadline."""
     for listing in world.listings:
         for name, shown in listing.jobs.items():
-            if shown.status == "in_flight":
+            claimed = listing.start <= shown.until + NOTICED_MS and shown.until < NEVER
+            if shown.status == "in_flight" and not claimed:
                 yield f"held by nobody: {name} is in flight at {listing.start:.0f}"
 
 

@@ -5,23 +5,31 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from math import floor
 
-from .history import Delivery, Enqueue
-from .world import NEVER, UNFINISHED, Life, World
+from .history import NEVER, Delivery, Enqueue
+from .world import DEADLINE_MS, UNFINISHED, Life, World
 
 HELD = {"queued": ("scheduled", "ready"), "active": UNFINISHED}
-"""The statuses in which a job holds its key; one whose key it is while it exists, in all."""
+"""The statuses in which a job holds its key."""
+
+KEYLESS = ("cancelled", "expired")
+"""The statuses in which a job has lost even a key that is its own while it exists."""
 
 
 def one_holder_at_a_time(world: World) -> Iterator[str]:
-    """Between two claims of a job the first holder settled it, hung up, or the server died."""
+    """Between two claims of a job the first holder settled it, hung up, or the server died.
+
+    Only an ending or its deadline takes a job from who claimed it with one.
+    """
     for life in world.lives.values():
         # A server that is killed goes on until the signal reaches it.
         deaths = [time for kill in world.kills for time in (kill.start, kill.end)]
-        releases = [settlement.start for settlement in life.settlements]
         for first, second in zip(life.deliveries, life.deliveries[1:], strict=False):
-            ends = [*releases, *deaths]
-            if first.stream in world.hang_ups:
-                ends.append(world.hang_ups[first.stream])
+            # One that began before the claim may mean it all the same.
+            ends = [max(ending.start, first.start) for ending in life.endings(first)]
+            if first.until < NEVER:
+                ends.append(max(life.deadline(first) - DEADLINE_MS, first.start))
+            else:
+                ends += [*deaths, world.hang_ups.get(first.stream, NEVER)]
             # The claim's time is rounded down to its millisecond.
             if not any(first.start <= end < second.start + 1 for end in ends):
                 yield (
@@ -34,28 +42,28 @@ def first_in_first_out(world: World) -> Iterator[str]:
     """While a job waits ready, none that comes after it in its queue is taken.
 
     Whether it waits is known of a worker that is alone, since it sees its jobs in their order; and
-    where nothing came back unseen until somebody got the job.
+    where nothing came back unseen until somebody got the job. Not of one that a group shuts out.
     """
     taken: dict[str, list[tuple[float, int, Enqueue]]] = defaultdict(list)
-    waited: list[tuple[Enqueue, float]] = []
+    waited: list[tuple[Enqueue, float, bool]] = []
     for life in world.lives.values():
         stored = life.stored
         if stored is None:
             continue
         taken[stored.queue] += [(each.start, each.stream, stored) for each in life.deliveries]
-        if not stored.delayed:
-            waited.append((stored, life.deliveries[0].start if life.deliveries else NEVER))
+        if not (stored.delayed or stored.group or stored.ttl_ms or life.cancelled):
+            until = life.deliveries[0].start if life.deliveries else NEVER
+            waited.append((stored, until, world.unseen(life, stored, until)))
     for claims in taken.values():
         claims.sort(key=lambda claim: claim[0])
-    for stored, until in waited:
+    for stored, until, unseen in waited:
         claims = taken[stored.queue]
         start = bisect_right(claims, stored.end, key=lambda claim: claim[0])
         for at, stream, other in claims[start:]:
             if at >= until:
                 break
             if _place(other) > _place(stored) and (
-                world.alone(stream, stored.queue, stored.start, at)
-                or (until < NEVER and world.undisturbed(stored.queue, stored.start, until))
+                world.alone(stream, stored.queue, stored.start, at) or not unseen
             ):
                 yield f"out of order: {other.job} was taken at {at:.0f}, before {stored.job}"
                 break
@@ -65,7 +73,7 @@ def windows_are_kept(world: World) -> Iterator[str]:
     """No stream holds more unsettled jobs than its window."""
     for number, deliveries in world.deliveries_by_stream().items():
         stream = world.streams.get(number)
-        if stream is None:
+        if stream is None or not stream.window:
             continue
         spans = [(delivery.start, life.released(delivery)) for life, delivery in deliveries]
         most, at = _most_at_once(spans)
@@ -97,8 +105,7 @@ def one_owner_of_a_key(world: World) -> Iterator[str]:
         owners: dict[str, list[str]] = defaultdict(list)
         for name, shown in listing.jobs.items():
             scope = shown.unique_key.partition("-")[0]
-            covered = scope == "exists" or (scope == "active" and shown.status in UNFINISHED)
-            if covered:
+            if scope in ("active", "exists") and _holds_key(scope, shown.status):
                 owners[shown.unique_key].append(name)
         for key, names in owners.items():
             if len(names) > 1:
@@ -107,7 +114,7 @@ def one_owner_of_a_key(world: World) -> Iterator[str]:
     for life in world.lives.values():
         for enqueue in life.enqueues:
             owner = lives_by_id.get(enqueue.owner)
-            lasts = enqueue.unique_key.startswith("exists-")
+            lasts = enqueue.unique_key.startswith("exists-") or enqueue.dedupe
             if owner is not None and owner.done < enqueue.start and not lasts:
                 yield f"dead owner: {life.name} was refused for {owner.name}, which was done"
 
@@ -131,14 +138,18 @@ def _held_until(world: World, life: Life, stored: Enqueue, scope: str) -> float:
     """The last moment at which a job is known to have had its key all the time."""
     if scope == "queued":
         first = life.deliveries[0].start if life.deliveries else stored.end
-        return first if world.undisturbed(stored.queue, stored.start, first) else stored.end
+        return stored.end if world.unseen(life, stored, first) else first
     sightings = [delivery.start for delivery in life.deliveries]
     sightings += [settlement.start for settlement in life.accepted]
     for listing in world.listings:
         shown = listing.jobs.get(life.name)
-        if shown and (scope == "exists" or shown.status in HELD[scope]):
+        if shown and _holds_key(scope, shown.status):
             sightings.append(listing.start)
     return max(sightings, default=stored.end)
+
+
+def _holds_key(scope: str, status: str) -> bool:
+    return status not in KEYLESS if scope == "exists" else status in HELD[scope]
 
 
 def _place(enqueue: Enqueue) -> tuple[int, str]:

@@ -7,9 +7,10 @@ from random import Random
 
 from process.server import ServerProcess, running
 
+from .actors import Notebook
 from .history import Start, now
 from .lives import SERVER_ALONE, Victims, finish, inspect_file, live_and_die, take_stock
-from .load import MOST_PUT_ASIDE, WORKERS, Notebook
+from .load import MOST_PUT_ASIDE, WORKERS
 
 VICTIMS = (SERVER_ALONE, Victims(2, True), Victims(2, False))
 
@@ -49,3 +50,4 @@ async def kill_again_and_again(root: Path, notebook: Notebook, random: Random, c
             inspect_file(root, notebook)
     async with running(root) as server:
         await finish(server, notebook)
+    inspect_file(root, notebook)

@@ -13,11 +13,11 @@ from conformance.client import new_job
 from conformance.raw import RawConnection
 from process.server import running
 
+from .actors import Notebook
 from .disk import Call, Disk, Fault, new_disk
 from .history import Enqueue, Outcome
 from .io_faults import any_unknown, growing, recover, suffer
 from .lives import judge
-from .load import Notebook
 
 STEPS = {Call.WRITE: 3.0, Call.SYNC: 1.6, Call.TRUNCATE: 1.0, Call.OPEN: 1.4}
 

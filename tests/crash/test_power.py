@@ -5,9 +5,9 @@ from random import Random
 
 from process.server import running
 
+from .actors import Notebook
 from .disk import Disk, new_disk
 from .lives import cycles, judge, seed
-from .load import Notebook
 from .power import cut_again_and_again, lose_a_tail
 
 

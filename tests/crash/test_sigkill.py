@@ -7,9 +7,23 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from .history import Enqueue, Failure, History, Kill, Outcome, Success
+from .actors import Notebook
+from .history import (
+    NEVER,
+    Cancel,
+    Delivery,
+    Enqueue,
+    Extend,
+    Failure,
+    History,
+    Kill,
+    Listing,
+    Outcome,
+    Release,
+    Setting,
+    Success,
+)
 from .lives import cycles, judge, seed
-from .load import Notebook
 from .sigkill import kill_again_and_again
 
 
@@ -26,6 +40,42 @@ def assert_mixed(history: History, cycles: int) -> None:
     assert kinds[Success, Outcome.REFUSED] > 0, "no acknowledgement came too late"
     assert kinds[Enqueue, Outcome.UNKNOWN] + kinds[Success, Outcome.UNKNOWN] > 0, "nothing was cut"
     assert sum(isinstance(event, Kill) for event in history) == cycles
+    assert_engine_tried(history, cycles)
+
+
+def assert_engine_tried(history: History, cycles: int) -> None:
+    """So were groups, claims, tokens, cancels, times to live, names and pauses."""
+    jobs = {event.job: event for event in history if isinstance(event, Enqueue)}
+    done = Counter(
+        type(event).__name__
+        for event in history
+        if isinstance(event, Cancel | Extend | Release) and event.outcome is Outcome.OK
+    )
+    for event in history:
+        match event:
+            case Delivery():
+                job = jobs[event.job]
+                done["grouped"] += bool(job.group)
+                done["claimed"] += event.until < NEVER
+                done["in time"] += bool(job.ttl_ms)
+            case Success(outcome=Outcome.OK):
+                done["with a token"] += event.lease > 0
+                done["with a result"] += bool(event.result)
+            case Success(outcome=Outcome.REFUSED):
+                done["with a token that is stale"] += event.lease > 0
+            case Enqueue(outcome=Outcome.REFUSED):
+                done["copies"] += bool(event.dedupe)
+            case Setting(outcome=Outcome.OK):
+                done["pauses"] += event.paused
+            case Listing():
+                claims = [shown for shown in event.jobs.values() if shown.status == "in_flight"]
+                done["claims that outlived a server"] += len(claims)
+                done["expired"] += sum(s.status == "expired" for s in event.jobs.values())
+                done["stalled"] += sum(s.reason == "stalled" for s in event.jobs.values())
+    few = {"with a token that is stale", "claims that outlived a server", "stalled", "Release"}
+    for what, times in done.items():
+        assert times > (0 if what in few else cycles // 2), f"{what}: {times}"
+    assert {"Cancel", "Extend", "Release", "grouped"} <= done.keys()
 
 
 async def test_nothing_acknowledged_is_lost_and_nothing_done_comes_back(tmp_path: Path) -> None:

@@ -5,15 +5,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from .history import (
+    NEVER,
+    Cancel,
     Delivery,
     Enqueue,
+    Extend,
     Failure,
     History,
     Inspection,
     JobEvent,
     Kill,
     Listing,
+    LostClaim,
     Outcome,
+    Release,
+    Setting,
     Start,
     StreamEnd,
     StreamStart,
@@ -21,12 +27,14 @@ from .history import (
 )
 
 UNFINISHED = ("scheduled", "ready", "in_flight")
-NEVER = float("inf")
-
 NOTICED_MS = 5_000.0
 """Time after which a server has surely given back what an ended stream held."""
 
+DEADLINE_MS = 5.0
+"""How far a deadline may seem to be off: two clocks are involved, and a restart between them."""
+
 Settlement = Success | Failure
+Ending = Settlement | Release | Cancel
 
 
 @dataclass
@@ -38,6 +46,9 @@ class Life:
     deliveries: list[Delivery] = field(default_factory=list)
     successes: list[Success] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    releases: list[Release] = field(default_factory=list)
+    extends: list[Extend] = field(default_factory=list)
+    cancels: list[Cancel] = field(default_factory=list)
 
     def add(self, event: JobEvent) -> None:
         match event:
@@ -49,6 +60,12 @@ class Life:
                 self.successes.append(event)
             case Failure():
                 self.failures.append(event)
+            case Release():
+                self.releases.append(event)
+            case Extend():
+                self.extends.append(event)
+            case Cancel():
+                self.cancels.append(event)
 
     @property
     def stored(self) -> Enqueue | None:
@@ -67,19 +84,49 @@ class Life:
         return [s for s in self.settlements if s.outcome is Outcome.OK]
 
     @property
+    def cancelled(self) -> list[Cancel]:
+        """Those that may have had an effect."""
+        return [cancel for cancel in self.cancels if cancel.outcome is not Outcome.REFUSED]
+
+    @property
+    def last_words(self) -> list[Success | Failure | Cancel]:
+        """What may have ended the job for good."""
+        final = [s for s in self.settlements if isinstance(s, Success) or s.final]
+        return [*final, *self.cancelled]
+
+    @property
     def done(self) -> float:
         """When it was answered that the job is over for good."""
-        ends = [s.end for s in self.successes if s.outcome is Outcome.OK]
-        ends += [f.end for f in self.failures if f.final and f.outcome is Outcome.OK]
-        return min(ends, default=NEVER)
+        return min((e.end for e in self.last_words if e.outcome is Outcome.OK), default=NEVER)
+
+    def endings(self, delivery: Delivery) -> list[Ending]:
+        """What may have ended this delivery before its time, by whomever.
+
+        One of an earlier delivery counts too: without a token it means the current one.
+        """
+        released = [r for r in self.releases if r.outcome is not Outcome.REFUSED]
+        named = [e for e in (*self.settlements, *released) if _means(e, delivery)]
+        return [e for e in (*named, *self.cancelled) if e.end >= delivery.start]
+
+    def deadline(self, delivery: Delivery) -> float:
+        """Until when the job is surely its holder's, if nothing else ends the delivery."""
+        until = delivery.until
+        extends = (e for e in self.extends if _means(e, delivery))
+        for extend in sorted(extends, key=lambda extend: extend.start):
+            if extend.outcome is Outcome.OK:
+                until = extend.until
+            elif extend.outcome is Outcome.UNKNOWN:
+                until = min(until, extend.until)
+        return until
 
     def released(self, delivery: Delivery) -> float:
-        """The earliest time at which this delivery may have been settled, by whomever.
+        """The earliest time at which this delivery may have been over."""
+        ends = [max(e.start, delivery.start) for e in self.endings(delivery)]
+        return min([*ends, self.deadline(delivery)])
 
-        A late one of an earlier delivery counts too: without a token it ends the current one.
-        """
-        ends = (max(s.start, delivery.start) for s in self.settlements if s.end >= delivery.start)
-        return min(ends, default=NEVER)
+
+def _means(request: Settlement | Release | Extend, delivery: Delivery) -> bool:
+    return 0 in (request.lease, delivery.lease) or request.lease == delivery.lease
 
 
 @dataclass
@@ -94,6 +141,14 @@ class World:
     streams: dict[int, StreamStart] = field(default_factory=dict)
     hang_ups: dict[int, float] = field(default_factory=dict)
     """When each stream's worker began to hang up."""
+    lost_claims: list[LostClaim] = field(default_factory=list)
+    settings: list[Setting] = field(default_factory=list)
+    """Those that may have had an effect."""
+
+    def stall_limit(self, queue: str) -> float:
+        """The lowest number of stalls that a job of the queue may ever have had to survive."""
+        limits = [s.stall_limit for s in self.settings if s.queue == queue and s.stall_limit >= 0]
+        return min(limits, default=NEVER)
 
     def deliveries_by_stream(self) -> dict[int, list[tuple[Life, Delivery]]]:
         found: dict[int, list[tuple[Life, Delivery]]] = defaultdict(list)
@@ -102,12 +157,24 @@ class World:
                 found[delivery.stream].append((life, delivery))
         return found
 
+    def unseen(self, life: Life, stored: Enqueue, until: float) -> bool:
+        """Whether a job may have been claimed and come back before the first delivery, at `until`.
+
+        Its token tells, if it is not the first: what a claim gets goes back unseen where the time
+        to wait for it is over. Without a token, whatever may have had the job is suspected.
+        """
+        if until == NEVER or any(delivery.lease > 1 for delivery in life.deliveries[:1]):
+            return True
+        return not self.undisturbed(stored.queue, stored.start, until)
+
     def undisturbed(self, queue: str, start: float, end: float) -> bool:
         """Whether no job of a queue can have been claimed and come back unseen meanwhile.
 
         A job whose frame nobody has read is in flight until its stream ends or the server does.
         """
         if any(start <= kill.start < end + 1 for kill in self.kills):
+            return False
+        if any(c.queue == queue and c.start <= end and c.until >= start for c in self.lost_claims):
             return False
         for number, hung_up in self.hang_ups.items():
             stream = self.streams.get(number)
@@ -124,7 +191,7 @@ class World:
         died = max((kill.end for kill in self.kills if kill.end < end), default=0.0)
         for number, other in self.streams.items():
             covers = not other.queues or queue in other.queues
-            lived_on = other.end >= died and other.start < end + 1
+            lived_on = (other.end >= died or not other.window) and other.start < end + 1
             held_on = self.hang_ups.get(number, NEVER) + NOTICED_MS > start
             if number != stream and covers and lived_on and held_on:
                 return False
@@ -150,6 +217,11 @@ def sort(history: History) -> World:
                 world.streams[event.stream] = event
             case StreamEnd():
                 world.hang_ups[event.stream] = event.start
+            case LostClaim():
+                world.lost_claims.append(event)
+            case Setting():
+                if event.outcome is not Outcome.REFUSED:
+                    world.settings.append(event)
             case _:
                 world.lives.setdefault(event.job, Life(event.job)).add(event)
     for life in world.lives.values():

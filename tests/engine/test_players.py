@@ -4,7 +4,7 @@ from typing import Any
 
 from zq.engine.players import Stream, Wish
 from zq.engine.streams import Plan, Streams
-from zq.model.commands import Return, Tally, TickResult
+from zq.model.commands import Return, Tally, TickResult, Traffic
 from zq.model.job import Job
 from zq.model.leasing import Terms
 from zq.model.lifecycle import Status
@@ -22,7 +22,8 @@ def result(*claimed: list[Job], **fields: Any) -> TickResult:
     """What a tick answers that has made these claims."""
     values: dict[str, Any] = dict.fromkeys(("replies", "ended", "cancelled", "expired"), ())
     values |= {"revoked": (), "lapsed": (), "buried": {}, "woken": set(), "tally": Tally()}
-    values |= {"deadlines": None, "rows": 0, "claimed": list(claimed)}
+    values |= {"deadlines": None, "rows": 0, "claimed": list(claimed), "logged": 0}
+    values |= {"traffic": Traffic(), "news": []}
     return TickResult(**(values | fields))
 
 

@@ -35,3 +35,20 @@ def test_steady_time_does_not_follow_steps_until_it_is_told_to() -> None:
     assert steady.now_ms() == 1_010
     steady.rebase()
     assert steady.now_ms() == clock.now_ms() == 61_010
+
+
+def test_the_time_of_leases_is_never_ahead_of_the_clock() -> None:
+    class BusyClock(ManualClock):
+        """Whoever looks at it loses the processor for a while."""
+
+        def now_ms(self) -> int:
+            self.advance(8)
+            return super().now_ms()
+
+        def monotonic(self) -> float:
+            self.advance(8)
+            return super().monotonic()
+
+    clock = BusyClock()
+    steady = SteadyClock(clock)
+    assert steady.now_ms() <= ManualClock.now_ms(clock)

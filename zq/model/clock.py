@@ -54,8 +54,10 @@ class SteadyClock:
 
     def rebase(self) -> None:
         """Take over the wall time. For moments in which no deadline is under way."""
-        self._began = self._clock.monotonic()
+        # In this order: what passes between the two makes leases longer, never shorter, for a next
+        # life of the server that may have lost no time there.
         self._began_ms = self._clock.now_ms()
+        self._began = self._clock.monotonic()
 
     def now_ms(self) -> int:
         """Milliseconds since the Unix epoch, or nearly so."""

@@ -1,0 +1,106 @@
+"""Workers that claim instead of streaming, with short leases that they do not always keep."""
+
+from conformance.streams import Job
+
+from .actors import SHARED, Actor, outcome
+from .history import (
+    NEVER,
+    Extend,
+    Failure,
+    LostClaim,
+    Outcome,
+    Release,
+    StreamStart,
+    Success,
+    now,
+)
+from .load import delivery_of
+
+MOST_CLAIMED = 8
+
+
+class Claimer(Actor):
+    """Settles, extends and releases what it has claimed, or lets the lease run out."""
+
+    async def run(self) -> None:
+        number, start = self.notebook.new_stream(), now()
+        self.notebook.add(
+            StreamStart(start=start, end=start, stream=number, window=0, queues=SHARED)
+        )
+        while not self.alone:
+            for job in await self._claim(number):
+                await self._treat(job)
+
+    async def _claim(self, number: int) -> list[Job]:
+        queue, lease_ms = self.random.choice(SHARED), self.random.choice((20, 100, 500, 1_500))
+        wanted = {"holder": f"claimer-{number}", "max": self.random.randint(1, MOST_CLAIMED)}
+        start = now()
+        body = {**wanted, "lease_ms": lease_ms, "wait_ms": self.random.choice((0, 0, 50))}
+        reply = await self.post(f"/queues/{queue}/claim", body)
+        if outcome(reply, done=(200,), refused=()) is Outcome.UNKNOWN or reply is None:
+            end = now()
+            self.notebook.add(LostClaim(start=start, end=end, queue=queue, until=end + lease_ms))
+            return []
+        jobs: list[Job] = reply.doc["jobs"]
+        for job in jobs:
+            self.notebook.add(delivery_of(job, number))
+        return jobs
+
+    async def _treat(self, job: Job) -> None:
+        name, lease = job["payload"]["name"], job["lease"]
+        token = lease if self.random.random() < 0.7 else 0
+        body: Job = {"lease": token} if token else {}
+        match self.random.choices(
+            ("ack", "fail", "release", "extend", "forget"), (45, 10, 10, 15, 20)
+        )[0]:
+            case "ack":
+                start, reply = now(), await self.post(f"/jobs/{job['id']}/success", body or ...)
+                done = outcome(reply, done=(204,), refused=(404, 409))
+                self.notebook.add(
+                    Success(start=start, end=now(), job=name, outcome=done, lease=token)
+                )
+            case "fail":
+                failure = {"message": "failed", "retry_at": int(now()), **body}
+                start, reply = now(), await self.post(f"/jobs/{job['id']}/failure", failure)
+                done = outcome(reply, done=(200,), refused=(404, 409))
+                attempts = reply.doc["attempts"] if reply and done is Outcome.OK else 0
+                self.notebook.add(
+                    Failure(
+                        start=start,
+                        end=now(),
+                        job=name,
+                        outcome=done,
+                        attempts=attempts,
+                        lease=token,
+                    )
+                )
+            case "release":
+                delay = {"delay_ms": self.random.choice((0, 0, 50))}
+                start, reply = now(), await self.post(f"/jobs/{job['id']}/release", delay | body)
+                done = outcome(reply, done=(200, 204), refused=(404, 409))
+                self.notebook.add(
+                    Release(start=start, end=now(), job=name, outcome=done, lease=token)
+                )
+            case "extend":
+                await self._extend(job)
+
+    async def _extend(self, job: Job) -> None:
+        lease_ms = self.random.choice((50, 600))
+        start = now()
+        reply = await self.post(
+            f"/jobs/{job['id']}/extend", {"lease": job["lease"], "lease_ms": lease_ms}
+        )
+        done = outcome(reply, done=(200,), refused=(404, 409))
+        until = start + lease_ms
+        if reply is not None:
+            until = reply.doc["lease_until"] if done is Outcome.OK else NEVER
+        self.notebook.add(
+            Extend(
+                start=start,
+                end=now(),
+                job=job["payload"]["name"],
+                outcome=done,
+                lease=job["lease"],
+                until=until,
+            )
+        )
