@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pty
+import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from pathlib import Path
@@ -46,18 +47,20 @@ class Shell:
 
     async def zq(self, *words: str, stdin: bytes | None = None, url: str = "") -> Ended:
         """Run a command to its end."""
-        process = await self.start(*words, piped=stdin is not None, url=url)
+        process = await self.start(*words, stdin=DEVNULL if stdin is None else PIPE, url=url)
         return await ended(process, stdin)
 
-    async def start(self, *words: str, piped: bool = False, url: str = "") -> Process:
+    async def start(self, *words: str, stdin: int = DEVNULL, url: str = "") -> Process:
         """Begin a command, to be awaited with `ended`."""
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "zq.cli", *words),
             cwd=self.directory,
             env=clean_environment() | {"ZQ_URL": url or self.url},
-            stdin=PIPE if piped else DEVNULL,
+            stdin=stdin,
             stdout=PIPE,
             stderr=PIPE,
+            # Whoever runs the tests in the background has it ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     async def on_terminal(self, *words: str) -> str:
