@@ -9,13 +9,13 @@ from aiohttp import web
 
 from zq.engine.engine import Engine
 from zq.engine.players import MOST_UNSENT, Stream, Wish
-from zq.http.channel import Channel, Peer, channel_of, watch_for_end
+from zq.http.channel import Channel, channel_of, watch_for_end
 from zq.http.endpoints import Route
 from zq.http.gate import PeerCounts, peer_of
 from zq.http.guard import Guard, reach_of
 from zq.http.native.query import names, parameters, whole_number
 from zq.http.negotiation import stream_framing
-from zq.http.peer import PeerWatch
+from zq.http.pulse import Pulse
 from zq.model.errors import TooManyStreams
 from zq.model.job import MAX_UINT32, Job
 from zq.model.keys import KeyScope
@@ -30,9 +30,6 @@ MOST_WORKER_ID = 256
 """Characters by which a worker is known; more say nothing new."""
 
 PARAMETERS = ("prefetch", "queue", "worker", "lease_ms", "concurrency", "control")
-
-SILENT_HEARTBEATS = 1.5
-"""A peer that owes TCP's acknowledgement for this many heartbeats is looked at with suspicion."""
 
 HEADERS = {
     "Cache-Control": "no-cache, no-store",
@@ -138,16 +135,15 @@ class _Pump:
         self._engine = engine
         self._stream = stream
         self._response, self._channel, self._framing = outlet
-        self._heartbeat = options.heartbeat
         self._turn = turn
-        self._written_at = self._now()
-        self._peer = PeerWatch(
+        self._pulse = Pulse(
             self._channel,
-            silence=options.heartbeat * SILENT_HEARTBEATS,
+            engine.clock,
+            stream.nudge,
+            {"stream": stream.number},
+            heartbeat=options.heartbeat,
             stall_timeout=options.stall_timeout,
-            now=self._now(),
         )
-        self._timer = engine.clock.call_later(self._heartbeat, self._look)
 
     async def run(self) -> None:
         """Until the stream is to end. Raises where its connection breaks."""
@@ -163,11 +159,10 @@ class _Pump:
                     await self._write(frames)
                     self._engine.workers.written(self._stream)
                     await self._notify()
-                # A peer that does not read gets no heartbeats piled up.
-                if self._is_silent() and not self._channel.unsent():
+                if self._pulse.is_due:
                     await self._write(self._framing.heartbeat)
         finally:
-            self._timer.cancel()
+            self._pulse.stop()
 
     def _render(self, jobs: Sequence[Job]) -> bytes:
         return self._framing.frames(taken_documents(jobs, self._engine.ids))
@@ -183,25 +178,5 @@ class _Pump:
             await self._write(self._framing.notices(documents))
 
     async def _write(self, data: bytes) -> None:
-        self._written_at = self._now()
+        self._pulse.written()
         await self._response.write(data)
-
-    def _look(self) -> None:
-        """At least once a heartbeat: see whether anyone is there, and break too long a silence."""
-        found = self._peer.look(self._now())
-        if found is not Peer.PRESENT:
-            fields = {"stream": self._stream.number, "peer": found.value}
-            log.info("a stream is cut off", extra={"fields": fields})
-            self._channel.cut_off(found)
-            return
-        silence = self._now() - self._written_at
-        if silence >= self._heartbeat:
-            self._stream.nudge()
-            silence = 0.0
-        self._timer = self._engine.clock.call_later(self._heartbeat - silence, self._look)
-
-    def _is_silent(self) -> bool:
-        return self._now() - self._written_at >= self._heartbeat
-
-    def _now(self) -> float:
-        return self._engine.clock.monotonic()
