@@ -12,9 +12,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from signal import SIGTERM
 
+from bench.children import running
 from bench.http1 import LoadError
 from bench.load import Target
 from bench.loops import best_loop
@@ -57,19 +59,26 @@ class Lab:
         root = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.directory))
         log = root.with_suffix(".log")
         try:
-            with log.open("wb") as output:
-                process = subprocess.Popen(
-                    self.command(name, root),
-                    cwd=REPOSITORY,
-                    env={**os.environ, **self.environment},
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                )
-            with stopping(process, log):
-                yield Target(wait_for_port(process, log), process.pid)
+            with running(partial(self._start, name, root, log), end) as process:
+                try:
+                    yield Target(wait_for_port(process, log), process.pid)
+                except (LoadError, OSError) as error:
+                    raise ServerError(f"{error}\n{last_words(log)}") from error
+            if process.returncode not in (0, -SIGTERM):
+                raise ServerError(f"exit status {process.returncode}\n{last_words(log)}")
         finally:
             shutil.rmtree(root)
             log.unlink()
+
+    def _start(self, name: str, root: Path, log: Path) -> subprocess.Popen[bytes]:
+        with log.open("wb") as output:
+            return subprocess.Popen(
+                self.command(name, root),
+                cwd=REPOSITORY,
+                env={**os.environ, **self.environment},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
 
     def sync_ms(self) -> float:
         """The median fdatasync of the directory, under the same conditions."""
@@ -79,22 +88,13 @@ class Lab:
         return float(text)
 
 
-@contextlib.contextmanager
-def stopping(process: subprocess.Popen[bytes], log: Path) -> Iterator[None]:
-    """Leave the server by SIGTERM; what went wrong under load is told with the end of its log."""
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(SIGTERM)
     try:
-        yield
-    except (LoadError, OSError) as error:
-        raise ServerError(f"{error}\nthe server's log ends with:\n{tail(log)}") from error
-    finally:
-        process.send_signal(SIGTERM)
-        try:
-            status = process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            status = process.wait()
-    if status not in (0, -SIGTERM):
-        raise ServerError(f"exit status {status}:\n{tail(log)}")
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def wait_for_port(process: subprocess.Popen[bytes], log: Path) -> int:
@@ -106,7 +106,11 @@ def wait_for_port(process: subprocess.Popen[bytes], log: Path) -> int:
                 address: str = json.loads(line)["fields"]["addr"]
                 return int(address.rpartition(":")[2])
         time.sleep(LOOK_EVERY)
-    raise ServerError(f"the server did not start:\n{tail(log)}")
+    raise ServerError(f"the server did not start\n{last_words(log)}")
+
+
+def last_words(log: Path) -> str:
+    return f"the server's log ends with:\n{tail(log)}"
 
 
 def tail(log: Path) -> str:

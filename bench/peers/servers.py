@@ -10,9 +10,11 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from signal import SIGINT, SIGTERM, Signals
 
+from bench.children import running
 from bench.peers.install import find_program, run, server_program
 from bench.peers.roster import Contender
 from bench.servers import Lab, tail
@@ -122,18 +124,19 @@ def program(
 ) -> Iterator[int]:
     """Run a server until the end of the block; PeerError if it does not listen in time."""
     log = directory.with_suffix(".server.log")
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, cwd="/", stdout=output, stderr=subprocess.STDOUT, user=user
-        )
-    try:
+
+    def start() -> subprocess.Popen[bytes]:
+        with log.open("wb") as output:
+            return subprocess.Popen(
+                command, cwd="/", stdout=output, stderr=subprocess.STDOUT, user=user
+            )
+
+    with running(start, partial(end, stop=stop)) as process:
         wait_for_port(process, port, log)
         yield process.pid
-    finally:
-        end(process, stop)
 
 
-def end(process: subprocess.Popen[bytes], stop: Signals = SIGTERM) -> None:
+def end(process: subprocess.Popen[bytes], stop: Signals) -> None:
     process.send_signal(stop)
     try:
         process.wait(STOP_SECONDS)

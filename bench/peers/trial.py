@@ -10,9 +10,12 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 from bench import proc
+from bench.children import running
 from bench.peers.install import Home
 from bench.peers.roster import Contender
 from bench.peers.servers import PeerError, Server, serving
@@ -129,43 +132,38 @@ class Trial:
     def _run(self, command: Sequence[str], patience: float) -> str:
         """The output of a program that must succeed within `patience` seconds."""
         with self._log.open("ab") as log:
-            process = subprocess.Popen(
-                command,
-                cwd=REPOSITORY,
-                env=self._environment(),
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-                text=True,
-            )
-            try:
-                output, _ = process.communicate(timeout=patience)
-            except subprocess.TimeoutExpired as error:
-                raise PeerError(f"the producer did not end within {patience:.0f} s") from error
-            finally:
-                end_group(process)
+            start = partial(self._start, command, stdout=subprocess.PIPE, stderr=log)
+            with running(start, end_group) as process:
+                try:
+                    output, _ = process.communicate(timeout=patience)
+                except subprocess.TimeoutExpired as error:
+                    reason = f"the producer did not end within {patience:.0f} s"
+                    raise PeerError(reason) from error
         if process.returncode:
             raise PeerError(f"exit status {process.returncode}:\n{tail(self._log)}")
-        return output
+        return output.decode()
 
     @contextlib.contextmanager
     def _background(self, command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
         with self._log.open("ab") as log:
-            process = subprocess.Popen(
-                command,
-                cwd=REPOSITORY,
-                env=self._environment(),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        try:
-            yield process
-        finally:
-            end_group(process)
+            start = partial(self._start, command, stdout=log, stderr=subprocess.STDOUT)
+            with running(start, end_group) as process:
+                yield process
+
+    def _start(
+        self, command: Sequence[str], stdout: int | IO[bytes], stderr: int | IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command,
+            cwd=REPOSITORY,
+            env=self._environment(),
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
 
 
-def end_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
+def end_group(process: subprocess.Popen[bytes]) -> None:
     """Workers start processes of their own: ask all of them to stop, then insist."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
@@ -175,7 +173,7 @@ def end_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
             time.sleep(LOOK_EVERY)
 
 
-def group_runs(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> bool:
+def group_runs(process: subprocess.Popen[bytes]) -> bool:
     process.poll()
     try:
         os.killpg(process.pid, 0)
