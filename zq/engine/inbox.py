@@ -59,6 +59,9 @@ class Inbox:
         self.waiting_bytes = 0
         """Payload bytes of the jobs that wait."""
         self._waiting_rest = 0
+        self._next_rows = max_jobs
+        self.when_taken: Callable[[], object] = _nobody_asks
+        """Called when a tick has taken its commands."""
 
     def __bool__(self) -> bool:
         return bool(self._settlements or self._returns or self._changes or self._enqueues)
@@ -67,6 +70,13 @@ class Inbox:
     def waiting(self) -> tuple[int, int]:
         """How many (new jobs, rows of everything else) wait."""
         return self.waiting_jobs, self._waiting_rest
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the next tick would take more new jobs than wait, as far as one can tell."""
+        rows = min(self._next_rows, self._max_jobs // 2)
+        full = self.waiting_jobs >= rows or self.waiting_bytes >= MOST_BYTES
+        return not self.waiting_jobs or not full
 
     def submit(self, command: Command) -> asyncio.Future[object]:
         """Queue a command. Raises `InboxFull`; a return is never refused."""
@@ -107,7 +117,10 @@ class Inbox:
                 rows += _rows(command)
                 taken.append(queue.popleft())
         self._waiting_rest -= rows
-        return taken + self._take_enqueues(most_rows - rows, bool(taken))
+        taken += self._take_enqueues(most_rows - rows, bool(taken))
+        self._next_rows = most_rows
+        self.when_taken()
+        return taken
 
     def drain(self) -> list[Request]:
         """Everything that waits, in one go."""
@@ -116,6 +129,7 @@ class Inbox:
         for queue in queues:
             queue.clear()
         self.waiting_jobs = self.waiting_bytes = self._waiting_rest = 0
+        self.when_taken()
         return requests
 
     def _take_enqueues(self, rows: int, some: bool) -> list[Request]:
@@ -163,6 +177,10 @@ def result_of(reply: object) -> object:
             # the whole request above them, would stay in memory until the next garbage collection.
             del reply
     return reply
+
+
+def _nobody_asks() -> None:
+    """Where nothing waits for the inbox."""
 
 
 def _rows(command: Command) -> int:

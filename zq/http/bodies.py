@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 from aiohttp import StreamReader, web
 
+from zq.http.turns import Turns
 from zq.model.clock import Clock, Timer
 from zq.model.errors import BodyTimeout, InboxFull, TooLarge
 
@@ -19,13 +20,14 @@ LEAST_RATE = 1024
 class Bodies:
     """Counts the bytes of bodies from their announcement until their request is done."""
 
-    def __init__(self, max_body: int, max_bytes: int, timeout: float, clock: Clock) -> None:
+    def __init__(self, max_body: int, max_bytes: int, timeout: float, clock: Clock, turns: Turns) -> None:
         """`timeout` in seconds."""
         self.held = 0
         self._max_body = max_body
         self._max_bytes = max_bytes
         self._timeout = timeout
         self._clock = clock
+        self._turns = turns
 
     async def read(self, request: web.Request, *, reserved: bool) -> bytes:
         """The whole body; give it back with `release`. `reserved` may use the reserve too.
@@ -33,9 +35,17 @@ class Bodies:
         Raises `TooLarge`, `InboxFull` or `BodyTimeout`, as soon as that is known.
         """
         if request.content.is_eof():
-            return await self._read(request, reserved)
-        async with self._in_time(request.content):
-            return await self._read(request, reserved)
+            body = await self._read(request, reserved)
+        else:
+            async with self._in_time(request.content):
+                body = await self._read(request, reserved)
+        if not reserved:
+            try:
+                await self._turns.take(request.transport, len(body))
+            except BaseException:
+                self.release(len(body))
+                raise
+        return body
 
     def release(self, size: int) -> None:
         """A request that held `size` bytes is done."""
