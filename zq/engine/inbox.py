@@ -23,6 +23,13 @@ from zq.model.errors import InboxFull, ZqError
 MOST_BYTES = 8 * 1024 * 1024
 """Payload bytes that one tick stores, but for a single request that is larger."""
 
+FEW_JOBS = 100
+"""New jobs that a tick takes beside anything else in any case."""
+
+JOBS_A_ROW = 4
+"""And so many for each row of the rest. What is more waits for the next tick, but not for another:
+whoever acknowledges a job among bulks of new ones waits for one such tick, not for two."""
+
 RESULT_ROW = 1024
 """Bytes of results that count as one row against the bound on a tick."""
 
@@ -60,6 +67,7 @@ class Inbox:
         """Payload bytes of the jobs that wait."""
         self._waiting_rest = 0
         self._next_rows = max_jobs
+        self._put_off = False
         self.when_taken: Callable[[], object] = _nobody_asks
         """Called when a tick has taken its commands."""
 
@@ -117,7 +125,7 @@ class Inbox:
                 rows += _rows(command)
                 taken.append(queue.popleft())
         self._waiting_rest -= rows
-        taken += self._take_enqueues(most_rows - rows, bool(taken))
+        taken += self._take_enqueues(self._room_beside(rows, most_rows), bool(taken))
         self._next_rows = most_rows
         self.when_taken()
         return taken
@@ -131,6 +139,12 @@ class Inbox:
         self.waiting_jobs = self.waiting_bytes = self._waiting_rest = 0
         self.when_taken()
         return requests
+
+    def _room_beside(self, rows: int, most_rows: int) -> int:
+        """How many new jobs a tick may take beside so many rows of anything else."""
+        room, fair = most_rows - rows, max(rows * JOBS_A_ROW, FEW_JOBS)
+        self._put_off = bool(rows) and not self._put_off and fair < min(room, self.waiting_jobs)
+        return fair if self._put_off else room
 
     def _take_enqueues(self, rows: int, some: bool) -> list[Request]:
         taken: list[Request] = []

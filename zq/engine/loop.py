@@ -28,9 +28,13 @@ from zq.store.tick import STORAGE_FULL
 log = logging.getLogger(__name__)
 
 MOST_ROWS = 20_000
-LEAST_ROWS = 500
+LEAST_ROWS = 250
 GOAL_S = 0.020
 """A tick that takes longer makes the next one smaller, so that acknowledgements pass between."""
+
+SHARED_GOAL_S = 0.005
+SHARED_S = 1.0
+"""So much less while, within so many seconds, anything but new jobs has come."""
 
 FULL_PAUSE_S = 0.1
 """Pause after a tick that failed although it was tried again: as a rule, the disk is full."""
@@ -82,6 +86,7 @@ class TickLoop:
         self._awake = asyncio.Event()
         self._stopping = False
         self._untidy = True
+        self._shared = -math.inf
         self._ticked = self._synced = self._checkpointed = clock.monotonic()
 
     def wake(self) -> None:
@@ -138,7 +143,7 @@ class TickLoop:
         if tick.durable:
             self._synced = started
         seconds = self._clock.monotonic() - started
-        self._adapt(seconds)
+        self._adapt(seconds - result.commit_s, result.rows, batch)
         self.stats.learn(result, seconds, tick.durable)
         self.readers.learn(result.logged, tick.durable)
         self.flows.learn(result.traffic)
@@ -229,10 +234,18 @@ class TickLoop:
     def _sync_due(self) -> bool:
         return self._clock.monotonic() - self._synced >= SYNC_S
 
-    def _adapt(self, seconds: float) -> None:
-        if seconds > GOAL_S:
-            self._most_rows = max(int(self._most_rows * GOAL_S / seconds), LEAST_ROWS)
-        else:
+    def _adapt(self, seconds: float, rows: int, batch: list[Command]) -> None:
+        """Let the next tick be smaller than one that took too long, larger than a full one.
+
+        `seconds` are without its COMMIT, which takes its time whatever the size.
+        """
+        now = self._clock.monotonic()
+        if batch and not isinstance(batch[0], Enqueue):
+            self._shared = now
+        goal = SHARED_GOAL_S if now - self._shared < SHARED_S else GOAL_S
+        if seconds > goal:
+            self._most_rows = max(int(self._most_rows * goal / seconds), LEAST_ROWS)
+        elif rows * 2 >= self._most_rows:
             self._most_rows = min(self._most_rows * 2, MOST_ROWS)
 
     async def _sleep(self) -> None:
