@@ -30,8 +30,8 @@ from zq.http.listener import Listener, ListenError, url
 from zq.http.metrics.api import MetricsApi
 from zq.http.metrics.scrape import Sources
 from zq.http.native.take import TakeOptions
-from zq.http.turns import Turns
 from zq.http.tls import CertificateError, CertificateFiles, Certificates
+from zq.http.turns import Turns
 from zq.model.clock import Clock
 from zq.model.keys import InvalidKey
 from zq.store.lock import DirectoryInUse

@@ -1,7 +1,8 @@
 """What a tick takes from the inbox: bounded by rows and bytes, and one settlement a job."""
 
 from zq.engine.inbox import Inbox
-from zq.model.commands import Command, Extend, Fail, Release, Return, Succeed
+from zq.model.commands import Command, Enqueue, Extend, Fail, Release, Return, Succeed
+from zq.model.job import NewJob
 from zq.model.settling import Failure
 
 MIB = 1024 * 1024
@@ -37,3 +38,55 @@ async def test_a_job_has_one_settlement_a_tick_whatever_kind_it_is() -> None:
         taken += [[request.command for request in inbox.take(20_000)]]
     assert taken == [[command] for command in commands]
     assert inbox.waiting == (0, 0)
+
+
+def enqueue(jobs: int) -> Enqueue:
+    new = [NewJob("q", "t", "1", payload_size=1)] * jobs
+    return Enqueue(range(jobs), new, now=1, size=jobs)
+
+
+async def taken_beside(rest: int, bulks: list[int]) -> list[int]:
+    """New jobs in each tick, where so many acknowledgements come for each of them."""
+    inbox = Inbox(1_000_000, lambda: None)
+    for bulk in bulks:
+        inbox.submit(enqueue(bulk))
+    ticks = []
+    while inbox.waiting_jobs:
+        for key in range(rest):
+            inbox.submit(Succeed([key]))
+        before = inbox.waiting_jobs
+        inbox.take(20_000)
+        ticks.append(before - inbox.waiting_jobs)
+    return ticks
+
+
+async def test_a_tick_with_an_acknowledgement_puts_bulks_off_but_only_once() -> None:
+    assert await taken_beside(0, [1_000, 1_000]) == [2_000]
+    assert await taken_beside(1, [1_000, 1_000]) == [0, 2_000]
+    assert await taken_beside(1, [50, 60, 1_000]) == [50, 1_060]
+    # Beside many acknowledgements they weigh little.
+    assert await taken_beside(500, [1_000, 1_000]) == [2_000]
+
+
+async def test_there_is_room_while_the_next_tick_would_take_more() -> None:
+    inbox = Inbox(1_000, lambda: None)
+    taken: list[bool] = []
+    inbox.when_taken = lambda: taken.append(inbox.has_room)
+    for _ in range(5):
+        assert inbox.has_room
+        inbox.submit(enqueue(100))
+    assert not inbox.has_room
+    inbox.take(200)
+    inbox.take(200)
+    assert taken == [False, True]
+    inbox.submit(enqueue(100))
+    assert not inbox.has_room
+    inbox.drain()
+    assert taken == [False, True, True]
+
+
+async def test_an_inbox_for_one_job_has_room_for_one() -> None:
+    inbox = Inbox(1, lambda: None)
+    assert inbox.has_room
+    inbox.submit(enqueue(1))
+    assert not inbox.has_room

@@ -14,6 +14,7 @@ from zq.engine.flows import Flows
 from zq.engine.history import Readers
 from zq.engine.inbox import Inbox, Request, commands
 from zq.engine.openings import Openings
+from zq.engine.pace import Pace
 from zq.engine.stats import Stats
 from zq.engine.streams import Plan, Streams
 from zq.engine.timetable import Timetable
@@ -26,15 +27,6 @@ from zq.store.store import Store
 from zq.store.tick import STORAGE_FULL
 
 log = logging.getLogger(__name__)
-
-MOST_ROWS = 20_000
-LEAST_ROWS = 250
-GOAL_S = 0.020
-"""A tick that takes longer makes the next one smaller, so that acknowledgements pass between."""
-
-SHARED_GOAL_S = 0.005
-SHARED_S = 1.0
-"""So much less while, within so many seconds, anything but new jobs has come."""
 
 FULL_PAUSE_S = 0.1
 """Pause after a tick that failed although it was tried again: as a rule, the disk is full."""
@@ -82,11 +74,10 @@ class TickLoop:
         self._durable_enqueues = durable_enqueues
         self._timetable = Timetable(clock, store.deadlines, reaper_interval)
         self._openings = Openings(clock)
-        self._most_rows = MOST_ROWS
+        self._pace = Pace()
         self._awake = asyncio.Event()
         self._stopping = False
         self._untidy = True
-        self._shared = -math.inf
         self._ticked = self._synced = self._checkpointed = clock.monotonic()
 
     def wake(self) -> None:
@@ -114,7 +105,7 @@ class TickLoop:
     async def _tick(self) -> bool:
         """Run one tick. False where there was nothing to do."""
         now = self._clock.now_ms()
-        requests = self.inbox.take(self._most_rows)
+        requests = self.inbox.take(self._pace.rows)
         batch = commands(requests)
         self._streams.touch(self._openings.due())
         plan = self._streams.plan(batch) if self.delivering else Plan()
@@ -143,7 +134,9 @@ class TickLoop:
         if tick.durable:
             self._synced = started
         seconds = self._clock.monotonic() - started
-        self._adapt(seconds - result.commit_s, result.rows, batch)
+        shared = bool(batch) and not isinstance(batch[0], Enqueue)
+        work = seconds - result.commit_s
+        self._pace.learn(started, work, result.rows, shared=shared)
         self.stats.learn(result, seconds, tick.durable)
         self.readers.learn(result.logged, tick.durable)
         self.flows.learn(result.traffic)
@@ -233,20 +226,6 @@ class TickLoop:
 
     def _sync_due(self) -> bool:
         return self._clock.monotonic() - self._synced >= SYNC_S
-
-    def _adapt(self, seconds: float, rows: int, batch: list[Command]) -> None:
-        """Let the next tick be smaller than one that took too long, larger than a full one.
-
-        `seconds` are without its COMMIT, which takes its time whatever the size.
-        """
-        now = self._clock.monotonic()
-        if batch and not isinstance(batch[0], Enqueue):
-            self._shared = now
-        goal = SHARED_GOAL_S if now - self._shared < SHARED_S else GOAL_S
-        if seconds > goal:
-            self._most_rows = max(int(self._most_rows * goal / seconds), LEAST_ROWS)
-        elif rows * 2 >= self._most_rows:
-            self._most_rows = min(self._most_rows * 2, MOST_ROWS)
 
     async def _sleep(self) -> None:
         """Until something arrives or the next deadline, whichever comes first."""

@@ -20,7 +20,9 @@ LEAST_RATE = 1024
 class Bodies:
     """Counts the bytes of bodies from their announcement until their request is done."""
 
-    def __init__(self, max_body: int, max_bytes: int, timeout: float, clock: Clock, turns: Turns) -> None:
+    def __init__(
+        self, max_body: int, max_bytes: int, timeout: float, clock: Clock, turns: Turns
+    ) -> None:
         """`timeout` in seconds."""
         self.held = 0
         self._max_body = max_body
@@ -30,26 +32,31 @@ class Bodies:
         self._turns = turns
 
     async def read(self, request: web.Request, *, reserved: bool) -> bytes:
-        """The whole body; give it back with `release`. `reserved` may use the reserve too.
+        """The whole body; give it back with `release`.
+
+        What is `reserved` may use the reserve too, and waits for no turn.
 
         Raises `TooLarge`, `InboxFull` or `BodyTimeout`, as soon as that is known.
         """
-        if request.content.is_eof():
-            body = await self._read(request, reserved)
-        else:
-            async with self._in_time(request.content):
-                body = await self._read(request, reserved)
-        if not reserved:
-            try:
-                await self._turns.take(request.transport, len(body))
-            except BaseException:
-                self.release(len(body))
-                raise
+        body = await self._read_in_time(request, reserved)
+        if reserved:
+            return body
+        try:
+            await self._turns.take(request.transport, len(body))
+        except BaseException:
+            self.release(len(body))
+            raise
         return body
 
     def release(self, size: int) -> None:
         """A request that held `size` bytes is done."""
         self.held -= size
+
+    async def _read_in_time(self, request: web.Request, reserved: bool) -> bytes:
+        if request.content.is_eof():
+            return await self._read(request, reserved)
+        async with self._in_time(request.content):
+            return await self._read(request, reserved)
 
     async def _read(self, request: web.Request, reserved: bool) -> bytes:
         length = request.content_length

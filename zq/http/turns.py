@@ -16,7 +16,7 @@ SMALL = 2 * 1024
 """Bytes of a body that never waits: it is decoded as fast as it could be queued."""
 
 TURN_BYTES = 16 * 1024
-"""Bytes of bodies after which the event loop turns once: half a millisecond of decoding."""
+"""Bytes of bodies after which the next one waits: half a millisecond of decoding."""
 
 PATIENCE_S = 5.0
 """Once one has waited so long, more are refused: they would wait longer than clients do."""
@@ -29,7 +29,7 @@ class _Waiting(NamedTuple):
 
 
 class Turns:
-    """Lets large bodies go on, a few in each turn of the event loop, while the next tick has room.
+    """Lets large bodies go on, one in each turn of the event loop, while the next tick has room.
 
     Connections take turns too: who sends more at once gets no more. Who comes alone does not wait.
     """
@@ -67,11 +67,13 @@ class Turns:
     def _turn(self) -> None:
         self._turning = False
         self._left = TURN_BYTES
-        while self._lines and self._left > 0 and self._engine.has_room:
+        while self._lines and self._engine.has_room:
             waiting = self._pop()
             if not waiting.turn.done():  # its connection may be gone
                 waiting.turn.set_result(None)
+                # Its jobs are in the inbox by the next turn, and only then is room for more known.
                 self._spend(waiting.size)
+                return
 
     def _first(self) -> _Waiting:
         """The oldest of the connection that has waited longest since it had its turn."""
