@@ -90,3 +90,16 @@ async def test_an_inbox_for_one_job_has_room_for_one() -> None:
     assert inbox.has_room
     inbox.submit(enqueue(1))
     assert not inbox.has_room
+
+
+async def test_large_payloads_weigh_as_many_rows_do() -> None:
+    inbox = Inbox(1_500, lambda: None)
+    large = Enqueue([1], [NewJob("q", "t", "1", payload_size=MIB)], now=1, size=MIB)
+    for _ in range(2):
+        assert inbox.has_room
+        inbox.submit(large)
+    assert not inbox.has_room
+    # One does not fit beside an acknowledgement, two do not fit together.
+    inbox.submit(Succeed([9]))
+    taken = [[request.command for request in inbox.take(1_500)] for _ in range(3)]
+    assert taken == [[Succeed([9])], [large], [large]]

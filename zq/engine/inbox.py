@@ -23,15 +23,15 @@ from zq.model.errors import InboxFull, ZqError
 MOST_BYTES = 8 * 1024 * 1024
 """Payload bytes that one tick stores, but for a single request that is larger."""
 
-FEW_JOBS = 100
-"""New jobs that a tick takes beside anything else in any case."""
+ROW_BYTES = 1024
+"""Bytes of results, or of payloads, that count as one more row against the bounds on a tick."""
 
-JOBS_A_ROW = 4
+FEW_ROWS = 100
+"""Rows of new jobs that a tick takes beside anything else in any case."""
+
+FAIR_ROWS = 4
 """And so many for each row of the rest. What is more waits for the next tick, but not for another:
 whoever acknowledges a job among bulks of new ones waits for one such tick, not for two."""
-
-RESULT_ROW = 1024
-"""Bytes of results that count as one row against the bound on a tick."""
 
 
 class Request(NamedTuple):
@@ -65,6 +65,7 @@ class Inbox:
         self.waiting_jobs = 0
         self.waiting_bytes = 0
         """Payload bytes of the jobs that wait."""
+        self._waiting_new = 0
         self._waiting_rest = 0
         self._next_rows = max_jobs
         self._put_off = False
@@ -82,17 +83,17 @@ class Inbox:
     @property
     def has_room(self) -> bool:
         """Whether the next tick would take more new jobs than wait, as far as one can tell."""
-        rows = min(self._next_rows, self._max_jobs // 2)
-        full = self.waiting_jobs >= rows or self.waiting_bytes >= MOST_BYTES
-        return not self.waiting_jobs or not full
+        few = self.waiting_jobs < self._max_jobs // 2 and self._waiting_new < self._next_rows
+        return few or not self.waiting_jobs
 
     def submit(self, command: Command) -> asyncio.Future[object]:
         """Queue a command. Raises `InboxFull`; a return is never refused."""
-        rows = _rows(command)
+        rows = rows_of(command)
         if isinstance(command, Enqueue):
             self._check(self.waiting_jobs)
-            self.waiting_jobs += rows
+            self.waiting_jobs += len(command.jobs)
             self.waiting_bytes += command.size
+            self._waiting_new += rows
         else:
             if not isinstance(command, Return):
                 self._check(self._waiting_rest)
@@ -122,7 +123,7 @@ class Inbox:
                     if command.key in touched:
                         break
                     touched.add(command.key)
-                rows += _rows(command)
+                rows += rows_of(command)
                 taken.append(queue.popleft())
         self._waiting_rest -= rows
         taken += self._take_enqueues(self._room_beside(rows, most_rows), bool(taken))
@@ -136,14 +137,14 @@ class Inbox:
         requests = [request for queue in queues for request in queue]
         for queue in queues:
             queue.clear()
-        self.waiting_jobs = self.waiting_bytes = self._waiting_rest = 0
+        self.waiting_jobs = self.waiting_bytes = self._waiting_new = self._waiting_rest = 0
         self.when_taken()
         return requests
 
     def _room_beside(self, rows: int, most_rows: int) -> int:
-        """How many new jobs a tick may take beside so many rows of anything else."""
-        room, fair = most_rows - rows, max(rows * JOBS_A_ROW, FEW_JOBS)
-        self._put_off = bool(rows) and not self._put_off and fair < min(room, self.waiting_jobs)
+        """How many rows of new jobs a tick may take beside so many of anything else."""
+        room, fair = most_rows - rows, max(rows * FAIR_ROWS, FEW_ROWS)
+        self._put_off = bool(rows) and not self._put_off and fair < min(room, self._waiting_new)
         return fair if self._put_off else room
 
     def _take_enqueues(self, rows: int, some: bool) -> list[Request]:
@@ -152,11 +153,13 @@ class Inbox:
         while self._enqueues:
             command = self._enqueues[0].command
             assert isinstance(command, Enqueue)
-            fits = len(command.jobs) <= rows and size + command.size <= MOST_BYTES
+            weight = rows_of(command)
+            fits = weight <= rows and size + command.size <= MOST_BYTES
             if not fits and (taken or some):
                 break
-            rows -= len(command.jobs)
+            rows -= weight
             size += command.size
+            self._waiting_new -= weight
             self.waiting_jobs -= len(command.jobs)
             self.waiting_bytes -= command.size
             taken.append(self._enqueues.popleft())
@@ -197,12 +200,13 @@ def _nobody_asks() -> None:
     """Where nothing waits for the inbox."""
 
 
-def _rows(command: Command) -> int:
+def rows_of(command: Command) -> int:
+    """What a command weighs in a tick: the rows that it is about, more where they are large."""
     match command:
         case Enqueue():
-            return len(command.jobs)
+            return len(command.jobs) + command.size // ROW_BYTES
         case Succeed():
-            return len(command.keys) + command.size // RESULT_ROW
+            return len(command.keys) + command.size // ROW_BYTES
         case Extend() | Release() | Return():
             return len(command.keys)
         case ChangeSlice() | DeleteSlice() | CancelSlice() | ReviveSlice():

@@ -12,18 +12,28 @@ SHARED_S = 1.0
 come one by one and are waited for, bulks of jobs have lost little by a few commits more."""
 
 
+FORGET = 1.05
+"""By how much the shortest COMMIT that is remembered grows with every tick."""
+
+
 class Pace:
     """Learns from each tick how many rows the next one may have."""
 
     def __init__(self) -> None:
         self.rows = MOST_ROWS
         self._shared_until = float("-inf")
+        self._disk_s = float("inf")
 
-    def learn(self, now: float, seconds: float, rows: int, *, shared: bool) -> None:
-        """A tick of so many rows took `seconds` without its COMMIT, which takes its time anyway.
+    def learn(
+        self, now: float, seconds: float, commit_s: float, rows: int, *, shared: bool
+    ) -> None:
+        """A tick that weighed so many rows took `seconds`, of which its COMMIT took `commit_s`.
 
         `shared`: it had more than new jobs. `now` is monotonic, in seconds.
         """
+        # What the disk takes for the smallest COMMIT it takes whatever the size of a tick.
+        self._disk_s = min(commit_s, self._disk_s * FORGET)
+        seconds -= self._disk_s
         if shared:
             self._shared_until = now + SHARED_S
         goal = SHARED_GOAL_S if now < self._shared_until else GOAL_S
