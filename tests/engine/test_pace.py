@@ -41,3 +41,20 @@ def test_the_disks_own_time_does_not_count() -> None:
     # But what a COMMIT takes longer than the shortest one lies in what was written.
     pace.learn(0, 11 * GOAL_S, 11 * GOAL_S, MOST_ROWS, shared=False)
     assert pace.rows < MOST_ROWS
+
+
+def test_what_takes_no_longer_than_the_disk_rides_with_anything() -> None:
+    pace = Pace()
+    pace.learn(0, GOAL_S, GOAL_S / 2, MOST_ROWS, shared=False)
+    assert pace.beside == MOST_ROWS // 2
+    pace.learn(0, 2 * SHARED_GOAL_S, SHARED_GOAL_S / 10, MOST_ROWS, shared=True)
+    assert pace.beside == pace.rows // 10
+
+
+def test_beside_a_slow_disk_shared_ticks_may_take_as_long_again() -> None:
+    pace = Pace()
+    slow = 2 * SHARED_GOAL_S
+    pace.learn(0, 2 * slow, slow, MOST_ROWS, shared=True)
+    assert pace.rows == MOST_ROWS
+    pace.learn(0, 4 * slow, slow, MOST_ROWS, shared=True)
+    assert pace.rows < MOST_ROWS

@@ -26,12 +26,8 @@ MOST_BYTES = 8 * 1024 * 1024
 ROW_BYTES = 1024
 """Bytes of results, or of payloads, that count as one more row against the bounds on a tick."""
 
-FEW_ROWS = 100
-"""Rows of new jobs that a tick takes beside anything else in any case."""
-
 FAIR_ROWS = 4
-"""And so many for each row of the rest. What is more waits for the next tick, but not for another:
-whoever acknowledges a job among bulks of new ones waits for one such tick, not for two."""
+"""Rows of new jobs that a tick takes in any case for each row of anything else."""
 
 
 class Request(NamedTuple):
@@ -103,8 +99,12 @@ class Inbox:
         self._wake()
         return request.future
 
-    def take(self, most_rows: int) -> list[Request]:
+    def take(self, most_rows: int, beside: int) -> list[Request]:
         """The next tick's commands: at most about `most_rows` rows, at least one command.
+
+        Where there is anything else, new jobs beyond `beside` rows may have to wait for the tick
+        after: whoever acknowledges a job among bulks of new ones waits for one large tick, not for
+        two.
 
         A job gets at most one settlement or return a tick; a second one waits for the next, so
         that the statements of a tick never meet a job twice.
@@ -126,7 +126,10 @@ class Inbox:
                 rows += rows_of(command)
                 taken.append(queue.popleft())
         self._waiting_rest -= rows
-        taken += self._take_enqueues(self._room_beside(rows, most_rows), bool(taken))
+        room = most_rows - rows
+        fair = max(rows * FAIR_ROWS, beside) if rows else room
+        self._put_off = not self._put_off and fair < min(room, self._waiting_new)
+        taken += self._take_enqueues(fair if self._put_off else room, bool(taken))
         self._next_rows = most_rows
         self.when_taken()
         return taken
@@ -140,12 +143,6 @@ class Inbox:
         self.waiting_jobs = self.waiting_bytes = self._waiting_new = self._waiting_rest = 0
         self.when_taken()
         return requests
-
-    def _room_beside(self, rows: int, most_rows: int) -> int:
-        """How many rows of new jobs a tick may take beside so many of anything else."""
-        room, fair = most_rows - rows, max(rows * FAIR_ROWS, FEW_ROWS)
-        self._put_off = bool(rows) and not self._put_off and fair < min(room, self._waiting_new)
-        return fair if self._put_off else room
 
     def _take_enqueues(self, rows: int, some: bool) -> list[Request]:
         taken: list[Request] = []

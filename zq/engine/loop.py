@@ -105,7 +105,7 @@ class TickLoop:
     async def _tick(self) -> bool:
         """Run one tick. False where there was nothing to do."""
         now = self._clock.now_ms()
-        requests = self.inbox.take(self._pace.rows)
+        requests = self.inbox.take(self._pace.rows, self._pace.beside)
         batch = commands(requests)
         self._streams.touch(self._openings.due())
         plan = self._streams.plan(batch) if self.delivering else Plan()

@@ -8,8 +8,8 @@ GOAL_S = 0.020
 
 SHARED_GOAL_S = 0.005
 SHARED_S = 1.0
-"""So much less while, within so many seconds, anything but new jobs has come: acknowledgements
-come one by one and are waited for, bulks of jobs have lost little by a few commits more."""
+"""So much less while, within so many seconds, anything but new jobs has come: acknowledgements come
+one by one, and bulks of new jobs lose little by a few commits more. A slow disk lengthens it."""
 
 
 FORGET = 1.05
@@ -17,10 +17,11 @@ FORGET = 1.05
 
 
 class Pace:
-    """Learns from each tick how many rows the next one may have."""
+    """Learns from each tick how large the next one may be."""
 
     def __init__(self) -> None:
-        self.rows = MOST_ROWS
+        self.rows = self.beside = MOST_ROWS
+        """Rows that the next tick may have, and those that take no longer than the disk anyway."""
         self._shared_until = float("-inf")
         self._disk_s = float("inf")
 
@@ -36,8 +37,11 @@ class Pace:
         seconds -= self._disk_s
         if shared:
             self._shared_until = now + SHARED_S
-        goal = SHARED_GOAL_S if now < self._shared_until else GOAL_S
+        goal = GOAL_S
+        if now < self._shared_until:
+            goal = min(goal, max(SHARED_GOAL_S, self._disk_s))
         if seconds > goal:
             self.rows = max(int(self.rows * goal / seconds), LEAST_ROWS)
         elif rows * 2 >= self.rows:  # what is short because it has little to do tells nothing
             self.rows = min(self.rows * 2, MOST_ROWS)
+        self.beside = int(self.rows * self._disk_s / goal)
