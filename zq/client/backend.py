@@ -4,7 +4,7 @@ App, Queue, Task and Worker speak to these protocols only. A refusal is raised a
 `zq.client.errors` (`refusal` makes one from the server's code).
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any, Protocol
 
 from zq.client.values import (
@@ -59,6 +59,15 @@ class Backend(Protocol):
         """Store all or none, in order. `duplicate` marks those that were there already.
 
         A duplicate that is completed shows its `result`, if there is one.
+        """
+
+    def enqueue_each(
+        self, batches: Iterable[Sequence[Submission]]
+    ) -> AsyncGenerator[list[StoredJob], None]:
+        """Store batches in order, each all or none; what has become of the jobs, as it is known.
+
+        What the server finds too large goes in smaller parts. Raises what `enqueue` raises: then
+        what was yielded is stored, and nothing after it, unless the outcome is unknown.
         """
 
     async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:

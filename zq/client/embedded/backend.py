@@ -5,10 +5,11 @@ pass through `zq.wire`, so that a program cannot tell the two backends apart.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 from zq.client.backend import TakeStream
+from zq.client.batches import Stored, one_by_one
 from zq.client.embedded.deliveries import Deliveries
 from zq.client.embedded.home import Home
 from zq.client.errors import refusal
@@ -85,6 +86,10 @@ class EmbeddedBackend:
             return wire.JSON.encode(_enqueued(new, stored, engine.ids))
 
         return JSON.decode(await self._do(verb), list[StoredJob])
+
+    def enqueue_each(self, batches: Iterable[Sequence[Submission]]) -> Stored:
+        """Store batches in order, each all or none."""
+        return one_by_one(self.enqueue, batches)
 
     async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
         """Store one and wait for its outcome, or its owner's."""
