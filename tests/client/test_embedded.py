@@ -11,7 +11,7 @@ from process.server import running
 import zq
 from zq.client.connect import connect
 from zq.client.sync import run
-from zq.client.values import Submission
+from zq.client.values import Submission, Wish
 from zq.model.clock import ManualClock
 from zq.testing import run_until_idle
 
@@ -148,7 +148,7 @@ def test_threads_and_event_loops_may_share_it(tmp_path: Path) -> None:
 async def test_closing_ends_the_streams_and_gives_their_jobs_back(tmp_path: Path) -> None:
     async with zq.App(address(tmp_path)) as app:
         (job,) = await app.backend.enqueue([JOB])
-        stream = await app.backend.take(["q"], 1)
+        stream = await app.backend.take(Wish(("q",), 1))
         await stream.deliveries()
         waiting = asyncio.ensure_future(stream.deliveries())
         await app.backend.close()

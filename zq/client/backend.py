@@ -22,6 +22,7 @@ from zq.client.values import (
     StoredJob,
     Submission,
     Success,
+    Wish,
 )
 from zq.model.settings import QueueSettings, SettingsPatch
 
@@ -136,19 +137,8 @@ class Backend(Protocol):
 
     # Work
 
-    async def take(
-        self,
-        queues: Sequence[str],
-        prefetch: int,
-        *,
-        worker: str = "",
-        lease_ms: int | None = None,
-    ) -> TakeStream:
-        """Open a stream that holds at most `prefetch` unsettled jobs of these queues.
-
-        With `lease_ms` a delivery ends that long after it began, or was last extended; the stream
-        ends with it.
-        """
+    async def take(self, wish: Wish) -> TakeStream:
+        """Open a stream of deliveries."""
 
     async def drain(self, worker: str) -> None:
         """Deliver nothing more to the streams of this worker, which stay open."""

@@ -30,6 +30,7 @@ from zq.client.values import (
     StoredJob,
     Submission,
     Success,
+    Wish,
 )
 from zq.model.settings import QueueSettings, SettingsPatch
 
@@ -199,21 +200,18 @@ class HttpBackend:
 
     # Work
 
-    async def take(
-        self,
-        queues: Sequence[str],
-        prefetch: int,
-        *,
-        worker: str = "",
-        lease_ms: int | None = None,
-    ) -> TakeStream:
+    async def take(self, wish: Wish) -> TakeStream:
         """Open a stream of deliveries."""
-        parameters = {"prefetch": str(prefetch), "control": "1"}
-        if queues:
-            parameters["queue"] = ",".join(queues)
-        if lease_ms is not None:
-            parameters["lease_ms"] = str(lease_ms)
-        body = await self._transport.open(f"/jobs/take?{urlencode(parameters)}", worker)
+        parameters: dict[str, object] = {
+            "prefetch": wish.prefetch,
+            "concurrency": wish.concurrency,
+            "control": 1,
+        }
+        if wish.queues:
+            parameters["queue"] = ",".join(wish.queues)
+        if wish.lease_ms is not None:
+            parameters["lease_ms"] = wish.lease_ms
+        body = await self._transport.open(f"/jobs/take?{urlencode(parameters)}", wish.worker)
         return _Deliveries(body, self._address)
 
     async def drain(self, worker: str) -> None:

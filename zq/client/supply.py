@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from zq.client.backend import Backend, TakeStream
 from zq.client.errors import Unavailable
 from zq.client.transport import jittered
-from zq.client.values import Delivery, Notice
+from zq.client.values import Delivery, Notice, Wish
 
 log = logging.getLogger("zq.worker")
 
@@ -17,21 +17,10 @@ log = logging.getLogger("zq.worker")
 class Supply:
     """Keeps a stream open, from `open` to `close`, and hands on what it brings."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        queues: Sequence[str],
-        prefetch: int,
-        worker: str,
-        lease_ms: int | None,
-        stopping: asyncio.Event,
-    ) -> None:
-        self._stopping = stopping
+    def __init__(self, backend: Backend, wish: Wish, stopping: asyncio.Event) -> None:
         self._backend = backend
-        self._queues = queues
-        self._prefetch = prefetch
-        self._worker = worker
-        self._lease_ms = lease_ms
+        self._wish = wish
+        self._stopping = stopping
         self._stream: TakeStream | None = None
 
     async def open(self, patience: float) -> None:
@@ -43,7 +32,7 @@ class Supply:
         attempt = 0
         while True:
             try:
-                self._stream = await self._take()
+                self._stream = await self._backend.take(self._wish)
                 return
             except Unavailable:
                 delay = jittered(attempt)
@@ -61,7 +50,7 @@ class Supply:
         while True:
             try:
                 if self._stream is None:
-                    self._stream = await self._take()
+                    self._stream = await self._backend.take(self._wish)
                     log.info("the stream is open again")
                 while True:
                     on_jobs(await self._stream.deliveries())
@@ -79,8 +68,3 @@ class Supply:
         stream, self._stream = self._stream, None
         if stream is not None:
             await stream.close()
-
-    async def _take(self) -> TakeStream:
-        return await self._backend.take(
-            self._queues, self._prefetch, worker=self._worker, lease_ms=self._lease_ms
-        )

@@ -27,9 +27,10 @@ from zq.client.values import (
     StoredJob,
     Submission,
     Success,
+    Wish,
 )
+from zq.engine import players
 from zq.engine.engine import Accepted, Engine
-from zq.engine.players import Wish
 from zq.model import errors
 from zq.model.filters import Filter, refuse_unrevivable
 from zq.model.ids import IdCodec
@@ -221,19 +222,14 @@ class EmbeddedBackend:
 
     # Work
 
-    async def take(
-        self,
-        queues: Sequence[str],
-        prefetch: int,
-        *,
-        worker: str = "",
-        lease_ms: int | None = None,
-    ) -> TakeStream:
+    async def take(self, wish: Wish) -> TakeStream:
         """Open a stream of deliveries."""
+        meant = players.Wish(
+            wish.prefetch, wish.worker, wish.lease_ms, wish.concurrency, control=True
+        )
 
         async def verb(engine: Engine) -> TakeStream:
-            wish = Wish(prefetch, worker, lease_ms, control=True)
-            stream = engine.workers.open(queues, EVERYWHERE, wish, lambda: 0)
+            stream = engine.workers.open(wish.queues, EVERYWHERE, meant, lambda: 0)
             return Deliveries(engine, stream, self._do)
 
         return await self._do(verb)
