@@ -32,7 +32,7 @@ class Supply:
         attempt = 0
         while True:
             try:
-                self._stream = await self._backend.take(self._wish)
+                self._stream = await self._take()
                 return
             except Unavailable:
                 delay = jittered(attempt)
@@ -41,6 +41,19 @@ class Supply:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), delay)
                 attempt += 1
+
+    async def _take(self) -> TakeStream:
+        """The first stream. A standby may wait for it for ever, if it is not told to stop."""
+        taking = asyncio.ensure_future(self._backend.take(self._wish))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({taking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not taking.done():
+                raise Unavailable("the worker was stopped before it had a stream")
+            return taking.result()
+        finally:
+            taking.cancel()
+            stopping.cancel()
 
     async def run(
         self, on_jobs: Callable[[Sequence[Delivery | Notice]], None], on_lost: Callable[[], None]

@@ -12,6 +12,7 @@ from zq.client.backend import TakeStream
 from zq.client.batches import Stored, one_by_one
 from zq.client.embedded.deliveries import Deliveries
 from zq.client.embedded.home import Home
+from zq.client.embedded.standby import start
 from zq.client.errors import refusal
 from zq.client.formats import JSON
 from zq.client.values import (
@@ -313,9 +314,8 @@ class EmbeddedBackend:
 
     async def _do(self, verb: Verb[T]) -> T:
         """Run a verb in the engine's thread; its errors are those of the library."""
-        if not self._blocks and not self.home.is_running:
-            # To start the engine may take a while.
-            await asyncio.to_thread(self.home.engine)
+        if not self.home.is_running:
+            await start(self.home, blocks=self._blocks)
         future = self.home.submit(verb(self.home.engine()))
         try:
             return future.result() if self._blocks else await asyncio.wrap_future(future)
