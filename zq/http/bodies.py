@@ -25,38 +25,25 @@ class Bodies:
     ) -> None:
         """`timeout` in seconds."""
         self.held = 0
+        self.turns = turns
         self._max_body = max_body
         self._max_bytes = max_bytes
         self._timeout = timeout
         self._clock = clock
-        self._turns = turns
 
     async def read(self, request: web.Request, *, reserved: bool) -> bytes:
-        """The whole body; give it back with `release`.
-
-        What is `reserved` may use the reserve too, and waits for no turn.
+        """The whole body; give it back with `release`. `reserved` may use the reserve too.
 
         Raises `TooLarge`, `InboxFull` or `BodyTimeout`, as soon as that is known.
         """
-        body = await self._read_in_time(request, reserved)
-        if reserved:
-            return body
-        try:
-            await self._turns.take(request.transport, len(body))
-        except BaseException:
-            self.release(len(body))
-            raise
-        return body
-
-    def release(self, size: int) -> None:
-        """A request that held `size` bytes is done."""
-        self.held -= size
-
-    async def _read_in_time(self, request: web.Request, reserved: bool) -> bytes:
         if request.content.is_eof():
             return await self._read(request, reserved)
         async with self._in_time(request.content):
             return await self._read(request, reserved)
+
+    def release(self, size: int) -> None:
+        """A request that held `size` bytes is done."""
+        self.held -= size
 
     async def _read(self, request: web.Request, reserved: bool) -> bytes:
         length = request.content_length
