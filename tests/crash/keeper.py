@@ -62,7 +62,7 @@ class Keeper(Actor):
         reply = await self.send("PATCH", f"/queues/{queue}/settings", {"paused": paused} | fields)
         done = outcome(reply, done=(200,), refused=())
         fields.pop("dead_letter", None)
-        told = {name: NEVER if value is None else value for name, value in fields.items()}
+        told: Fields = {name: NEVER if value is None else value for name, value in fields.items()}
         self.notebook.add(
             Setting(start=start, end=now(), queue=queue, outcome=done, paused=paused, **told)
         )
