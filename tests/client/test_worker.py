@@ -533,6 +533,25 @@ async def test_a_burst_ends_when_nothing_is_left(app: App) -> None:
     assert (report.finished, report.returned) == (4, [])
 
 
+async def test_what_is_to_be_warm_is_so_before_the_first_job(app: App) -> None:
+    order = []
+
+    @app.on_startup
+    async def connect() -> None:
+        order.append("connect")
+
+    app.on_startup(lambda: order.append("load"))
+
+    @app.task
+    async def work() -> None:
+        order.append("work")
+
+    await work.enqueue()
+    await finish(app)
+
+    assert order == ["connect", "load", "work"]
+
+
 async def test_so_many_jobs_and_no_more(app: App) -> None:
     @app.task
     async def work() -> None: ...

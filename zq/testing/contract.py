@@ -17,12 +17,14 @@ from typing import Any
 
 import pytest
 
-from zq.client.backend import Backend, TakeStream
+from zq.client.backend import Backend, EventStream, TakeStream
 from zq.client.errors import BackendError, JobNotFound, JobState, StaleLease
 from zq.client.sync import run
 from zq.client.values import (
     MISSING,
     Delivery,
+    EventQuery,
+    JobEvent,
     JobQuery,
     LeasedFailure,
     Refused,
@@ -56,6 +58,15 @@ async def stored(backend: Backend, *payloads: Any, **fields: Any) -> list[Stored
 def success(delivery: Delivery, result: Any = MISSING) -> Success:
     """The acknowledgement of a delivery."""
     return Success(delivery.id, delivery.lease, result)
+
+
+async def heard(stream: EventStream, count: int) -> list[JobEvent]:
+    """So many events of a stream, or some more."""
+    found: list[JobEvent] = []
+    async with asyncio.timeout(PATIENCE_S):
+        while len(found) < count:
+            found += await stream.events()
+    return found
 
 
 class Taking:
@@ -386,6 +397,33 @@ class BackendContract:
         assert delivery.payload == 1
         with pytest.raises(BackendError):
             await backend.change_settings("a,b", SettingsPatch(paused=True))
+
+    # Events
+
+    async def test_what_happens_is_told_in_its_order(
+        self, backend: Backend, taking: Taking
+    ) -> None:
+        stream = await backend.events(EventQuery(queues=("q",)))
+        job, other = await stored(backend, 1, 2)
+        (delivery,) = await taking.jobs()
+        await backend.progress(job.id, {"done": 1}, delivery.lease)
+        await backend.succeed([success(delivery)])
+        told = await heard(stream, 5)
+        of_job = [event for event in told if event.id == job.id]
+        assert [event.type for event in of_job] == [
+            *("enqueued", "started", "progress", "completed")
+        ]
+        assert (of_job[2].data, of_job[2].queue, of_job[2].attempt) == ({"done": 1}, "q", 1)
+        assert next(event for event in told if event.id == other.id).type == "enqueued"
+        await stream.close()
+        # Who comes back with a place is told what came after it.
+        begun = EventQuery(jobs=(job.id,), types=("started", "completed"))
+        again = await backend.events(begun, of_job[1].event_id)
+        assert await heard(again, 1) == [of_job[3]]
+        await again.close()
+        lost = await backend.events(EventQuery(), "nowhere-1")
+        assert (await heard(lost, 1))[0].type == "gap"
+        await lost.close()
 
     # The blocking twin
 

@@ -8,15 +8,17 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
-from zq.client.backend import TakeStream
+from zq.client.backend import EventStream, TakeStream
 from zq.client.batches import Stored, one_by_one
 from zq.client.embedded.deliveries import Deliveries
 from zq.client.embedded.home import Home
+from zq.client.embedded.listening import listen
 from zq.client.embedded.standby import start
 from zq.client.errors import refusal
 from zq.client.formats import JSON
 from zq.client.values import (
     EVERYTHING,
+    EventQuery,
     Held,
     JobError,
     JobOutcome,
@@ -293,6 +295,14 @@ class EmbeddedBackend:
             await engine.progress.report(id, told, meant, EVERYWHERE)
 
         await self._do(verb)
+
+    async def events(self, query: EventQuery, since: str | None = None) -> EventStream:
+        """Listen to what happens to jobs."""
+
+        async def verb(engine: Engine) -> EventStream:
+            return await listen(engine, query, since, self._do)
+
+        return await self._do(verb)
 
     async def close(self) -> None:
         """Commit and let go of the data. The next verb starts the engine again."""
