@@ -174,6 +174,19 @@ class BackendContract:
             (delivery,) = await waiting
         assert delivery.id == job.id
 
+    async def test_those_who_wait_hold_up_nobody_and_one_gets_the_job(
+        self, backend: Backend, taking: Taking
+    ) -> None:
+        streams = [await taking.open() for _ in range(3)]
+        waiting = [asyncio.create_task(taking.more(stream)) for stream in streams]
+        (job,) = await stored(backend, 1)
+        async with asyncio.timeout(PATIENCE_S):
+            done, others = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        assert [[each.id for each in task.result()] for task in done] == [[job.id]]
+        assert (await backend.get(job.id)).status == "in_flight"
+        for task in others:
+            task.cancel()
+
     async def test_a_window_is_not_overrun(self, backend: Backend, taking: Taking) -> None:
         await stored(backend, *range(5))
         stream = await taking.open(2)
