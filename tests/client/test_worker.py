@@ -117,7 +117,9 @@ async def test_what_a_handler_sees_of_its_job(app: App, site: Site) -> None:
         zq.current_job()
 
 
-async def test_a_job_is_tried_as_often_as_it_may(app: App, site: Site) -> None:
+async def test_a_job_is_tried_as_often_as_it_may(
+    app: App, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
     told = []
     for name in ("failing", "failed", "completed"):
         app.on(name)(lambda event: told.append((event.name, event.attempt)))
@@ -150,6 +152,11 @@ async def test_a_job_is_tried_as_often_as_it_may(app: App, site: Site) -> None:
         ("failing", 2),
         ("failed", 2),
         ("completed", 3),
+    ]
+    logged = [(each.levelname, each.message) for each in caplog.records if bad.id in each.message]
+    assert logged == [
+        ("WARNING", f"never {bad.id} (default) has failed at attempt 1: RuntimeError: no"),
+        ("ERROR", f"never {bad.id} (default) has failed at attempt 2 for good: RuntimeError: no"),
     ]
 
 

@@ -137,10 +137,8 @@ def failure(id: str, error: JobError | str | None, max_attempts: int | None) -> 
         return JobFailed(f"the job {id} is dead: {error or 'no failure is known'}")
     kind = f"{error.error_type}: " if error.error_type else ""
     if max_attempts is not None and error.attempt >= max_attempts:
-        return RetriesExhausted(
-            f"the job {id} has failed {error.attempt} times, at last with {kind}{error.message}",
-            error,
-        )
+        often = "" if error.attempt == 1 else f" {error.attempt} times, at last"
+        return RetriesExhausted(f"the job {id} has failed{often} with {kind}{error.message}", error)
     return JobFailed(f"the job {id} has failed with {kind}{error.message}", error)
 
 
