@@ -134,9 +134,7 @@ class TickLoop:
         if tick.durable:
             self._synced = started
         seconds = self._clock.monotonic() - started
-        shared = bool(batch) and not isinstance(batch[0], Enqueue)
-        rows = sum(map(rows_of, batch))
-        self._pace.learn(started, seconds, result.commit_s, rows, shared=shared)
+        self._pace.learn(started, seconds, result.commit_s, [rows_of(each) for each in batch])
         self.stats.learn(result, seconds, tick.durable)
         self.readers.learn(result.logged, tick.durable)
         self.flows.learn(result.traffic)
