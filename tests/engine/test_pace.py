@@ -43,16 +43,6 @@ def test_only_full_ticks_make_the_next_ones_larger() -> None:
     assert pace.rows == 2 * few
 
 
-def test_the_disks_own_time_does_not_count() -> None:
-    pace = Pace()
-    pace.learn(0, 9 * GOAL_S, 9 * GOAL_S, [])
-    pace.learn(0, 9.9 * GOAL_S, 9 * GOAL_S, BULK)
-    assert pace.rows == MOST_ROWS
-    # But what a COMMIT takes longer than the shortest one lies in what was written.
-    pace.learn(0, 11 * GOAL_S, 11 * GOAL_S, BULK)
-    assert pace.rows < MOST_ROWS
-
-
 def test_what_takes_no_longer_than_the_disk_rides_with_anything() -> None:
     pace = Pace()
     pace.learn(0, GOAL_S, GOAL_S / 2, BULK)
@@ -64,7 +54,7 @@ def test_what_takes_no_longer_than_the_disk_rides_with_anything() -> None:
 def test_beside_a_slow_disk_shared_ticks_may_take_as_long_again() -> None:
     pace = Pace()
     slow = 2 * SHARED_GOAL_S
-    pace.learn(0, 2 * slow, slow, [1, MOST_ROWS])
+    pace.learn(0, slow, slow, [1, MOST_ROWS])
     assert pace.rows == MOST_ROWS
-    pace.learn(0, 4 * slow, slow, [1, MOST_ROWS])
+    pace.learn(0, 2 * slow, slow, [1, MOST_ROWS])
     assert pace.rows < MOST_ROWS

@@ -134,7 +134,8 @@ class TickLoop:
         if tick.durable:
             self._synced = started
         seconds = self._clock.monotonic() - started
-        self._pace.learn(started, seconds, result.commit_s, [rows_of(each) for each in batch])
+        weights = [rows_of(command) for command in batch]
+        self._pace.learn(started, result.work_s, result.commit_s, weights)
         self.stats.learn(result, seconds, tick.durable)
         self.readers.learn(result.logged, tick.durable)
         self.flows.learn(result.traffic)

@@ -107,6 +107,7 @@ class TickRunner:
         self, tick: Tick, apply: Callable[[Work, Sequence[Command]], list[object]]
     ) -> TickResult:
         connection = self._connection
+        set_out = time.thread_time()
         self._set_durable(tick.durable)
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -129,6 +130,7 @@ class TickRunner:
             began = time.perf_counter()
             connection.execute("COMMIT")
             result.commit_s = time.perf_counter() - began
+            result.work_s = time.thread_time() - set_out
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
