@@ -134,8 +134,9 @@ class TickLoop:
         if tick.durable:
             self._synced = started
         seconds = self._clock.monotonic() - started
-        weights = [rows_of(command) for command in batch]
-        self._pace.learn(started, result.work_s, result.commit_s, weights)
+        shared = bool(batch) and not isinstance(batch[0], Enqueue)
+        rows = sum(map(rows_of, batch))
+        self._pace.learn(started, seconds, result.commit_s, rows, shared=shared)
         self.stats.learn(result, seconds, tick.durable)
         self.readers.learn(result.logged, tick.durable)
         self.flows.learn(result.traffic)

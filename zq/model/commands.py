@@ -376,5 +376,3 @@ class TickResult(msgspec.Struct):
     it gives more."""
     commit_s: float = 0.0
     """Seconds that the COMMIT took: of a durable tick, those until the disk has it."""
-    work_s: float = 0.0
-    """Processor time of the whole tick, in seconds."""

@@ -107,7 +107,6 @@ class TickRunner:
         self, tick: Tick, apply: Callable[[Work, Sequence[Command]], list[object]]
     ) -> TickResult:
         connection = self._connection
-        set_out = time.thread_time()
         self._set_durable(tick.durable)
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -130,7 +129,6 @@ class TickRunner:
             began = time.perf_counter()
             connection.execute("COMMIT")
             result.commit_s = time.perf_counter() - began
-            result.work_s = time.thread_time() - set_out
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
