@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 from aiohttp import StreamReader, web
 
+from zq.http.turns import Turns
 from zq.model.clock import Clock, Timer
 from zq.model.errors import BodyTimeout, InboxFull, TooLarge
 
@@ -19,9 +20,12 @@ LEAST_RATE = 1024
 class Bodies:
     """Counts the bytes of bodies from their announcement until their request is done."""
 
-    def __init__(self, max_body: int, max_bytes: int, timeout: float, clock: Clock) -> None:
+    def __init__(
+        self, max_body: int, max_bytes: int, timeout: float, clock: Clock, turns: Turns
+    ) -> None:
         """`timeout` in seconds."""
         self.held = 0
+        self.turns = turns
         self._max_body = max_body
         self._max_bytes = max_bytes
         self._timeout = timeout

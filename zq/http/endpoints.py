@@ -59,6 +59,8 @@ def body_endpoint(
         sent = JSON if optional and not request.can_read_body else body_codec(request)
         body = await bodies.read(request, reserved=reserved)
         try:
+            if not reserved:
+                await bodies.turns.take(request.transport, len(body))
             return await serve(request, accepted, body, sent)
         finally:
             bodies.release(len(body))

@@ -50,6 +50,7 @@ class PushApi:
             raise NotFound(error.message) from None
         body = await self._bodies.read(request, reserved=False)
         try:
+            await self._bodies.turns.take(request.transport, len(body))
             job = self._job(request, body)
             stored = await self._engine.enqueue([job], reach_of(request))
         finally:
