@@ -1,14 +1,20 @@
 """What can go wrong around the lake, each with a message that says what to do.
 
 PipelineError
+├── DeltaMissing
 ├── JavaMissing
 ├── LakeChanged
+├── LakeFormat
 └── NoHistory
 """
 
 
 class PipelineError(Exception):
     """The pipeline cannot go on; the message is for the user."""
+
+
+class DeltaMissing(PipelineError):
+    """Delta was asked for, and is not there."""
 
 
 class JavaMissing(PipelineError):
@@ -24,6 +30,13 @@ class LakeChanged(PipelineError):
         super().__init__(
             f"another run has changed {lake} meanwhile, and what this one has done since is not in "
             "it: let one run at a time write a lake, then run again"
+        )
+
+
+class LakeFormat(PipelineError):
+    def __init__(self, lake: str, format: str) -> None:
+        super().__init__(
+            f"{lake} is a lake of the format {format}: give --format {format}, or name another lake"
         )
 
 

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from zq.model.history import FINAL_OUTCOMES
 from zq.spark.columns import day_of
 from zq.spark.lake import Lake
-from zq.spark.ledger import Commit, added
+from zq.spark.ledger import Commit
 from zq.spark.tables import ATTEMPTS, BRONZE, JOBS
 
 ATTEMPTS_STEP = "attempts"
@@ -30,7 +30,7 @@ hexadecimal, numbers, white space."""
 def add_attempts(lake: Lake, commits: list[Commit]) -> Commit:
     """Turn the records that these commits brought into attempts."""
     transaction = lake.begin(ATTEMPTS_STEP)
-    records = lake.read_files(BRONZE, added(commits, BRONZE.name))
+    records = lake.added(BRONZE, commits)
     transaction.add(ATTEMPTS, transaction.write(ATTEMPTS, _attempts(records)))
     return transaction.commit(commits[-1].id)
 
@@ -42,7 +42,7 @@ def add_jobs(lake: Lake, commits: list[Commit]) -> Commit:
     days and devices are read and written that the new attempts name.
     """
     transaction = lake.begin(JOBS_STEP)
-    attempts = lake.read_files(ATTEMPTS, added(commits, ATTEMPTS.name))
+    attempts = lake.added(ATTEMPTS, commits)
     new = _folded(_as_jobs(attempts)).repartition("date", "device")
     transaction.merge(
         JOBS,
