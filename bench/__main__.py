@@ -43,6 +43,7 @@ examples:
   python -m bench history                        the same load with a history and without
   python -m bench idle --streams 10000           workers with nothing to do
   python -m bench pipeline --records 2M,20M      job history through Spark, by stage
+  python -m bench spark-write --rows 10M         rows of Spark become jobs: rate and memory
   python -m bench cost --jobs 10,1000            a tick, statement by statement
   python -m bench gates --waiting 5M             claims past a thousand paused queues
   python -m bench peers --help                   zq beside other job queues
@@ -102,6 +103,13 @@ def run_pipeline(args: argparse.Namespace, place: Lab, progress: Progress) -> tu
 
     found = pipeline(place, args.records, args.devices, progress)
     return pipeline_table(found), [asdict(each) for each in found]
+
+
+def run_spark_write(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    from bench.spark_write import spark_write, spark_write_table  # needs the extra `spark`
+
+    found = spark_write(place, args.rows, progress)
+    return spark_write_table(found), asdict(found)
 
 
 def row_names(text: str) -> list[str]:
@@ -179,6 +187,8 @@ def arguments() -> argparse.ArgumentParser:
     add = command("pipeline", run_pipeline, "job history through Spark: time by stage")
     add("--records", type=counts, default=[2_000_000], help="a comma list [2M]")
     add("--devices", type=int, default=20, help="over which they are spread [20]")
+    add = command("spark-write", run_spark_write, "rows of Spark become jobs: rate and memory")
+    add("--rows", type=lambda text: counts(text)[0], default=10_000_000, help="[10M]")
     add = command("library", run_library, "the Python library: worker, enqueue_many, call")
     add("--rounds", type=int, default=5, help="runs of each row [5]")
     add("--seconds", type=float, default=3.0, help="measured time of a run, about [3]")

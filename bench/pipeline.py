@@ -66,7 +66,7 @@ def _run(spark: SparkSession, place: Path, records: int, devices: int, line: Lin
         stages=stages,
         late_records=late,
         late=late_stages,
-        java_mb=proc.peak_rss_mb(_java(spark)),
+        java_mb=proc.peak_rss_mb(java_of(spark)),
     )
     shutil.rmtree(place)
     return found
@@ -82,7 +82,7 @@ def _megabytes(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
-def _java(spark: SparkSession) -> int:
+def java_of(spark: SparkSession) -> int:
     """The process id of the driver, which in local mode is all of Spark."""
     machine: Any = spark.sparkContext._jvm
     return int(machine.java.lang.ProcessHandle.current().pid())
