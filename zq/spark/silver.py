@@ -43,11 +43,10 @@ def add_jobs(lake: Lake, commits: list[Commit]) -> Commit:
     """
     transaction = lake.begin(JOBS_STEP)
     attempts = lake.added(ATTEMPTS, commits)
-    new = _folded(_as_jobs(attempts)).repartition("date", "device")
     transaction.merge(
         JOBS,
-        transaction.write(JOBS, new),
-        lambda old, more: _folded(old.unionByName(more)).repartition("date", "device"),
+        transaction.write(JOBS, _folded(_as_jobs(attempts))),
+        lambda old, more: _folded(old.unionByName(more)),
         replace=True,
     )
     return transaction.commit(commits[-1].id)
@@ -102,9 +101,13 @@ def _as_jobs(attempts: DataFrame) -> DataFrame:
 
 
 def _folded(jobs: DataFrame) -> DataFrame:
-    """Rows of the same job as one. Folding what is folded changes nothing."""
+    """Rows of the same job as one. Folding what is folded changes nothing.
+
+    One shuffle serves both the folding and the files, of which each partition gets few.
+    """
+    placed = jobs.repartition("date", "device")
     last = F.max_by(F.struct("queue", "type", "outcome", "is_final", "finished_at"), "last_seq")
-    folded = jobs.groupBy("date", "device", "epoch", "job_id").agg(
+    folded = placed.groupBy("date", "device", "epoch", "job_id").agg(
         last.alias("last"),
         *(F.sum(name).alias(name) for name in ("attempts", "failures", "stalls")),
         F.min("enqueued_at").alias("enqueued_at"),
