@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from bench.calls import calls, calls_table
 from bench.compare import Plan, compare, comparison
 from bench.cost import cost, cost_table
 from bench.depth import depth, depth_table
@@ -40,6 +41,7 @@ examples:
   python -m bench depth --waiting 10k,1M,5M      the take rate over a backlog
   python -m bench http2                          acknowledgements over both versions
   python -m bench library                        the Python library: worker, enqueue_many, call
+  python -m bench calls                          the library's calls, by how many are under way
   python -m bench history                        the same load with a history and without
   python -m bench idle --streams 10000           workers with nothing to do
   python -m bench pipeline --records 2M,20M      job history through Spark, by stage
@@ -81,6 +83,11 @@ def run_http2(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple
 def run_library(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = library(place, args.rounds, args.seconds, progress)
     return library_table(found), [asdict(each) for each in found]
+
+
+def run_calls(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = calls(place, args.rounds, progress)
+    return calls_table(found), [asdict(each) for each in found]
 
 
 def run_history(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -192,6 +199,8 @@ def arguments() -> argparse.ArgumentParser:
     add = command("library", run_library, "the Python library: worker, enqueue_many, call")
     add("--rounds", type=int, default=5, help="runs of each row [5]")
     add("--seconds", type=float, default=3.0, help="measured time of a run, about [3]")
+    add = command("calls", run_calls, "calls of the Python library, by how many are under way")
+    add("--rounds", type=int, default=3, help="runs of each case [3]")
     add = command("history", run_history, "what keeping a history costs")
     add("--rows", type=rows_with_workers, default=list(AIMS), help="a comma list [all of these]")
     add("--rounds", type=int, default=5, help="runs of each row on each server [5]")

@@ -14,7 +14,7 @@ from conformance.streams import PATIENCE_S
 from process.server import ServerProcess, clean_environment
 
 from zq.client.backend import Backend
-from zq.client.values import Delivery, LeasedFailure, StoredJob, Submission, Success
+from zq.client.values import Delivery, LeasedFailure, StoredJob, Submission, Success, Wish
 
 
 class Ended(NamedTuple):
@@ -87,7 +87,7 @@ class Shell:
 
     async def finish(self, queue: str, result: Any = None, *, error: str = "") -> Delivery:
         """Take the next job of a queue and complete it, or let it die of an error."""
-        stream = await self.backend.take([queue], 1)
+        stream = await self.backend.take(Wish((queue,), 1))
         try:
             async with asyncio.timeout(PATIENCE_S):
                 (job,) = await stream.deliveries()

@@ -4,7 +4,7 @@ from .shell import Shell
 
 HEAD = (
     *("QUEUE", "READY", "SCHEDULED", "IN FLIGHT", "DEAD", "OLDEST READY"),
-    *("TAKEN/S", "DONE/S", "FAILED/S", "DONE"),
+    *("TAKEN/S", "DONE/S", "FAILED/S", "DONE", "STATE"),
 )
 
 
@@ -19,7 +19,17 @@ async def test_each_queue_has_a_row(shell: Shell) -> None:
     assert mail[:5] == ["mail", "2", "0", "0", "0"]
     assert mail[5].endswith("s")
     assert (mail[-1], sums[:5]) == ("1", ["sums", "0", "0", "0", "1"])
-    assert len(sums) == len(HEAD) - 1  # nothing is ready
+    assert len(sums) == len(HEAD) - 2  # nothing is ready, nothing paused
+
+
+async def test_queues_that_are_paused_say_so(shell: Shell) -> None:
+    await shell.push(1)
+    await shell.push(1, queue="sums")
+    await shell.zq("pause", "mail")
+    _, mail, sums = (await shell.zq("queues")).table
+    assert (mail[-1], sums[-1]) == ("paused", "0")
+    told = (await shell.zq("queues", "--json")).documents
+    assert [(each["queue"], each["paused"]) for each in told] == [("mail", True), ("sums", False)]
 
 
 async def test_scripts_get_the_statistics_of_the_queues_that_they_name(shell: Shell) -> None:

@@ -17,7 +17,7 @@ from zq.client.formats import JSON, MSGPACK
 from zq.client.http import HttpBackend
 from zq.client.sync import run
 from zq.client.transport import Address
-from zq.client.values import Delivery
+from zq.client.values import Delivery, Wish
 from zq.client.worker import Worker
 from zq.model.clock import SystemClock
 
@@ -62,7 +62,7 @@ async def take(backend: HttpBackend) -> AsyncIterator[Take]:
     streams: list[TakeStream] = []
 
     async def take(count: int) -> list[Delivery]:
-        stream = await backend.take(["q"], count)
+        stream = await backend.take(Wish(("q",), count))
         streams.append(stream)
         found: list[Delivery] = []
         async with asyncio.timeout(PATIENCE_S):

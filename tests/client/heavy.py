@@ -20,6 +20,16 @@ def fail(message: str) -> None:
     raise LookupError(message)
 
 
+class OutOfStock(Exception):
+    def to_dict(self) -> dict[str, object]:
+        return {"code": "OUT_OF_STOCK", "left": 0}
+
+
+@app.task(queue="heavy", max_attempts=1)
+def buy() -> None:
+    raise OutOfStock("nothing is left")
+
+
 @app.task(queue="heavy", on_exception={LookupError: None})
 def fail_for_good() -> None:
     raise KeyError("never")

@@ -6,12 +6,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from conformance.streams import PATIENCE_S
 from process.server import running
 
 import zq
 from zq.client.connect import connect
 from zq.client.sync import run
-from zq.client.values import Submission
+from zq.client.values import Submission, Wish
 from zq.model.clock import ManualClock
 from zq.testing import run_until_idle
 
@@ -91,6 +92,55 @@ def test_a_directory_has_one_owner(tmp_path: Path) -> None:
         assert run(second.backend.blocking.count()) == 1
 
 
+async def test_a_standby_waits_for_the_directory_and_goes_on_with_its_jobs(tmp_path: Path) -> None:
+    worked = []
+    async with zq.App(address(tmp_path)) as first:
+        await first.backend.enqueue([JOB])
+        async with zq.App(address(tmp_path), standby=True) as second:
+
+            @second.queue("q").handler
+            async def work(payload: object) -> None:
+                worked.append(payload)
+
+            worker = zq.Worker(second, max_jobs=1)
+            running = asyncio.create_task(worker.run())
+            counting = asyncio.create_task(asyncio.to_thread(run, second.backend.blocking.count()))
+            with pytest.raises(zq.Unavailable, match="in use"):
+                await zq.App(address(tmp_path)).backend.count()
+            assert not running.done()
+            assert not counting.done()
+
+            await first.close()
+            async with asyncio.timeout(PATIENCE_S):
+                await counting
+                await running
+            # It is the owner now, with all that this means.
+            with pytest.raises(zq.Unavailable, match="in use"):
+                await first.backend.count()
+    assert worked == [{"n": 1}]
+
+
+async def test_a_worker_that_stands_by_can_be_stopped(tmp_path: Path) -> None:
+    async with (
+        zq.App(address(tmp_path)) as first,
+        zq.App(address(tmp_path), standby=True) as second,
+    ):
+        await first.backend.count()
+        second.task(lambda: None)
+        worker = zq.Worker(second)
+        running = asyncio.create_task(worker.run())
+        await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_S):
+            await worker.stop()
+            with pytest.raises(zq.Unavailable, match="stopped"):
+                await running
+
+
+def test_a_server_has_any_number_of_clients() -> None:
+    with pytest.raises(zq.InvalidOption, match="standby"):
+        zq.App("http://127.0.0.1:1", standby=True)
+
+
 def _count(backend: zq.Backend, answers: "multiprocessing.Queue[str]") -> None:
     try:
         run(backend.blocking.count())
@@ -148,7 +198,7 @@ def test_threads_and_event_loops_may_share_it(tmp_path: Path) -> None:
 async def test_closing_ends_the_streams_and_gives_their_jobs_back(tmp_path: Path) -> None:
     async with zq.App(address(tmp_path)) as app:
         (job,) = await app.backend.enqueue([JOB])
-        stream = await app.backend.take(["q"], 1)
+        stream = await app.backend.take(Wish(("q",), 1))
         await stream.deliveries()
         waiting = asyncio.ensure_future(stream.deliveries())
         await app.backend.close()

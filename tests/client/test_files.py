@@ -116,6 +116,8 @@ async def test_a_fifo_queue_runs_a_group_in_order(app: zq.App, write: Write) -> 
     seen = [(job.group, payload["n"]) for payload, job in module(folder, "profile_fifo").seen]
     assert [n for group, n in seen if group == "ann"] == [0, 1, 2]
     assert [n for group, n in seen if group == "bob"] == [0, 1, 2]
+    places = [job.sequence for _, job in module(folder, "profile_fifo").seen if job.group == "ann"]
+    assert places == sorted(set(places))
 
 
 async def test_copies_within_a_group_are_one_job(app: zq.App, write: Write) -> None:

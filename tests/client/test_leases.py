@@ -9,7 +9,7 @@ from conformance.streams import PATIENCE_S
 import zq
 from zq.client.app import App
 from zq.client.http import HttpBackend
-from zq.client.values import Delivery, Held, JobQuery, Notice, Refused, Submission
+from zq.client.values import Delivery, Held, JobQuery, Notice, Refused, Submission, Wish
 
 from .conftest import Caller, Take, working
 
@@ -51,7 +51,7 @@ async def test_a_lost_lease_ends_its_execution_and_the_job_comes_again(
 ) -> None:
     begun: asyncio.Queue[int | None] = asyncio.Queue()
     told: asyncio.Queue[str | None] = asyncio.Queue()
-    app.on("requeued")(lambda event: told.put_nowait(event.id))
+    app.on("stalled")(lambda event: told.put_nowait(event.id))
     ended = []
 
     @app.task
@@ -216,7 +216,7 @@ async def test_notices_come_between_jobs_in_both_formats(site: Site, codec: zq.C
     async with App(site.url, codec=codec) as app:
         backend = app.backend
         assert isinstance(backend, HttpBackend)
-        stream = await backend.take(["q"], 2, worker="w")
+        stream = await backend.take(Wish(("q",), 2, "w"))
         tricky = {"control": "cancel", "text": '\n{"control":'}
         (stored,) = await backend.enqueue([Submission("q", "t", tricky)])
         (job,) = await stream.deliveries()

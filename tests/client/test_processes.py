@@ -50,6 +50,7 @@ async def test_a_function_runs_in_a_process_that_is_used_again(app: App) -> None
 async def test_a_failure_comes_back_with_its_traceback_and_its_fate(app: App) -> None:
     await heavy.fail.enqueue("lost")
     await heavy.fail_for_good.enqueue()
+    await heavy.buy.enqueue()
     outcomes = await finish(app)
 
     error = outcomes["fail"].error
@@ -57,6 +58,8 @@ async def test_a_failure_comes_back_with_its_traceback_and_its_fate(app: App) ->
     assert (error.error_type, error.message) == ("LookupError", "lost")
     assert "heavy.py" in (error.backtrace or "")
     assert outcomes["fail_for_good"].status == "dead"
+    assert outcomes["buy"].error is not None
+    assert outcomes["buy"].error.details == {"code": "OUT_OF_STOCK", "left": 0}
 
 
 async def test_time_is_up_for_a_process_which_is_killed(app: App) -> None:

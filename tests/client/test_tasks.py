@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import enum
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -14,10 +15,13 @@ from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
 import zq
+from zq.client.aio import AioTransport
 from zq.client.app import App
 from zq.client.backend import Backend
+from zq.client.http import HttpBackend
 from zq.client.options import CHECKS, Options
 from zq.client.task import CHUNK
+from zq.client.transport import Address, Reply, Request
 from zq.client.values import JobQuery, StoredJob, Submission
 
 from .conftest import working
@@ -323,12 +327,60 @@ async def test_a_refusal_tells_how_many_calls_were_stored_before(app: App) -> No
     @app.task
     async def work(text: str) -> None: ...
 
-    calls = [work.args("")] * CHUNK + [work.args("x" * 2000)]
+    calls = [work.args("")] * CHUNK + [work.args("x" * 2000)] + [work.args("")] * CHUNK
     with pytest.raises(zq.BackendError) as refused:
         await work.enqueue_many(calls)
 
     assert refused.value.code == "payload_too_large"
     assert refused.value.__notes__ == [f"{CHUNK} of the jobs were stored before that"]
+    assert await app.backend.count() == CHUNK
+
+
+async def test_the_next_request_is_made_while_the_server_has_the_one_before(site: Site) -> None:
+    made = asyncio.Event()
+    bulks = 0
+
+    class Slow(AioTransport):
+        async def send(self, request: Request) -> Reply:
+            nonlocal bulks
+            bulks += 1
+            reply = await super().send(request)
+            if bulks == 1:
+                async with asyncio.timeout(PATIENCE_S):
+                    await made.wait()
+                assert bulks == 1
+            return reply
+
+    address = Address(site.url)
+    app = App(backend=HttpBackend(address, Slow(address)))
+
+    @app.task
+    async def work(n: int) -> None: ...
+
+    def calls() -> Iterator[Any]:
+        for n in range(2 * CHUNK):
+            if n == CHUNK:
+                made.set()
+            yield work.args(n)
+
+    async with app:
+        assert len(await work.enqueue_many(calls())) == 2 * CHUNK
+    assert bulks == 2
+
+
+async def test_calls_that_end_in_an_error_leave_those_before_it(app: App) -> None:
+    @app.task
+    async def work(n: int) -> None: ...
+
+    def calls() -> Iterator[Any]:
+        for n in range(CHUNK + 1):
+            yield work.args(n)
+        raise LookupError
+
+    with pytest.raises(LookupError) as ended:
+        await work.enqueue_many(calls())
+
+    assert ended.value.__notes__ == [f"{CHUNK} of the jobs were stored before that"]
     assert await app.backend.count() == CHUNK
 
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession
 from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
@@ -234,6 +235,66 @@ async def test_an_exception_without_words_is_named(app: App) -> None:
     outcomes = await finish(app)
 
     assert [outcome.error.message for outcome in outcomes if outcome.error] == ["KeyError", "3"]
+
+
+class Declined(Exception):
+    def __init__(self, details: object) -> None:
+        super().__init__("declined\nby the bank")
+        self._details = details
+
+    def to_dict(self) -> object:
+        return self._details
+
+
+async def test_what_an_exception_says_of_itself_reaches_who_asks(app: App) -> None:
+    told: list[Any] = []
+    app.on("failed")(lambda event: told.append(event.error and event.error.details))
+    details = {"code": "DECLINED", "reasons": ["limit", None], "text": "a\nb\u2028ž"}
+    pay = app.queue("pay")
+
+    @pay.handler
+    async def handle(_: object) -> None:
+        raise Declined(details)
+
+    async with working(app):
+        with pytest.raises(zq.JobFailed, match="Declined: declined") as failed:
+            await pay.enqueue_and_wait("a", 1, max_attempts=1, timeout=PATIENCE_S)
+
+    status = await pay.status("a")
+    assert status is not None
+    assert failed.value.error is not None
+    assert status.error is not None
+    assert (failed.value.error.details, status.error.details, told) == (details, details, [details])
+    assert "Traceback" in (status.error.backtrace or "")
+
+
+@pytest.mark.parametrize("details", [object(), "x" * 20_000, {b"": 1j}], ids=lambda _: "")
+async def test_details_that_cannot_be_kept_fail_nothing(
+    app: App, details: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task(max_attempts=1)
+    async def work() -> None:
+        raise Declined(details)
+
+    await work.enqueue()
+    (outcome,) = await finish(app)
+
+    assert outcome.error is not None
+    assert (outcome.error.error_type, outcome.error.details) == ("Declined", None)
+    assert "details" in caplog.text
+
+
+async def test_a_worker_says_how_much_it_does_at_a_time(app: App, site: Site) -> None:
+    app.task(lambda: None)
+    async with working(app, concurrency=3, prefetch=7, worker_id="w"), ClientSession() as http:
+        workers: list[dict[str, Any]] = []
+        async with asyncio.timeout(PATIENCE_S):
+            while not workers:
+                async with http.get(f"{site.url}/workers") as answer:
+                    workers = (await answer.json())["workers"]
+
+    (told,) = workers
+    assert (told["id"], told["concurrency"], told["prefetch"]) == ("w", 3, 7)
 
 
 async def test_a_job_of_an_unknown_type_waits_for_another_worker(app: App, site: Site) -> None:

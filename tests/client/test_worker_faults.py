@@ -24,6 +24,7 @@ from zq.client.values import (
     StoredJob,
     Submission,
     Success,
+    Wish,
 )
 
 from .conftest import working
@@ -157,7 +158,7 @@ async def test_acknowledgements_gather_while_a_post_is_under_way_and_only_then(
     recorder: Recorder,
 ) -> None:
     await recorder.enqueue([Submission("q", "t", None)] * 7)
-    stream = await recorder.take(["q"], 7)
+    stream = await recorder.take(Wish(("q",), 7))
     held: list[Delivery] = []
     while len(held) < 7:
         held += [each for each in await stream.deliveries() if isinstance(each, Delivery)]
@@ -199,10 +200,10 @@ async def test_a_done_job_that_comes_again_is_acknowledged_by_its_new_name(
 ) -> None:
     """It was finished, and its acknowledgement did not get through, when the stream broke."""
     await recorder.enqueue([Submission("q", "t", [1])])
-    first = await recorder.take(["q"], 1)
+    first = await recorder.take(Wish(("q",), 1))
     held = await one(first)
     await first.close()
-    second = await recorder.take(["q"], 1)
+    second = await recorder.take(Wish(("q",), 1))
     again = await one(second)
     assert (again.id, again.lease) == (held.id, (held.lease or 0) + 1)
     refused: list[str] = []
@@ -292,7 +293,7 @@ async def test_what_a_job_came_to_is_told_until_the_server_has_it(site: Site, fa
 
 async def test_a_stream_is_sought_for_as_long_as_one_has_patience(site: Site) -> None:
     backend = Refusing(site.url)
-    supply = Supply(backend, ["q"], 1, "w", None, asyncio.Event())
+    supply = Supply(backend, Wish(("q",), 1, "w"), asyncio.Event())
     with pytest.raises(Unavailable):
         await supply.open(0)
     assert backend.refusals == 1
@@ -320,7 +321,7 @@ async def test_a_worker_that_seeks_its_server_can_be_stopped() -> None:
 
 @pytest.mark.settings(max_streams_per_peer=1)
 async def test_a_refused_stream_is_asked_for_again(site: Site, backend: HttpBackend) -> None:
-    other = await backend.take([], 1)
+    other = await backend.take(Wish())
     async with App(site.url) as app:
 
         @app.task

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from zq.cli.output import print_json, print_table, span
 from zq.cli.remote import Remote, talks
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     *("QUEUE", "READY", "SCHEDULED", "IN FLIGHT", "DEAD", "OLDEST READY"),
-    *("TAKEN/S", "DONE/S", "FAILED/S", "DONE"),
+    *("TAKEN/S", "DONE/S", "FAILED/S", "DONE", "STATE"),
 )
 
 
@@ -24,8 +25,9 @@ Examples:
   zq queues --json
 
 OLDEST READY is how long the job waits that is ready longest. Rates are those of the last minute,
-DONE counts since the server started; --json has all that GET /stats tells, a queue a line. Ends
-with 0, with 1 where the server refuses, 2 for a wrong word, 3 where no server answers.
+DONE counts since the server started, STATE says which queues are paused; --json has all that
+GET /stats tells and `paused`, a queue a line. Ends with 0, with 1 where the server refuses, 2 for a
+wrong word, 3 where no server answers.
 """
 )
 @click.argument("names", nargs=-1, metavar="[QUEUE]…")
@@ -35,14 +37,16 @@ def queues(remote: Remote, names: tuple[str, ...]) -> None:
     stats = [
         each for each in remote.run(remote.backend.stats()) if not names or each.queue in names
     ]
+    paused = [bool(remote.run(remote.backend.settings(each.queue)).paused) for each in stats]
+    found = zip(stats, paused, strict=True)
     if remote.as_json:
-        for each in stats:
-            print_json(each)
+        for each, is_paused in found:
+            print_json(msgspec.to_builtins(each) | {"paused": is_paused})
         return
-    print_table(COLUMNS, map(_row, stats))
+    print_table(COLUMNS, (_row(*each) for each in found))
 
 
-def _row(stats: "QueueStats") -> tuple[object, ...]:
+def _row(stats: "QueueStats", is_paused: bool) -> tuple[object, ...]:
     counts = stats.counts
     age = stats.oldest_ready_age_ms
     return (
@@ -50,4 +54,5 @@ def _row(stats: "QueueStats") -> tuple[object, ...]:
         "" if age is None else span(age),
         *(stats.deliveries.per_second_1m, stats.completions.per_second_1m),
         *(stats.failures.per_second_1m, stats.completions.total),
+        "paused" if is_paused else "",
     )

@@ -1,6 +1,7 @@
 """The asynchronous transport: aiohttp, connections kept open, one session an event loop."""
 
 import asyncio
+import io
 import os
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ SILENCE_S = 30.0
 CONNECT_S = 10.0
 READ_BUFFER = 2**18
 KEEP_ALIVE_S = 60.0
+
+LARGE = 2**20
+"""Bytes of a body above which aiohttp wants a file, to write it in parts."""
 
 
 _LEFT_TO_PARENTS: list[object] = []
@@ -37,22 +41,25 @@ class AioTransport:
         """One try. Raises `Unreachable`."""
         import aiohttp
 
+        body: bytes | io.BytesIO | None = request.body
+        if request.body is not None and len(request.body) > LARGE:
+            body = io.BytesIO(request.body)
         headers = {} if request.body is None else {"Content-Type": self._address.codec.content_type}
         timeout = aiohttp.ClientTimeout(total=request.timeout, connect=CONNECT_S)
         try:
             async with self._open_session().request(
                 request.method,
                 self._url(request.path),
-                data=request.body,
+                data=body,
                 headers=headers,
                 timeout=timeout,
                 allow_redirects=False,
             ) as response:
-                body = await response.read()
+                answer = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._unreachable(error) from error
         lowered = {name.lower(): value for name, value in response.headers.items()}
-        return Reply(response.status, lowered, body)
+        return Reply(response.status, lowered, answer)
 
     async def open(self, path: str, worker: str) -> Bytes:
         """A stream for a worker. Raises `Unreachable`, or what the server refuses with."""

@@ -43,10 +43,15 @@ class App:
         tls: Tls | None = None,
         defaults: Options | None = None,
         middleware: Sequence[Middleware] = (),
+        standby: bool = False,
         backend: Backend | None = None,
     ) -> None:
-        """Without `url`, `token` and `tls`, the variables ZQ_URL, ZQ_TOKEN and ZQ_CA count."""
-        backend = connect(url, token, codec, tls) if backend is None else backend
+        """Without `url`, `token` and `tls`, the variables ZQ_URL, ZQ_TOKEN and ZQ_CA count.
+
+        A data directory (``sqlite:///…``) has one owner. Another process is refused, or with
+        `standby` waits until the owner has ended, and goes on with the jobs.
+        """
+        backend = connect(url, token, codec, tls, standby=standby) if backend is None else backend
         self.core = Core(backend, {} if defaults is None else defaults)
         check(self.core.defaults)
         if "key" in self.core.defaults:

@@ -4,7 +4,7 @@ App, Queue, Task and Worker speak to these protocols only. A refusal is raised a
 `zq.client.errors` (`refusal` makes one from the server's code).
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any, Protocol
 
 from zq.client.values import (
@@ -22,6 +22,7 @@ from zq.client.values import (
     StoredJob,
     Submission,
     Success,
+    Wish,
 )
 from zq.model.settings import QueueSettings, SettingsPatch
 
@@ -59,6 +60,15 @@ class Backend(Protocol):
         """Store all or none, in order. `duplicate` marks those that were there already.
 
         A duplicate that is completed shows its `result`, if there is one.
+        """
+
+    def enqueue_each(
+        self, batches: Iterable[Sequence[Submission]]
+    ) -> AsyncGenerator[list[StoredJob], None]:
+        """Store batches in order, each all or none; what has become of the jobs, as it is known.
+
+        What the server finds too large goes in smaller parts. Raises what `enqueue` raises: then
+        what was yielded is stored, and nothing after it, unless the outcome is unknown.
         """
 
     async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
@@ -127,19 +137,8 @@ class Backend(Protocol):
 
     # Work
 
-    async def take(
-        self,
-        queues: Sequence[str],
-        prefetch: int,
-        *,
-        worker: str = "",
-        lease_ms: int | None = None,
-    ) -> TakeStream:
-        """Open a stream that holds at most `prefetch` unsettled jobs of these queues.
-
-        With `lease_ms` a delivery ends that long after it began, or was last extended; the stream
-        ends with it.
-        """
+    async def take(self, wish: Wish) -> TakeStream:
+        """Open a stream of deliveries."""
 
     async def drain(self, worker: str) -> None:
         """Deliver nothing more to the streams of this worker, which stay open."""

@@ -21,8 +21,10 @@ EventName = Literal[
     "failing",
     "requeued",
     "cancelled",
+    "stalled",
 ]
-"""failing: another try comes. requeued: given back unfinished. error: the worker's own trouble."""
+"""failing: another try comes. requeued: given back unfinished. stalled: taken from this worker, for
+it has not renewed the lease in time. error: the worker's own trouble."""
 
 Listener = Callable[["Event"], Any]
 

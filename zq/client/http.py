@@ -3,7 +3,7 @@
 The same class serves both transports. Over the blocking one its coroutines never suspend.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -11,6 +11,7 @@ import msgspec
 
 from zq.client.aio import AioTransport
 from zq.client.backend import TakeStream
+from zq.client.batches import Stored, one_by_one, overlapped
 from zq.client.errors import BackendError, Unavailable
 from zq.client.sync import BlockingTransport
 from zq.client.transport import Address, Bytes, Reply, Request, Transport, persist
@@ -29,6 +30,7 @@ from zq.client.values import (
     StoredJob,
     Submission,
     Success,
+    Wish,
 )
 from zq.model.settings import QueueSettings, SettingsPatch
 
@@ -93,12 +95,16 @@ class HttpBackend:
 
     async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
         """Store all or none, in order."""
-        safe = all(_is_repeatable(job) for job in jobs)
         if len(jobs) == 1:
-            reply = await self._call("POST", "/jobs", jobs[0], safe=safe)
+            reply = await self._call("POST", "/jobs", jobs[0], safe=_is_repeatable(jobs[0]))
             return [self._read(reply, StoredJob)]
-        reply = await self._call("POST", "/jobs/bulk", {"jobs": jobs}, safe=safe)
-        return self._read(reply, _Jobs).jobs
+        return self._stored(await self._exchange(self._bulk(jobs)))
+
+    def enqueue_each(self, batches: Iterable[Sequence[Submission]]) -> Stored:
+        """Store batches in order; while the server is at work on one, the next is made ready."""
+        if self.blocking is self:
+            return one_by_one(self.enqueue, batches)
+        return overlapped(self.enqueue, batches, self._bulk, self._exchange, self._stored)
 
     async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
         """Store one and wait for its outcome, or its owner's."""
@@ -194,21 +200,18 @@ class HttpBackend:
 
     # Work
 
-    async def take(
-        self,
-        queues: Sequence[str],
-        prefetch: int,
-        *,
-        worker: str = "",
-        lease_ms: int | None = None,
-    ) -> TakeStream:
+    async def take(self, wish: Wish) -> TakeStream:
         """Open a stream of deliveries."""
-        parameters = {"prefetch": str(prefetch), "control": "1"}
-        if queues:
-            parameters["queue"] = ",".join(queues)
-        if lease_ms is not None:
-            parameters["lease_ms"] = str(lease_ms)
-        body = await self._transport.open(f"/jobs/take?{urlencode(parameters)}", worker)
+        parameters: dict[str, object] = {
+            "prefetch": wish.prefetch,
+            "concurrency": wish.concurrency,
+            "control": 1,
+        }
+        if wish.queues:
+            parameters["queue"] = ",".join(wish.queues)
+        if wish.lease_ms is not None:
+            parameters["lease_ms"] = wish.lease_ms
+        body = await self._transport.open(f"/jobs/take?{urlencode(parameters)}", wish.worker)
         return _Deliveries(body, self._address)
 
     async def drain(self, worker: str) -> None:
@@ -267,10 +270,20 @@ class HttpBackend:
             TIMEOUT_S + WAIT_SLACK_S + wait_ms / 1000 if wait_ms else TIMEOUT_S,
             safe or method == "GET",
         )
+        return await self._exchange(request, also)
+
+    async def _exchange(self, request: Request, also: tuple[int, ...] = ()) -> Reply:
         reply = await persist(self._transport.send, self._transport.sleep, request, TRIES)
         if reply.status >= 300 and reply.status not in also:
             raise reply.error()
         return reply
+
+    def _bulk(self, jobs: Sequence[Submission]) -> Request:
+        safe = all(_is_repeatable(job) for job in jobs)
+        return Request("POST", "/jobs/bulk", self._codec.encode({"jobs": jobs}), TIMEOUT_S, safe)
+
+    def _stored(self, reply: Reply) -> list[StoredJob]:
+        return self._read(reply, _Jobs).jobs
 
     def _read(self, reply: Reply, type: type[T]) -> T:
         try:

@@ -12,7 +12,7 @@ from zq.client.errors import StaleLease
 from zq.client.events import EventName
 from zq.client.sync import run
 from zq.client.values import Delivery, Held
-from zq.model.ids import timestamp_ms
+from zq.model.ids import rank, timestamp_ms
 
 T = TypeVar("T")
 
@@ -91,8 +91,8 @@ class Running(Generic[T]):
 
     @property
     def sequence(self) -> int | None:
-        """The job's number in its group, where the server counts."""
-        return self.delivery.sequence
+        """A number that rises from job to job of a group, with gaps; None for jobs of none."""
+        return None if self.delivery.group is None else rank(self.delivery.id)
 
     @property
     def meta(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from zq.client.backend import Backend, TakeStream
 from zq.client.errors import Unavailable
 from zq.client.transport import jittered
-from zq.client.values import Delivery, Notice
+from zq.client.values import Delivery, Notice, Wish
 
 log = logging.getLogger("zq.worker")
 
@@ -17,21 +17,10 @@ log = logging.getLogger("zq.worker")
 class Supply:
     """Keeps a stream open, from `open` to `close`, and hands on what it brings."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        queues: Sequence[str],
-        prefetch: int,
-        worker: str,
-        lease_ms: int | None,
-        stopping: asyncio.Event,
-    ) -> None:
-        self._stopping = stopping
+    def __init__(self, backend: Backend, wish: Wish, stopping: asyncio.Event) -> None:
         self._backend = backend
-        self._queues = queues
-        self._prefetch = prefetch
-        self._worker = worker
-        self._lease_ms = lease_ms
+        self._wish = wish
+        self._stopping = stopping
         self._stream: TakeStream | None = None
 
     async def open(self, patience: float) -> None:
@@ -53,6 +42,19 @@ class Supply:
                     await asyncio.wait_for(self._stopping.wait(), delay)
                 attempt += 1
 
+    async def _take(self) -> TakeStream:
+        """The first stream. A standby may wait for it for ever, if it is not told to stop."""
+        taking = asyncio.ensure_future(self._backend.take(self._wish))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({taking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not taking.done():
+                raise Unavailable("the worker was stopped before it had a stream")
+            return taking.result()
+        finally:
+            taking.cancel()
+            stopping.cancel()
+
     async def run(
         self, on_jobs: Callable[[Sequence[Delivery | Notice]], None], on_lost: Callable[[], None]
     ) -> None:
@@ -61,7 +63,7 @@ class Supply:
         while True:
             try:
                 if self._stream is None:
-                    self._stream = await self._take()
+                    self._stream = await self._backend.take(self._wish)
                     log.info("the stream is open again")
                 while True:
                     on_jobs(await self._stream.deliveries())
@@ -79,8 +81,3 @@ class Supply:
         stream, self._stream = self._stream, None
         if stream is not None:
             await stream.close()
-
-    async def _take(self) -> TakeStream:
-        return await self._backend.take(
-            self._queues, self._prefetch, worker=self._worker, lease_ms=self._lease_ms
-        )

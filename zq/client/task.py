@@ -1,13 +1,12 @@
 """Tasks: functions that can be enqueued, with their parameters' and results' types kept."""
 
-import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import aclosing
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from zq.client.backend import Backend
 from zq.client.core import Core
-from zq.client.errors import BackendError
 from zq.client.events import Event
 from zq.client.job import Job, Patience
 from zq.client.options import DEFAULTS, Form, Options, check, merge
@@ -20,11 +19,8 @@ Q = ParamSpec("Q")
 R = TypeVar("R")
 T = TypeVar("T")
 
-CHUNK = 1000
+CHUNK = 2000
 """Jobs in one request of `enqueue_many`."""
-
-TURNS_TO_SEND = 2
-"""Turns of the event loop after which a request of aiohttp is on its way."""
 
 
 class Call(Generic[P]):
@@ -88,31 +84,16 @@ class Task(Generic[P, R]):
         return run(self._enqueue(self.core.backend.blocking, args, kwargs))
 
     async def enqueue_many(self, calls: Iterable[Call[P]]) -> list[Job[R]]:
-        """Store a job for each call, in their order, a thousand a request.
+        """Store a job for each call, in their order, 2,000 a request.
 
-        A request is stored whole or not at all; where one is refused, those before it stay and the
-        error tells how many they are.
+        A request is stored whole or not at all; where one is refused, those before it stay, none
+        comes after it, and a note on the error tells how many are stored.
         """
-        done: list[Job[R]] = []
-        chunks = self._chunks(calls)
-        chunk = next(chunks, None)
-        while chunk:
-            storing = asyncio.create_task(self._store(self.core.backend, chunk, len(done)))
-            try:
-                for _ in range(TURNS_TO_SEND):
-                    await asyncio.sleep(0)
-                # While the server is at work on one request, the next one is prepared.
-                chunk = next(chunks, None)
-            finally:
-                done += await storing
-        return done
+        return await self._enqueue_many(self.core.backend, calls)
 
     def enqueue_many_sync(self, calls: Iterable[Call[P]]) -> list[Job[R]]:
         """The same, blocking."""
-        done: list[Job[R]] = []
-        for chunk in self._chunks(calls):
-            done += run(self._store(self.core.backend.blocking, chunk, len(done)))
-        return done
+        return run(self._enqueue_many(self.core.backend.blocking, calls))
 
     async def call(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Store one job and wait for its result, as long as the option `wait` says.
@@ -135,16 +116,19 @@ class Task(Generic[P, R]):
         while chunk := list(islice(jobs, CHUNK)):
             yield chunk
 
-    async def _store(self, backend: Backend, jobs: list[Submission], before: int) -> list[Job[R]]:
-        """Store the jobs of one request, after so many others."""
+    async def _enqueue_many(self, backend: Backend, calls: Iterable[Call[P]]) -> list[Job[R]]:
+        told = self.core.events.wanted("enqueued")
+        done: list[Job[R]] = []
         try:
-            stored = await _store(backend, jobs)
-        except BackendError as error:
-            error.add_note(f"{before} of the jobs were stored before that")
+            async with aclosing(backend.enqueue_each(self._chunks(calls))) as batches:
+                async for stored in batches:
+                    done += [self._handle(each) for each in stored]
+                    for each in stored if told else ():
+                        await self._tell(backend, each)
+        except Exception as error:
+            error.add_note(f"{len(done)} of the jobs were stored before that")
             raise
-        if self.core.events.wanted("enqueued"):
-            return [await self._stored(backend, each) for each in stored]
-        return [self._handle(each) for each in stored]
+        return done
 
     async def _call(self, backend: Backend, args: Any, kwargs: Any) -> R:
         patience = Patience(self.effective["wait"])
@@ -158,10 +142,14 @@ class Task(Generic[P, R]):
         return Job(stored, self.core.backend, self.signature.result)
 
     async def _stored(self, backend: Backend, stored: StoredJob) -> Job[R]:
-        if not stored.duplicate and self.core.events.wanted("enqueued"):
+        if self.core.events.wanted("enqueued"):
+            await self._tell(backend, stored)
+        return self._handle(stored)
+
+    async def _tell(self, backend: Backend, stored: StoredJob) -> None:
+        if not stored.duplicate:
             event = Event("enqueued", stored.queue, stored.id, stored.unique_key)
             await self.core.events.emit(event, blocking=backend is backend.blocking)
-        return self._handle(stored)
 
 
 class SyncTask(Task[P, R]):
@@ -191,15 +179,3 @@ class Decorator(Protocol):
     ) -> AsyncTask[Q, T]: ...
     @overload
     def __call__(self, function: Callable[Q, T], /) -> SyncTask[Q, T]: ...
-
-
-async def _store(backend: Backend, jobs: list[Submission]) -> list[StoredJob]:
-    """Store jobs in order, in smaller requests where the server finds one too large."""
-    try:
-        return await backend.enqueue(jobs)
-    except BackendError as error:
-        if error.code not in ("too_large", "too_many_items") or len(jobs) == 1:
-            raise
-    half = len(jobs) // 2
-    stored = await _store(backend, jobs[:half])
-    return stored + await _store(backend, jobs[half:])

@@ -85,6 +85,21 @@ class StoredJob(msgspec.Struct, gc=False):
         return timestamp_ms(self.id)
 
 
+class Wish(msgspec.Struct, frozen=True):
+    """What a worker asks of a take stream: at most `prefetch` unsettled jobs of these `queues`.
+
+    It works on `concurrency` of them at a time, and calls itself `worker`. With `lease_ms` a
+    delivery ends that long after it began, or was last extended; the stream ends with it.
+    """
+
+    queues: tuple[str, ...] = ()
+    """None: all that it may."""
+    prefetch: int = 1
+    worker: str = ""
+    lease_ms: int | None = None
+    concurrency: int = 1
+
+
 class Delivery(msgspec.Struct, gc=False):
     """A job that this worker holds. `lease` names the delivery; `attempts` counts failures."""
 
@@ -98,7 +113,6 @@ class Delivery(msgspec.Struct, gc=False):
     retry_limit: int | None = None
     unique_key: str | None = None
     group: str | None = None
-    sequence: int | None = None
     content_type: str | None = None
     traceparent: str | None = None
     meta: Mapping[str, Any] | None = None
@@ -155,6 +169,22 @@ class JobError(msgspec.Struct, frozen=True):
     backtrace: str | None = None
     dequeued_at: int | None = None
     failed_at: int | None = None
+
+    @property
+    def details(self) -> Any:
+        """What `to_dict()` of the exception has told, or None: see `DETAILS`."""
+        line = (self.backtrace or "").rpartition("\n")[2]
+        if not line.startswith(DETAILS):
+            return None
+        try:
+            return msgspec.json.decode(line.removeprefix(DETAILS))
+        except msgspec.DecodeError:  # somebody else's words
+            return None
+
+
+DETAILS = "zq details: "
+"""With this begins the last line of a backtrace that tells what an exception says of itself, as
+JSON. There it is stored and seen with the failure by whoever reads it, in any language."""
 
 
 class JobOutcome(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Which function a job is for, how it is called, and what becomes of a job whose function fails."""
 
 import inspect
+import logging
 import math
 import random
 import time
@@ -12,16 +13,20 @@ from typing import Any
 from zq.client.app import App
 from zq.client.core import QueueHandler
 from zq.client.errors import InvalidPayload
+from zq.client.formats import JSON
 from zq.client.options import Backoff, Options, milliseconds
 from zq.client.payloads import unpacked
 from zq.client.running import Discard, Kill, Middleware, Retry, Running
 from zq.client.task import Task
-from zq.client.values import Delivery, LeasedFailure
+from zq.client.values import DETAILS, Delivery, LeasedFailure
+
+log = logging.getLogger("zq.worker")
 
 OnException = Mapping[type[Exception], Any]
 Arguments = tuple[Any, dict[str, Any]]
 
 MOST_BACKTRACE = 16_384
+MOST_DETAILS = 16_384
 
 
 class UnknownTask(Exception):
@@ -113,14 +118,20 @@ def timeout_of(handler: Handler, delivery: Delivery) -> float | None:
 def failure_of(
     error: BaseException, delivery: Delivery, on_exception: OnException
 ) -> LeasedFailure:
-    """The report of a failed execution. Without `retry_at` or `kill` the server decides."""
+    """The report of a failed execution. Without `retry_at` or `kill` the server decides.
+
+    What an exception with a method `to_dict` says of itself becomes `JobError.details`.
+    """
     kill, delay = _fate(error, delivery.attempts + 1, on_exception)
     # The limit is the server's to keep, and a `retry_at` would override it.
     last = delivery.retry_limit is not None and delivery.attempts >= delivery.retry_limit
+    backtrace, details = _backtrace(error), _details(error)
+    if details is not None:
+        backtrace = f"{backtrace or ''}{DETAILS}{details}"
     return LeasedFailure(
         message=str(error) or type(error).__name__,
         error_type=type(error).__name__,
-        backtrace=_backtrace(error),
+        backtrace=backtrace,
         retry_at=None if delay is None or last or kill else round((time.time() + delay) * 1000),
         kill=True if kill else None,
         lease=delivery.lease,
@@ -165,3 +176,19 @@ def _backtrace(error: BaseException) -> str | None:
     if isinstance(error, Timeout | UnknownTask | InvalidPayload):
         return None
     return "".join(traceback.format_exception(error))[-MOST_BACKTRACE:]
+
+
+def _details(error: BaseException) -> str | None:
+    """What the exception says of itself, as JSON; None where it says nothing that can be sent."""
+    to_dict = getattr(error, "to_dict", None)
+    if to_dict is None:
+        return None
+    try:
+        text = JSON.encode(to_dict()).decode()
+    except Exception as fault:
+        log.error("to_dict() of %s gives no details: %s", type(error).__name__, fault)
+        return None
+    if len(text) > MOST_DETAILS:
+        log.error("the details of %s are too long to be kept", type(error).__name__)
+        return None
+    return text

@@ -141,6 +141,14 @@ def timestamp_ms(text: str) -> int:
     return number
 
 
+def rank(text: str) -> int:
+    """Where a job stands among all: a number that rises from one that is stored to the next."""
+    number = 0
+    for char in text[:_PREFIX_LENGTH]:
+        number = number << 5 | _VALUES[char]
+    return number - _EPOCH_KEY
+
+
 def _between(number: int) -> tuple[int, int]:
     key = number - _EPOCH_KEY
     return _clamp(key - 1), _clamp(key)

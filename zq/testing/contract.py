@@ -29,6 +29,7 @@ from zq.client.values import (
     StoredJob,
     Submission,
     Success,
+    Wish,
 )
 from zq.model.job import Retention
 from zq.model.settings import QueueSettings, SettingsPatch
@@ -66,7 +67,7 @@ class Taking:
 
     async def open(self, prefetch: int = 1) -> TakeStream:
         """One more stream."""
-        stream = await self._backend.take(["q"], prefetch)
+        stream = await self._backend.take(Wish(("q",), prefetch))
         self._streams.append(stream)
         return stream
 

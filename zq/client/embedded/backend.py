@@ -5,12 +5,14 @@ pass through `zq.wire`, so that a program cannot tell the two backends apart.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 from zq.client.backend import TakeStream
+from zq.client.batches import Stored, one_by_one
 from zq.client.embedded.deliveries import Deliveries
 from zq.client.embedded.home import Home
+from zq.client.embedded.standby import start
 from zq.client.errors import refusal
 from zq.client.formats import JSON
 from zq.client.values import (
@@ -26,9 +28,10 @@ from zq.client.values import (
     StoredJob,
     Submission,
     Success,
+    Wish,
 )
+from zq.engine import players
 from zq.engine.engine import Accepted, Engine
-from zq.engine.players import Wish
 from zq.model import errors
 from zq.model.filters import Filter, refuse_unrevivable
 from zq.model.ids import IdCodec
@@ -85,6 +88,10 @@ class EmbeddedBackend:
             return wire.JSON.encode(_enqueued(new, stored, engine.ids))
 
         return JSON.decode(await self._do(verb), list[StoredJob])
+
+    def enqueue_each(self, batches: Iterable[Sequence[Submission]]) -> Stored:
+        """Store batches in order, each all or none."""
+        return one_by_one(self.enqueue, batches)
 
     async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
         """Store one and wait for its outcome, or its owner's."""
@@ -216,19 +223,14 @@ class EmbeddedBackend:
 
     # Work
 
-    async def take(
-        self,
-        queues: Sequence[str],
-        prefetch: int,
-        *,
-        worker: str = "",
-        lease_ms: int | None = None,
-    ) -> TakeStream:
+    async def take(self, wish: Wish) -> TakeStream:
         """Open a stream of deliveries."""
+        meant = players.Wish(
+            wish.prefetch, wish.worker, wish.lease_ms, wish.concurrency, control=True
+        )
 
         async def verb(engine: Engine) -> TakeStream:
-            wish = Wish(prefetch, worker, lease_ms, control=True)
-            stream = engine.workers.open(queues, EVERYWHERE, wish, lambda: 0)
+            stream = engine.workers.open(wish.queues, EVERYWHERE, meant, lambda: 0)
             return Deliveries(engine, stream, self._do)
 
         return await self._do(verb)
@@ -312,9 +314,8 @@ class EmbeddedBackend:
 
     async def _do(self, verb: Verb[T]) -> T:
         """Run a verb in the engine's thread; its errors are those of the library."""
-        if not self._blocks and not self.home.is_running:
-            # To start the engine may take a while.
-            await asyncio.to_thread(self.home.engine)
+        if not self.home.is_running:
+            await start(self.home, blocks=self._blocks)
         future = self.home.submit(verb(self.home.engine()))
         try:
             return future.result() if self._blocks else await asyncio.wrap_future(future)

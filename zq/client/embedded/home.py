@@ -22,6 +22,12 @@ from zq.store.migrate import DatabaseTooNew
 T = TypeVar("T")
 
 
+class DirectoryTaken(Unavailable):
+    """Another process has the data directory."""
+
+    code = "directory_taken"
+
+
 class Home:
     """Starts with the first use and ends with `close`; after that, the next use starts it again.
 
@@ -29,8 +35,15 @@ class Home:
     """
 
     def __init__(
-        self, directory: Path | None, clock: Clock | None = None, rng: Random | None = None
+        self,
+        directory: Path | None,
+        clock: Clock | None = None,
+        rng: Random | None = None,
+        *,
+        standby: bool = False,
     ) -> None:
+        """With `standby` whoever needs the engine waits while another process has the directory."""
+        self.standby = standby
         self._directory = directory
         self._clock = clock
         self._rng = rng
@@ -58,7 +71,7 @@ class Home:
     def engine(self) -> Engine:
         """The engine, started if it is not.
 
-        Raises `Unavailable` where another process owns the directory, `BackendError` where it
+        Raises `DirectoryTaken` where another process owns the directory, `BackendError` where it
         cannot be used.
         """
         return self._running().core.engine
@@ -164,7 +177,7 @@ def _settings(directory: Path) -> Settings:
 
 def _why(directory: Path, error: BaseException) -> BaseException:
     if isinstance(error, DirectoryInUse):
-        return Unavailable(str(error))
+        return DirectoryTaken(str(error))
     if isinstance(error, Exception):
         too_new = isinstance(error, DatabaseTooNew)
         return BackendError(str(error) if too_new else f"{directory} cannot be used: {error}")

@@ -1,0 +1,39 @@
+"""Starting an embedded engine, and standing by while another process has its directory."""
+
+import asyncio
+import logging
+import time
+
+from zq.client.embedded.home import DirectoryTaken, Home
+
+log = logging.getLogger("zq.embedded")
+
+LOOK_EVERY_S = 0.2
+"""How soon a standby notices that the directory is free. The kernel frees it however the owner
+ends, so there is no time to live that has to run out first."""
+
+
+async def start(home: Home, *, blocks: bool) -> None:
+    """Start the engine; a standby waits until it can. With `blocks` the thread is held up."""
+    waits = False
+    while True:
+        try:
+            if blocks:
+                home.engine()
+            else:
+                # To start the engine may take a while.
+                await asyncio.to_thread(home.engine)
+        except DirectoryTaken as taken:
+            if not home.standby:
+                raise
+            if not waits:
+                log.info("standing by: %s", taken)
+            waits = True
+        else:
+            if waits:
+                log.info("%s is free: going on with its jobs", home.directory)
+            return
+        if blocks:
+            time.sleep(LOOK_EVERY_S)  # noqa: ASYNC251 - there is no event loop to hold up
+        else:
+            await asyncio.sleep(LOOK_EVERY_S)
