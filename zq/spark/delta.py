@@ -7,8 +7,6 @@ killed is completed.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
-from operator import or_
 from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -70,7 +68,8 @@ class Delta(Format):
 
     def added(self, table: Table, commits: Sequence[Commit]) -> DataFrame:
         """From the files that still lie aside: those of the table may have been compacted."""
-        return union(rows for commit in commits for rows in self._staged(table, commit))
+        nothing = self.parquet(table, "", [])
+        return union([nothing, *(rows for each in commits for rows in self._staged(table, each))])
 
     def place(self, table: Table, commit: Commit) -> None:
         change = commit.tables[table.name]
@@ -108,12 +107,13 @@ class Delta(Format):
 
 def _within(partitions: Iterable[str]) -> Column:
     """Whether a row is of one of these partitions."""
-    deeper: dict[str, list[str]] = defaultdict(list)
+    deeper: dict[tuple[str, str], list[str]] = defaultdict(list)
     for partition in partitions:
         head, _, rest = partition.partition("/")
         name, _, value = head.partition("=")
-        deeper[unquote(value)] += [rest] if rest else []
-    column = F.col(name).cast("string")
-    leaves = [value for value, rests in deeper.items() if not rests]
-    branches = [(column == value) & _within(rests) for value, rests in deeper.items() if rests]
-    return reduce(or_, branches, column.isin(leaves))
+        deeper[name, unquote(value)] += [rest] if rest else []
+    found = F.lit(False)
+    for (name, value), rests in deeper.items():
+        here = F.col(name).cast("string") == value
+        found |= here & _within(rests) if rests else here
+    return found

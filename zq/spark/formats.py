@@ -54,10 +54,7 @@ class Format(ABC):
 
     @abstractmethod
     def added(self, table: Table, commits: Sequence[Commit]) -> DataFrame:
-        """The rows that commits have added to a table; for as long as a step has to consume them.
-
-        There is at least one commit.
-        """
+        """The rows that commits have added to a table, until the steps have consumed them."""
 
     @abstractmethod
     def place(self, table: Table, commit: Commit) -> None:
