@@ -109,6 +109,21 @@ def test_without_delta_it_says_what_to_install(tmp_path: Path) -> None:
     assert ran.stderr.endswith("package delta-spark: pip install 'zq-queue[spark,delta]'\n")
 
 
+def test_where_deltas_jars_cannot_be_had_it_says_where_they_come_from(tmp_path: Path) -> None:
+    missing = f"spark.jars.ivySettings {tmp_path}/none.xml\n"
+    tmp_path.joinpath("spark-defaults.conf").write_text(missing)
+
+    ran = zq(
+        *("run", "--from", tmp_path, "--lake", tmp_path / "lake", "--format", "delta"),
+        SPARK_CONF_DIR=str(tmp_path),
+    )
+
+    assert ran.returncode == 1
+    assert "none.xml does not exist" in ran.stderr
+    assert "Error: Spark did not start, for the reason that it gives above." in ran.stderr
+    assert "PySparkRuntimeError" not in ran.stderr
+
+
 def test_a_duration_that_is_none_is_refused_before_spark_starts(tmp_path: Path) -> None:
     ran = zq("run", "--from", tmp_path, "--lake", tmp_path, "--target-wait", "soon")
 

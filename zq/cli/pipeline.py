@@ -169,8 +169,10 @@ def report(lake: str, out: Path, days: int, title: str, format: str, master: str
 def _spark(master: str, format: str) -> "Iterator[tuple[SparkSession, Progress]]":
     """A session and something to show progress with; errors meant for users end the command."""
     try:
+        from pyspark.errors import PySparkRuntimeError
+
         from zq.spark.delta import with_delta
-        from zq.spark.errors import PipelineError
+        from zq.spark.errors import PipelineError, SparkDown
         from zq.spark.progress import Progress
         from zq.spark.session import builder, local_quiet
     except ModuleNotFoundError as error:
@@ -185,7 +187,10 @@ def _spark(master: str, format: str) -> "Iterator[tuple[SparkSession, Progress]]
             made = local_quiet(made)
         if format == "delta":
             made = with_delta(made)
-        spark = made.getOrCreate()
+        try:
+            spark = made.getOrCreate()
+        except PySparkRuntimeError as error:
+            raise SparkDown from error
         try:
             yield spark, Progress(lambda text: click.echo(text, err=True), _live())
         finally:

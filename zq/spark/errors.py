@@ -5,7 +5,8 @@ PipelineError
 ├── JavaMissing
 ├── LakeChanged
 ├── LakeFormat
-└── NoHistory
+├── NoHistory
+└── SparkDown
 """
 
 
@@ -42,3 +43,11 @@ class LakeFormat(PipelineError):
 
 class NoHistory(PipelineError):
     """There is nothing to show."""
+
+
+class SparkDown(PipelineError):
+    def __init__(self) -> None:
+        super().__init__(
+            "Spark did not start, for the reason that it gives above. If it lacks Delta's jars: it "
+            "fetches packages from where spark.jars.ivySettings says, once, and then has them"
+        )
