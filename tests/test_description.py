@@ -9,11 +9,11 @@ from conformance.client import JSON, MSGPACK, Client
 from conformance.site import Site
 
 from zq.http.description import reference
-from zq.http.description.openapi import about, openapi, path_of
+from zq.http.description.openapi import about, openapi
 from zq.http.description.operations import OPERATIONS
 
 PAGE = Path(reference.__file__).with_name("reference.md")
-ROUTES = {(route.method, path_of(route)): route for route in reference.routes()}
+ROUTES = {(route.method, route.path): route for route in reference.routes()}
 UNBUILT = {key for key in ROUTES if key[0] == "*"}
 """What is refused, whatever is sent."""
 

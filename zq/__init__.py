@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from zq.client.transport import Tls as Tls
     from zq.client.values import MISSING as MISSING
     from zq.client.values import JobError as JobError
+    from zq.client.values import JobEvent as JobEvent
     from zq.client.values import Missing as Missing
     from zq.client.values import State as State
     from zq.client.worker import Worker as Worker
@@ -83,7 +84,7 @@ _HOMES = {
     "running": ("Discard", "Kill", "Middleware", "Retry", "Running", "current_job"),
     "task": ("Call", "Task"),
     "transport": ("Tls",),
-    "values": ("MISSING", "JobError", "Missing", "State"),
+    "values": ("MISSING", "JobError", "JobEvent", "Missing", "State"),
     "worker": ("Worker",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -283,7 +283,13 @@ class Settings:
         Rule(DURATION, "How long a body may take, and a second more for each KiB of it.", low=1),
     ] = 30_000
     max_inbox_jobs: Annotated[
-        int, Rule(INT, "Jobs that may wait to be stored before enqueues get 503.", low=1)
+        int,
+        Rule(
+            INT,
+            "Jobs that may wait to be stored before enqueues get 503; bodies over 2 KiB wait while"
+            " there are half as many.",
+            low=1,
+        ),
     ] = 100_000
     max_inbox_bytes: Annotated[
         int,

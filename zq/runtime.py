@@ -31,6 +31,7 @@ from zq.http.metrics.api import MetricsApi
 from zq.http.metrics.scrape import Sources
 from zq.http.native.take import TakeOptions
 from zq.http.tls import CertificateError, CertificateFiles, Certificates
+from zq.http.turns import Turns
 from zq.model.clock import Clock
 from zq.model.keys import InvalidKey
 from zq.store.lock import DirectoryInUse
@@ -101,7 +102,11 @@ class Server:
         self._certificates = _certificates(settings)
         await self._core.start()
         bodies = Bodies(
-            settings.max_body, settings.max_inbox_bytes, settings.body_timeout / 1000, self._clock
+            settings.max_body,
+            settings.max_inbox_bytes,
+            settings.body_timeout / 1000,
+            self._clock,
+            Turns(self.engine),
         )
         gate = _gate(settings, self._clock)
         self._lag = LagMeter()

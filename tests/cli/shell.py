@@ -85,7 +85,9 @@ class Shell:
         fields = {"queue": "mail", "type": "letter", **fields}
         return await self.backend.enqueue([Submission(payload=each, **fields) for each in payloads])
 
-    async def finish(self, queue: str, result: Any = None, *, error: str = "") -> Delivery:
+    async def finish(
+        self, queue: str, result: Any = None, *, error: str = "", trace: str | None = None
+    ) -> Delivery:
         """Take the next job of a queue and complete it, or let it die of an error."""
         stream = await self.backend.take(Wish((queue,), 1))
         try:
@@ -93,7 +95,7 @@ class Shell:
                 (job,) = await stream.deliveries()
             assert isinstance(job, Delivery)
             if error:
-                failure = LeasedFailure(error, "ValueError", kill=True, lease=job.lease)
+                failure = LeasedFailure(error, "ValueError", trace, kill=True, lease=job.lease)
                 await self.backend.fail(job.id, failure)
             else:
                 await self.backend.succeed([Success(job.id, job.lease, result)])

@@ -24,6 +24,13 @@ async def test_it_tells_how_a_job_failed(shell: Shell) -> None:
     assert told["errors"][0]["message"] == "no such\nmailbox"
 
 
+async def test_it_shows_what_an_exception_says_of_itself(shell: Shell) -> None:
+    (job,) = await shell.push(1)
+    await shell.finish("mail", error="no", trace='Traceback…\nzq details: {"code":"GONE"}')
+    said = await shell.zq("status", job.id)
+    assert said.table[-2:] == [["failure 1", "ValueError: no"], ["details", '{"code":"GONE"}']]
+
+
 async def test_an_unknown_job_gives_1(shell: Shell) -> None:
     said = await shell.zq("status", "0" * 26)
     assert (said.code, said.output, said.errors) == (1, "", "Error: job not found\n")

@@ -258,6 +258,15 @@ def test_a_wrong_word_gives_2_and_says_what_is_wrong(
     assert complaint in output
 
 
+def test_what_reload_needs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+
+    code, output = invoke("json:dumps", "--reload")
+
+    assert code == 2
+    assert "pip install 'zq-queue[reload]'" in output
+
+
 def test_an_app_without_tasks_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "empty_app.py").write_text("import zq\napp = zq.App()\n")
     monkeypatch.syspath_prepend(tmp_path)

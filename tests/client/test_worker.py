@@ -117,7 +117,9 @@ async def test_what_a_handler_sees_of_its_job(app: App, site: Site) -> None:
         zq.current_job()
 
 
-async def test_a_job_is_tried_as_often_as_it_may(app: App, site: Site) -> None:
+async def test_a_job_is_tried_as_often_as_it_may(
+    app: App, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
     told = []
     for name in ("failing", "failed", "completed"):
         app.on(name)(lambda event: told.append((event.name, event.attempt)))
@@ -150,6 +152,11 @@ async def test_a_job_is_tried_as_often_as_it_may(app: App, site: Site) -> None:
         ("failing", 2),
         ("failed", 2),
         ("completed", 3),
+    ]
+    logged = [(each.levelname, each.message) for each in caplog.records if bad.id in each.message]
+    assert logged == [
+        ("WARNING", f"never {bad.id} (default) has failed at attempt 1: RuntimeError: no"),
+        ("ERROR", f"never {bad.id} (default) has failed at attempt 2 for good: RuntimeError: no"),
     ]
 
 
@@ -531,6 +538,25 @@ async def test_a_burst_ends_when_nothing_is_left(app: App) -> None:
     report = await zq.Worker(app, burst=True).run()
 
     assert (report.finished, report.returned) == (4, [])
+
+
+async def test_what_is_to_be_warm_is_so_before_the_first_job(app: App) -> None:
+    order = []
+
+    @app.on_startup
+    async def connect() -> None:
+        order.append("connect")
+
+    app.on_startup(lambda: order.append("load"))
+
+    @app.task
+    async def work() -> None:
+        order.append("work")
+
+    await work.enqueue()
+    await finish(app)
+
+    assert order == ["connect", "load", "work"]
 
 
 async def test_so_many_jobs_and_no_more(app: App) -> None:

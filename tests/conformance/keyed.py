@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from zq.engine.engine import Engine
 from zq.engine.lag import LagMeter
-from zq.http.app import JOB_PATH, build_app
+from zq.http.app import build_app
 from zq.http.bodies import Bodies
 from zq.http.browsers import Browsers
 from zq.http.endpoints import Route
@@ -54,18 +54,13 @@ def client_of(site: Site, wire: Wire, name: str) -> Client:
 
 
 def declared_routes() -> dict[tuple[str, str], Route]:
-    """Every route of the application by method and path, ids written as `{id}`."""
+    """Every route of the application by method and path."""
     guard = Guard(Browsers((), ()), None)
     engine, bodies, lag = cast(Engine, None), cast(Bodies, None), cast(LagMeter, None)
     gate = Gate(ManualClock(), Counter(), max_connections=1, max_per_peer=0)
     metrics = MetricsApi(Sources(engine, bodies, gate, lag))
     app = build_app(engine, guard, bodies, Limits(1, 1, 1), TakeOptions(1, 1, 0), metrics)
-    found = {}
-    for route in app.router.routes():
-        assert route in guard.permits, f"{route} declares no scope"
-        permit = guard.permits[route]
-        found[route.method, permit.path.replace(JOB_PATH, "/jobs/{id}")] = permit
-    return found
+    return {(method, route.path): route for route in app.routes for method in route.methods}
 
 
 # Method and path of every route → a body, of a job or about one in the queue `{queue}`.
@@ -122,9 +117,9 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/version"): None,
     ("POST", "/reset"): None,
     ("*", "/crons"): None,
-    ("*", "/crons/{rest:.*}"): None,
+    ("*", "/crons/{rest...}"): None,
     ("*", "/budgets"): None,
-    ("*", "/budgets/{rest:.*}"): None,
+    ("*", "/budgets/{rest...}"): None,
 }
 
 OWNED = "owned"
@@ -150,7 +145,7 @@ def request_to(
         .replace("{attempt}", "1")
         .replace("{group}", "g")
         .replace("{dedupe}", "d")
-        .replace("{rest:.*}", "nightly")
+        .replace("{rest...}", "nightly")
     )
     if path.startswith("/jobs/by-key"):
         target += f"?key={OWNED}"

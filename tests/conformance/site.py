@@ -1,7 +1,10 @@
 """A data directory, its clock, and the server that runs on them."""
 
 import asyncio
+import contextlib
 import random
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +47,15 @@ class Site:
         settings["allow_host"] = ("q",)
         settings |= self._settings | changes
         return Server(Settings(**settings), clock=self.clock, rng=random.Random(1))
+
+    @contextlib.contextmanager
+    def busy(self) -> Iterator[None]:
+        """Another program writes to the database: no tick comes to its end while this lasts."""
+        file = self.root / "zq.db"
+        with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+            other.execute("ROLLBACK")
 
     async def start(self, **changes: Any) -> None:
         self._server = self.build(**changes)

@@ -20,7 +20,13 @@ SHARED = ("a", "b", "c")
 SINGLE = "d"
 """A queue that has one worker in some lives: what it gets can be judged for its order."""
 
-QUEUES = (*SHARED, SINGLE)
+LIMITED = "e"
+"""Has bounds on jobs in flight and on those that wait."""
+DYING, MOURNING = "f", "g"
+"""Has a rate, and its dead go to the other one, which is paused until the end."""
+
+QUEUES = (*SHARED, SINGLE, LIMITED, DYING)
+"""Those that jobs are stored in."""
 STALLING = "c"
 """The only queue where jobs may die of stalls, which nobody need see."""
 

@@ -23,6 +23,14 @@ from .rules_jobs import (
     nothing_is_held_after_a_start,
     nothing_is_invented,
 )
+from .rules_queues import (
+    concurrency_is_kept,
+    depth_is_kept,
+    moves_have_a_cause,
+    rate_is_kept,
+    the_dead_move,
+    the_redriven_are_back,
+)
 from .rules_sharing import (
     a_held_key_is_refused,
     first_in_first_out,
@@ -56,6 +64,12 @@ RULES: tuple[Rule, ...] = (
     jobs_die_of_enough_stalls,
     paused_queues_deliver_nothing,
     a_name_makes_one_job,
+    concurrency_is_kept,
+    rate_is_kept,
+    depth_is_kept,
+    moves_have_a_cause,
+    the_dead_move,
+    the_redriven_are_back,
 )
 
 

@@ -2,7 +2,7 @@
 
 from conformance.streams import Job
 
-from .actors import SHARED, Actor, outcome
+from .actors import LIMITED, SHARED, Actor, outcome
 from .history import (
     NEVER,
     Extend,
@@ -17,6 +17,7 @@ from .history import (
 from .load import delivery_of
 
 MOST_CLAIMED = 8
+CLAIMED = (*SHARED, LIMITED)
 
 
 class Claimer(Actor):
@@ -25,14 +26,14 @@ class Claimer(Actor):
     async def run(self) -> None:
         number, start = self.notebook.new_stream(), now()
         self.notebook.add(
-            StreamStart(start=start, end=start, stream=number, window=0, queues=SHARED)
+            StreamStart(start=start, end=start, stream=number, window=0, queues=CLAIMED)
         )
         while not self.alone:
             for job in await self._claim(number):
                 await self._treat(job)
 
     async def _claim(self, number: int) -> list[Job]:
-        queue, lease_ms = self.random.choice(SHARED), self.random.choice((20, 100, 500, 1_500))
+        queue, lease_ms = self.random.choice(CLAIMED), self.random.choice((20, 100, 500, 1_500))
         wanted = {"holder": f"claimer-{number}", "max": self.random.randint(1, MOST_CLAIMED)}
         start = now()
         body = {**wanted, "lease_ms": lease_ms, "wait_ms": self.random.choice((0, 0, 50))}

@@ -35,7 +35,8 @@ class Enqueue(Operation):
     """A duplicate is refused: `owner` is the id of the job that has its unique key.
 
     The key's text says for how long it is held: `active-7`. A `delayed` job is not ready at once.
-    For `window_ms` no other job of the queue and group gets the name `dedupe`.
+    For `window_ms` no other job of the queue and group gets the name `dedupe`. A job that dies goes
+    to the queue `dead_letter`, if there is one.
     """
 
     job: str
@@ -52,6 +53,7 @@ class Enqueue(Operation):
     ttl_ms: int = 0
     expires_at: float = NEVER
     """What the answer said; a job with a `ttl_ms` expires no sooner than that after `start`."""
+    dead_letter: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,8 @@ class Delivery(Operation):
     """A frame of a take stream, or a job of a claim.
 
     `start` is the server's time of the claim, `end` when it came. `lease` is its token (0: none was
-    seen), `until` the deadline of a claim.
+    seen), `until` the deadline of a claim or of a stream's lease. Without a `queue` it is that of
+    the enqueue.
     """
 
     job: str
@@ -69,6 +72,7 @@ class Delivery(Operation):
     intact: bool = True
     lease: int = 0
     until: float = NEVER
+    queue: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,24 +132,42 @@ class LostClaim(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting(Operation):
-    """What a queue was told: whether it delivers, and how many stalls a job survives (-1: any)."""
+    """What a queue was told: whether it delivers, and how many stalls a job survives.
+
+    How many jobs may be in flight, be delivered a second, be unfinished. -1: it was not told.
+    """
 
     queue: str
     outcome: Outcome
     paused: bool
     stall_limit: int = -1
+    concurrency: float = -1
+    rate: float = -1
+    max_depth: float = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redrive(Operation):
+    """All jobs of a dead-letter queue are sent back to where they died, or at most `limit`."""
+
+    queue: str
+    outcome: Outcome
+    limit: float = NEVER
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStart(Operation):
     """A worker asked for a stream of some queues, none named being all of them.
 
-    One that claims has no window (0), and its jobs are its own beyond any hang-up or crash.
+    One that claims has no window (0), and its jobs are its own beyond any hang-up or crash. Where
+    the stream asks for leases, the first that runs out ends it.
     """
 
     stream: int
     window: int
     queues: tuple[str, ...] = ()
+    lease_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +203,7 @@ class Listed:
     id: str
     status: str
     attempts: int
+    queue: str = "a"
     unique_key: str = ""
     until: float = NEVER
     result: str = ""
@@ -196,7 +219,7 @@ class Listing(Operation):
 
 
 JobEvent = Enqueue | Delivery | Success | Failure | Release | Extend | Cancel
-ServerEvent = Start | Kill | Listing | Inspection | Setting
+ServerEvent = Start | Kill | Listing | Inspection | Setting | Redrive
 Event = JobEvent | StreamStart | StreamEnd | LostClaim | ServerEvent
 
 

@@ -1,45 +1,82 @@
-"""Somebody who pauses queues, opens them again, and limits their stalls."""
+"""Somebody who sets what queues may do, pauses them, opens them again, and sends the dead back."""
 
 import asyncio
+from typing import Any
 
-from .actors import QUEUES, STALLING, Actor, outcome
-from .history import Setting, now
+from .actors import DYING, LIMITED, MOURNING, QUEUES, STALLING, Actor, outcome
+from .history import NEVER, Outcome, Redrive, Setting, now
+
+Fields = dict[str, Any]
 
 
 class Keeper(Actor):
-    """At most one queue is paused at a time, and whatever a dead server left so is opened."""
+    """At most one queue is paused at a time, and whatever a dead server left so is opened.
+
+    But for the dead-letter queue, which only a redrive empties.
+    """
+
+    async def furnish(self) -> None:
+        """Before there is any job: set what is to hold from the beginning."""
+        await self._set(LIMITED, concurrency=3, max_depth=40)
+        await self._set(DYING, dead_letter=MOURNING)
+        await self._set(MOURNING, paused=True)
 
     async def run(self) -> None:
         await self._pause()  # what is left paused stays so for a while
-        await self.open_all()
+        for queue in QUEUES:
+            await self._set(queue)
         while not self.alone:
             queue = self.random.choice(QUEUES)
-            await self._set(queue, paused=True)
+            await self._set(queue, paused=True, **self._drawn(queue))
             await self._pause()
-            await self._set(queue, paused=False)
+            await self._set(queue, **self._drawn(queue))
             await self._pause()
+            if self.random.random() < 0.3:
+                await self._redrive()
 
     async def open_all(self) -> None:
-        """Let every queue deliver."""
-        for queue in QUEUES:
-            await self._set(queue, paused=False)
+        """Let every queue deliver as fast as it can."""
+        for queue in (*QUEUES, MOURNING):
+            await self._set(queue, concurrency=None, rate=None)
+
+    def _drawn(self, queue: str) -> Fields:
+        match queue:
+            case _ if queue == STALLING:
+                return {"stall_limit": self.random.randint(1, 2)}
+            case _ if queue == LIMITED:
+                return {
+                    "concurrency": self.random.choice((2, 5)),
+                    "max_depth": self.random.choice((40, 60)),
+                }
+            case _ if queue == DYING:
+                return {"rate": self.random.choice((None, 30, 100))}
+        return {}
 
     async def _pause(self) -> None:
         await asyncio.sleep(self.random.uniform(0.02, 0.1))
 
-    async def _set(self, queue: str, *, paused: bool) -> None:
+    async def _set(self, queue: str, *, paused: bool = False, **fields: Any) -> None:
         if self.alone:
             return
-        limit = self.random.randint(1, 2) if queue == STALLING else -1
         start = now()
-        reply = await self.send(
-            "PATCH",
-            f"/queues/{queue}/settings",
-            {"paused": paused} | ({"stall_limit": limit} if limit >= 0 else {}),
+        reply = await self.send("PATCH", f"/queues/{queue}/settings", {"paused": paused} | fields)
+        done = outcome(reply, done=(200,), refused=())
+        fields.pop("dead_letter", None)
+        told: Fields = {name: NEVER if value is None else value for name, value in fields.items()}
+        self.notebook.add(
+            Setting(start=start, end=now(), queue=queue, outcome=done, paused=paused, **told)
+        )
+
+    async def _redrive(self) -> None:
+        if self.alone:
+            return
+        limit = self.random.choice((NEVER, NEVER, 5))
+        start = now()
+        reply = await self.post(
+            f"/jobs/redrive?queue={MOURNING}", {"limit": limit} if limit < NEVER else {}
         )
         done = outcome(reply, done=(200,), refused=())
+        count = reply.doc["redriven"] if reply and done is Outcome.OK else 0
         self.notebook.add(
-            Setting(
-                start=start, end=now(), queue=queue, outcome=done, paused=paused, stall_limit=limit
-            )
+            Redrive(start=start, end=now(), queue=MOURNING, outcome=done, limit=limit, count=count)
         )

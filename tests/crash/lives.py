@@ -70,6 +70,7 @@ async def take_stock(client: Client, notebook: Notebook) -> None:
                 id=job["id"],
                 status=job["status"],
                 attempts=job["attempts"],
+                queue=job["queue"],
                 unique_key=job.get("unique_key", ""),
                 until=job.get("lease_until", NEVER),
                 result=job.get("result", ""),

@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx
 from conformance.client import JSON, JSON_HTTP2, MSGPACK, MSGPACK_HTTP2, Client, Wire
-from conformance.streams import Job, TakeStream
+from conformance.streams import Job, StreamEnded, TakeStream
 
-from .actors import SHARED, SINGLE, Actor, Notebook, outcome
+from .actors import DYING, LIMITED, SHARED, SINGLE, Actor, Notebook, outcome
 from .history import (
     NEVER,
     Delivery,
@@ -38,6 +38,8 @@ class WorkerKind:
     """The framing to ask for, if it is not that of the wire."""
     steady: bool = False
     """Never hangs up, and keeps nothing."""
+    lease_ms: int = 0
+    """How long it may keep a job, if it asks for leases that end."""
 
 
 WORKERS = (
@@ -46,6 +48,7 @@ WORKERS = (
     WorkerKind(JSON, 60, ("b", "c")),
     WorkerKind(MSGPACK, 200, ()),
     WorkerKind(JSON_HTTP2, 20, ("a", "b"), "text/event-stream"),
+    WorkerKind(JSON, 12, ("a", LIMITED, DYING), lease_ms=400),
 )
 
 
@@ -70,6 +73,7 @@ def delivery_of(job: Job, stream: int) -> Delivery:
         intact=payload["pad"] == "x" * payload["size"],
         lease=job["lease"],
         until=job.get("lease_until", NEVER),
+        queue=job["queue"],
     )
 
 
@@ -109,10 +113,19 @@ class Worker(Actor):
     async def _open(self) -> tuple[TakeStream, int]:
         kind, number, start = self._kind, self.notebook.new_stream(), now()
         queues = ",".join(kind.queues)
-        stream = await self.client.take(prefetch=kind.prefetch, queue=queues, accept=kind.accept)
-        window, queues_of = kind.prefetch, kind.queues
+        lease = {"lease_ms": kind.lease_ms} if kind.lease_ms else {}
+        stream = await self.client.take(
+            prefetch=kind.prefetch, queue=queues, accept=kind.accept, more=lease
+        )
         self.notebook.add(
-            StreamStart(start=start, end=now(), stream=number, window=window, queues=queues_of)
+            StreamStart(
+                start=start,
+                end=now(),
+                stream=number,
+                window=kind.prefetch,
+                queues=kind.queues,
+                lease_ms=kind.lease_ms,
+            )
         )
         return stream, number
 
@@ -124,6 +137,10 @@ class Worker(Actor):
             except httpx.TransportError:
                 self.alone = True
                 return
+            except StreamEnded:
+                # A lease has run out; or the server stops in good order, which none here does.
+                assert self._kind.lease_ms
+                break
             self._note(job, number)
             await self._treat(job)
             if self._kind.steady:
@@ -148,7 +165,8 @@ class Worker(Actor):
         # Who keeps the head of a group keeps all of the group from everyone.
         patience = (0, 0) if "group" in job else (40, 5)
         ways = ("ack", "fail", "kill", "collect", "keep")
-        match self.random.choices(ways, (45, 8, 2, *patience))[0]:
+        deadly = 20 if job["queue"] == DYING else 2
+        match self.random.choices(ways, (45, 8, deadly, *patience))[0]:
             case "ack":
                 await self._succeed(id)
             case "collect":

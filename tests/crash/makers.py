@@ -15,6 +15,7 @@ from .history import (
     Listed,
     Listing,
     Outcome,
+    Redrive,
     Release,
     Setting,
     Start,
@@ -45,6 +46,7 @@ def deliver(
     intact: bool = True,
     lease: int = 0,
     until: float = NEVER,
+    queue: str = "",
 ) -> Delivery:
     return Delivery(
         start=at,
@@ -56,6 +58,7 @@ def deliver(
         intact=intact,
         lease=lease,
         until=until,
+        queue=queue,
     )
 
 
@@ -81,10 +84,22 @@ def cancel(at: float, job: str = "j", outcome: Outcome = OK) -> Cancel:
     return Cancel(start=at, end=at + 0.5, job=job, outcome=outcome)
 
 
-def configure(at: float, outcome: Outcome = OK, *, paused: bool = False, stalls: int = -1) -> Event:
+def configure(
+    at: float, outcome: Outcome = OK, *, paused: bool = False, stalls: int = -1, **fields: float
+) -> Event:
     return Setting(
-        start=at, end=at + 0.5, queue="a", outcome=outcome, paused=paused, stall_limit=stalls
+        start=at,
+        end=at + 0.5,
+        queue="a",
+        outcome=outcome,
+        paused=paused,
+        stall_limit=stalls,
+        **fields,
     )
+
+
+def redrive(at: float, outcome: Outcome = OK, limit: float = NEVER) -> Redrive:
+    return Redrive(start=at, end=at + 0.5, queue="dead", outcome=outcome, limit=limit)
 
 
 def kill(at: float) -> Kill:
@@ -95,8 +110,12 @@ def start(at: float, limit: int = 0) -> Start:
     return Start(start=at, end=at + 0.5, in_flight_limit=limit)
 
 
-def open_stream(at: float, stream: int = 1, window: int = 1, *queues: str) -> StreamStart:
-    return StreamStart(start=at, end=at + 0.5, stream=stream, window=window, queues=queues)
+def open_stream(
+    at: float, stream: int = 1, window: int = 1, *queues: str, lease_ms: int = 0
+) -> StreamStart:
+    return StreamStart(
+        start=at, end=at + 0.5, stream=stream, window=window, queues=queues, lease_ms=lease_ms
+    )
 
 
 def inspect(at: float, **deliveries: int) -> Inspection:

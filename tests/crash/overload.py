@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, NamedTuple, ParamSpec
 
 from conformance.client import JSON, Client, new_job
 from conformance.raw import RawConnection
@@ -44,13 +44,25 @@ STALLED = 10
 JOBS_EACH = 10
 
 
+class Wait(NamedTuple):
+    """What one acknowledgement took, in ms.
+
+    `work` is the processor time of the server's event loop meanwhile: what had to be done before
+    the answer, its own work included. A machine that does other things as well lengthens `wall` and
+    not `work`.
+    """
+
+    wall: float
+    work: float
+
+
 @dataclass
 class Report:
-    """What a scenario found. Times of one acknowledgement in ms, memory in MiB."""
+    """What a scenario found: p99 of acknowledgements, memory in MiB."""
 
     scenario: str
-    calm_p99: float
-    loaded_p99: float
+    calm: Wait
+    loaded: Wait
     calm_rss: float
     peak_rss: float
     counts: Counts
@@ -59,7 +71,8 @@ class Report:
 class Bystander:
     """Holds a stream of jobs that are there already, and acknowledges them one after another."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, server: ServerProcess, client: Client) -> None:
+        self._server = server
         self._client = client
         self._stream: Any = None
 
@@ -68,26 +81,33 @@ class Bystander:
             await self._client.enqueue_many(1_000, queue="bystander", payload="x")
         self._stream = await self._client.take(prefetch=20, queue="bystander")
 
-    async def acknowledge(self) -> float:
-        """One acknowledgement; how many ms it took."""
+    async def acknowledge(self) -> Wait:
+        """One acknowledgement, and what it took."""
         job = await self._stream.job()
-        began = time.perf_counter()
+        worked, began = loop_ms(self._server), time.perf_counter()
         await self._client.succeed(job["id"])
-        return (time.perf_counter() - began) * 1000
+        wall = (time.perf_counter() - began) * 1000
+        return Wait(wall, loop_ms(self._server) - worked)
 
-    async def samples(self, count: int) -> list[float]:
+    async def samples(self, count: int) -> list[Wait]:
         return [await self.acknowledge() for _ in range(count)]
 
-    async def during(self, overload: asyncio.Future[Counts]) -> list[float]:
+    async def during(self, overload: asyncio.Future[Counts]) -> list[Wait]:
         """Acknowledge for as long as the overload lasts."""
-        found: list[float] = []
+        found: list[Wait] = []
         while not overload.done():
             found.append(await self.acknowledge())
         return found
 
 
-def p99(samples: list[float]) -> float:
-    return statistics.quantiles(samples, n=100)[98]
+def p99(samples: list[Wait]) -> Wait:
+    wall, work = (statistics.quantiles(times, n=100)[98] for times in zip(*samples, strict=True))
+    return Wait(wall, work)
+
+
+def loop_ms(server: ServerProcess) -> float:
+    """Processor time of the server's main thread, which is its event loop."""
+    return int(Path(f"/proc/{server.pid}/task/{server.pid}/schedstat").read_text().split()[0]) / 1e6
 
 
 def rss_mb(server: ServerProcess, *, peak: bool = False) -> float:
@@ -105,7 +125,7 @@ async def judged(
     **kwargs: P.kwargs,
 ) -> Report:
     """Run an overload beside a bystander."""
-    bystander = Bystander(client)
+    bystander = Bystander(server, client)
     await bystander.prepare()
     calm = await bystander.samples(SAMPLES)
     calm_rss = rss_mb(server)

@@ -9,6 +9,7 @@ from process.server import ServerProcess, running
 from .actors import Notebook
 from .disk import Disk
 from .history import Enqueue, Kill, Listing, Outcome, now
+from .keeper import Keeper
 from .lives import SERVER_ALONE, check_file, finish, live_and_die, take_stock
 from .producer import Producer
 
@@ -18,10 +19,12 @@ SURVIVES = (0.0, 0.0, 0.3, 0.9)
 
 async def cut_again_and_again(disk: Disk, notebook: Notebook, random: Random, cycles: int) -> None:
     """Some lives on one disk, each ended by a power cut but for the last."""
-    for _ in range(cycles):
+    for cycle in range(cycles):
         async with running(disk.root, env=disk.environment()) as server:
             async with server.client() as client:
                 await take_stock(client, notebook)
+                if not cycle:
+                    await Keeper(client, notebook, random).furnish()
             await live_and_die(server, notebook, random, SERVER_ALONE)
         disk.cut_power(random.choice(SURVIVES), random)
         check_file(disk.root)

@@ -8,7 +8,7 @@ from random import Random
 from conformance.client import JSON, JSON_HTTP2, MSGPACK, MSGPACK_HTTP2, Client
 from conformance.streams import Job
 
-from .actors import QUEUES, Actor, Notebook, outcome
+from .actors import DYING, LIMITED, MOURNING, QUEUES, Actor, Notebook, outcome
 from .history import NEVER, Cancel, Enqueue, Outcome, now
 
 PRODUCERS = (JSON, MSGPACK, JSON_HTTP2, MSGPACK_HTTP2)
@@ -20,6 +20,8 @@ MOST_NAMES = 20
 """Names for `dedupe`."""
 MOST_REMEMBERED = 50
 """Jobs that a producer may yet cancel."""
+TARGETS = (*((queue,) for queue in QUEUES if queue != LIMITED), (LIMITED,), (LIMITED, "a"))
+"""Where the jobs of one request go, so that not all requests meet the limit of one queue."""
 USUAL_PRIORITY = 1_000
 MOST_UNFINISHED = 800
 """Above this producers pause, so that listings stay short."""
@@ -45,23 +47,26 @@ class Producer(Actor):
                 await self.enqueue_bulk(self.random.randint(2, 40))
 
     async def enqueue(self) -> None:
-        job = self._new_job()
+        job = self._new_job(self.random.choice(QUEUES))
         start = now()
         reply = await self.post("/jobs", job)
-        outcome(reply, done=(200, 201), refused=())
-        self._note(start, [job], [reply.doc] if reply else None)
+        done = outcome(reply, done=(200, 201), refused=(429,))
+        self._note(start, done, [job], [reply.doc] if reply and done is Outcome.OK else None)
 
     async def enqueue_bulk(self, count: int) -> None:
-        jobs = [self._new_job() for _ in range(count)]
+        queues = self.random.choice((QUEUES[:-2], *TARGETS))
+        jobs = [self._new_job(self.random.choice(queues)) for _ in range(count)]
         start = now()
         reply = await self.post("/jobs/bulk", {"jobs": jobs})
-        outcome(reply, done=(200, 201), refused=())
-        self._note(start, jobs, reply.doc["jobs"] if reply else None)
+        done = outcome(reply, done=(200, 201), refused=(429,))
+        stored = reply.doc["jobs"] if reply and done is Outcome.OK else None
+        self._note(start, done, jobs, stored)
 
-    def _note(self, start: float, jobs: list[Job], stored: list[Job] | None) -> None:
+    def _note(self, start: float, done: Outcome, jobs: list[Job], stored: list[Job] | None) -> None:
+        """Write down what has become of the jobs of one request. `stored` has its answers."""
         end = now()
         for job, answer in itertools.zip_longest(jobs, stored or ()):
-            result, id, owner = Outcome.UNKNOWN, "", ""
+            result, id, owner = done, "", ""
             if answer is not None and answer["duplicate"]:
                 result, owner = Outcome.REFUSED, answer["id"]
             elif answer is not None:
@@ -85,20 +90,21 @@ class Producer(Actor):
                     window_ms=name["window_ms"],
                     ttl_ms=job.get("ttl_ms", 0),
                     expires_at=(answer or {}).get("expires_at", NEVER),
+                    dead_letter=MOURNING if job["queue"] == DYING else "",
                 )
             )
 
-    def _new_job(self) -> Job:
+    def _new_job(self, queue: str) -> Job:
         random = self.random
         size = random.choice((0, 0, 50, 50, 400, 600, 3_000, 9_000))
         payload = {"name": self.notebook.new_name(), "pad": "x" * size, "size": size}
-        job: Job = {"queue": random.choice(QUEUES), "type": "crash", "payload": payload}
+        job: Job = {"queue": queue, "type": "crash", "payload": payload}
         job["priority"] = random.randint(0, 65_535) if random.random() < 0.3 else USUAL_PRIORITY
         if random.random() < 0.15:
             job["ready_at"] = int(now()) + random.randint(0, 400)
         if random.random() < 0.2:
             job["group"] = f"group-{random.randint(1, MOST_GROUPS)}"
-        if random.random() < 0.05:
+        if random.random() < 0.05 and queue != DYING:
             job["ttl_ms"] = random.choice((30, 300, 5_000))
         if random.random() < 0.1:
             window_ms = random.choice((200, 1_000, 5_000))

@@ -26,7 +26,7 @@ def stale_tokens_settle_nothing(world: World) -> Iterator[str]:
 def claims_survive(world: World) -> Iterator[str]:
     """A claimed job is in flight until something ends that, or its deadline has passed."""
     for life in world.lives.values():
-        claims = [delivery for delivery in life.deliveries if delivery.until < NEVER]
+        claims = [delivery for delivery in life.deliveries if world.is_claim(delivery)]
         for claim in claims:
             surely = min(life.released(claim), life.deadline(claim) - DEADLINE_MS)
             for listing, shown in _listings_after(world, life, claim.end):
@@ -112,12 +112,11 @@ def paused_queues_deliver_nothing(world: World) -> Iterator[str]:
     """From the answer to a pause until somebody asks for its end no job of the queue is taken."""
     pauses = list(_pauses(world.settings))
     for life in world.lives.values():
-        for enqueue in life.enqueues[:1]:
-            for pause in pauses:
-                for delivery in life.deliveries:
-                    inside = pause.start < delivery.start and delivery.start + 1 <= pause.end
-                    if inside and pause.queue == enqueue.queue:
-                        yield f"paused: {life.name} was taken at {delivery.start:.0f}"
+        for pause in pauses:
+            for delivery in life.deliveries:
+                inside = pause.start < delivery.start and delivery.start + 1 <= pause.end
+                if inside and pause.queue == life.queue_of(delivery):
+                    yield f"paused: {life.name} was taken at {delivery.start:.0f}"
 
 
 def _pauses(settings: list[Setting]) -> Iterator[_Pause]:

@@ -14,6 +14,8 @@ def groups_are_in_order(world: World) -> Iterator[str]:
         ahead: list[tuple[Life, float, float]] = []
         for enqueue, life in members:
             for delivery in life.deliveries:
+                if life.queue_of(delivery) != group[0]:
+                    continue  # a dead-letter queue has groups of its own
                 for other, since, over in ahead:
                     if since < delivery.start and over >= delivery.start + 1:
                         yield (
@@ -47,7 +49,7 @@ def _since(life: Life) -> float:
 
 def _over(world: World, enqueue: Enqueue, life: Life) -> float:
     """The earliest time at which the job may have ended for good."""
-    ends = [ending.start for ending in life.last_words]
+    ends = [ending.start for ending in (*life.last_words, *life.deaths)]
     if enqueue.ttl_ms:
         ends.append(enqueue.start + enqueue.ttl_ms)
     if world.stall_limit(enqueue.queue) < NEVER:

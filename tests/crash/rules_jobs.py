@@ -72,11 +72,14 @@ def attempts_rise_by_one(world: World) -> Iterator[str]:
         for name, shown in listing.jobs.items():
             sightings[name].append((listing.start, listing.end, shown.attempts))
     for name, found in sightings.items():
+        owner = world.lives.get(name)
+        if owner and owner.dead_letter and owner.deaths:
+            continue  # where it has gone to it begins anew
         for start, _, attempts in found:
             before = max((a for _, end, a in found if end < start), default=0)
             if attempts < before:
                 yield f"attempts fell: {name} had {before} and then {attempts}"
-        failures = world.lives[name].failures if name in world.lives else []
+        failures = owner.failures if owner else []
         reported = sum(failure.outcome is not Outcome.REFUSED for failure in failures)
         answers = [failure.attempts for failure in failures if failure.outcome is Outcome.OK]
         if len(set(answers)) < len(answers):

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from math import floor
 
-from .history import NEVER, Delivery, Enqueue
+from .history import NEVER, Enqueue
 from .world import DEADLINE_MS, UNFINISHED, Life, World
 
 HELD = {"queued": ("scheduled", "ready"), "active": UNFINISHED}
@@ -21,15 +21,10 @@ def one_holder_at_a_time(world: World) -> Iterator[str]:
     Only an ending or its deadline takes a job from who claimed it with one.
     """
     for life in world.lives.values():
-        # A server that is killed goes on until the signal reaches it.
-        deaths = [time for kill in world.kills for time in (kill.start, kill.end)]
         for first, second in zip(life.deliveries, life.deliveries[1:], strict=False):
             # One that began before the claim may mean it all the same.
             ends = [max(ending.start, first.start) for ending in life.endings(first)]
-            if first.until < NEVER:
-                ends.append(max(life.deadline(first) - DEADLINE_MS, first.start))
-            else:
-                ends += [*deaths, world.hang_ups.get(first.stream, NEVER)]
+            ends += [max(life.deadline(first) - DEADLINE_MS, first.start), *world.cuts(first)]
             # The claim's time is rounded down to its millisecond.
             if not any(first.start <= end < second.start + 1 for end in ends):
                 yield (
@@ -50,7 +45,8 @@ def first_in_first_out(world: World) -> Iterator[str]:
         stored = life.stored
         if stored is None:
             continue
-        taken[stored.queue] += [(each.start, each.stream, stored) for each in life.deliveries]
+        for each in life.deliveries:
+            taken[life.queue_of(each)].append((each.start, each.stream, stored))
         if not (stored.delayed or stored.group or stored.ttl_ms or life.cancelled):
             until = life.deliveries[0].start if life.deliveries else NEVER
             waited.append((stored, until, world.unseen(life, stored, until)))
@@ -76,7 +72,7 @@ def windows_are_kept(world: World) -> Iterator[str]:
         if stream is None or not stream.window:
             continue
         spans = [(delivery.start, life.released(delivery)) for life, delivery in deliveries]
-        most, at = _most_at_once(spans)
+        most, at = most_at_once(spans)
         if most > stream.window:
             yield f"window: stream {number} of {stream.window} held {most} at {at:.0f}"
 
@@ -86,12 +82,12 @@ def the_limit_is_kept(world: World) -> Iterator[str]:
     for server in world.starts:
         died = min((k.end for k in world.kills if k.start > server.start), default=NEVER)
         spans = [
-            (delivery.start, min(life.released(delivery), _stream_end(world, delivery)))
+            (delivery.start, world.over(life, delivery))
             for life in world.lives.values()
             for delivery in life.deliveries
             if floor(server.start) <= delivery.start <= died
         ]
-        most, at = _most_at_once(spans)
+        most, at = most_at_once(spans)
         if server.in_flight_limit and most > server.in_flight_limit:
             yield f"limit: {most} of {server.in_flight_limit} were in flight at {at:.0f}"
 
@@ -156,11 +152,7 @@ def _place(enqueue: Enqueue) -> tuple[int, str]:
     return enqueue.priority, enqueue.id
 
 
-def _stream_end(world: World, delivery: Delivery) -> float:
-    return world.hang_ups.get(delivery.stream, NEVER)
-
-
-def _most_at_once(spans: Iterable[tuple[float, float]]) -> tuple[int, float]:
+def most_at_once(spans: Iterable[tuple[float, float]]) -> tuple[int, float]:
     """How many spans overlap at most, and since when. Claims are known to the millisecond."""
     steps = [(start, 1) for start, _ in spans]
     steps += [(float(floor(end)), -1) for _, end in spans if end < NEVER]

@@ -9,6 +9,7 @@ from process.server import ServerProcess, running
 
 from .actors import Notebook
 from .history import Start, now
+from .keeper import Keeper
 from .lives import SERVER_ALONE, Victims, finish, inspect_file, live_and_die, take_stock
 from .load import MOST_PUT_ASIDE, WORKERS
 
@@ -35,7 +36,7 @@ async def die_young(root: Path, random: Random) -> None:
 
 async def kill_again_and_again(root: Path, notebook: Notebook, random: Random, cycles: int) -> None:
     """Some lives of a server on one directory, the last of which ends well."""
-    for _ in range(cycles):
+    for cycle in range(cycles):
         settings = random.choice(SETTINGS)
         start = now()
         async with running(root, *chain.from_iterable(settings.items())) as server:
@@ -43,6 +44,8 @@ async def kill_again_and_again(root: Path, notebook: Notebook, random: Random, c
             notebook.add(Start(start=start, end=now(), in_flight_limit=limit))
             async with server.client() as client:
                 await take_stock(client, notebook)
+                if not cycle:
+                    await Keeper(client, notebook, random).furnish()
             await live_and_die(server, notebook, random, random.choice(VICTIMS))
         inspect_file(root, notebook)
         if random.random() < 0.3:

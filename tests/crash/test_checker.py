@@ -3,6 +3,7 @@
 import pytest
 
 from . import planted as engine
+from . import planted_queues as queues
 from .checker import RULES, violations
 from .history import (
     Event,
@@ -252,7 +253,7 @@ PLANTED = (
 )
 
 
-ALL_PLANTED = (*PLANTED, *engine.PLANTED)
+ALL_PLANTED = (*PLANTED, *engine.PLANTED, *queues.PLANTED)
 
 
 @pytest.mark.parametrize("planted", ALL_PLANTED, ids=lambda planted: planted.rule.__name__)
@@ -345,7 +346,7 @@ UNDECIDED: dict[str, tuple[Event, ...]] = {
     ),
 }
 
-ALL_UNDECIDED = UNDECIDED | engine.UNDECIDED
+ALL_UNDECIDED = UNDECIDED | engine.UNDECIDED | queues.UNDECIDED
 
 
 @pytest.mark.parametrize("case", ALL_UNDECIDED)

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from .actors import Notebook
+from .actors import LIMITED, Notebook
 from .history import (
     NEVER,
     Cancel,
@@ -19,8 +19,10 @@ from .history import (
     Kill,
     Listing,
     Outcome,
+    Redrive,
     Release,
     Setting,
+    StreamStart,
     Success,
 )
 from .lives import cycles, judge, seed
@@ -44,8 +46,10 @@ def assert_mixed(history: History, cycles: int) -> None:
 
 
 def assert_engine_tried(history: History, cycles: int) -> None:
-    """So were groups, claims, tokens, cancels, times to live, names and pauses."""
+    """So were groups, claims, tokens, cancels, times to live, names, pauses, leases of streams,
+    limits of queues and dead-letter queues."""
     jobs = {event.job: event for event in history if isinstance(event, Enqueue)}
+    leased = {e.stream for e in history if isinstance(e, StreamStart) and e.lease_ms}
     done = Counter(
         type(event).__name__
         for event in history
@@ -56,7 +60,9 @@ def assert_engine_tried(history: History, cycles: int) -> None:
             case Delivery():
                 job = jobs[event.job]
                 done["grouped"] += bool(job.group)
-                done["claimed"] += event.until < NEVER
+                done["claimed"] += event.until < NEVER and event.stream not in leased
+                done["leased"] += event.stream in leased
+                done["from a limited queue"] += event.queue == LIMITED
                 done["in time"] += bool(job.ttl_ms)
             case Success(outcome=Outcome.OK):
                 done["with a token"] += event.lease > 0
@@ -65,14 +71,26 @@ def assert_engine_tried(history: History, cycles: int) -> None:
                 done["with a token that is stale"] += event.lease > 0
             case Enqueue(outcome=Outcome.REFUSED):
                 done["copies"] += bool(event.dedupe)
+                done["refused for depth"] += event.queue == LIMITED and not event.owner
+            case Failure(outcome=Outcome.OK, final=True):
+                done["dead that moved"] += bool(jobs[event.job].dead_letter)
+            case Redrive(outcome=Outcome.OK):
+                done["redriven"] += event.count
             case Setting(outcome=Outcome.OK):
                 done["pauses"] += event.paused
+                done["rates"] += 0 < event.rate < NEVER
             case Listing():
                 claims = [shown for shown in event.jobs.values() if shown.status == "in_flight"]
                 done["claims that outlived a server"] += len(claims)
                 done["expired"] += sum(s.status == "expired" for s in event.jobs.values())
                 done["stalled"] += sum(s.reason == "stalled" for s in event.jobs.values())
-    few = {"with a token that is stale", "claims that outlived a server", "stalled", "Release"}
+    few = {
+        "rates",
+        "with a token that is stale",
+        "claims that outlived a server",
+        "stalled",
+        "Release",
+    }
     for what, times in done.items():
         assert times > (0 if what in few else cycles // 2), f"{what}: {times}"
     assert {"Cancel", "Extend", "Release", "grouped"} <= done.keys()

@@ -18,6 +18,7 @@ from .history import (
     Listing,
     LostClaim,
     Outcome,
+    Redrive,
     Release,
     Setting,
     Start,
@@ -89,10 +90,29 @@ class Life:
         return [cancel for cancel in self.cancels if cancel.outcome is not Outcome.REFUSED]
 
     @property
+    def queue(self) -> str:
+        """Where it was stored."""
+        return self.enqueues[0].queue if self.enqueues else ""
+
+    @property
+    def dead_letter(self) -> str:
+        """Where it goes when it dies."""
+        return self.enqueues[0].dead_letter if self.enqueues else ""
+
+    def queue_of(self, delivery: Delivery) -> str:
+        """Where it was taken."""
+        return delivery.queue or self.queue
+
+    @property
+    def deaths(self) -> list[Failure]:
+        """Failures that may have killed the job."""
+        return [f for f in self.failures if f.final and f.outcome is not Outcome.REFUSED]
+
+    @property
     def last_words(self) -> list[Success | Failure | Cancel]:
-        """What may have ended the job for good."""
-        final = [s for s in self.settlements if isinstance(s, Success) or s.final]
-        return [*final, *self.cancelled]
+        """What may have ended the job for good: where it has a dead-letter queue, no death does."""
+        successes = [s for s in self.settlements if isinstance(s, Success)]
+        return [*successes, *([] if self.dead_letter else self.deaths), *self.cancelled]
 
     @property
     def done(self) -> float:
@@ -122,7 +142,7 @@ class Life:
     def released(self, delivery: Delivery) -> float:
         """The earliest time at which this delivery may have been over."""
         ends = [max(e.start, delivery.start) for e in self.endings(delivery)]
-        return min([*ends, self.deadline(delivery)])
+        return min([*ends, self.deadline(delivery) - DEADLINE_MS])
 
 
 def _means(request: Settlement | Release | Extend, delivery: Delivery) -> bool:
@@ -143,12 +163,34 @@ class World:
     """When each stream's worker began to hang up."""
     lost_claims: list[LostClaim] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
-    """Those that may have had an effect."""
+    """Those that may have had an effect, as have the redrives."""
+    redrives: list[Redrive] = field(default_factory=list)
+    lapses: dict[int, float] = field(default_factory=dict)
+    """The earliest time at which each stream with leases may have ended for one that ran out."""
 
     def stall_limit(self, queue: str) -> float:
         """The lowest number of stalls that a job of the queue may ever have had to survive."""
         limits = [s.stall_limit for s in self.settings if s.queue == queue and s.stall_limit >= 0]
         return min(limits, default=NEVER)
+
+    def is_claim(self, delivery: Delivery) -> bool:
+        """Whether a job is its holder's beyond any hang-up or crash, up to a deadline."""
+        return delivery.until < NEVER and delivery.stream not in self.lapses
+
+    def cuts(self, delivery: Delivery) -> list[float]:
+        """When a delivery on a stream may have been over without anybody's word, unless before."""
+        if self.is_claim(delivery):
+            return []
+        # A server that is killed goes on until the signal reaches it.
+        deaths = [time for kill in self.kills for time in (kill.start, kill.end)]
+        ends = (self.hang_ups.get(delivery.stream, NEVER), self.lapses.get(delivery.stream, NEVER))
+        # A lapse that is long over has not ended what came after it.
+        return [*deaths, ends[0], max(ends[1], delivery.start)]
+
+    def over(self, life: Life, delivery: Delivery) -> float:
+        """The earliest time at which a delivery may have been over, by a word or without one."""
+        cuts = [cut for cut in self.cuts(delivery) if cut >= delivery.start]
+        return min([life.released(delivery), *cuts])
 
     def deliveries_by_stream(self) -> dict[int, list[tuple[Life, Delivery]]]:
         found: dict[int, list[tuple[Life, Delivery]]] = defaultdict(list)
@@ -222,8 +264,29 @@ def sort(history: History) -> World:
             case Setting():
                 if event.outcome is not Outcome.REFUSED:
                     world.settings.append(event)
+            case Redrive():
+                if event.outcome is not Outcome.REFUSED:
+                    world.redrives.append(event)
             case _:
                 world.lives.setdefault(event.job, Life(event.job)).add(event)
     for life in world.lives.values():
         life.deliveries.sort(key=lambda delivery: (delivery.start, delivery.end))
+    world.lapses = _lapses(world)
     return world
+
+
+def _lapses(world: World) -> dict[int, float]:
+    """When each stream with leases may have ended: at the deadline of a job that was not settled
+    by then, as far as is known, or of one that was never read, which has a later one than the last.
+    """
+    found = {number: NEVER for number, stream in world.streams.items() if stream.lease_ms}
+    last: dict[int, float] = {}
+    for number, deliveries in world.deliveries_by_stream().items():
+        if number not in found:
+            continue
+        for life, delivery in deliveries:
+            last[number] = max(delivery.until, last.get(number, 0))
+            settled = any(_means(s, delivery) and s.end < delivery.until for s in life.accepted)
+            if not settled:
+                found[number] = min(delivery.until - DEADLINE_MS, found[number])
+    return {number: min(end, last.get(number, NEVER)) for number, end in found.items()}

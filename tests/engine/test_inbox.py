@@ -1,7 +1,8 @@
 """What a tick takes from the inbox: bounded by rows and bytes, and one settlement a job."""
 
 from zq.engine.inbox import Inbox
-from zq.model.commands import Command, Extend, Fail, Release, Return, Succeed
+from zq.model.commands import Command, Enqueue, Extend, Fail, Release, Return, Succeed
+from zq.model.job import NewJob
 from zq.model.settling import Failure
 
 MIB = 1024 * 1024
@@ -13,7 +14,7 @@ async def test_large_results_fill_a_tick_as_many_rows_do() -> None:
         inbox.submit(Succeed([key], size=8 * MIB))
     taken = []
     while inbox:
-        taken.append(len(inbox.take(20_000)))
+        taken.append(len(inbox.take(20_000, 0)))
     assert taken == [3, 3, 3, 1]
 
 
@@ -21,7 +22,7 @@ async def test_a_result_larger_than_a_tick_gets_one_of_its_own() -> None:
     inbox = Inbox(1_000_000, lambda: None)
     inbox.submit(Succeed([1], size=64 * MIB))
     inbox.submit(Succeed([2]))
-    assert [len(inbox.take(20_000)) for _ in range(2)] == [1, 1]
+    assert [len(inbox.take(20_000, 0)) for _ in range(2)] == [1, 1]
 
 
 async def test_a_job_has_one_settlement_a_tick_whatever_kind_it_is() -> None:
@@ -34,6 +35,72 @@ async def test_a_job_has_one_settlement_a_tick_whatever_kind_it_is() -> None:
         inbox.submit(command)
     taken = []
     while inbox:
-        taken += [[request.command for request in inbox.take(20_000)]]
+        taken += [[request.command for request in inbox.take(20_000, 0)]]
     assert taken == [[command] for command in commands]
     assert inbox.waiting == (0, 0)
+
+
+def enqueue(jobs: int) -> Enqueue:
+    new = [NewJob("q", "t", "1", payload_size=1)] * jobs
+    return Enqueue(range(jobs), new, now=1, size=jobs)
+
+
+async def taken_beside(rest: int, bulks: list[int], beside: int = 0) -> list[int]:
+    """New jobs in each tick, where so many acknowledgements come for each of them."""
+    inbox = Inbox(1_000_000, lambda: None)
+    for bulk in bulks:
+        inbox.submit(enqueue(bulk))
+    ticks = []
+    while inbox.waiting_jobs:
+        for key in range(rest):
+            inbox.submit(Succeed([key]))
+        before = inbox.waiting_jobs
+        inbox.take(20_000, beside)
+        ticks.append(before - inbox.waiting_jobs)
+    return ticks
+
+
+async def test_a_tick_with_an_acknowledgement_puts_bulks_off_but_only_once() -> None:
+    assert await taken_beside(0, [1_000, 1_000]) == [2_000]
+    assert await taken_beside(1, [1_000, 1_000]) == [0, 2_000]
+    # Unless they take no longer than the disk.
+    assert await taken_beside(1, [50, 60, 1_000], beside=100) == [50, 1_060]
+    # Beside many acknowledgements they weigh little.
+    assert await taken_beside(500, [1_000, 1_000]) == [2_000]
+
+
+async def test_there_is_room_while_the_next_tick_would_take_more() -> None:
+    inbox = Inbox(1_000, lambda: None)
+    taken: list[bool] = []
+    inbox.when_taken = lambda: taken.append(inbox.has_room)
+    for _ in range(5):
+        assert inbox.has_room
+        inbox.submit(enqueue(100))
+    assert not inbox.has_room
+    inbox.take(200, 0)
+    inbox.take(200, 0)
+    assert taken == [False, True]
+    inbox.submit(enqueue(100))
+    assert not inbox.has_room
+    inbox.drain()
+    assert taken == [False, True, True]
+
+
+async def test_an_inbox_for_one_job_has_room_for_one() -> None:
+    inbox = Inbox(1, lambda: None)
+    assert inbox.has_room
+    inbox.submit(enqueue(1))
+    assert not inbox.has_room
+
+
+async def test_large_payloads_weigh_as_many_rows_do() -> None:
+    inbox = Inbox(1_500, lambda: None)
+    large = Enqueue([1], [NewJob("q", "t", "1", payload_size=MIB)], now=1, size=MIB)
+    for _ in range(2):
+        assert inbox.has_room
+        inbox.submit(large)
+    assert not inbox.has_room
+    # One does not fit beside an acknowledgement, two do not fit together.
+    inbox.submit(Succeed([9]))
+    taken = [[request.command for request in inbox.take(1_500, 0)] for _ in range(3)]
+    assert taken == [[Succeed([9])], [large], [large]]

@@ -20,17 +20,15 @@ from .peer import GET, POST, Peer, changed
 OPEN = ("END_HEADERS",)
 MIB = 2**20
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
 async def serving(handler: Handler) -> AsyncIterator[int]:
     """The port of a listener whose one handler answers everything."""
-    app = web.Application(client_max_size=0)
-    app.router.add_route("*", "/{path:.*}", handler)
     clock = SystemClock()
     gate = Gate(clock, Counter(), max_connections=10, max_per_peer=0)
-    listener = Listener(app, "off", gate=gate, clock=clock, header_timeout=60)
+    listener = Listener(handler, "off", gate=gate, clock=clock, header_timeout=60)
     _, port = await listener.start("127.0.0.1", 0)
     yield port
     await listener.stop(0.1)
@@ -39,7 +37,7 @@ async def serving(handler: Handler) -> AsyncIterator[int]:
 async def test_a_reset_stream_counts_until_its_handler_has_ended() -> None:
     going, may_end = asyncio.Event(), asyncio.Event()
 
-    async def stubborn(request: web.Request) -> web.Response:
+    async def stubborn(request: web.BaseRequest) -> web.Response:
         if request.path == "/health":
             return web.Response()
         try:
@@ -67,7 +65,7 @@ async def test_a_handler_is_cancelled_with_its_stream() -> None:
     ended: asyncio.Queue[type[BaseException] | None] = asyncio.Queue()
     begun = asyncio.Event()
 
-    async def waiting(request: web.Request) -> web.Response:
+    async def waiting(request: web.BaseRequest) -> web.Response:
         begun.set()
         try:
             await asyncio.Event().wait()
@@ -89,7 +87,7 @@ async def test_a_handler_is_cancelled_with_its_stream() -> None:
 
 
 async def test_a_handler_that_fails_resets_its_stream() -> None:
-    async def broken(request: web.Request) -> web.StreamResponse:
+    async def broken(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         await response.write(b"so far")
@@ -104,7 +102,7 @@ async def test_a_handler_that_fails_resets_its_stream() -> None:
 async def test_a_body_that_nobody_reads_is_held_back_by_its_window() -> None:
     go_on = asyncio.Event()
 
-    async def slow(request: web.Request) -> web.Response:
+    async def slow(request: web.BaseRequest) -> web.Response:
         await go_on.wait()
         return web.Response(text=str(len(await request.read())))
 
@@ -126,7 +124,7 @@ async def test_a_body_that_nobody_reads_is_held_back_by_its_window() -> None:
 async def test_a_response_that_nobody_reads_is_held_back_and_slows_no_other() -> None:
     written = 0
 
-    async def endless(request: web.Request) -> web.StreamResponse:
+    async def endless(request: web.BaseRequest) -> web.StreamResponse:
         nonlocal written
         if request.path == "/health":
             return web.Response(body=b"x" * 1000)
@@ -145,7 +143,7 @@ async def test_a_response_that_nobody_reads_is_held_back_and_slows_no_other() ->
 
 
 async def test_a_hundred_mib_go_up_and_down() -> None:
-    async def echo(request: web.Request) -> web.StreamResponse:
+    async def echo(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         async for chunk in request.content.iter_any():
@@ -172,7 +170,7 @@ async def test_a_hundred_mib_go_up_and_down() -> None:
 
 
 async def test_large_responses_share_a_connection_fairly() -> None:
-    async def large(request: web.Request) -> web.Response:
+    async def large(request: web.BaseRequest) -> web.Response:
         return web.Response(body=bytes(4 * MIB))
 
     async with serving(large) as port:

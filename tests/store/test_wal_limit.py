@@ -82,3 +82,18 @@ async def test_a_reader_of_what_is_newest_is_not_waited_for(rig: Rig) -> None:
     reader.close()
     await rig.store.checkpoint()
     assert not rig.store.wal_is_over
+
+
+async def test_a_long_log_is_not_copied_more_often_for_its_length(
+    rig: Rig, reader: sqlite3.Connection
+) -> None:
+    async def jobs_between_checkpoints() -> int:
+        jobs = 0
+        while not rig.store.wants_checkpoint:
+            jobs += len(await rig.keep(200))
+        await rig.store.checkpoint()
+        return jobs
+
+    jobs = [await jobs_between_checkpoints() for _ in range(6)]
+    assert rig.store.uncopied_bytes > 0
+    assert jobs[-1] > jobs[1] / 2

@@ -44,6 +44,8 @@ def status(remote: Remote, id: str) -> None:
             click.echo(f"{name.ljust(width)}  {_shown(name, value)}")
     for error in errors:
         click.echo(f"{f'failure {error.attempt}'.ljust(width)}  {failure_text(error)}")
+        if error.details is not None:
+            click.echo(f"{'details'.ljust(width)}  {_shown('details', error.details)}")
 
 
 def _shown(name: str, value: object) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from zq.client.transport import Address, Bytes, Reply, Request, Unreachable, unreachable
@@ -61,12 +62,11 @@ class AioTransport:
         lowered = {name.lower(): value for name, value in response.headers.items()}
         return Reply(response.status, lowered, answer)
 
-    async def open(self, path: str, worker: str) -> Bytes:
-        """A stream for a worker. Raises `Unreachable`, or what the server refuses with."""
+    async def open(self, path: str, headers: Mapping[str, str]) -> Bytes:
+        """A stream. Raises `Unreachable`, or what the server refuses with."""
         import aiohttp
 
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=SILENCE_S)
-        headers = {"Accept": self._address.codec.stream_type, "Worker-Id": worker}
         try:
             response = await self._open_session().request(
                 "GET", self._url(path), headers=headers, timeout=timeout, allow_redirects=False

@@ -1,7 +1,7 @@
 """The app: where the server is, which tasks and queues there are, what goes around each job."""
 
 import inspect
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
@@ -12,6 +12,7 @@ from zq.client.errors import InvalidOption
 from zq.client.events import EventName, Listener
 from zq.client.files.discovery import discover
 from zq.client.files.queue import FileQueue
+from zq.client.following import follow
 from zq.client.formats import JSON, Codec
 from zq.client.options import Options, check
 from zq.client.queue import Queue
@@ -19,12 +20,15 @@ from zq.client.running import Middleware
 from zq.client.sync import run
 from zq.client.task import AsyncTask, Decorator, SyncTask, Task
 from zq.client.transport import Tls
+from zq.client.values import EventQuery, EventType, JobEvent
 from zq.model.names import check_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 L = TypeVar("L", bound=Listener)
+W = TypeVar("W", bound=Callable[[], Any])
+S = TypeVar("S", bound=str)
 
 
 class App:
@@ -143,6 +147,27 @@ class App:
 
         return register
 
+    def on_startup(self, function: W) -> W:
+        """Have workers call this, or await it, before they take their first job."""
+        self.core.startup += (function,)
+        return function
+
+    def events(
+        self,
+        *,
+        queue: str | Sequence[str] = (),
+        job: str | Sequence[str] = (),
+        types: EventType | Sequence[EventType] = (),
+        since: str | None = None,
+    ) -> AsyncGenerator[JobEvent, None]:
+        """What happens to jobs on the server: ``async for event in app.events(queue="mail")``.
+
+        It begins with what happens next, or after the event whose `event_id` is `since`, and goes
+        on across broken connections. What the server does not have any more is told as a `gap`.
+        """
+        query = EventQuery(_several(queue), _several(job), _several(types))
+        return follow(self.backend, query, since)
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -159,3 +184,7 @@ class App:
         """Close the connections; the next use opens others."""
         await self.backend.close()
         await self.backend.blocking.close()
+
+
+def _several(said: S | Sequence[S]) -> tuple[S, ...]:
+    return (said,) if isinstance(said, str) else tuple(said)

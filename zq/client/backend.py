@@ -10,8 +10,10 @@ from typing import Any, Protocol
 from zq.client.values import (
     EVERYTHING,
     Delivery,
+    EventQuery,
     Held,
     JobError,
+    JobEvent,
     JobOutcome,
     JobPage,
     JobQuery,
@@ -40,6 +42,22 @@ class TakeStream(Protocol):
         """End it. May be called twice."""
 
 
+class EventStream(Protocol):
+    """What happens to jobs, for as long as it is open."""
+
+    last_id: str | None
+    """The place after all that was told: where another stream goes on."""
+
+    async def events(self) -> Sequence[JobEvent]:
+        """Wait for events. Perhaps empty: then only the place is another.
+
+        Raises `Unavailable` once the stream has ended or broken.
+        """
+
+    async def close(self) -> None:
+        """End it. May be called twice."""
+
+
 class Backend(Protocol):
     """One server. Every verb may raise `Unavailable` or another `BackendError`.
 
@@ -51,7 +69,7 @@ class Backend(Protocol):
         """The same server, with verbs that block the thread instead of suspending.
 
         Its coroutines never wait for an event loop, so `zq.client.sync.run` can drive them. It may
-        be used in any thread and after a fork. `take` is not offered.
+        be used in any thread and after a fork. `take` and `events` are not offered.
         """
 
     # Jobs in
@@ -157,6 +175,9 @@ class Backend(Protocol):
 
     async def progress(self, id: str, data: Any, lease: int | None = None) -> None:
         """Tell whoever listens how far a running job is, in the delivery `lease`."""
+
+    async def events(self, query: EventQuery, since: str | None = None) -> EventStream:
+        """Listen to what happens to jobs from now on, or from after the place `since`."""
 
     async def close(self) -> None:
         """Close what is open. The next verb connects again."""

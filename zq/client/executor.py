@@ -165,6 +165,8 @@ class Executor:
         started: float,
     ) -> None:
         failure = None if failed is None else _failure(failed, running.delivery, handler)
+        if failure is not None:
+            _log(running, failure)
         outcome = None
         if self._is_watched(failure is None):
             outcome = self._outcome(running, result, failure, failed, started)
@@ -260,6 +262,17 @@ def _failure(error: BaseException, delivery: Delivery, handler: Handler | None) 
     if isinstance(error, Failed):
         return error.failure
     return failure_of(error, delivery, {} if handler is None else handler.on_exception)
+
+
+def _log(job: Running[Any], failure: LeasedFailure) -> None:
+    """Say what has failed; its traceback is stored with the job."""
+    final = is_final(failure, job.delivery)
+    log.log(
+        logging.ERROR if final else logging.WARNING,
+        "%s %s (%s) has failed at attempt %d%s: %s: %s",
+        *(job.type, job.id, job.queue, job.attempt, " for good" if final else ""),
+        *(failure.error_type, failure.message),
+    )
 
 
 def _with(failure: LeasedFailure, error: JobError) -> LeasedFailure:

@@ -10,21 +10,21 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from zq.client.aio import AioTransport
-from zq.client.backend import TakeStream
+from zq.client.backend import EventStream, TakeStream
 from zq.client.batches import Stored, one_by_one, overlapped
-from zq.client.errors import BackendError, Unavailable
+from zq.client.errors import BackendError
+from zq.client.streams import Deliveries, Events
 from zq.client.sync import BlockingTransport
-from zq.client.transport import Address, Bytes, Reply, Request, Transport, persist
+from zq.client.transport import Address, Reply, Request, Transport, persist
 from zq.client.values import (
     EVERYTHING,
-    Delivery,
+    EventQuery,
     Held,
     JobError,
     JobOutcome,
     JobPage,
     JobQuery,
     LeasedFailure,
-    Notice,
     QueueStats,
     Refused,
     StoredJob,
@@ -211,8 +211,9 @@ class HttpBackend:
             parameters["queue"] = ",".join(wish.queues)
         if wish.lease_ms is not None:
             parameters["lease_ms"] = wish.lease_ms
-        body = await self._transport.open(f"/jobs/take?{urlencode(parameters)}", wish.worker)
-        return _Deliveries(body, self._address)
+        headers = {"Accept": self._codec.stream_type, "Worker-Id": wish.worker}
+        path = f"/jobs/take?{urlencode(parameters)}"
+        return Deliveries(await self._transport.open(path, headers), self._address)
 
     async def drain(self, worker: str) -> None:
         """Deliver nothing more to this worker."""
@@ -239,6 +240,16 @@ class HttpBackend:
         """Tell how far a running job is."""
         body = {"data": data} if lease is None else {"data": data, "lease": lease}
         await self._call("POST", f"{_job(id)}/progress", body)
+
+    async def events(self, query: EventQuery, since: str | None = None) -> EventStream:
+        """Listen to what happens to jobs."""
+        lists = {"queue": query.queues, "job": query.jobs, "types": query.types}
+        parameters = {name: ",".join(said) for name, said in lists.items() if said}
+        path = f"/events?{urlencode(parameters)}"
+        headers = {"Accept": "text/event-stream"}
+        if since is not None:
+            headers["Last-Event-ID"] = since
+        return Events(await self._transport.open(path, headers), self._address, since)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -292,32 +303,6 @@ class HttpBackend:
             raise BackendError(
                 f"{self._address.url} answers as no zq server does: {error}", reply.status
             ) from error
-
-
-class _Deliveries:
-    """The take stream over HTTP."""
-
-    def __init__(self, body: Bytes, address: Address) -> None:
-        self._body = body
-        self._address = address
-        self._rest = b""
-
-    async def deliveries(self) -> Sequence[Delivery | Notice]:
-        """Wait for jobs."""
-        while True:
-            chunk = await self._body.read()
-            if not chunk:
-                raise Unavailable(f"{self._address.url} has ended the stream")
-            try:
-                found, self._rest = self._address.codec.cut(self._rest + chunk)
-            except msgspec.MsgspecError as error:
-                raise Unavailable(f"{self._address.url} sends no jobs: {error}") from error
-            if found:
-                return found
-
-    async def close(self) -> None:
-        """Hang up: what is not settled goes back."""
-        await self._body.close()
 
 
 def _is_repeatable(job: Submission) -> bool:

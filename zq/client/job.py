@@ -1,7 +1,8 @@
 """The handle of a job that was enqueued: wait for its result, or cancel it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from datetime import timedelta
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -14,15 +15,26 @@ from zq.client.errors import (
     RetriesExhausted,
     WaitTimeout,
 )
+from zq.client.following import follow
 from zq.client.options import Seconds
 from zq.client.payloads import Convert
 from zq.client.sync import run
-from zq.client.values import MISSING, JobError, JobOutcome, State, StoredJob
+from zq.client.values import (
+    MISSING,
+    EventQuery,
+    JobError,
+    JobEvent,
+    JobOutcome,
+    State,
+    StoredJob,
+)
 
 R = TypeVar("R")
 
 CancelStatus = Literal["cancelled", "not_found", "in_flight", "completed", "dead", "expired"]
 """What came of a cancellation: done, no such job, or the state that forbids it."""
+
+_ENDS = ("completed", "failed", "cancelled", "expired")
 
 LONGEST_WAIT_MS = 30_000
 """What a server waits at most in one request."""
@@ -75,6 +87,24 @@ class Job(Generic[R]):
         """The same, blocking."""
         return run(cancelled(self._backend.blocking.cancel(self.id, force=force)))
 
+    async def events(self) -> AsyncGenerator[JobEvent, None]:
+        """What happens to it from now on, to its end; nothing where it has ended before.
+
+        ``async for event in job.events()``; see `App.events`.
+        """
+        query = EventQuery(jobs=(self.id,))
+        async with aclosing(follow(self._backend, query, None, self._is_over)) as events:
+            async for event in events:
+                yield event
+                if event.type in _ENDS:
+                    return
+
+    async def _is_over(self) -> bool:
+        try:
+            return (await self._backend.result(self.id, 0)).is_final
+        except JobNotFound:
+            return True
+
     async def outcome(
         self, backend: Backend, timeout: Seconds | None, known: JobOutcome | None = None
     ) -> R:
@@ -107,10 +137,8 @@ def failure(id: str, error: JobError | str | None, max_attempts: int | None) -> 
         return JobFailed(f"the job {id} is dead: {error or 'no failure is known'}")
     kind = f"{error.error_type}: " if error.error_type else ""
     if max_attempts is not None and error.attempt >= max_attempts:
-        return RetriesExhausted(
-            f"the job {id} has failed {error.attempt} times, at last with {kind}{error.message}",
-            error,
-        )
+        often = "" if error.attempt == 1 else f" {error.attempt} times, at last"
+        return RetriesExhausted(f"the job {id} has failed{often} with {kind}{error.message}", error)
     return JobFailed(f"the job {id} has failed with {kind}{error.message}", error)
 
 

@@ -6,7 +6,7 @@ import select
 import socket
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -62,9 +62,9 @@ class BlockingTransport:
         lowered = {name.lower(): value for name, value in response.getheaders()}
         return Reply(response.status, lowered, body)
 
-    async def open(self, path: str, worker: str) -> Bytes:
+    async def open(self, path: str, headers: Mapping[str, str]) -> Bytes:
         """Streams need an event loop."""
-        raise NotImplementedError("jobs are taken by a Worker, which runs in an event loop")
+        raise NotImplementedError("streams are for programs with an event loop")
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""

@@ -141,8 +141,8 @@ class Transport(Protocol):
     async def send(self, request: Request) -> Reply:
         """One try. Raises `Unreachable`."""
 
-    async def open(self, path: str, worker: str) -> Bytes:
-        """A stream for a worker. Raises `Unreachable`, or what the server refuses with."""
+    async def open(self, path: str, headers: Mapping[str, str]) -> Bytes:
+        """A stream. Raises `Unreachable`, or what the server refuses with."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""

@@ -150,6 +150,46 @@ class Notice(msgspec.Struct, frozen=True):
     lease: int | None = None
 
 
+EventType = Literal[
+    "enqueued",
+    "started",
+    "progress",
+    "retrying",
+    "completed",
+    "failed",
+    "cancelled",
+    "expired",
+    "stalled",
+]
+"""retrying: it has failed and is tried again. failed: for good. stalled: a lease was not kept."""
+
+
+class JobEvent(msgspec.Struct, frozen=True):
+    """What has happened to a job, as the server tells it, at `ts` milliseconds since the epoch.
+
+    `data` is that of a report of progress. A `gap`, of no job, stands where events are missing:
+    `missed` of them, where that is known. `event_id` is the place from which to go on.
+    """
+
+    type: EventType | Literal["gap"]
+    ts: int
+    id: str | None = None
+    queue: str | None = None
+    key: str | None = None
+    attempt: int | None = None
+    data: Any = UNSET
+    missed: int | None = None
+    event_id: str | None = None
+
+
+class EventQuery(msgspec.Struct, frozen=True):
+    """Which events are meant: fields AND together, the values of one OR, none is any."""
+
+    queues: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
+    types: tuple[EventType, ...] = ()
+
+
 class Refused(msgspec.Struct, frozen=True):
     """Ids that were left alone: nobody holds them, or another delivery does."""
 

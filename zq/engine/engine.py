@@ -154,6 +154,15 @@ class Engine:
         """How many (new jobs, other changes) wait for the next ticks."""
         return self._loop.inbox.waiting
 
+    @property
+    def has_room(self) -> bool:
+        """Whether the next tick would take more new jobs than wait already."""
+        return self._loop.inbox.has_room
+
+    def when_there_is_room(self, look: Callable[[], object]) -> None:
+        """Have `look` called whenever there may be more room than before."""
+        self._loop.inbox.when_taken = look
+
     def storage(self) -> Storage:
         """How large the files are, and how much larger they may get."""
         store = self._store

@@ -23,8 +23,11 @@ from zq.model.errors import InboxFull, ZqError
 MOST_BYTES = 8 * 1024 * 1024
 """Payload bytes that one tick stores, but for a single request that is larger."""
 
-RESULT_ROW = 1024
-"""Bytes of results that count as one row against the bound on a tick."""
+ROW_BYTES = 1024
+"""Bytes of results, or of payloads, that count as one more row against the bounds on a tick."""
+
+FAIR_ROWS = 4
+"""Rows of new jobs that a tick takes in any case for each row of anything else."""
 
 
 class Request(NamedTuple):
@@ -58,7 +61,12 @@ class Inbox:
         self.waiting_jobs = 0
         self.waiting_bytes = 0
         """Payload bytes of the jobs that wait."""
+        self._waiting_new = 0
         self._waiting_rest = 0
+        self._next_rows = max_jobs
+        self._put_off = False
+        self.when_taken: Callable[[], object] = _nobody_asks
+        """Called when a tick has taken its commands."""
 
     def __bool__(self) -> bool:
         return bool(self._settlements or self._returns or self._changes or self._enqueues)
@@ -68,13 +76,20 @@ class Inbox:
         """How many (new jobs, rows of everything else) wait."""
         return self.waiting_jobs, self._waiting_rest
 
+    @property
+    def has_room(self) -> bool:
+        """Whether the next tick would take more new jobs than wait, as far as one can tell."""
+        few = self.waiting_jobs < self._max_jobs // 2 and self._waiting_new < self._next_rows
+        return few or not self.waiting_jobs
+
     def submit(self, command: Command) -> asyncio.Future[object]:
         """Queue a command. Raises `InboxFull`; a return is never refused."""
-        rows = _rows(command)
+        rows = rows_of(command)
         if isinstance(command, Enqueue):
             self._check(self.waiting_jobs)
-            self.waiting_jobs += rows
+            self.waiting_jobs += len(command.jobs)
             self.waiting_bytes += command.size
+            self._waiting_new += rows
         else:
             if not isinstance(command, Return):
                 self._check(self._waiting_rest)
@@ -84,8 +99,12 @@ class Inbox:
         self._wake()
         return request.future
 
-    def take(self, most_rows: int) -> list[Request]:
+    def take(self, most_rows: int, beside: int) -> list[Request]:
         """The next tick's commands: at most about `most_rows` rows, at least one command.
+
+        Where there is anything else, new jobs beyond `beside` rows may have to wait for the tick
+        after: whoever acknowledges a job among bulks of new ones waits for one large tick, not for
+        two.
 
         A job gets at most one settlement or return a tick; a second one waits for the next, so
         that the statements of a tick never meet a job twice.
@@ -104,10 +123,16 @@ class Inbox:
                     if command.key in touched:
                         break
                     touched.add(command.key)
-                rows += _rows(command)
+                rows += rows_of(command)
                 taken.append(queue.popleft())
         self._waiting_rest -= rows
-        return taken + self._take_enqueues(most_rows - rows, bool(taken))
+        room = most_rows - rows
+        fair = max(rows * FAIR_ROWS, beside) if rows else room
+        self._put_off = not self._put_off and fair < min(room, self._waiting_new)
+        taken += self._take_enqueues(fair if self._put_off else room, bool(taken))
+        self._next_rows = most_rows
+        self.when_taken()
+        return taken
 
     def drain(self) -> list[Request]:
         """Everything that waits, in one go."""
@@ -115,7 +140,8 @@ class Inbox:
         requests = [request for queue in queues for request in queue]
         for queue in queues:
             queue.clear()
-        self.waiting_jobs = self.waiting_bytes = self._waiting_rest = 0
+        self.waiting_jobs = self.waiting_bytes = self._waiting_new = self._waiting_rest = 0
+        self.when_taken()
         return requests
 
     def _take_enqueues(self, rows: int, some: bool) -> list[Request]:
@@ -124,11 +150,13 @@ class Inbox:
         while self._enqueues:
             command = self._enqueues[0].command
             assert isinstance(command, Enqueue)
-            fits = len(command.jobs) <= rows and size + command.size <= MOST_BYTES
+            weight = rows_of(command)
+            fits = weight <= rows and size + command.size <= MOST_BYTES
             if not fits and (taken or some):
                 break
-            rows -= len(command.jobs)
+            rows -= weight
             size += command.size
+            self._waiting_new -= weight
             self.waiting_jobs -= len(command.jobs)
             self.waiting_bytes -= command.size
             taken.append(self._enqueues.popleft())
@@ -165,12 +193,17 @@ def result_of(reply: object) -> object:
     return reply
 
 
-def _rows(command: Command) -> int:
+def _nobody_asks() -> None:
+    """Where nothing waits for the inbox."""
+
+
+def rows_of(command: Command) -> int:
+    """What a command weighs in a tick: the rows that it is about, more where they are large."""
     match command:
         case Enqueue():
-            return len(command.jobs)
+            return len(command.jobs) + command.size // ROW_BYTES
         case Succeed():
-            return len(command.keys) + command.size // RESULT_ROW
+            return len(command.keys) + command.size // ROW_BYTES
         case Extend() | Release() | Return():
             return len(command.keys)
         case ChangeSlice() | DeleteSlice() | CancelSlice() | ReviveSlice():

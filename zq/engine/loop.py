@@ -12,8 +12,9 @@ import sqlite3
 from zq.engine.events import Events
 from zq.engine.flows import Flows
 from zq.engine.history import Readers
-from zq.engine.inbox import Inbox, Request, commands
+from zq.engine.inbox import Inbox, Request, commands, rows_of
 from zq.engine.openings import Openings
+from zq.engine.pace import Pace
 from zq.engine.stats import Stats
 from zq.engine.streams import Plan, Streams
 from zq.engine.timetable import Timetable
@@ -26,11 +27,6 @@ from zq.store.store import Store
 from zq.store.tick import STORAGE_FULL
 
 log = logging.getLogger(__name__)
-
-MOST_ROWS = 20_000
-LEAST_ROWS = 500
-GOAL_S = 0.020
-"""A tick that takes longer makes the next one smaller, so that acknowledgements pass between."""
 
 FULL_PAUSE_S = 0.1
 """Pause after a tick that failed although it was tried again: as a rule, the disk is full."""
@@ -78,7 +74,7 @@ class TickLoop:
         self._durable_enqueues = durable_enqueues
         self._timetable = Timetable(clock, store.deadlines, reaper_interval)
         self._openings = Openings(clock)
-        self._most_rows = MOST_ROWS
+        self._pace = Pace()
         self._awake = asyncio.Event()
         self._stopping = False
         self._untidy = True
@@ -109,7 +105,7 @@ class TickLoop:
     async def _tick(self) -> bool:
         """Run one tick. False where there was nothing to do."""
         now = self._clock.now_ms()
-        requests = self.inbox.take(self._most_rows)
+        requests = self.inbox.take(self._pace.rows, self._pace.beside)
         batch = commands(requests)
         self._streams.touch(self._openings.due())
         plan = self._streams.plan(batch) if self.delivering else Plan()
@@ -138,7 +134,9 @@ class TickLoop:
         if tick.durable:
             self._synced = started
         seconds = self._clock.monotonic() - started
-        self._adapt(seconds)
+        shared = bool(batch) and not isinstance(batch[0], Enqueue)
+        rows = sum(map(rows_of, batch))
+        self._pace.learn(started, seconds, result.commit_s, rows, shared=shared)
         self.stats.learn(result, seconds, tick.durable)
         self.readers.learn(result.logged, tick.durable)
         self.flows.learn(result.traffic)
@@ -228,12 +226,6 @@ class TickLoop:
 
     def _sync_due(self) -> bool:
         return self._clock.monotonic() - self._synced >= SYNC_S
-
-    def _adapt(self, seconds: float) -> None:
-        if seconds > GOAL_S:
-            self._most_rows = max(int(self._most_rows * GOAL_S / seconds), LEAST_ROWS)
-        else:
-            self._most_rows = min(self._most_rows * 2, MOST_ROWS)
 
     async def _sleep(self) -> None:
         """Until something arrives or the next deadline, whichever comes first."""

@@ -1,7 +1,8 @@
 """The application: every door's routes behind one guard and one table of errors."""
 
+import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
@@ -25,13 +26,13 @@ from zq.http.native.stats import StatsApi
 from zq.http.native.sweeps import SweepsApi
 from zq.http.native.take import TakeApi, TakeOptions
 from zq.http.native.workers import WorkersApi
-from zq.http.problems import answer, error_codec, front_door, problem
-from zq.model.errors import ZqError
+from zq.http.negotiation import answer_codec
+from zq.http.problems import answer, error_codec, problem
+from zq.http.router import PATH, Methods, Router
+from zq.model.errors import Internal, ZqError
 from zq.wire.bodies import Limits
 
-_WORDS = "bulk|success|count|take|by-key|cancel|extend|release|redrive"
-# Words that are no ids: `GET /jobs/bulk` is a wrong method, not a job that does not exist.
-JOB_PATH = rf"/jobs/{{id:(?!(?:{_WORDS})(?:/|\Z))[^{{}}/]+}}"
+log = logging.getLogger(__name__)
 
 
 def build_app(
@@ -41,13 +42,60 @@ def build_app(
     limits: Limits,
     take: TakeOptions,
     metrics: MetricsApi,
-) -> web.Application:
+) -> "App":
     """Everything that the server answers, over one engine."""
-    refused = metrics.sources.gate.refused
-    door = front_door(guard.admit, refused)
-    app = web.Application(middlewares=[door], client_max_size=limits.body)
-    _add_routes(app, guard, refused, all_routes(engine, guard, bodies, limits, take, metrics))
-    return app
+    routes = all_routes(engine, guard, bodies, limits, take, metrics)
+    return App(routes, guard, metrics.sources.gate.refused)
+
+
+class App:
+    """Answers requests: finds the endpoint, asks the guard, turns every error into one of ours.
+
+    `refused` counts errors by their codes.
+    """
+
+    def __init__(self, routes: Sequence[Route], guard: Guard, refused: Counter[str]) -> None:
+        self.routes = routes
+        self._router = Router(routes)
+        self._guard = guard
+        self._refused = refused
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request. Raises where its connection is lost, or it is cancelled."""
+        try:
+            return await self._serve(request)
+        except ZqError as error:
+            self._refused[error.code] += 1
+            return problem(error, error_codec(request))
+        except ConnectionError:
+            raise
+        except Exception:
+            log.exception("a handler failed", extra={"fields": {"path": request.path}})
+            return problem(Internal(), error_codec(request))
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        methods, request[PATH] = self._router.find(request.rel_url.path_safe)
+        route = methods.get(request.method) or methods.get("*")
+        self._guard.admit(request, route)
+        if route is None:
+            return _not_here(request, methods)
+        if hdrs.EXPECT in request.headers and request.version == HttpVersion11:
+            if request.headers[hdrs.EXPECT].lower() != "100-continue":
+                return answer({"error": "expectation failed"}, error_codec(request), 417)
+            await _ask_for_body(request)
+        return await route.handler(request)
+
+
+def _not_here(request: web.BaseRequest, methods: Methods) -> web.Response:
+    if methods:
+        return web.Response(status=405, headers={"Allow": ", ".join(sorted(methods))})
+    return answer({"error": "not found"}, answer_codec(request), 404)
+
+
+async def _ask_for_body(request: web.BaseRequest) -> None:
+    """Ask for the body that a client holds back until it has been let in."""
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    request.writer.output_size = 0
 
 
 def all_routes(
@@ -60,44 +108,20 @@ def all_routes(
 ) -> list[Route]:
     """Every door's routes, and those that describe them."""
     apis = (
-        JobsApi(engine, bodies, limits, JOB_PATH),
-        SettlementsApi(engine, bodies, limits, JOB_PATH),
-        OutcomesApi(engine, bodies, JOB_PATH),
+        JobsApi(engine, bodies, limits),
+        SettlementsApi(engine, bodies, limits),
+        OutcomesApi(engine, bodies),
         PushApi(engine, bodies, limits),
-        LeasesApi(engine, guard, bodies, limits, JOB_PATH),
+        LeasesApi(engine, guard, bodies, limits),
         TakeApi(engine, guard, take),
         HistoryApi(engine),
         WorkersApi(engine),
         SettingsApi(engine, bodies),
-        SweepsApi(engine, bodies, JOB_PATH),
-        EventsApi(engine, guard, bodies, take, JOB_PATH),
+        SweepsApi(engine, bodies),
+        EventsApi(engine, guard, bodies, take),
         StatsApi(engine),
         ServiceApi(engine),
         metrics,
     )
     routes = [route for api in apis for route in api.routes()]
     return routes + DescriptionApi(routes).routes()
-
-
-def _add_routes(
-    app: web.Application, guard: Guard, refused: Counter[str], routes: Iterable[Route]
-) -> None:
-    async def expect(request: web.Request) -> web.StreamResponse | None:
-        """Ask for the body that a client holds back, once it has been let in."""
-        try:
-            guard.admit(request)
-        except ZqError as error:
-            refused[error.code] += 1
-            return problem(error, error_codec(request))
-        if request.version != HttpVersion11:
-            return None
-        if request.headers[hdrs.EXPECT].lower() != "100-continue":
-            return answer({"error": "expectation failed"}, error_codec(request), 417)
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0
-        return None
-
-    for route in routes:
-        for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
-            added = app.router.add_route(method, route.path, route.handler, expect_handler=expect)
-            guard.permits[added] = route

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 from aiohttp import StreamReader, web
 
+from zq.http.turns import Turns
 from zq.model.clock import Clock, Timer
 from zq.model.errors import BodyTimeout, InboxFull, TooLarge
 
@@ -19,51 +20,53 @@ LEAST_RATE = 1024
 class Bodies:
     """Counts the bytes of bodies from their announcement until their request is done."""
 
-    def __init__(self, max_body: int, max_bytes: int, timeout: float, clock: Clock) -> None:
+    def __init__(
+        self, max_body: int, max_bytes: int, timeout: float, clock: Clock, turns: Turns
+    ) -> None:
         """`timeout` in seconds."""
         self.held = 0
+        self.turns = turns
         self._max_body = max_body
         self._max_bytes = max_bytes
         self._timeout = timeout
         self._clock = clock
 
-    async def read(self, request: web.Request, *, reserved: bool) -> bytes:
+    async def read(self, request: web.BaseRequest, *, reserved: bool) -> bytes:
         """The whole body; give it back with `release`. `reserved` may use the reserve too.
 
         Raises `TooLarge`, `InboxFull` or `BodyTimeout`, as soon as that is known.
         """
-        if request.content.is_eof():
-            return await self._read(request, reserved)
-        async with self._in_time(request.content):
-            return await self._read(request, reserved)
+        content = request.content
+        if content.is_eof():
+            body = content.read_nowait()
+            self._take(len(body), 0, reserved)
+            return body
+        async with self._in_time(content):
+            return await self._read(content, request.content_length, reserved)
 
     def release(self, size: int) -> None:
         """A request that held `size` bytes is done."""
         self.held -= size
 
-    async def _read(self, request: web.Request, reserved: bool) -> bytes:
-        length = request.content_length
-        if length is not None:
-            self._take(length, 0, reserved)
-            try:
-                return await request.read()
-            except BaseException:
-                self.release(length)
-                raise
-        return await self._read_chunked(request, reserved)
-
-    async def _read_chunked(self, request: web.Request, reserved: bool) -> bytes:
-        chunks: list[bytes] = []
+    async def _read(self, content: StreamReader, announced: int | None, reserved: bool) -> bytes:
+        """A body that is under way. One of unknown length is counted as it comes."""
+        held = announced or 0
+        self._take(held, 0, reserved)
+        # All of it is wanted at once: no pauses between parts.
+        content.set_read_chunk_size(self._max_body)
+        parts: list[bytes] = []
         size = 0
         try:
-            while chunk := await request.content.readany():
-                self._take(len(chunk), size, reserved)
-                size += len(chunk)
-                chunks.append(chunk)
+            while part := await content.readany():
+                parts.append(part)
+                size += len(part)
+                if size > held:
+                    self._take(size - held, held, reserved)
+                    held = size
         except BaseException:
-            self.release(size)
+            self.release(held)
             raise
-        return b"".join(chunks)
+        return b"".join(parts)
 
     @contextlib.asynccontextmanager
     async def _in_time(self, content: StreamReader) -> AsyncIterator[None]:

@@ -89,6 +89,15 @@ class Connection(web.RequestHandler):
             if self._header_timer is None:
                 self._expect_header()
 
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Go on where reading was paused.
+
+        aiohttp calls this after every part of a body that is read, and would run its parser over
+        nothing each time.
+        """
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
     def _expect_header(self) -> None:
         self._header_timer = self._clock.call_later(self._header_timeout, self._give_up)
 

@@ -10,9 +10,9 @@ from zq.http.negotiation import answer_codec, body_codec
 from zq.model.keys import KeyScope
 from zq.wire.codecs import JSON, Codec
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Plain = Callable[[web.Request, Codec], Awaitable[web.StreamResponse]]
-WithBody = Callable[[web.Request, Codec, bytes, Codec], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+Plain = Callable[[web.BaseRequest, Codec], Awaitable[web.StreamResponse]]
+WithBody = Callable[[web.BaseRequest, Codec, bytes, Codec], Awaitable[web.StreamResponse]]
 
 
 class Route(NamedTuple):
@@ -29,11 +29,16 @@ class Route(NamedTuple):
     scope: KeyScope | None
     whole: bool = False
 
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that it answers: where GET is one, HEAD is another."""
+        return ("GET", "HEAD") if self.method == "GET" else (self.method,)
+
 
 def endpoint(serve: Plain) -> Handler:
     """An endpoint without a body: ``serve(request, answer format)``."""
 
-    async def handler(request: web.Request) -> web.StreamResponse:
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
         return await serve(request, answer_codec(request))
 
     handler.__doc__ = serve.__doc__
@@ -49,11 +54,13 @@ def body_endpoint(
     `optional` may be missing, and then its format is of no account.
     """
 
-    async def handler(request: web.Request) -> web.StreamResponse:
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
         accepted = answer_codec(request)
         sent = JSON if optional and not request.can_read_body else body_codec(request)
         body = await bodies.read(request, reserved=reserved)
         try:
+            if not reserved:
+                await bodies.turns.take(request.transport, len(body))
             return await serve(request, accepted, body, sent)
         finally:
             bodies.release(len(body))

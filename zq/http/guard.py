@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from aiohttp import web
-from aiohttp.web_urldispatcher import AbstractRoute
 
 from zq.http.browsers import Browsers
 from zq.http.credentials import key_of
@@ -32,7 +31,7 @@ STRANGER = Grant(None, Reach(()))
 """For what is open to all although there are keys: it sees no queue."""
 
 
-def reach_of(request: web.Request) -> Reach:
+def reach_of(request: web.BaseRequest) -> Reach:
     """How far the view of a request's sender goes."""
     return request[GRANT].reach
 
@@ -41,16 +40,20 @@ class Guard:
     """The rules about browsers, then those about keys, if there are keys."""
 
     def __init__(self, browsers: Browsers, keys: KeyRing | None) -> None:
-        self.permits: dict[AbstractRoute, Route] = {}
-        """What each route of the application asks for."""
         self._browsers = browsers
         self._keys = keys
         self._streams: dict[object, tuple[Key, Callable[[], object]]] = {}
 
-    def admit(self, request: web.Request) -> None:
-        """Let a request in, or raise `Unauthorized` or a `Forbidden`."""
+    def admit(self, request: web.BaseRequest, route: Route | None) -> None:
+        """Let a request for a route in, or raise `Unauthorized` or a `Forbidden`.
+
+        A request for no route of ours needs a key that is known, where there are keys.
+        """
         self._browsers.check(request)
-        request[GRANT] = ANYBODY if self._keys is None else self._grant(request, self._keys)
+        if self._keys is None:
+            request[GRANT] = ANYBODY
+        else:
+            request[GRANT] = _grant(request, route, self._keys)
 
     def change_keys(self, keys: KeyRing) -> None:
         """Go by other keys from now on. Streams end whose key is no longer what it was."""
@@ -59,7 +62,7 @@ class Guard:
             self._end_without(key, end)
 
     @contextlib.contextmanager
-    def while_granted(self, request: web.Request, end: Callable[[], object]) -> Iterator[None]:
+    def while_granted(self, request: web.BaseRequest, end: Callable[[], object]) -> Iterator[None]:
         """Call `end` once the request's key is changed or revoked, as long as this lasts."""
         key = request[GRANT].key
         if key is None:
@@ -79,21 +82,20 @@ class Guard:
             log.info("a stream ends with its key", extra={"fields": {"key": key.name}})
             end()
 
-    def _grant(self, request: web.Request, keys: KeyRing) -> Grant:
-        permit = self.permits.get(request.match_info.route)
-        if permit is not None and permit.scope is None:
-            return STRANGER
-        key = key_of(request, keys)
-        # What is no route of ours is answered with 404 or 405 to whoever has a key.
-        if permit is not None:
-            _require(key, permit)
-        return Grant(key, key.reach)
+
+def _grant(request: web.BaseRequest, route: Route | None, keys: KeyRing) -> Grant:
+    if route is not None and route.scope is None:
+        return STRANGER
+    key = key_of(request, keys)
+    if route is not None:
+        _require(key, route)
+    return Grant(key, key.reach)
 
 
-def _require(key: Key, permit: Route) -> None:
-    if permit.scope not in key.scopes:
+def _require(key: Key, route: Route) -> None:
+    if route.scope not in key.scopes:
         raise ScopeMissing(
-            f"the key {key.name!r} has not the scope {permit.scope}, which this takes"
+            f"the key {key.name!r} has not the scope {route.scope}, which this takes"
         )
-    if permit.whole and key.reach is not EVERYWHERE:
+    if route.whole and key.reach is not EVERYWHERE:
         raise ScopeMissing(f"the key {key.name!r} is for some queues, and this is about all")

@@ -1,4 +1,4 @@
-"""Listens on one port and serves the application on every connection."""
+"""Listens on one port and has one handler answer what comes on every connection."""
 
 import asyncio
 import errno
@@ -11,6 +11,7 @@ from aiohttp import web
 
 from zq.http.access import ACCESS_LOG, AccessLogger, SampledAccessLogger
 from zq.http.connection import MAX_HEADER_FIELD, MAX_HEADERS, MAX_REQUEST_LINE, Connection
+from zq.http.endpoints import Handler
 from zq.http.gate import Gate
 from zq.http.h2.connection import Http2Connection
 from zq.http.opening import Opening
@@ -32,7 +33,7 @@ class Listener:
 
     def __init__(
         self,
-        app: web.Application,
+        handler: Handler,
         access_log: str,
         *,
         gate: Gate,
@@ -41,7 +42,7 @@ class Listener:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         # A handler ends with its connection: a command that it has submitted does not.
-        self._runner = web.AppRunner(app, handler_cancellation=True)
+        self._runner = web.ServerRunner(web.Server(handler, handler_cancellation=True))
         self._access_log = access_log
         self._gate = gate
         self._clock = clock

@@ -1,19 +1,12 @@
 """Errors as answers: the one table from the error tree to statuses, and the one shape of a body."""
 
-import logging
-from collections import Counter
-from collections.abc import Callable
-
 from aiohttp import web
-from aiohttp.typedefs import Handler, Middleware
 
 from zq.http.credentials import CHALLENGE
 from zq.http.negotiation import NotAcceptable, UnsupportedMediaType, answer_codec
 from zq.model import errors
 from zq.model.errors import ZqError
 from zq.wire.codecs import JSON, Codec
-
-log = logging.getLogger(__name__)
 
 STATUSES: dict[type[ZqError], int] = {
     errors.InvalidRequest: 400,
@@ -92,40 +85,3 @@ def error_codec(request: web.BaseRequest) -> Codec:
         return answer_codec(request)
     except NotAcceptable:
         return JSON
-
-
-def front_door(admit: Callable[[web.Request], None], refused: Counter[str]) -> Middleware:
-    """Lets in what `admit` does not refuse; turns every error, aiohttp's too, into one of ours.
-
-    `refused` counts them by their codes.
-    """
-
-    @web.middleware
-    async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-        try:
-            admit(request)
-            return await handler(request)
-        except ZqError as error:
-            refused[error.code] += 1
-            return problem(error, error_codec(request))
-        except web.HTTPMethodNotAllowed as refusal:
-            return web.Response(
-                status=405, headers={"Allow": ", ".join(sorted(refusal.allowed_methods))}
-            )
-        except web.HTTPRequestEntityTooLarge:
-            refused[errors.TooLarge.code] += 1
-            too_large = errors.TooLarge("the body is over the limit --max-body")
-            return problem(too_large, error_codec(request))
-        except web.HTTPException as refusal:
-            try:
-                codec = answer_codec(request)
-            except NotAcceptable as error:
-                return problem(error, JSON)
-            return answer({"error": refusal.reason.lower()}, codec, refusal.status)
-        except ConnectionError:
-            raise
-        except Exception:
-            log.exception("a handler failed", extra={"fields": {"path": request.path}})
-            return problem(errors.Internal(), error_codec(request))
-
-    return answer_errors

@@ -82,6 +82,7 @@ class Store:
         """What the last checkpoint had to leave in the WAL: the database may grow by as much."""
         self._rows = 0
         self._rows_a_checkpoint = 4 * CHECKPOINT_PAGES
+        self._old_pages = 0
         self._max_wal = max_wal
         self.wal_is_over = False
         """Whether the WAL's file was over its limit still after the last checkpoint."""
@@ -138,9 +139,12 @@ class Store:
             await self._writer.hop(upkeep.shrink_wal, self._writer.raw)
         self.wal_is_over = self.wal_bytes() > self._max_wal
         self.uncopied_bytes = (pages - copied) * PAGE_BYTES
-        if self._rows and pages:
+        # A log that is copied starts anew; what a reader pins stays in it, and was counted before.
+        grown = pages - self._old_pages
+        self._old_pages = 0 if pages == copied else pages
+        if self._rows and grown > 0:
             # How many pages a row costs depends on queues and the size of ticks: learn it.
-            planned = self._rows * CHECKPOINT_PAGES // pages
+            planned = self._rows * CHECKPOINT_PAGES // grown
             self._rows_a_checkpoint = min(max(planned, 100), 100_000)
         self._rows = 0
 

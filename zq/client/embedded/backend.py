@@ -8,15 +8,17 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
-from zq.client.backend import TakeStream
+from zq.client.backend import EventStream, TakeStream
 from zq.client.batches import Stored, one_by_one
 from zq.client.embedded.deliveries import Deliveries
 from zq.client.embedded.home import Home
+from zq.client.embedded.listening import listen
 from zq.client.embedded.standby import start
-from zq.client.errors import refusal
+from zq.client.embedded.words import enqueued, filter_of, outcome_text, refusal_of
 from zq.client.formats import JSON
 from zq.client.values import (
     EVERYTHING,
+    EventQuery,
     Held,
     JobError,
     JobOutcome,
@@ -31,24 +33,18 @@ from zq.client.values import (
     Wish,
 )
 from zq.engine import players
-from zq.engine.engine import Accepted, Engine
+from zq.engine.engine import Engine
 from zq.model import errors
-from zq.model.filters import Filter, refuse_unrevivable
-from zq.model.ids import IdCodec
-from zq.model.job import Job, NewJob, Retention
-from zq.model.lifecycle import BY_NAME
+from zq.model.filters import refuse_unrevivable
+from zq.model.job import Job, Retention
 from zq.model.names import check_name
-from zq.model.outcome import Outcome
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.wire import bodies, lease_bodies
 from zq.wire import codecs as wire
 from zq.wire.documents import (
-    EnqueuedDocument,
-    enqueued_documents,
     error_document,
     job_document,
-    outcome_document,
 )
 from zq.wire.settings import decode_limit, decode_settings_patch
 
@@ -59,9 +55,6 @@ LIMITS = bodies.Limits(body=2**62, payload=2**31, items=2**31)
 """A program's own memory bounds what it hands over; the engine's bounds hold all the same."""
 
 LAST_ERRORS = 50
-
-_OF_A_STATE = (errors.NotCancellable, errors.NotFinished, errors.NotDead)
-_PASSING = (errors.Unavailable, errors.StorageFull, errors.Internal)
 
 
 class EmbeddedBackend:
@@ -85,7 +78,7 @@ class EmbeddedBackend:
         async def verb(engine: Engine) -> bytes:
             new = bodies.decode_jobs(text, wire.JSON, LIMITS)
             stored = await engine.enqueue(new, EVERYWHERE)
-            return wire.JSON.encode(_enqueued(new, stored, engine.ids))
+            return wire.JSON.encode(enqueued(new, stored, engine.ids))
 
         return JSON.decode(await self._do(verb), list[StoredJob])
 
@@ -100,8 +93,8 @@ class EmbeddedBackend:
         async def verb(engine: Engine) -> bytes:
             new = bodies.decode_job(text, wire.JSON, LIMITS)
             stored, outcome = await engine.enqueue_and_wait(new, EVERYWHERE, wait_ms)
-            (document,) = _enqueued([new], stored, engine.ids)
-            return _outcome(outcome, document)
+            (document,) = enqueued([new], stored, engine.ids)
+            return outcome_text(outcome, document)
 
         return JSON.decode(await self._do(verb), JobOutcome)
 
@@ -119,7 +112,7 @@ class EmbeddedBackend:
         """How a job came out, now or within `wait_ms`."""
 
         async def verb(engine: Engine) -> bytes:
-            return _outcome(await engine.outcomes.result(id, EVERYWHERE, wait_ms), None)
+            return outcome_text(await engine.outcomes.result(id, EVERYWHERE, wait_ms), None)
 
         return JSON.decode(await self._do(verb), JobOutcome)
 
@@ -164,7 +157,7 @@ class EmbeddedBackend:
         """A page of jobs beyond the cursor."""
 
         async def verb(engine: Engine) -> tuple[bytes, bool]:
-            page = await engine.list_jobs(_filter(query, engine.ids), after, False, limit)
+            page = await engine.list_jobs(filter_of(query, engine.ids), after, False, limit)
             shown = [job_document(job, engine.ids, with_payload=True) for job in page.jobs]
             return wire.JSON.encode(shown), page.more
 
@@ -174,7 +167,7 @@ class EmbeddedBackend:
 
     async def count(self, query: JobQuery = EVERYTHING) -> int:
         """How many jobs match."""
-        return await self._do(lambda engine: engine.count(_filter(query, engine.ids)))
+        return await self._do(lambda engine: engine.count(filter_of(query, engine.ids)))
 
     async def queues(self) -> list[str]:
         """The names of queues that have jobs."""
@@ -186,7 +179,7 @@ class EmbeddedBackend:
 
         async def verb(engine: Engine) -> int:
             most = decode_limit(text, wire.JSON)
-            filter = _filter(query, engine.ids)
+            filter = filter_of(query, engine.ids)
             refuse_unrevivable(filter)
             return await engine.revivals.redrive(filter, most)
 
@@ -294,6 +287,14 @@ class EmbeddedBackend:
 
         await self._do(verb)
 
+    async def events(self, query: EventQuery, since: str | None = None) -> EventStream:
+        """Listen to what happens to jobs."""
+
+        async def verb(engine: Engine) -> EventStream:
+            return await listen(engine, query, since, self._do)
+
+        return await self._do(verb)
+
     async def close(self) -> None:
         """Commit and let go of the data. The next verb starts the engine again."""
         if self._blocks:
@@ -320,34 +321,4 @@ class EmbeddedBackend:
         try:
             return future.result() if self._blocks else await asyncio.wrap_future(future)
         except errors.ZqError as error:
-            raise _refusal(error) from error
-
-
-def _enqueued(new: Sequence[NewJob], stored: Accepted, ids: IdCodec) -> Sequence[EnqueuedDocument]:
-    return enqueued_documents(new, stored.keys, stored.now, stored.reply, ids)
-
-
-def _outcome(outcome: Outcome, job: EnqueuedDocument | None) -> bytes:
-    return wire.JSON.encode(outcome_document(outcome, job))
-
-
-def _filter(query: JobQuery, ids: IdCodec) -> Filter:
-    keys = None
-    if query.ids:
-        keys = tuple(key for key in map(ids.key, query.ids) if key is not None)
-    return Filter(
-        statuses=tuple(sorted(BY_NAME[status] for status in query.statuses)),
-        queues=query.queues,
-        types=query.types,
-        keys=keys,
-        program=query.filter,
-    )
-
-
-def _refusal(error: errors.ZqError) -> errors.ZqError:
-    """An error of the engine as the library's, which its own are already."""
-    if type(error).__module__.startswith("zq.client."):
-        return error
-    state = error.status if isinstance(error, _OF_A_STATE) else ""
-    status = 503 if isinstance(error, _PASSING) else None
-    return refusal(error.code, error.message, status, state)
+            raise refusal_of(error) from error

@@ -24,7 +24,7 @@ class DescriptionApi:
         """
         return [Route("GET", "/openapi.json", endpoint(self.describe), None)]
 
-    async def describe(self, _request: web.Request, accepted: Codec) -> web.Response:
+    async def describe(self, _request: web.BaseRequest, accepted: Codec) -> web.Response:
         """This description, as OpenAPI 3.1."""
         return answer(self._document, accepted)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
-from aiohttp.web_urldispatcher import DynamicResource
 
 from zq import __version__
 from zq.http.description.operations import OPERATIONS, Operation, Parameter
@@ -55,14 +54,8 @@ REFINED: dict[tuple[str, str], Mapping[str, Any]] = {
 def described(routes: Iterable[Route]) -> Iterator[tuple[str, Route, Operation]]:
     """Path, route and operation of each route that the table has, in the order of the routes."""
     for route in routes:
-        path = path_of(route)
-        if operation := OPERATIONS.get((route.method, path)):
-            yield path, route, operation
-
-
-def path_of(route: Route) -> str:
-    """The path of a route without what its parameters have to look like."""
-    return DynamicResource(route.path).canonical if "{" in route.path else route.path
+        if operation := OPERATIONS.get((route.method, route.path)):
+            yield route.path, route, operation
 
 
 def about(route: Route) -> str:

@@ -225,7 +225,7 @@ class Http2Connection(asyncio.Protocol):
         self._running[number] = _Running(stream, body, task)
         task.add_done_callback(lambda task: self._served(number, task))
 
-    async def _serve(self, stream: Http2Stream, request: web.Request, handler: Handler) -> None:
+    async def _serve(self, stream: Http2Stream, request: web.BaseRequest, handler: Handler) -> None:
         started = self._loop.time()
         if request.headers.get("Expect", "").lower() == "100-continue":
             stream.ask_for_body()

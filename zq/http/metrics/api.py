@@ -34,7 +34,7 @@ class MetricsApi:
         """Method, path, handler and scope of each endpoint."""
         return [Route("GET", "/metrics", self.metrics, KeyScope.READ, whole=True)]
 
-    async def metrics(self, request: web.Request) -> web.Response:
+    async def metrics(self, request: web.BaseRequest) -> web.Response:
         """All metrics, and those of the process."""
         encode, content_type = _encoder(request.headers.get("Accept", ""))
         page = _Page(await self._scraper.scrape(), self._process)

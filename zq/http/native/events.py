@@ -17,6 +17,7 @@ from zq.http.native.query import names, parameters
 from zq.http.native.take import HEADERS, TakeOptions
 from zq.http.negotiation import event_framing
 from zq.http.pulse import Pulse
+from zq.http.router import PATH
 from zq.model.errors import InvalidRequest, TooManyStreams
 from zq.model.events import EventType
 from zq.model.ids import is_ulid
@@ -35,14 +36,11 @@ GAP = "gap"
 class EventsApi:
     """The stream of events, and `progress`."""
 
-    def __init__(
-        self, engine: Engine, guard: Guard, bodies: Bodies, options: TakeOptions, job_path: str
-    ) -> None:
+    def __init__(self, engine: Engine, guard: Guard, bodies: Bodies, options: TakeOptions) -> None:
         self._engine = engine
         self._guard = guard
         self._bodies = bodies
         self._options = options
-        self._job_path = job_path
         self._peers = PeerCounts(options.max_per_peer)
 
     def routes(self) -> list[Route]:
@@ -50,18 +48,18 @@ class EventsApi:
         report = body_endpoint(self.progress, self._bodies, reserved=True)
         return [
             Route("GET", "/events", self.events, KeyScope.READ),
-            Route("POST", f"{self._job_path}/progress", report, KeyScope.TAKE),
+            Route("POST", "/jobs/{id}/progress", report, KeyScope.TAKE),
         ]
 
     async def progress(
-        self, request: web.Request, _accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, _accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Tell those who listen how far a job in flight is. Nothing of it is stored."""
-        id, (data, lease) = request.match_info["id"], decode_progress(body, sent)
+        id, (data, lease) = request[PATH]["id"], decode_progress(body, sent)
         await self._engine.progress.report(id, data, lease, reach_of(request))
         return web.Response(status=204)
 
-    async def events(self, request: web.Request) -> web.StreamResponse:
+    async def events(self, request: web.BaseRequest) -> web.StreamResponse:
         """Stream what happens to jobs from now on, or from after `Last-Event-ID` on.
 
         The latest events are kept in memory, as long as somebody listens and for ten minutes after.
@@ -75,7 +73,7 @@ class EventsApi:
         with self._peers.one_more(peer_of(request.transport), refusal):
             return await self._events(request)
 
-    async def _events(self, request: web.Request) -> web.StreamResponse:
+    async def _events(self, request: web.BaseRequest) -> web.StreamResponse:
         framing = event_framing(request)
         wanted = self._wanted(request)
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": framing.content_type})
@@ -103,7 +101,7 @@ class EventsApi:
             stall_timeout=self._options.stall_timeout,
         )
 
-    def _wanted(self, request: web.Request) -> Wanted:
+    def _wanted(self, request: web.BaseRequest) -> Wanted:
         values = parameters(request, ("queue", "job", "types"))
         queues, reach = names(values.get("queue")), reach_of(request)
         reach.require(queues)

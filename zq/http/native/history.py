@@ -29,7 +29,7 @@ class HistoryApi:
         """Method, path, handler and scope of each endpoint."""
         return [Route("GET", "/history", self.history, KeyScope.HISTORY, whole=True)]
 
-    async def history(self, request: web.Request) -> web.Response:
+    async def history(self, request: web.BaseRequest) -> web.Response:
         """Records ``after < seq <= until``, up to `limit` (1,000; at most 10,000) of them.
 
         Without `after`, from the oldest that is kept. With `wait_ms` (at most 30,000) it waits for

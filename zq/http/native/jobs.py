@@ -21,6 +21,7 @@ from zq.http.native.query import (
     refuse_terminal_statuses,
 )
 from zq.http.problems import answer
+from zq.http.router import PATH
 from zq.model.filters import Filter
 from zq.model.job import NewJob
 from zq.model.keys import KeyScope
@@ -34,11 +35,10 @@ ENQUEUE, READ, MANAGE = KeyScope.ENQUEUE, KeyScope.READ, KeyScope.MANAGE
 class JobsApi:
     """`/jobs` and `/queues`, without streams and settlements."""
 
-    def __init__(self, engine: Engine, bodies: Bodies, limits: Limits, job_path: str) -> None:
+    def __init__(self, engine: Engine, bodies: Bodies, limits: Limits) -> None:
         self._engine = engine
         self._bodies = bodies
         self._limits = limits
-        self._job_path = job_path
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -50,15 +50,15 @@ class JobsApi:
             Route("GET", "/jobs", endpoint(self.list), READ),
             Route("GET", "/jobs/count", endpoint(self.count), READ),
             Route("GET", "/queues", endpoint(self.queues), READ),
-            Route("GET", self._job_path, endpoint(self.get), READ),
+            Route("GET", "/jobs/{id}", endpoint(self.get), READ),
             Route("PATCH", "/jobs", change(self.patch_all), MANAGE),
-            Route("PATCH", self._job_path, change(self.patch), MANAGE),
+            Route("PATCH", "/jobs/{id}", change(self.patch), MANAGE),
             Route("DELETE", "/jobs", endpoint(self.delete_all), MANAGE),
-            Route("DELETE", self._job_path, endpoint(self.delete), MANAGE),
+            Route("DELETE", "/jobs/{id}", endpoint(self.delete), MANAGE),
         ]
 
     async def enqueue(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Store one job: 201, or 200 for a duplicate; with `wait_ms`, answer its outcome.
 
@@ -77,7 +77,7 @@ class JobsApi:
         return outcome_answer(outcome, accepted, document)
 
     async def enqueue_bulk(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Store many jobs or none: 200 only where every one is a duplicate."""
         jobs = decode_jobs(body, sent, self._limits)
@@ -87,7 +87,7 @@ class JobsApi:
         status = 200 if stored.duplicates == len(jobs) else 201
         return answer({"jobs": self._enqueued(jobs, stored)}, accepted, status)
 
-    async def list(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def list(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """A page of jobs."""
         values = parameters(request, (*PAGING, *FILTERS))
         wanted = paging(values)
@@ -100,31 +100,31 @@ class JobsApi:
         pages = links("/jobs", query, wanted, Shown(first, last, page.more))
         return answer({"jobs": documents, "pages": pages}, accepted)
 
-    async def count(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def count(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """How many jobs match."""
         filter = self._filter(request)
         return answer({"count": await self._engine.count(filter)}, accepted)
 
-    async def queues(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def queues(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """The names of queues that have jobs."""
         parameters(request, ())
         return answer({"queues": await self._engine.queues(reach_of(request))}, accepted)
 
-    async def get(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def get(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """One job with its payload."""
-        job = await self._engine.get(request.match_info["id"], reach_of(request))
+        job = await self._engine.get(request[PATH]["id"], reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=True), accepted)
 
     async def patch(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Change one job."""
-        id, patch = request.match_info["id"], decode_patch(body, sent)
+        id, patch = request[PATH]["id"], decode_patch(body, sent)
         job = await self._engine.patch(id, patch, reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
 
     async def patch_all(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Change the jobs that match. Faults of the body are reported before those of the query."""
         patch = decode_patch(body, sent)
@@ -132,12 +132,12 @@ class JobsApi:
         refuse_terminal_statuses(filter)
         return answer({"patched": await self._engine.patch_all(filter, patch)}, accepted)
 
-    async def delete(self, request: web.Request, _accepted: Codec) -> web.Response:
+    async def delete(self, request: web.BaseRequest, _accepted: Codec) -> web.Response:
         """Delete one job."""
-        await self._engine.delete(request.match_info["id"], reach_of(request))
+        await self._engine.delete(request[PATH]["id"], reach_of(request))
         return web.Response(status=204)
 
-    async def delete_all(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def delete_all(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """Delete the jobs that match, all where nothing is asked for."""
         filter = self._filter(request)
         return answer({"deleted": await self._engine.delete_all(filter)}, accepted)
@@ -145,5 +145,5 @@ class JobsApi:
     def _enqueued(self, jobs: Sequence[NewJob], stored: Accepted) -> Sequence[EnqueuedDocument]:
         return enqueued_documents(jobs, stored.keys, stored.now, stored.reply, self._engine.ids)
 
-    def _filter(self, request: web.Request) -> Filter:
+    def _filter(self, request: web.BaseRequest) -> Filter:
         return job_filter(parameters(request, FILTERS), self._engine.ids, reach_of(request))

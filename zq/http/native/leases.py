@@ -10,6 +10,7 @@ from zq.http.bodies import Bodies
 from zq.http.endpoints import Route, body_endpoint
 from zq.http.guard import Guard, reach_of
 from zq.http.problems import answer
+from zq.http.router import PATH
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
 from zq.wire.bodies import Limits
@@ -29,14 +30,11 @@ TAKE = KeyScope.TAKE
 class LeasesApi:
     """`claim`, `extend` and `release`."""
 
-    def __init__(
-        self, engine: Engine, guard: Guard, bodies: Bodies, limits: Limits, job_path: str
-    ) -> None:
+    def __init__(self, engine: Engine, guard: Guard, bodies: Bodies, limits: Limits) -> None:
         self._engine = engine
         self._guard = guard
         self._bodies = bodies
         self._limits = limits
-        self._job_path = job_path
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -46,12 +44,12 @@ class LeasesApi:
             Route("POST", "/queues/{queue}/claim", settle(self.claim), TAKE),
             Route("POST", "/jobs/extend", settle(self.extend_many), TAKE),
             Route("POST", "/jobs/release", settle(self.release_many), TAKE),
-            Route("POST", f"{self._job_path}/extend", settle(self.extend), TAKE),
-            Route("POST", f"{self._job_path}/release", release, TAKE),
+            Route("POST", "/jobs/{id}/extend", settle(self.extend), TAKE),
+            Route("POST", "/jobs/{id}/release", release, TAKE),
         ]
 
     async def claim(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Take up to `max` jobs of one queue for `holder`: 200 with the list `jobs`.
 
@@ -59,7 +57,7 @@ class LeasesApi:
         The lease lasts `lease_ms`; without that, as long as the job or its queue says, or 30 s.
         Where there is no job, the answer waits up to `wait_ms` for one and is an empty list then.
         """
-        queue = check_name("queue", request.match_info["queue"])
+        queue = check_name("queue", request[PATH]["queue"])
         wanted = decode_claim(body, sent)
         claim = (queue, reach_of(request), wanted.most, wanted.terms, wanted.wait_ms)
         with (
@@ -75,17 +73,17 @@ class LeasesApi:
         return response
 
     async def extend(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Let the lease of one job last `lease_ms` from now: 200 with `lease_until`."""
         lease, lease_ms = decode_extend(body, sent)
-        named = {request.match_info["id"]: lease}
+        named = {request[PATH]["id"]: lease}
         done = await self._engine.leases.extend(named, lease_ms, reach_of(request))
         raise_refusal(done.refused)
         return answer({"lease_until": done.until}, accepted)
 
     async def extend_many(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Let the leases of many jobs last `lease_ms` from now: 200 with their `lease_until`.
 
@@ -98,16 +96,16 @@ class LeasesApi:
         return answer({"lease_until": done.until}, accepted)
 
     async def release(
-        self, request: web.Request, _accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, _accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Give one job back, at no cost to it: ready at once, or scheduled in `delay_ms`."""
         lease, delay_ms = decode_release(body, sent)
-        named = {request.match_info["id"]: lease}
+        named = {request[PATH]["id"]: lease}
         raise_refusal(await self._engine.leases.release(named, delay_ms, reach_of(request)))
         return web.Response(status=204)
 
     async def release_many(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Give many jobs back: 422 names those that were left alone, the others have gone back."""
         named, delay_ms = decode_release_many(body, sent, self._limits)

@@ -10,6 +10,7 @@ from zq.http.endpoints import Route, body_endpoint, endpoint
 from zq.http.guard import reach_of
 from zq.http.native.query import FILTERS, job_filter, parameters, refuse_uncancellable, whole_number
 from zq.http.problems import CODE_HEADER, answer, status_of
+from zq.http.router import PATH
 from zq.model.errors import InvalidRequest, JobCancelled, JobExpired
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
@@ -26,10 +27,9 @@ _GONE = {Status.CANCELLED: JobCancelled, Status.EXPIRED: JobExpired}
 class OutcomesApi:
     """What goes beyond a worker's success and failure."""
 
-    def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
+    def __init__(self, engine: Engine, bodies: Bodies) -> None:
         self._engine = engine
         self._bodies = bodies
-        self._job_path = job_path
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -39,32 +39,32 @@ class OutcomesApi:
             Route("GET", "/jobs/by-key", endpoint(self.by_key), READ),
             Route("POST", "/jobs/by-key/cancel", cancel(self.cancel_by_key), MANAGE),
             Route("POST", "/jobs/cancel", cancel(self.cancel_all), MANAGE),
-            Route("GET", f"{self._job_path}/result", endpoint(self.result), READ),
-            Route("POST", f"{self._job_path}/cancel", cancel(self.cancel), MANAGE),
-            Route("PATCH", f"{self._job_path}/retention", change(self.retain), MANAGE),
+            Route("GET", "/jobs/{id}/result", endpoint(self.result), READ),
+            Route("POST", "/jobs/{id}/cancel", cancel(self.cancel), MANAGE),
+            Route("PATCH", "/jobs/{id}/retention", change(self.retain), MANAGE),
         ]
 
-    async def result(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def result(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """How a job came out, now or within `wait_ms`."""
-        id, wait_ms = request.match_info["id"], wait_time(request) or 0
+        id, wait_ms = request[PATH]["id"], wait_time(request) or 0
         outcome = await self._engine.outcomes.result(id, reach_of(request), wait_ms)
         return outcome_answer(outcome, accepted)
 
-    async def by_key(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def by_key(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """The job that owns a unique key."""
         job = await self._engine.outcomes.by_key(_unique_key(request), reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=True), accepted)
 
     async def cancel(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Cancel one job; by force one in flight, of which its stream is told if it asked to be."""
-        id, force = request.match_info["id"], decode_force(body, sent)
+        id, force = request[PATH]["id"], decode_force(body, sent)
         job = await self._engine.outcomes.cancel(id, force, reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
 
     async def cancel_by_key(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Cancel the job that owns a unique key."""
         unique_key, force = _unique_key(request), decode_force(body, sent)
@@ -72,7 +72,7 @@ class OutcomesApi:
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
 
     async def cancel_all(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Cancel the jobs that match, all that can be where nothing is asked for."""
         force = decode_force(body, sent)
@@ -83,15 +83,15 @@ class OutcomesApi:
         )
 
     async def retain(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Keep a finished job for so long from now."""
-        id, retention = request.match_info["id"], decode_retention(body, sent)
+        id, retention = request[PATH]["id"], decode_retention(body, sent)
         job = await self._engine.outcomes.retain(id, retention, reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
 
 
-def wait_time(request: web.Request) -> int | None:
+def wait_time(request: web.BaseRequest) -> int | None:
     """How long the request is willing to wait, in milliseconds; None where it does not say."""
     if not request.query_string:
         return None
@@ -114,7 +114,7 @@ def outcome_answer(
     return answer(document, accepted, 200 if outcome.is_final else 202)
 
 
-def _unique_key(request: web.Request) -> str:
+def _unique_key(request: web.BaseRequest) -> str:
     # An empty text is a key like any other.
     parameters(request, ("key",))
     if "key" not in request.query:

@@ -8,6 +8,7 @@ from zq.http.endpoints import Route
 from zq.http.guard import reach_of
 from zq.http.negotiation import UnsupportedMediaType, answer_codec
 from zq.http.problems import answer
+from zq.http.router import PATH
 from zq.model.errors import InvalidRequest, NotFound, Unprocessable
 from zq.model.job import NewJob
 from zq.model.keys import KeyScope
@@ -37,18 +38,19 @@ class PushApi:
             for path in (*paths, f"{paths[1]}/{{dedupe}}")
         ]
 
-    async def push(self, request: web.Request) -> web.Response:
+    async def push(self, request: web.BaseRequest) -> web.Response:
         """Queue what is posted: 202 with the job's id in `X-Job-Id`.
 
         JSON, MessagePack, forms, text and bytes. The query's parameters reach the worker in `meta`.
         """
         accepted = answer_codec(request)
         try:
-            check_name("queue", request.match_info["queue"])
+            check_name("queue", request[PATH]["queue"])
         except InvalidRequest as error:
             raise NotFound(error.message) from None
         body = await self._bodies.read(request, reserved=False)
         try:
+            await self._bodies.turns.take(request.transport, len(body))
             job = self._job(request, body)
             stored = await self._engine.enqueue([job], reach_of(request))
         finally:
@@ -57,7 +59,7 @@ class PushApi:
         (document,) = enqueued_documents([job], stored.keys, stored.now, stored.reply, ids)
         return answer(document, accepted, 202, {"X-Job-Id": document.id})
 
-    def _job(self, request: web.Request, body: bytes) -> NewJob:
+    def _job(self, request: web.BaseRequest, body: bytes) -> NewJob:
         try:
             pushed = read_push(request.headers.get("Content-Type"), body)
             if pushed is None:
@@ -68,10 +70,10 @@ class PushApi:
             raise Unprocessable(error.message) from None
 
 
-def _submission(request: web.Request, pushed: Pushed) -> dict[str, object]:
+def _submission(request: web.BaseRequest, pushed: Pushed) -> dict[str, object]:
     """The job as a producer would send it."""
-    queue = request.match_info["queue"]
-    named = {name: text for name, text in request.match_info.items() if name != "queue"}
+    queue = request[PATH]["queue"]
+    named = {name: text for name, text in request[PATH].items() if name != "queue"}
     if named and not queue.endswith(FIFO):
         raise NotFound(f"{queue!r} has no groups: only queues whose name ends in {FIFO} have")
     if queue.endswith(FIFO) and not named:

@@ -30,7 +30,7 @@ class ServiceApi:
         unbuilt = [
             Route("*", path, endpoint(self.not_built), KeyScope.MANAGE)
             for feature in ("crons", "budgets")
-            for path in (f"/{feature}", f"/{feature}/{{rest:.*}}")
+            for path in (f"/{feature}", f"/{feature}/{{rest...}}")
         ]
         return [
             Route("GET", "/health", endpoint(self.health), None),
@@ -39,7 +39,7 @@ class ServiceApi:
             *unbuilt,
         ]
 
-    async def health(self, _request: web.Request, accepted: Codec) -> web.Response:
+    async def health(self, _request: web.BaseRequest, accepted: Codec) -> web.Response:
         """Alive, whether an acknowledgement waits for the disk, and why new jobs are refused."""
         durable, durable_enqueues = self._engine.durable
         modes = {True: "fsync", False: "buffered"}
@@ -53,18 +53,18 @@ class ServiceApi:
             document["enqueues_refused"] = {"code": refusal.code, "error": refusal.message}
         return answer(document, accepted)
 
-    async def version(self, _request: web.Request, accepted: Codec) -> web.Response:
+    async def version(self, _request: web.BaseRequest, accepted: Codec) -> web.Response:
         """The API's level, and zq's own version."""
         return answer({"version": API_VERSION, "zq": __version__}, accepted)
 
-    async def reset(self, request: web.Request, _accepted: Codec) -> web.Response:
+    async def reset(self, request: web.BaseRequest, _accepted: Codec) -> web.Response:
         """Delete everything, settings too. Without keys, only this machine may ask for it."""
         if request[GRANT].key is None and not is_loopback(request.remote):
             raise Forbidden("reset is only for clients on this machine, or with a key")
         await self._engine.clear(settings=True)
         return web.Response(status=204)
 
-    async def not_built(self, request: web.Request, _accepted: Codec) -> web.Response:
+    async def not_built(self, request: web.BaseRequest, _accepted: Codec) -> web.Response:
         """Refused plainly rather than ignored."""
         feature = request.path.split("/")[1]
         raise NotBuilt(f"/{feature} is not supported by this version of zq")

@@ -10,6 +10,7 @@ from zq.http.endpoints import Route, body_endpoint, endpoint
 from zq.http.guard import reach_of
 from zq.http.native.query import parameters
 from zq.http.problems import answer
+from zq.http.router import PATH
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
 from zq.wire.codecs import Codec
@@ -17,7 +18,7 @@ from zq.wire.settings import decode_settings, decode_settings_patch
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 
-PATH = "/queues/{queue}/settings"
+SETTINGS = "/queues/{queue}/settings"
 
 
 class SettingsApi:
@@ -31,19 +32,19 @@ class SettingsApi:
         """Method, path, handler and scope of each endpoint."""
         change = partial(body_endpoint, bodies=self._bodies, reserved=True)
         return [
-            Route("GET", PATH, endpoint(self.get), READ),
-            Route("PUT", PATH, change(self.replace), MANAGE),
-            Route("PATCH", PATH, change(self.change), MANAGE),
-            Route("DELETE", PATH, endpoint(self.clear), MANAGE),
+            Route("GET", SETTINGS, endpoint(self.get), READ),
+            Route("PUT", SETTINGS, change(self.replace), MANAGE),
+            Route("PATCH", SETTINGS, change(self.change), MANAGE),
+            Route("DELETE", SETTINGS, endpoint(self.clear), MANAGE),
         ]
 
-    async def get(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def get(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """What is set for a queue: 200 with those fields that are set."""
         settings = await self._engine.settings.get(_queue(request), reach_of(request))
         return answer(settings, accepted)
 
     async def replace(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Set this and nothing else: 200, or 409 for a circle of dead-letter queues."""
         queue, settings = _queue(request), decode_settings(body, sent)
@@ -51,19 +52,19 @@ class SettingsApi:
         return answer(result, accepted)
 
     async def change(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Change the fields that are sent, null clears one: 200 with all settings, 409 as above."""
         queue, patch = _queue(request), decode_settings_patch(body, sent)
         result = await self._engine.settings.change(queue, patch, reach_of(request))
         return answer(result, accepted)
 
-    async def clear(self, request: web.Request, _accepted: Codec) -> web.Response:
+    async def clear(self, request: web.BaseRequest, _accepted: Codec) -> web.Response:
         """Let nothing be set for a queue: 204, whether or not something was."""
         await self._engine.settings.clear(_queue(request), reach_of(request))
         return web.Response(status=204)
 
 
-def _queue(request: web.Request) -> str:
+def _queue(request: web.BaseRequest) -> str:
     parameters(request, ())
-    return check_name("queue", request.match_info["queue"])
+    return check_name("queue", request[PATH]["queue"])

@@ -11,6 +11,7 @@ from zq.http.guard import reach_of
 from zq.http.native.pages import Shown, links
 from zq.http.native.query import PAGING, canonical, paging, parameters, whole_number
 from zq.http.problems import answer
+from zq.http.router import PATH
 from zq.model.errors import ErrorRecordNotFound, NotInFlight, StaleLease
 from zq.model.job import MAX_UINT32
 from zq.model.keys import KeyScope
@@ -24,11 +25,10 @@ TAKE, READ = KeyScope.TAKE, KeyScope.READ
 class SettlementsApi:
     """`success`, `failure` and `errors`."""
 
-    def __init__(self, engine: Engine, bodies: Bodies, limits: Limits, job_path: str) -> None:
+    def __init__(self, engine: Engine, bodies: Bodies, limits: Limits) -> None:
         self._engine = engine
         self._bodies = bodies
         self._limits = limits
-        self._job_path = job_path
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -36,17 +36,17 @@ class SettlementsApi:
         succeed = settle(self.succeed, optional=True)
         return [
             Route("POST", "/jobs/success", settle(self.succeed_bulk), TAKE),
-            Route("POST", f"{self._job_path}/success", succeed, TAKE),
-            Route("POST", f"{self._job_path}/failure", settle(self.fail), TAKE),
-            Route("GET", f"{self._job_path}/errors", endpoint(self.list_errors), READ),
-            Route("GET", f"{self._job_path}/errors/{{attempt}}", endpoint(self.get_error), READ),
+            Route("POST", "/jobs/{id}/success", succeed, TAKE),
+            Route("POST", "/jobs/{id}/failure", settle(self.fail), TAKE),
+            Route("GET", "/jobs/{id}/errors", endpoint(self.list_errors), READ),
+            Route("GET", "/jobs/{id}/errors/{attempt}", endpoint(self.get_error), READ),
         ]
 
     async def succeed(
-        self, request: web.Request, _accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, _accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Acknowledge one job, with its result, its retention and its delivery's name or none."""
-        id = request.match_info["id"]
+        id = request[PATH]["id"]
         said = {id: decode_success(body, sent)} if body else None
         refused = await self._engine.settlements.succeed([id], reach_of(request), said)
         if refused.stale:
@@ -56,7 +56,7 @@ class SettlementsApi:
         return web.Response(status=204)
 
     async def succeed_bulk(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Acknowledge many: 422 names those that were left alone, the others are done."""
         ids, said = decode_successes(body, sent, self._limits)
@@ -68,16 +68,16 @@ class SettlementsApi:
         return web.Response(status=204)
 
     async def fail(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Report a failure."""
-        id, failure = request.match_info["id"], decode_failure(body, sent)
+        id, failure = request[PATH]["id"], decode_failure(body, sent)
         job = await self._engine.settlements.fail(id, failure, reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
 
-    async def list_errors(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def list_errors(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """A page of a job's failures; the cursor is an attempt."""
-        id = request.match_info["id"]
+        id = request[PATH]["id"]
         wanted = paging(parameters(request, PAGING))
         after = None if wanted.cursor is None else whole_number("from", wanted.cursor, MAX_UINT32)
         records = await self._engine.list_errors(
@@ -95,11 +95,11 @@ class SettlementsApi:
         documents = [error_document(record) for record in shown]
         return answer({"errors": documents, "pages": pages}, accepted)
 
-    async def get_error(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def get_error(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """One failure."""
-        text = request.match_info["attempt"]
+        text = request[PATH]["attempt"]
         attempt = whole_number("attempt", text, MAX_UINT32)
         if attempt < 1:
             raise ErrorRecordNotFound
-        record = await self._engine.error(request.match_info["id"], reach_of(request), attempt)
+        record = await self._engine.error(request[PATH]["id"], reach_of(request), attempt)
         return answer(error_document(record), accepted)

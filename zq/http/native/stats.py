@@ -7,6 +7,7 @@ from zq.http.endpoints import Route, endpoint
 from zq.http.guard import reach_of
 from zq.http.native.query import parameters
 from zq.http.problems import answer
+from zq.http.router import PATH
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
 from zq.wire.codecs import Codec
@@ -26,7 +27,7 @@ class StatsApi:
             Route("GET", "/queues/{queue}/stats", endpoint(self.one), KeyScope.READ),
         ]
 
-    async def all(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def all(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """Every queue that has jobs, or had traffic in the last five minutes.
 
         Of each: jobs by status, the age of the longest waiting ready job, and deliveries,
@@ -37,8 +38,8 @@ class StatsApi:
             StatsDocument(await self._engine.queue_stats.all(reach_of(request))), accepted
         )
 
-    async def one(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def one(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """One queue, as `GET /stats` shows it. One that does not exist is an empty one."""
         parameters(request, ())
-        queue = check_name("queue", request.match_info["queue"])
+        queue = check_name("queue", request[PATH]["queue"])
         return answer(await self._engine.queue_stats.one(queue, reach_of(request)), accepted)

@@ -11,6 +11,7 @@ from zq.http.endpoints import Route, body_endpoint, endpoint
 from zq.http.guard import reach_of
 from zq.http.native.query import FILTERS, job_filter, parameters
 from zq.http.problems import answer
+from zq.http.router import PATH
 from zq.model.filters import refuse_unrevivable
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import NAMES
@@ -24,32 +25,31 @@ READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 class SweepsApi:
     """`retry`, `redrive` and `/sweeps`."""
 
-    def __init__(self, engine: Engine, bodies: Bodies, job_path: str) -> None:
+    def __init__(self, engine: Engine, bodies: Bodies) -> None:
         self._engine = engine
         self._bodies = bodies
-        self._job_path = job_path
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
         redrive = body_endpoint(self.redrive, self._bodies, reserved=True, optional=True)
         return [
-            Route("POST", f"{self._job_path}/retry", endpoint(self.retry), MANAGE),
+            Route("POST", "/jobs/{id}/retry", endpoint(self.retry), MANAGE),
             Route("POST", "/jobs/redrive", redrive, MANAGE),
             Route("GET", "/sweeps", endpoint(self.list), READ),
             Route("DELETE", "/sweeps/{id}", endpoint(self.stop), MANAGE),
         ]
 
-    async def retry(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def retry(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """Make a dead job ready again where it died: 200 with the job, 409 if it is not dead.
 
         Its attempts begin anew, its error history is kept.
         """
         parameters(request, ())
-        job = await self._engine.revivals.retry(request.match_info["id"], reach_of(request))
+        job = await self._engine.revivals.retry(request[PATH]["id"], reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
 
     async def redrive(
-        self, request: web.Request, accepted: Codec, body: bytes, sent: Codec
+        self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
         """Bring back the jobs that match the query, at most `limit`: 200 with their number.
 
@@ -61,7 +61,7 @@ class SweepsApi:
         refuse_unrevivable(filter)
         return answer({"redriven": await self._engine.revivals.redrive(filter, limit)}, accepted)
 
-    async def list(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def list(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """The changes by filter under way, oldest first, with how far they are.
 
         `changed` counts jobs, `progress` is the part of all ids that is passed, from 0 to 1.
@@ -70,13 +70,13 @@ class SweepsApi:
         sweeps = self._engine.sweeps.running(reach_of(request))
         return answer({"sweeps": list(map(_document, sweeps))}, accepted)
 
-    async def stop(self, request: web.Request, _accepted: Codec) -> web.Response:
+    async def stop(self, request: web.BaseRequest, _accepted: Codec) -> web.Response:
         """Stop a change by filter between two slices: 204. What it has changed stays changed.
 
         Whoever began it is answered with the number so far.
         """
         parameters(request, ())
-        self._engine.sweeps.cut_short(request.match_info["id"], reach_of(request))
+        self._engine.sweeps.cut_short(request[PATH]["id"], reach_of(request))
         return web.Response(status=204)
 
 

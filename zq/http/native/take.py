@@ -63,7 +63,7 @@ class TakeApi:
         """Method, path, handler and scope of each endpoint."""
         return [Route("GET", "/jobs/take", self.take, KeyScope.TAKE)]
 
-    async def take(self, request: web.Request) -> web.StreamResponse:
+    async def take(self, request: web.BaseRequest) -> web.StreamResponse:
         """One stream more for its peer, if it may have it."""
         refusal = TooManyStreams(
             "this address has as many take streams as --max-streams-per-peer permits: close some,"
@@ -72,7 +72,7 @@ class TakeApi:
         with self._peers.one_more(peer_of(request.transport), refusal):
             return await self._take(request)
 
-    async def _take(self, request: web.Request) -> web.StreamResponse:
+    async def _take(self, request: web.BaseRequest) -> web.StreamResponse:
         """Send jobs until the client goes away or the server stops, then give back what is held."""
         framing = stream_framing(request)
         values = parameters(request, PARAMETERS)
@@ -99,7 +99,7 @@ class TakeApi:
         return response
 
 
-def _wish(request: web.Request, values: dict[str, str]) -> Wish:
+def _wish(request: web.BaseRequest, values: dict[str, str]) -> Wish:
     """What the request asks of its stream. Raises `InvalidRequest`."""
     worker = request.headers.get("worker-id") or values.get("worker", "")
     lease_ms = values.get("lease_ms")

@@ -7,6 +7,7 @@ from zq.http.endpoints import Route, endpoint
 from zq.http.guard import reach_of
 from zq.http.native.query import parameters
 from zq.http.problems import answer
+from zq.http.router import PATH
 from zq.model.keys import KeyScope
 from zq.wire.codecs import Codec
 
@@ -24,7 +25,7 @@ class WorkersApi:
             Route("POST", "/workers/{id}/drain", endpoint(self.drain), KeyScope.TAKE),
         ]
 
-    async def list(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def list(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """The open streams, the oldest first.
 
         Each has `id`, `queues` (none: all within its reach), `prefetch`, `concurrency`, `held` (the
@@ -35,10 +36,10 @@ class WorkersApi:
         workers = self._engine.workers.all(reach_of(request))
         return answer({"workers": [worker._asdict() for worker in workers]}, accepted)
 
-    async def drain(self, request: web.Request, accepted: Codec) -> web.Response:
+    async def drain(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
         """Deliver nothing more to a worker: 200 with its streams, as `GET /workers` shows them.
 
         They stay open for as long as the worker likes, and what it holds it may finish.
         """
-        workers = self._engine.workers.drain(request.match_info["id"], reach_of(request))
+        workers = self._engine.workers.drain(request[PATH]["id"], reach_of(request))
         return answer({"workers": [worker._asdict() for worker in workers]}, accepted)

@@ -1,0 +1,47 @@
+"""How large a tick may be, so that whoever comes while it runs does not wait for long."""
+
+MOST_ROWS = 20_000
+LEAST_ROWS = 250
+
+GOAL_S = 0.020
+"""A tick that takes longer makes the next one smaller."""
+
+SHARED_GOAL_S = 0.005
+SHARED_S = 1.0
+"""So much less while, within so many seconds, anything but new jobs has come: acknowledgements come
+one by one, and bulks of new jobs lose little by a few commits more. A slow disk lengthens it."""
+
+
+FORGET = 1.05
+"""By how much the shortest COMMIT that is remembered grows with every tick."""
+
+
+class Pace:
+    """Learns from each tick how large the next one may be."""
+
+    def __init__(self) -> None:
+        self.rows = self.beside = MOST_ROWS
+        """Rows that the next tick may have, and those that take no longer than the disk anyway."""
+        self._shared_until = float("-inf")
+        self._disk_s = float("inf")
+
+    def learn(
+        self, now: float, seconds: float, commit_s: float, rows: int, *, shared: bool
+    ) -> None:
+        """A tick that weighed so many rows took `seconds`, of which its COMMIT took `commit_s`.
+
+        `shared`: it had more than new jobs. `now` is monotonic, in seconds.
+        """
+        # What the disk takes for the smallest COMMIT it takes whatever the size of a tick.
+        self._disk_s = min(commit_s, self._disk_s * FORGET)
+        seconds -= self._disk_s
+        if shared:
+            self._shared_until = now + SHARED_S
+        goal = GOAL_S
+        if now < self._shared_until:
+            goal = min(goal, max(SHARED_GOAL_S, self._disk_s))
+        if seconds > goal:
+            self.rows = max(int(self.rows * goal / seconds), LEAST_ROWS)
+        elif rows * 2 >= self.rows:  # what is short because it has little to do tells nothing
+            self.rows = min(self.rows * 2, MOST_ROWS)
+        self.beside = int(self.rows * self._disk_s / goal)
