@@ -117,9 +117,9 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/version"): None,
     ("POST", "/reset"): None,
     ("*", "/crons"): None,
-    ("*", "/crons/{rest:.*}"): None,
+    ("*", "/crons/{rest...}"): None,
     ("*", "/budgets"): None,
-    ("*", "/budgets/{rest:.*}"): None,
+    ("*", "/budgets/{rest...}"): None,
 }
 
 OWNED = "owned"
@@ -145,7 +145,7 @@ def request_to(
         .replace("{attempt}", "1")
         .replace("{group}", "g")
         .replace("{dedupe}", "d")
-        .replace("{rest:.*}", "nightly")
+        .replace("{rest...}", "nightly")
     )
     if path.startswith("/jobs/by-key"):
         target += f"?key={OWNED}"

@@ -15,7 +15,10 @@ PATH = web.RequestKey("path", dict[str, str])
 
 
 class Router:
-    """A tree of path segments, `{name}` standing for any. Where a word fits too, the word wins."""
+    """A tree of path segments: `{name}` stands for any, `{name...}` for all that are left.
+
+    Where a word fits too, the word wins.
+    """
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._root = _Node()
@@ -40,6 +43,8 @@ class Router:
             elif node.parameter is not None and segment:
                 parameters[node.name] = _unescape(segment)
                 node = node.parameter
+                if node.takes_all:
+                    break
             else:
                 return {}, {}
         return node.methods, parameters
@@ -53,13 +58,15 @@ class _Node:
         self.words: dict[str, _Node] = {}
         self.parameter: _Node | None = None
         self.name = ""
+        self.takes_all = False
 
     def grow(self, segment: str) -> _Node:
         if not segment.startswith("{"):
             return self.words.setdefault(segment, _Node())
-        name = segment.strip("{}")
+        name = segment.strip("{.}")
         if self.parameter is None:
             self.parameter, self.name = _Node(), name
+            self.parameter.takes_all = segment.endswith("...}")
         assert name == self.name, f"a parameter has two names: {name}, {self.name}"
         return self.parameter
 

@@ -30,7 +30,7 @@ class ServiceApi:
         unbuilt = [
             Route("*", path, endpoint(self.not_built), KeyScope.MANAGE)
             for feature in ("crons", "budgets")
-            for path in (f"/{feature}", f"/{feature}/{{rest:.*}}")
+            for path in (f"/{feature}", f"/{feature}/{{rest...}}")
         ]
         return [
             Route("GET", "/health", endpoint(self.health), None),
