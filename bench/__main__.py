@@ -45,6 +45,7 @@ examples:
   python -m bench history                        the same load with a history and without
   python -m bench idle --streams 10000           workers with nothing to do
   python -m bench pipeline --records 2M,20M      job history through Spark, by stage
+  python -m bench spark-write --rows 10M         rows of Spark become jobs: rate and memory
   python -m bench cost --jobs 10,1000            a tick, statement by statement
   python -m bench gates --waiting 5M             claims past a thousand paused queues
   python -m bench peers --help                   zq beside other job queues
@@ -107,8 +108,15 @@ def run_gates(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple
 def run_pipeline(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     from bench.pipeline import pipeline, pipeline_table  # needs the extra `spark`
 
-    found = pipeline(place, args.records, args.devices, progress)
+    found = pipeline(place, args.records, args.devices, args.real, progress)
     return pipeline_table(found), [asdict(each) for each in found]
+
+
+def run_spark_write(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    from bench.spark_write import spark_write, spark_write_table  # needs the extra `spark`
+
+    found = spark_write(place, args.rows, progress)
+    return spark_write_table(found), asdict(found)
 
 
 def row_names(text: str) -> list[str]:
@@ -133,7 +141,9 @@ def server_names(text: str) -> list[str]:
 
 
 def counts(text: str) -> list[int]:
-    """`10k,1M` as numbers."""
+    """`10k,1M` as numbers; none for nothing."""
+    if not text:
+        return []
     return [round(float(each.replace("k", "e3").replace("M", "e6"))) for each in text.split(",")]
 
 
@@ -186,6 +196,9 @@ def arguments() -> argparse.ArgumentParser:
     add = command("pipeline", run_pipeline, "job history through Spark: time by stage")
     add("--records", type=counts, default=[2_000_000], help="a comma list [2M]")
     add("--devices", type=int, default=20, help="over which they are spread [20]")
+    add("--real", type=float, default=0.0, help="seconds of load whose real history comes first")
+    add = command("spark-write", run_spark_write, "rows of Spark become jobs: rate and memory")
+    add("--rows", type=lambda text: counts(text)[0], default=10_000_000, help="[10M]")
     add = command("library", run_library, "the Python library: worker, enqueue_many, call")
     add("--rounds", type=int, default=5, help="runs of each row [5]")
     add("--seconds", type=float, default=3.0, help="measured time of a run, about [3]")

@@ -1,23 +1,33 @@
-"""The pipeline over histories of growing size: time by stage, and a late device after that."""
+"""The pipeline over histories of growing size: time by stage, and a late device after that.
+
+Also over the real history of a server that was under load.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from bench import proc
 from bench.histories import write_histories
+from bench.load import Target, in_own_process, run_load
 from bench.report import Progress as Line
 from bench.report import Table, number
-from bench.servers import Lab
-from zq.spark.pipeline import run
+from bench.rows import ROWS
+from bench.servers import Lab, ServerError
+from zq.spark.pipeline import open_lake, run
 from zq.spark.progress import Progress
 from zq.spark.session import builder, local_quiet
+from zq.spark.tables import BRONZE, FACTS
 
 LATE_SHARE = 100
 """The late device sends one record for so many that are there."""
@@ -38,10 +48,14 @@ class Run:
     """The highest resident memory of Spark's Java so far, in MiB."""
 
 
-def pipeline(lab: Lab, records: list[int], devices: int, line: Line) -> list[Run]:
+def pipeline(
+    lab: Lab, records: list[int], devices: int, real_seconds: float, line: Line
+) -> list[Run]:
+    """The real history first, if so many seconds of load are asked for."""
     spark = local_quiet(builder("local[*]")).getOrCreate()
     try:
-        return [_run(spark, lab.directory / str(n), n, devices, line) for n in records]
+        real = [_real(spark, lab, real_seconds, line)] if real_seconds else []
+        return real + [_run(spark, lab.directory / str(n), n, devices, line) for n in records]
     finally:
         line.clear()
         spark.stop()
@@ -55,9 +69,9 @@ def _run(spark: SparkSession, place: Path, records: int, devices: int, line: Lin
     late = write_histories(spark, place / "late", max(1, records // LATE_SHARE), 1, "late")
     line.show(f"{made:,} records: the pipeline")
     lake = place / "lake"
-    stages = _timed(spark, [place / "fleet"], lake, line)
+    stages = _timed(spark, [str(place / "fleet")], lake, line)
     line.show(f"{made:,} records and {late:,} late ones")
-    late_stages = _timed(spark, [place / "fleet", place / "late"], lake, line)
+    late_stages = _timed(spark, [str(place / "fleet"), str(place / "late")], lake, line)
     found = Run(
         records=made,
         generate_s=generate_s,
@@ -66,23 +80,71 @@ def _run(spark: SparkSession, place: Path, records: int, devices: int, line: Lin
         stages=stages,
         late_records=late,
         late=late_stages,
-        java_mb=proc.peak_rss_mb(_java(spark)),
+        java_mb=proc.peak_rss_mb(java_of(spark)),
     )
     shutil.rmtree(place)
     return found
 
 
-def _timed(spark: SparkSession, folders: list[Path], lake: Path, line: Line) -> dict[str, float]:
+def _real(spark: SparkSession, lab: Lab, seconds: float, line: Line) -> Run:
+    """The history of a server under the load of the row `life`, read from it; then a tenth more.
+
+    Raises `ServerError` unless the lake has each record once.
+    """
+    lake = lab.directory / "real"
+    with lab.server("zq-history") as target:
+        url = f"http://127.0.0.1:{target.port}"
+        line.show(f"{seconds:g} s of load")
+        first = _loaded(target, seconds)
+        line.show(f"{first:,} real records: the pipeline")
+        stages = _timed(spark, [url], lake, line)
+        line.show("more load")
+        last = _loaded(target, seconds / 10)
+        line.show(f"{last - first:,} more records")
+        more = _timed(spark, [url], lake, line)
+    there = open_lake(spark, str(lake))
+    named = there.read(BRONZE).agg(F.count("*"), F.count_distinct("epoch", "seq")).collect()[0]
+    counted = there.read(FACTS).agg(F.sum("attempts")).collect()[0]
+    if {*named, *counted} != {last}:
+        raise ServerError(f"{last:,} records were there, the lake has {named} and {counted}")
+    found = Run(
+        records=first,
+        generate_s=seconds,
+        segments_mb=0,
+        lake_mb=_megabytes(lake),
+        stages=stages,
+        late_records=last - first,
+        late=more,
+        java_mb=proc.peak_rss_mb(java_of(spark)),
+    )
+    shutil.rmtree(lake)
+    return found
+
+
+def _loaded(target: Target, seconds: float) -> int:
+    """How many records the server has after so much load."""
+    in_own_process(run_load, target, ROWS["life"].spec(10, seconds))
+    # What the workers held goes back as they leave, and is recorded too.
+    time.sleep(1)
+    with urlopen(f"http://127.0.0.1:{target.port}/history?limit=1") as answer:
+        return int(json.load(answer)["max_seq"])
+
+
+def _timed(spark: SparkSession, origins: list[str], lake: Path, line: Line) -> dict[str, float]:
     progress = Progress(lambda _: None, line.show)
-    run(spark, [str(folder) for folder in folders], str(lake), progress)
-    return {step.name: step.seconds for step in progress.steps}
+    run(spark, origins, str(lake), progress)
+    # A server that is read in several batches takes each step several times.
+    seconds: dict[str, float] = defaultdict(float)
+    for step in progress.steps:
+        seconds[step.name] += step.seconds
+    return dict(seconds)
 
 
 def _megabytes(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
-def _java(spark: SparkSession) -> int:
+def java_of(spark: SparkSession) -> int:
     """The process id of the driver, which in local mode is all of Spark."""
     machine: Any = spark.sparkContext._jvm
     return int(machine.java.lang.ProcessHandle.current().pid())

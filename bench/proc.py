@@ -20,7 +20,12 @@ def cpu_seconds(pid: int) -> float:
 
 def rss_mb(pid: int) -> float:
     """Resident memory now, in MiB."""
-    return sum(_resident_pages(each) for each in tree(pid)) * PAGE / 2**20
+    return sum(own_rss_mb(each) for each in tree(pid))
+
+
+def own_rss_mb(pid: int) -> float:
+    """The same without children."""
+    return _resident_pages(pid) * PAGE / 2**20
 
 
 def peak_rss_mb(pid: int) -> float:

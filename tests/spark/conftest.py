@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from spark.fleet import HOUR, MONDAY, history, write_segment, write_segments
 from spark.sessions import quick_session
 from zq.model.history import HistoryRecord
-from zq.spark.lake import Lake, Table
+from zq.spark.formats import Table
+from zq.spark.lake import Lake
 from zq.spark.pipeline import open_lake, run
 from zq.spark.progress import Progress
 

@@ -2,6 +2,7 @@
 
 from pyspark.sql import SparkSession
 
+from zq.spark.delta import with_delta
 from zq.spark.session import builder, local_quiet
 
 
@@ -9,8 +10,9 @@ def quick_session() -> SparkSession:
     """Compiling costs more than running over a thousand rows: so Spark compiles no query here, and
     Java itself only quickly. The bench runs as users do."""
     return (
-        local_quiet(builder("local[2]"))
+        with_delta(local_quiet(builder("local[2]")))
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.databricks.delta.snapshotPartitions", "2")
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.driver.memory", "1g")

@@ -10,8 +10,8 @@ import pytest
 
 from spark.fleet import history, write_segments
 from zq.spark import tables
+from zq.spark.formats import Table
 from zq.spark.histogram import ACCURACY
-from zq.spark.lake import Table
 
 
 def zq(
@@ -40,7 +40,15 @@ def test_the_readme_tells_every_table_and_option() -> None:
     found = {each.name for each in vars(tables).values() if isinstance(each, Table)}
 
     assert {f"`{name}`" for name in found} <= set(re.findall("`[^`]*`", text))
-    for option in ("--from", "--lake", "--streaming", "--every", "--target-wait", "--master"):
+    for option in (
+        "--from",
+        "--lake",
+        "--streaming",
+        "--every",
+        "--target-wait",
+        "--master",
+        "--format",
+    ):
         assert option in text
     assert f"within {round(ACCURACY * 100)} %" in text
 
@@ -73,6 +81,10 @@ def test_segments_become_a_lake_and_the_lake_a_page(tmp_path: Path) -> None:
     assert "under 1 min" in text
     assert str(page) in told.stderr
 
+    other = zq("report", "--lake", lake, "--out", page, "--format", "delta", SPARK_CONF_DIR=quick)
+    assert other.returncode == 1
+    assert "lake is a lake of the format parquet: give --format parquet" in other.stderr
+
 
 @pytest.mark.parametrize(("path", "home"), [("/nowhere", ""), (None, "/no/java")])
 def test_without_java_it_says_what_to_install(tmp_path: Path, path: str | None, home: str) -> None:
@@ -82,6 +94,34 @@ def test_without_java_it_says_what_to_install(tmp_path: Path, path: str | None, 
     assert ran.returncode == 1
     assert "apt-get install openjdk-17-jre-headless" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_without_delta_it_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "delta").mkdir()
+    (tmp_path / "delta" / "__init__.py").write_text("raise ModuleNotFoundError('delta')")
+
+    ran = zq(
+        *("run", "--from", tmp_path, "--lake", tmp_path / "lake", "--format", "delta"),
+        PYTHONPATH=str(tmp_path),
+    )
+
+    assert ran.returncode == 1
+    assert ran.stderr.endswith("package delta-spark: pip install 'zq-queue[spark,delta]'\n")
+
+
+def test_where_deltas_jars_cannot_be_had_it_says_where_they_come_from(tmp_path: Path) -> None:
+    missing = f"spark.jars.ivySettings {tmp_path}/none.xml\n"
+    tmp_path.joinpath("spark-defaults.conf").write_text(missing)
+
+    ran = zq(
+        *("run", "--from", tmp_path, "--lake", tmp_path / "lake", "--format", "delta"),
+        SPARK_CONF_DIR=str(tmp_path),
+    )
+
+    assert ran.returncode == 1
+    assert "none.xml does not exist" in ran.stderr
+    assert "Error: Spark did not start, for the reason that it gives above." in ran.stderr
+    assert "PySparkRuntimeError" not in ran.stderr
 
 
 def test_a_duration_that_is_none_is_refused_before_spark_starts(tmp_path: Path) -> None:

@@ -12,14 +12,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from spark.expected import facts
-from spark.faults import Killed, Point, mortal
+from spark.faults import Killed, Point, mortal_lake
 from spark.fleet import history, write_segment, write_segments
 from zq.model.history import HistoryRecord
-from zq.spark import lake as lake_module
-from zq.spark.errors import LakeChanged
+from zq.spark.errors import LakeChanged, LakeFormat
 from zq.spark.lake import Lake
 from zq.spark.ledger import SNAPSHOT_EVERY, Change, Commit, Ledger
-from zq.spark.pipeline import open_lake, run
+from zq.spark.pipeline import Options, open_lake, run
 from zq.spark.progress import Progress
 from zq.spark.refining import FOLLOWS
 from zq.spark.tables import ATTEMPTS, BRONZE, ERRORS, FACT_SUMS, FACTS, HISTOGRAMS, HOURLY, JOBS
@@ -61,29 +60,48 @@ DEATHS: list[tuple[str, Point]] = [
     ("gold", "amid"),
     ("summary", "after"),
 ]
+DEATHS_OF_DELTA: list[tuple[str, Point]] = [
+    ("bronze", "after"),
+    ("gold", "amid"),
+    ("summary", "amid"),
+]
 
 
-def test_a_run_that_dies_seven_times_ends_with_the_same_lake(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("format", "deaths"),
+    [("parquet", DEATHS), ("delta", DEATHS_OF_DELTA)],
+    ids=["parquet", "delta"],
+)
+def test_a_run_that_dies_over_and_over_ends_with_the_same_lake(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    format: str,
+    deaths: list[tuple[str, Point]],
 ) -> None:
     def die() -> None:
         raise Killed
+
+    options = Options(format=format)
 
     sources, path = tmp_path / "in", str(tmp_path / "lake")
     records = history("edge-1", 80, seed=5)
     half = len(records) // 2
     write_segments(sources, records[:half], 30)
-    run(spark, [str(sources)], path, Progress(print))
+    run(spark, [str(sources)], path, Progress(print), options)
+    if format == "delta":
+        # What users do to such tables. The files of silver are others now.
+        spark.sql(f"OPTIMIZE delta.`{path}/silver/attempts`")
     write_segments(sources, records[half - 10 :], 30)
 
-    for step, point in DEATHS:
+    for step, point in deaths:
         with monkeypatch.context() as patch, pytest.raises(Killed):
-            patch.setattr(lake_module, "Files", mortal(step, point, die))
-            run(spark, [str(sources)], path, Progress(print))
+            mortal_lake(patch, step, point, die)
+            run(spark, [str(sources)], path, Progress(print), options)
     said: list[str] = []
-    run(spark, [str(sources)], path, Progress(said.append))
+    run(spark, [str(sources)], path, Progress(said.append), options)
 
-    lake = open_lake(spark, path)
+    lake = open_lake(spark, path, format)
     check(lake, records)
     # The last of them had done everything but to put its files in place.
     assert said == ["no new segments; 5 are in the lake already"]
@@ -116,6 +134,14 @@ def test_a_driver_that_is_killed_between_sink_and_ledger_loses_and_doubles_nothi
     lake = open_lake(spark, str(path))
     check(lake, records)
     assert aside(lake) == []
+
+
+def test_a_lake_keeps_its_format(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "lake")
+    open_lake(spark, path).ledger.add(empty(1))
+
+    with pytest.raises(LakeFormat, match="lake is a lake of the format parquet: give --format"):
+        open_lake(spark, path, "delta")
 
 
 def empty(number: int, step: str = "bronze") -> Commit:

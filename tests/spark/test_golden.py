@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from spark.conftest import Golden, files_of
 from spark.expected import Key, facts, hour_of, is_skewed, percentile, run_of, wait_of
 from zq.model.history import FINAL_OUTCOMES, HistoryRecord
+from zq.spark.formats import Table
 from zq.spark.histogram import ACCURACY
-from zq.spark.lake import Table
 from zq.spark.tables import (
     ATTEMPTS,
     BRONZE,

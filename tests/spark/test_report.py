@@ -14,7 +14,7 @@ from PIL import Image
 from pyspark.sql import Row, SparkSession
 
 from spark.conftest import Golden
-from spark.expected import facts, percentile, run_of, wait_of
+from spark.expected import facts, hour_of, percentile, run_of, wait_of
 from spark.fleet import HOUR, MONDAY, history, write_segments
 from zq.spark.errors import NoHistory
 from zq.spark.histogram import ACCURACY
@@ -152,6 +152,17 @@ def test_a_hover_tells_the_figures_of_an_hour(golden: Golden, page: Path) -> Non
 
     monday = sums[MONDAY]
     assert f"Mon 05 Jan 00:00\n{monday} attempts" in told
+
+
+def test_a_heat_map_tells_what_its_colours_stand_for(golden: Golden, page: Path) -> None:
+    finished = Counter(hour_of(record.finished_at) for record in golden.records)
+    text = page.read_text(encoding="utf-8")
+    low, high = re.findall(r'<p class="ramp">([^<]*)<i.*</i>([^<]*)</p>', text)[0]
+
+    assert (low, high) == (
+        f"{min(finished.values())} attempts",
+        f"{max(finished.values())} attempts",
+    )
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -19,6 +19,13 @@ _lake = click.option("--lake", required=True, metavar="DIR", help="Where the lak
 _master = click.option(
     "--master", default="local[*]", show_default=True, help="Spark's master: local, or a cluster."
 )
+_format = click.option(
+    "--format",
+    type=click.Choice(["parquet", "delta"]),
+    default="parquet",
+    show_default=True,
+    help="How the lake keeps its tables; delta takes the extra `delta`.",
+)
 
 
 class Duration(click.ParamType[int]):
@@ -57,6 +64,7 @@ def pipeline() -> None:
 Examples:
   zq pipeline run --from /srv/history --lake /srv/lake
   zq pipeline run --from /srv/history --lake /srv/lake --target-wait 30s
+  zq pipeline run --from /srv/history --lake /srv/delta --format delta
   zq pipeline run --from hdfs:///history --lake hdfs:///lake --master yarn
 """
 )
@@ -69,6 +77,7 @@ Examples:
     help="A directory of exported segments, searched to its depths, or a server. May be repeated.",
 )
 @_lake
+@_format
 @_master
 @click.option(
     "--target-wait",
@@ -93,6 +102,7 @@ Examples:
 def run(
     origins: tuple[str, ...],
     lake: str,
+    format: str,
     master: str,
     target_wait: int,
     streaming: bool,
@@ -105,11 +115,11 @@ def run(
     writes a lake. A server that is down is left for the next run; ZQ_TOKEN holds the secret of a
     key that may read.
     """
-    with _spark(master) as (spark, progress):
+    with _spark(master, format) as (spark, progress):
         from zq.spark import pipeline as steps
         from zq.spark.streaming import wait
 
-        options = steps.Options(target_ms=target_wait, allow_gaps=allow_gaps)
+        options = steps.Options(target_ms=target_wait, allow_gaps=allow_gaps, format=format)
         if not streaming:
             steps.run(spark, origins, lake, progress, options)
             return
@@ -139,26 +149,30 @@ Examples:
     help="How many days to show, the last ones.",
 )
 @click.option("--title", default="Job history", show_default=True, help="The page's title.")
+@_format
 @_master
-def report(lake: str, out: Path, days: int, title: str, master: str) -> None:
+def report(lake: str, out: Path, days: int, title: str, format: str, master: str) -> None:
     """Render a page about the lake: one HTML file that needs nothing else."""
-    with _spark(master) as (spark, progress):
+    with _spark(master, format) as (spark, progress):
         from zq.spark.pipeline import open_lake
         from zq.spark.report.figures import gather
         from zq.spark.report.page import render
 
         with progress.step("figures", spark.sparkContext):
-            figures = gather(open_lake(spark, lake), days)
+            figures = gather(open_lake(spark, lake, format), days)
         with progress.step("page", spark.sparkContext) as step:
             out.write_text(render(figures, title), encoding="utf-8")
             step.result = f"{out}, {out.stat().st_size // 1024} KiB"
 
 
 @contextmanager
-def _spark(master: str) -> "Iterator[tuple[SparkSession, Progress]]":
+def _spark(master: str, format: str) -> "Iterator[tuple[SparkSession, Progress]]":
     """A session and something to show progress with; errors meant for users end the command."""
     try:
-        from zq.spark.errors import PipelineError
+        from pyspark.errors import PySparkRuntimeError
+
+        from zq.spark.delta import with_delta
+        from zq.spark.errors import PipelineError, SparkDown
         from zq.spark.progress import Progress
         from zq.spark.session import builder, local_quiet
     except ModuleNotFoundError as error:
@@ -169,8 +183,14 @@ def _spark(master: str) -> "Iterator[tuple[SparkSession, Progress]]":
         ) from None
     try:
         made = builder(master)
-        local = master.startswith("local")
-        spark = (local_quiet(made) if local else made).getOrCreate()
+        if master.startswith("local"):
+            made = local_quiet(made)
+        if format == "delta":
+            made = with_delta(made)
+        try:
+            spark = made.getOrCreate()
+        except PySparkRuntimeError as error:
+            raise SparkDown from error
         try:
             yield spark, Progress(lambda text: click.echo(text, err=True), _live())
         finally:

@@ -10,9 +10,10 @@ from pyspark.sql import functions as F
 
 from zq.model.history import OUTCOMES
 from zq.spark.columns import HOUR_MS, day_of, hour_of
+from zq.spark.formats import Table
 from zq.spark.histogram import bucket
-from zq.spark.lake import Lake, Table, Transaction
-from zq.spark.ledger import Commit, added
+from zq.spark.lake import Lake, Transaction
+from zq.spark.ledger import Commit
 from zq.spark.tables import ATTEMPTS, ERRORS, FACT_SUMS, FACTS, HISTOGRAMS
 
 STEP = "gold"
@@ -25,7 +26,7 @@ ERROR_KEY = [*KEY, "error_type", "fingerprint"]
 def add_gold(lake: Lake, commits: list[Commit]) -> Commit:
     """Add what the attempts that these commits brought contribute."""
     transaction = lake.begin(STEP)
-    attempts = lake.read_files(ATTEMPTS, added(commits, ATTEMPTS.name))
+    attempts = lake.added(ATTEMPTS, commits)
     counts = F.sum("count").alias("count")
     sums = [F.sum(name).alias(name) for name in FACT_SUMS]
     _add(transaction, FACTS, _touched_hours(attempts), KEY, sums)

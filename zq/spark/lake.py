@@ -1,39 +1,27 @@
-"""A lake: tables of Parquet files that change by whole commits.
+"""A lake: tables that change by whole commits.
 
     LAKE/bronze/date=2026-11-21/device=edge-7/part-….parquet     tables, for anybody to read
     LAKE/_zq/commits/000000000012.commit.json                     the ledger
     LAKE/_zq/aside/000000000012-5f…/                              files of a step not yet committed
 
-The tables are plain folders. One run at a time writes them; who reads while a run moves files may
-miss some of them for that moment.
+One run at a time writes a lake. How its tables keep their rows is the format's matter.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
-from zq.spark.files import FileInfo, Files
+from zq.spark.delta import Delta
+from zq.spark.errors import LakeFormat
+from zq.spark.files import Files
+from zq.spark.formats import Format, Parquet, Table
 from zq.spark.ledger import Change, Commit, Ledger, Source, State
+from zq.spark.tables import TABLES
 
 Combine = Callable[[DataFrame, DataFrame], DataFrame]
 """What is in the lake, and what is new → what shall be there."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Where a table lies in the lake, its columns (DDL), and by which of them it is partitioned."""
-
-    name: str
-    columns: str
-    partition_by: tuple[str, ...] = ()
-
-    @property
-    def schema(self) -> StructType:
-        return cast(StructType, StructType.fromDDL(self.columns))
 
 
 @dataclass(frozen=True)
@@ -52,14 +40,27 @@ class Aside:
         return Aside(self.root, tuple(file for file in self.files if wanted(folder_of(file))))
 
 
-class Lake:
-    """The lake at `path`. `follows` has step → the step whose commits it consumes."""
+FORMATS: dict[str, type[Format]] = {each.name: each for each in (Parquet, Delta)}
 
-    def __init__(self, spark: SparkSession, path: str, follows: Mapping[str, str]) -> None:
+
+class Lake:
+    """The lake at `path`. `follows` has step → the step whose commits it consumes. Raises
+    `LakeFormat` where the lake's format is another."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        path: str,
+        follows: Mapping[str, str],
+        format: str = Parquet.name,
+    ) -> None:
         self.spark = spark
         self.files = Files(spark)
         self.path = self.files.absolute(path)
         self.ledger = Ledger(self.files, f"{self.path}/_zq/commits", follows)
+        if self.state.format not in (None, format):
+            raise LakeFormat(self.path, self.state.format)
+        self.format = FORMATS[format](spark, self.files, self.path)
 
     @property
     def state(self) -> State:
@@ -72,57 +73,34 @@ class Lake:
 
     def apply(self, commit: Commit) -> None:
         """Put a commit's files in place. May be repeated."""
-        for name, change in commit.tables.items():
-            for path in change.remove:
-                self.files.delete(f"{self.path}/{name}/{path}")
-            for goal, path in change.add.items():
-                self.files.move(f"{self.aside(commit.folder)}/{path}", f"{self.path}/{name}/{goal}")
+        for name in commit.tables:
+            self.format.place(TABLES[name], commit)
         self._sweep(commit)
         self.ledger.tidy()
 
-    def aside(self, folder: str) -> str:
-        return f"{self.path}/_zq/aside/{folder}"
-
     def read(self, table: Table) -> DataFrame:
         """The whole table; no rows where there is none yet."""
-        paths = [f"{self.path}/{table.name}"]
-        return self._frame(table, paths[0], paths if self.files.exists(paths[0]) else [])
+        return self.format.read(table)
 
-    def read_files(self, table: Table, files: Iterable[str]) -> DataFrame:
-        """The rows in some of a table's files."""
-        root = f"{self.path}/{table.name}"
-        return self._frame(table, root, [f"{root}/{file}" for file in files])
+    def added(self, table: Table, commits: Sequence[Commit]) -> DataFrame:
+        """The rows that commits which a step has still to consume have added."""
+        return self.format.added(table, commits)
 
     def read_aside(self, table: Table, aside: Aside) -> DataFrame:
         """Rows that are not yet committed."""
-        return self._frame(table, aside.root, [f"{aside.root}/{file}" for file in aside.files])
-
-    def files_in(self, table: Table, partition: str) -> list[str]:
-        """Paths, below the table, of a partition's files."""
-        root = f"{self.path}/{table.name}/"
-        return [info.path.removeprefix(root) for info in self._data(f"{root}{partition}")]
-
-    def data_under(self, root: str) -> tuple[str, ...]:
-        """Paths of the Parquet files below `root`."""
-        return tuple(info.path.removeprefix(f"{root}/") for info in self._data(root))
+        paths = [f"{aside.root}/{file}" for file in aside.files]
+        return self.format.parquet(table, aside.root, paths)
 
     def begin(self, step: str) -> "Transaction":
         return Transaction(self, step)
 
-    def _data(self, root: str) -> Iterable[FileInfo]:
-        return (info for info in self.files.walk(root) if info.name.endswith(".parquet"))
-
-    def _frame(self, table: Table, root: str, paths: list[str]) -> DataFrame:
-        if not paths:
-            return self.spark.createDataFrame([], table.schema)
-        # With its schema given, a device called 007 stays one.
-        return self.spark.read.schema(table.schema).option("basePath", root).parquet(*paths)
-
     def _sweep(self, done: Commit) -> None:
-        """Delete what lies aside and will not be committed any more, since its number is taken."""
+        """Delete what lies aside and is of no use any more: its number is taken, and no step has
+        still to consume it."""
+        kept = {commit.folder for commit in self.state.pending}
         folder = f"{self.path}/_zq/aside"
         for name in self.files.folders(folder):
-            if int(name.partition("-")[0]) <= done.id:
+            if int(name.partition("-")[0]) <= done.id and name not in kept:
                 self.files.delete(f"{folder}/{name}")
 
 
@@ -138,12 +116,13 @@ class Transaction:
 
     def write(self, table: Table, frame: DataFrame, suffix: str = "") -> Aside:
         """Write rows aside, partitioned as the table is."""
-        root = f"{self._lake.aside(self._folder)}/{table.name}{suffix}"
+        root = f"{self._lake.format.aside(self._folder)}/{table.name}{suffix}"
         writer = frame.write
         if table.partition_by:
             writer = writer.partitionBy(*table.partition_by)
         writer.parquet(root)
-        return Aside(root, self._lake.data_under(root))
+        found = self._lake.format.data(root)
+        return Aside(root, tuple(info.path.removeprefix(f"{root}/") for info in found))
 
     def merge(self, table: Table, new: Aside, combine: Combine, *, replace: bool) -> None:
         """Add rows, combining them with those of the same partitions that are in the lake.
@@ -151,21 +130,24 @@ class Transaction:
         `combine` gets the partitions that exist already, and says what is to be added or, with
         `replace`, what is to take their place. Other partitions are not read.
         """
-        old = {part: self._lake.files_in(table, part) for part in new.partitions()}
+        tables = self._lake.format
+        old = {part: tables.contents(table, part) for part in new.partitions()}
         shared = new.where(lambda part: bool(old[part]))
         self.add(table, new.where(lambda part: not old[part]))
         if not shared.files:
             return
-        there = [file for part in shared.partitions() for file in old[part]]
+        partitions = shared.partitions()
+        there = [content for part in partitions for content in old[part]]
         rows = combine(
-            self._lake.read_files(table, there).select(*table.schema.names),
+            tables.read_partitions(table, partitions).select(*table.schema.names),
             self._lake.read_aside(table, shared).select(*table.schema.names),
         )
         self.add(table, self.write(table, rows, ".combined"), remove=there if replace else ())
 
     def add(self, table: Table, aside: Aside, remove: Iterable[str] = ()) -> None:
-        """Have the commit put these files into the table, and take others out of it."""
-        base = self._lake.aside(self._folder)
+        """Have the commit put these files into the table, and take out of it what `remove` has
+        (`Format.contents`)."""
+        base = self._lake.format.aside(self._folder)
         below = aside.root.removeprefix(f"{base}/")
         goals = {file: file for file in aside.files}
         if not table.partition_by:
@@ -194,6 +176,7 @@ class Transaction:
             tables=self._tables,
             sources=dict(sources or {}),
             target_ms=target_ms,
+            format=self._lake.format.name,
         )
         self._lake.ledger.add(commit)
         self._lake.apply(commit)

@@ -10,7 +10,7 @@ before it that it has not `consumed`, and says in its own commit how far it got.
 repeated or not as a whole, and never sees the same file twice.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -25,9 +25,9 @@ Source = tuple[int, int]
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What a commit does to one table. `add` has where a file goes → where it lies aside, `remove`
-    files that are replaced; paths below the table and below the commit's folder. `rows` are those
-    in the added files."""
+    """What a commit does to one table. `add` has where a file goes → where it lies aside, paths
+    below the table and below the commit's folder; `remove` what is replaced, as the lake's format
+    names it. `rows` are those in the added files."""
 
     add: dict[str, str]
     remove: tuple[str, ...]
@@ -36,7 +36,8 @@ class Change(msgspec.Struct, frozen=True):
 
 class Commit(msgspec.Struct, frozen=True):
     """One finished step. `folder` is where its files lie aside. `consumed` is the last commit of
-    the step before that is in it. `target_ms` is the wait that the workers needed were for."""
+    the step before that is in it. `target_ms` is the wait that the workers needed were for,
+    `format` how the lake keeps its tables."""
 
     id: int
     step: str
@@ -45,11 +46,7 @@ class Commit(msgspec.Struct, frozen=True):
     tables: dict[str, Change]
     sources: dict[str, Source] = {}
     target_ms: int | None = None
-
-
-def added(commits: Iterable[Commit], table: str) -> list[str]:
-    """The files that these commits have added to a table."""
-    return [file for commit in commits for file in commit.tables[table].add]
+    format: str = "parquet"
 
 
 class State(msgspec.Struct, frozen=True):
@@ -64,6 +61,7 @@ class State(msgspec.Struct, frozen=True):
     pending: tuple[Commit, ...] = ()
     sources: dict[str, Source] = {}
     target_ms: int | None = None
+    format: str | None = None
 
     def waiting_for(self, step: str, after: str) -> list[Commit]:
         """Commits of the step `after` that `step` has not taken, oldest first."""
@@ -88,6 +86,7 @@ class State(msgspec.Struct, frozen=True):
             pending=pending,
             sources=self.sources | commit.sources,
             target_ms=self.target_ms if commit.target_ms is None else commit.target_ms,
+            format=commit.format,
         )
 
 

@@ -26,7 +26,7 @@ def run(
     options: Options = DEFAULTS,
 ) -> None:
     """Bring the lake up to date with the segments below folders and the records of servers."""
-    lake = open_lake(spark, lake_path)
+    lake = open_lake(spark, lake_path, options.format)
     folders, servers = parted(origins)
     if folders:
         _take_segments(lake, folders, progress)
@@ -44,7 +44,7 @@ def watch(
     every_ms: int,
 ) -> list[StreamingQuery]:
     """Do so again and again, until the queries are stopped."""
-    lake = open_lake(spark, lake_path)
+    lake = open_lake(spark, lake_path, options.format)
     refine(lake, progress, options)
     return Streams(lake, progress, options).watch(*parted(origins), every_ms)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from zq.spark import bronze, gold, silver, summary
+from zq.spark.formats import Parquet
 from zq.spark.lake import Lake
 from zq.spark.ledger import Commit
 from zq.spark.progress import Progress, Step
@@ -29,18 +30,20 @@ FOLLOWS = {
 @dataclass(frozen=True)
 class Options:
     """`target_ms` is the wait below which 95 % of the attempts shall stay (`workers_needed`).
-    `allow_gaps`: go on where a server has removed records before they were read."""
+    `allow_gaps`: go on where a server has removed records before they were read. `format` is how
+    the lake keeps its tables, parquet or delta."""
 
     target_ms: int = DEFAULT_TARGET_MS
     allow_gaps: bool = False
+    format: str = Parquet.name
 
 
 DEFAULTS = Options()
 
 
-def open_lake(spark: SparkSession, path: str) -> Lake:
+def open_lake(spark: SparkSession, path: str, format: str = Parquet.name) -> Lake:
     """The lake at `path`, with what a killed run left half done completed."""
-    lake = Lake(spark, path, FOLLOWS)
+    lake = Lake(spark, path, FOLLOWS, format)
     lake.recover()
     return lake
 

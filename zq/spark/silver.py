@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from zq.model.history import FINAL_OUTCOMES
 from zq.spark.columns import day_of
 from zq.spark.lake import Lake
-from zq.spark.ledger import Commit, added
+from zq.spark.ledger import Commit
 from zq.spark.tables import ATTEMPTS, BRONZE, JOBS
 
 ATTEMPTS_STEP = "attempts"
@@ -30,7 +30,7 @@ hexadecimal, numbers, white space."""
 def add_attempts(lake: Lake, commits: list[Commit]) -> Commit:
     """Turn the records that these commits brought into attempts."""
     transaction = lake.begin(ATTEMPTS_STEP)
-    records = lake.read_files(BRONZE, added(commits, BRONZE.name))
+    records = lake.added(BRONZE, commits)
     transaction.add(ATTEMPTS, transaction.write(ATTEMPTS, _attempts(records)))
     return transaction.commit(commits[-1].id)
 
@@ -42,12 +42,11 @@ def add_jobs(lake: Lake, commits: list[Commit]) -> Commit:
     days and devices are read and written that the new attempts name.
     """
     transaction = lake.begin(JOBS_STEP)
-    attempts = lake.read_files(ATTEMPTS, added(commits, ATTEMPTS.name))
-    new = _folded(_as_jobs(attempts)).repartition("date", "device")
+    attempts = lake.added(ATTEMPTS, commits)
     transaction.merge(
         JOBS,
-        transaction.write(JOBS, new),
-        lambda old, more: _folded(old.unionByName(more)).repartition("date", "device"),
+        transaction.write(JOBS, _folded(_as_jobs(attempts))),
+        lambda old, more: _folded(old.unionByName(more)),
         replace=True,
     )
     return transaction.commit(commits[-1].id)
@@ -102,9 +101,13 @@ def _as_jobs(attempts: DataFrame) -> DataFrame:
 
 
 def _folded(jobs: DataFrame) -> DataFrame:
-    """Rows of the same job as one. Folding what is folded changes nothing."""
+    """Rows of the same job as one. Folding what is folded changes nothing.
+
+    One shuffle serves both the folding and the files, of which each partition gets few.
+    """
+    placed = jobs.repartition("date", "device")
     last = F.max_by(F.struct("queue", "type", "outcome", "is_final", "finished_at"), "last_seq")
-    folded = jobs.groupBy("date", "device", "epoch", "job_id").agg(
+    folded = placed.groupBy("date", "device", "epoch", "job_id").agg(
         last.alias("last"),
         *(F.sum(name).alias(name) for name in ("attempts", "failures", "stalls")),
         F.min("enqueued_at").alias("enqueued_at"),

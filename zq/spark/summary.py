@@ -17,9 +17,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from zq.spark.columns import HOUR_MS
+from zq.spark.formats import Table
 from zq.spark.gold import KEY
 from zq.spark.histogram import percentiles
-from zq.spark.lake import Lake, Table, Transaction
+from zq.spark.lake import Lake, Transaction
 from zq.spark.ledger import Commit
 from zq.spark.staffing import workers_needed
 from zq.spark.tables import FACT_SUMS, FACTS, HISTOGRAMS, HOURLY, QUEUES
@@ -32,7 +33,8 @@ def add_summary(lake: Lake, commits: list[Commit], target_ms: int) -> Commit:
     transaction = lake.begin(STEP)
     days = {file.partition("/")[0] for each in commits for file in each.tables[FACTS.name].add}
     if lake.state.target_ms != target_ms:
-        days |= set(lake.files.folders(f"{lake.path}/{FACTS.name}"))
+        dates = lake.read(FACTS).select("date").distinct().collect()
+        days |= {f"date={row['date']}" for row in dates}
     for table in (HOURLY, QUEUES):
         _summarise(transaction, lake, table, sorted(days), target_ms)
     consumed = commits[-1].id if commits else lake.state.consumed[STEP]
@@ -42,15 +44,14 @@ def add_summary(lake: Lake, commits: list[Commit], target_ms: int) -> Commit:
 def _summarise(
     transaction: Transaction, lake: Lake, table: Table, days: list[str], target_ms: int
 ) -> None:
-    def rows(of: Table) -> DataFrame:
-        return lake.read_files(of, [file for day in days for file in lake.files_in(of, day)])
-
     keys = [name for name in KEY if name in table.schema.names]
-    summed = rows(FACTS).groupBy(*keys).agg(*(F.sum(name).alias(name) for name in FACT_SUMS))
-    known = summed.join(percentiles(rows(HISTOGRAMS), keys), keys, "left")
+    facts = lake.format.read_partitions(FACTS, days)
+    histograms = lake.format.read_partitions(HISTOGRAMS, days)
+    summed = facts.groupBy(*keys).agg(*(F.sum(name).alias(name) for name in FACT_SUMS))
+    known = summed.join(percentiles(histograms, keys), keys, "left")
     frame = with_rates(known, target_ms).select(*table.schema.names)
     written = transaction.write(table, frame.repartition("date").sortWithinPartitions(*keys))
-    old = [file for day in days for file in lake.files_in(table, day)]
+    old = [content for day in days for content in lake.format.contents(table, day)]
     transaction.add(table, written, remove=old)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
 from zq.model.history import HistoryRecord
-from zq.spark.lake import Table
+from zq.spark.formats import Table
 
 
 def history_schema() -> StructType:
@@ -108,3 +108,12 @@ HOURLY = Table("gold/hourly", f"{_KEY}, {_SUMMARY}", ("date",))
 
 QUEUES = Table("gold/queues", f"hour timestamp, queue string, {_SUMMARY}", ("date",))
 """The same per queue and hour, all types of a queue together."""
+
+TABLES = {
+    table.name: table
+    for table in (
+        *(BRONZE, REJECTED, ATTEMPTS, JOBS),
+        *(FACTS, HISTOGRAMS, ERRORS, HOURLY, QUEUES),
+    )
+}
+"""All tables of the lake, by name."""

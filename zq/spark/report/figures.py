@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from zq.spark.errors import NoHistory
+from zq.spark.formats import Table
 from zq.spark.histogram import percentiles
-from zq.spark.lake import Lake, Table
+from zq.spark.lake import Lake
 from zq.spark.summary import with_rates
 from zq.spark.tables import ATTEMPTS, ERRORS, FACT_SUMS, FACTS, HISTOGRAMS, QUEUES
 

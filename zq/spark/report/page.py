@@ -1,10 +1,12 @@
 """The page: figures and plots in one HTML file that needs nothing else."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from pyspark.sql import Row
 
 from zq.spark.histogram import ACCURACY, PERCENTILES
 from zq.spark.report import plots
@@ -37,12 +39,56 @@ def render(figures: Figures, title: str) -> str:
         tiles=_tiles(figures),
         figures=figures,
         plots=_plots(figures),
+        heats=_heats(figures),
+        heat_steps=plots.HEAT_STEPS,
         target=duration(figures.target_ms),
         accuracy=percent(ACCURACY),
         percentile_names=[f"{kind}_p{p}_ms" for kind in ("wait", "run") for p in PERCENTILES],
         worst=max((row["failure_rate"] or 0 for row in rated), default=0) or 1,
         device_limit=MOST_DEVICES if len(figures.devices) == MOST_DEVICES else None,
     )
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A heat map, and what its lightest and its strongest colour stand for."""
+
+    svg: str
+    low: str
+    high: str
+
+
+def _heats(figures: Figures) -> dict[str, Heat]:
+    with plots.style():
+        return {
+            "attempts": _heat(
+                figures,
+                lambda row: row["attempts"] or None,
+                float,
+                lambda value: f"{count(value)} attempts",
+                "Attempts by day and hour",
+            ),
+            "wait": _heat(
+                figures,
+                lambda row: row["wait_p95_ms"],
+                lambda wait: math.log(max(wait, 1)),
+                lambda value: f"p95 wait {duration(value)}",
+                "95th percentile of waits by day and hour",
+            ),
+        }
+
+
+def _heat(
+    figures: Figures,
+    value: Callable[[Row], float | None],
+    scale: Callable[[float], float],
+    show: Callable[[float], str],
+    title: str,
+) -> Heat:
+    svg = plots.heat_map(figures, value, scale, show, title)
+    values = [found for row in figures.hours if (found := value(row)) is not None]
+    low, high = (show(each(values, default=0)) for each in (min, max))
+    return Heat(svg, low, high)
 
 
 def _plots(figures: Figures) -> dict[str, str]:
@@ -54,20 +100,6 @@ def _plots(figures: Figures) -> dict[str, str]:
             "workers": plots.workers(figures),
             "outcomes": plots.outcomes(figures),
             "failures": plots.failures(figures) if figures.types else "",
-            "heat_attempts": plots.heat_map(
-                figures,
-                lambda row: row["attempts"] or None,
-                float,
-                lambda value: f"{count(value)} attempts",
-                "Attempts by day and hour",
-            ),
-            "heat_wait": plots.heat_map(
-                figures,
-                lambda row: row["wait_p95_ms"],
-                lambda wait: math.log(max(wait, 1)),
-                lambda value: f"p95 wait {duration(value)}",
-                "95th percentile of waits by day and hour",
-            ),
         }
 
 
