@@ -19,7 +19,7 @@ HELD_BY_GROUP = 1
 _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
 _FULL = _PLAIN + ", options, unique_key, unique_while, owns_key, group_id, held, extras, expires_at"
 
-_Head = tuple[int, str, str, int, Status, int]
+_Head = tuple[int, str, str, int, int, int]
 """Key, queue, type, priority, status, ready_at."""
 
 ALL_STORED = Enqueued({})
@@ -70,7 +70,8 @@ class _Intake:
         for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
             ready_at = now if job.ready_at is None else job.ready_at
             status = Status.READY if ready_at <= now else Status.SCHEDULED
-            head = (key, job.queue, job.type, job.priority, status, ready_at)
+            # A plain int: what SQLite has to be told how to take costs more than the rest of a row.
+            head = (key, job.queue, job.type, job.priority, int(status), ready_at)
             if (
                 job.unique_key is not None
                 or job.options is not None
@@ -102,7 +103,7 @@ class _Intake:
             expires_at = _expiry(self._work, job, max(ready_at, command.now))
         known = self._names.find(job, command.reach)
         if known is None and (job.unique_key is not None or job.dedupe is not None):
-            new = _stored(key, job, status, ready_at, expires_at)
+            new = _stored(key, job, Status(status), ready_at, expires_at)
             if job.unique_key is not None:
                 known = self._keys.claim(new, job.on_conflict)
                 if known is not None and _takes_payload(known, job):
