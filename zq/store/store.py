@@ -81,7 +81,9 @@ class Store:
         self.uncopied_bytes = 0
         """What the last checkpoint had to leave in the WAL: the database may grow by as much."""
         self._rows = 0
-        self._rows_a_checkpoint = 4 * CHECKPOINT_PAGES
+        # The first one comes early: a commit takes half a dozen pages for a row as for fifty, and a
+        # log that has come round once is overwritten, which is synced faster than one that grows.
+        self._rows_a_checkpoint = CHECKPOINT_PAGES // 8
         self._old_pages = 0
         self._max_wal = max_wal
         self.wal_is_over = False
