@@ -208,6 +208,11 @@ UNDECIDED: dict[str, tuple[Event, ...]] = {
         *(deliver(2, "i", until=52), deliver(30, "j", until=80), deliver(53, "i", stream=2)),
         deliver(53, "j", stream=2),
     ),
+    "a settlement of an earlier delivery leaves the lease to run out": (
+        *(open_stream(0, 1, 9, lease_ms=50), enqueue(1, "i"), enqueue(1.1, "j")),
+        *(deliver(2, "i", stream=3), fail(3, "i"), deliver(5, "i", attempts=1, until=55)),
+        *(deliver(30, "j", until=80), deliver(56, "j", stream=2)),
+    ),
     "a lease of a frame that nobody has read has run out": (
         *(open_stream(0, 1, 9, lease_ms=50), enqueue(1), enqueue(1, "k")),
         *(deliver(2, until=52), succeed(3), deliver(4, "k", until=54), succeed(5, "k", UNKNOWN)),

@@ -275,6 +275,12 @@ def sort(history: History) -> World:
     return world
 
 
+def _surely_ends(settlement: Settlement, delivery: Delivery) -> bool:
+    """Whether an accepted settlement came in time, and cannot have meant an earlier delivery."""
+    in_time = delivery.start <= settlement.start and settlement.end < delivery.until
+    return in_time and _means(settlement, delivery)
+
+
 def _lapses(world: World) -> dict[int, float]:
     """When each stream with leases may have ended: at the deadline of a job that was not settled
     by then, as far as is known, or of one that was never read, which has a later one than the last.
@@ -286,7 +292,6 @@ def _lapses(world: World) -> dict[int, float]:
             continue
         for life, delivery in deliveries:
             last[number] = max(delivery.until, last.get(number, 0))
-            settled = any(_means(s, delivery) and s.end < delivery.until for s in life.accepted)
-            if not settled:
+            if not any(_surely_ends(s, delivery) for s in life.accepted):
                 found[number] = min(delivery.until - DEADLINE_MS, found[number])
     return {number: min(end, last.get(number, NEVER)) for number, end in found.items()}

@@ -266,7 +266,7 @@ class NaiveQueue:
                 owner.payload = new.payload
                 replaced.add(index)
             duplicates[index] = owner.job()
-        return Enqueued(duplicates, frozenset(replaced), gone, expiries)
+        return Enqueued(duplicates, set(replaced), gone, expiries)
 
     def _full(self, command: Enqueue) -> QueueFull | None:
         """The first queue, in the order of names, that has no room for its part of the jobs."""

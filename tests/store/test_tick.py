@@ -355,3 +355,12 @@ def test_a_job_is_what_was_sent(ticker: Ticker) -> None:
     stored = ticker.jobs()[enqueue.keys[0]]
     for field in set(sent.__struct_fields__) - {"on_conflict", "dedupe", "ttl_ms"}:
         assert getattr(stored, field) == getattr(sent, field), field
+
+
+def test_race_a_job_expires_while_it_runs_and_is_to_be_tried_again_at_once(ticker: Ticker) -> None:
+    (key,) = ticker.store(1, ttl_ms=10)
+    assert ticker.take(1) == [key]
+    ticker.now += 10
+    failure = Fail(key, Failure("m", retry_at=ticker.now))
+    result = ticker.run(failure, claims=[Claim(None, [(1, 1)])], promote=True)
+    assert (result.claimed, result.expired) == ([[]], [key])

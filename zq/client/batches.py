@@ -1,7 +1,15 @@
 """Many jobs, a request after the other, each stored whole or not at all."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from typing import Any, TypeVar
 
 from zq.client.errors import BackendError
@@ -73,11 +81,11 @@ async def overlapped(
 
 
 def _next(
-    left: Iterable[Batch], prepare: Callable[[Batch], R]
+    left: Iterator[Batch], prepare: Callable[[Batch], R]
 ) -> tuple[Batch | None, R | None, Exception | None]:
     """The next batch with its request, or none; or why the jobs end here."""
     try:
-        batch = next(iter(left), None)
+        batch = next(left, None)
         return batch, None if batch is None else prepare(batch), None
     except Exception as error:
         return None, None, error

@@ -31,9 +31,13 @@ FAIR_ROWS = 4
 
 
 class Request(NamedTuple):
-    """A command and the future of its result. An error is a result too: see `reply`."""
+    """A command, what it weighs, and the future of its result.
+
+    An error is a result too: see `reply`.
+    """
 
     command: Command
+    rows: int
     future: asyncio.Future[object]
 
     def reply(self, result: object) -> None:
@@ -84,7 +88,7 @@ class Inbox:
 
     def submit(self, command: Command) -> asyncio.Future[object]:
         """Queue a command. Raises `InboxFull`; a return is never refused."""
-        rows = rows_of(command)
+        rows = _rows_of(command)
         if isinstance(command, Enqueue):
             self._check(self.waiting_jobs)
             self.waiting_jobs += len(command.jobs)
@@ -94,7 +98,7 @@ class Inbox:
             if not isinstance(command, Return):
                 self._check(self._waiting_rest)
             self._waiting_rest += rows
-        request = Request(command, asyncio.get_running_loop().create_future())
+        request = Request(command, rows, asyncio.get_running_loop().create_future())
         self._queue(command).append(request)
         self._wake()
         return request.future
@@ -123,7 +127,7 @@ class Inbox:
                     if command.key in touched:
                         break
                     touched.add(command.key)
-                rows += rows_of(command)
+                rows += queue[0].rows
                 taken.append(queue.popleft())
         self._waiting_rest -= rows
         room = most_rows - rows
@@ -150,7 +154,7 @@ class Inbox:
         while self._enqueues:
             command = self._enqueues[0].command
             assert isinstance(command, Enqueue)
-            weight = rows_of(command)
+            weight = self._enqueues[0].rows
             fits = weight <= rows and size + command.size <= MOST_BYTES
             if not fits and (taken or some):
                 break
@@ -197,7 +201,7 @@ def _nobody_asks() -> None:
     """Where nothing waits for the inbox."""
 
 
-def rows_of(command: Command) -> int:
+def _rows_of(command: Command) -> int:
     """What a command weighs in a tick: the rows that it is about, more where they are large."""
     match command:
         case Enqueue():

@@ -12,7 +12,7 @@ import sqlite3
 from zq.engine.events import Events
 from zq.engine.flows import Flows
 from zq.engine.history import Readers
-from zq.engine.inbox import Inbox, Request, commands, rows_of
+from zq.engine.inbox import Inbox, Request, commands
 from zq.engine.openings import Openings
 from zq.engine.pace import Pace
 from zq.engine.stats import Stats
@@ -135,7 +135,7 @@ class TickLoop:
             self._synced = started
         seconds = self._clock.monotonic() - started
         shared = bool(batch) and not isinstance(batch[0], Enqueue)
-        rows = sum(map(rows_of, batch))
+        rows = sum([request.rows for request in requests])
         self._pace.learn(started, seconds, result.commit_s, rows, shared=shared)
         self.stats.learn(result, seconds, tick.durable)
         self.readers.learn(result.logged, tick.durable)

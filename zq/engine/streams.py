@@ -178,9 +178,8 @@ class Streams:
         freed = self._freed(commands)
         for stream in freed:
             self.credit_changed(stream)
-        for command in commands:
-            if isinstance(command, Enqueue):
-                self.touch({job.queue for job in command.jobs})
+        enqueues = [command for command in commands if isinstance(command, Enqueue)]
+        self.touch({job.queue for command in enqueues for job in command.jobs})
         self.touch(self._heads.settled(commands))
         plan = Plan()
         budget = self._limit - len(self._holders) - self._claimed + freed.total()

@@ -44,9 +44,9 @@ class Enqueued(msgspec.Struct, frozen=True):
     """
 
     owners: dict[int, Job]
-    replaced: frozenset[int] = frozenset()
+    replaced: set[int] = set()
     gone: dict[int, int] = {}
-    expiries: Mapping[int, int] = {}
+    expiries: dict[int, int] = {}
 
 
 class Succeed(msgspec.Struct, frozen=True):

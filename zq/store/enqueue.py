@@ -1,9 +1,10 @@
 """The tick's phase of new jobs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from zq.model.commands import Enqueue, Enqueued
-from zq.model.errors import KeyConflict
+from zq.model.errors import KeyConflict, QueueFull
 from zq.model.job import INLINE_PAYLOAD, MAX_TIME, Job, NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
@@ -16,88 +17,152 @@ HELD_BY_GROUP = 1
 """The bit of `held` that is shut for all jobs of a group but its head."""
 
 _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
-_FULL = _PLAIN + ", options, unique_key, unique_while, owns_key, group_id, held, extras, expires_at"
+_TUNED = _PLAIN + ", options"
+_FULL = _TUNED + ", unique_key, unique_while, owns_key, group_id, held, extras, expires_at"
+
+_Head = tuple[int, str, str, int, int, int]
+"""Key, queue, type, priority, status, ready_at."""
+
+ALL_STORED = Enqueued({})
+"""The reply to most commands, which bring new jobs only."""
+
+
+class _Full(NamedTuple):
+    """A job that sets something unusual, so that it has a longer row."""
+
+    head: _Head
+    job: NewJob
+    expires_at: int | None
 
 
 def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
     """Store jobs in order; a duplicate is answered with the job that it is one of."""
-    keys = _KeyTable(work, commands)
-    names = NameTable(work, commands)
-    depths = Depths(work, commands)
-    timed = work.rulebook.timed
-    plain: list[tuple[object, ...]] = []
-    full: list[tuple[tuple[object, ...], int, NewJob, int | None]] = []
-    replaced: dict[int, NewJob] = {}
-    payloads: list[tuple[int, NewJob]] = []
-    replies: list[object] = []
-    stored: list[tuple[str, Status]] = []
-    for command in commands:
-        if command.reach is not EVERYWHERE and keys.hides_an_owner(command):
-            replies.append(KeyConflict())
-            continue
-        if (refusal := depths.refusal(command, names, keys.is_new)) is not None:
-            replies.append(refusal)
-            continue
-        owners: dict[int, Job] = {}
-        expiries: dict[int, int] = {}
-        updates: set[int] = set()
-        gone: dict[int, int] = {}
+    intake = _Intake(work, commands)
+    replies: list[object] = [intake.take(command) for command in commands]
+    intake.store()
+    return replies
+
+
+class _Intake:
+    """This tick's new jobs: decided on one after the other, then written together."""
+
+    def __init__(self, work: Work, commands: Sequence[Enqueue]) -> None:
+        self._work = work
+        self._keys = _KeyTable(work, commands)
+        self._names = NameTable(work, commands)
+        self._depths = Depths(work, commands)
+        self._timed = work.rulebook.timed
+        self._plain: list[tuple[object, ...]] = []
+        self._tuned: list[tuple[object, ...]] = []
+        self._full: list[_Full] = []
+        self._replaced: dict[int, NewJob] = {}
+        self._beside: list[tuple[int, NewJob]] = []
+        self._stored: list[tuple[str, Status]] = []
+
+    def take(self, command: Enqueue) -> Enqueued | KeyConflict | QueueFull:
+        """Decide on a command's jobs, all or none."""
+        if command.reach is not EVERYWHERE and self._keys.hides_an_owner(command):
+            return KeyConflict()
+        refusal = self._depths.refusal(command, self._names, self._keys.is_new)
+        if refusal is not None:
+            return refusal
+        if command.keys:
+            self._work.highest_key = max(self._work.highest_key, command.keys[-1])
+        now, timed, reply = command.now, self._timed, ALL_STORED
         for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
-            ready_at = command.now if job.ready_at is None else job.ready_at
-            status = Status.READY if ready_at <= command.now else Status.SCHEDULED
-            expires_at: int | None = None
-            if job.ttl_ms is not None or job.queue in timed:
-                expires_at = _expiry(work, job, max(ready_at, command.now))
-            head = (key, job.queue, job.type, job.priority, status, ready_at)
+            ready_at = now if job.ready_at is None else job.ready_at
+            status = Status.READY if ready_at <= now else Status.SCHEDULED
+            # A plain int: what SQLite has to be told how to take costs more than the rest of a row.
+            head = (key, job.queue, job.type, job.priority, int(status), ready_at)
             if (
                 job.unique_key is not None
-                or job.options is not None
                 or job.group is not None
                 or job.dedupe is not None
                 or job.extras is not None
-                or expires_at is not None
+                or job.ttl_ms is not None
+                or job.queue in timed
             ):
-                known = names.find(job, command.reach)
-                if known is None and (job.unique_key is not None or job.dedupe is not None):
-                    new = _stored(key, job, status, ready_at, expires_at)
-                    if job.unique_key is not None:
-                        known = keys.claim(new, job.on_conflict)
-                        if known is not None and _takes_payload(known, job):
-                            updates.add(index)
-                            replaced[known.key] = job
-                    names.learn(job, known or new)
-                if isinstance(known, Job):
-                    owners[index] = known
+                if reply is ALL_STORED:
+                    reply = Enqueued({}, set(), {}, {})
+                if not self._take_unusual(head, job, command, index, reply):
                     continue
-                if known is not None:
-                    gone[index] = known
-                    continue
-                if expires_at is not None:
-                    expiries[index] = expires_at
-                full.append((head, key, job, expires_at))
+            elif job.options is not None:
+                # What libraries send: rows of few columns are half the work of full ones.
+                self._tuned.append((*head, *_payload(job), as_json(job.options)))
+                if job.payload_size > INLINE_PAYLOAD:
+                    self._beside.append((key, job))
             elif job.payload_size > INLINE_PAYLOAD:
-                plain.append((*head, job.payload_size, None))
-                payloads.append((key, job))
+                self._plain.append((*head, job.payload_size, None))
+                self._beside.append((key, job))
             else:
-                plain.append((*head, job.payload_size, job.payload))
-            stored.append((job.queue, status))
-        replies.append(Enqueued(owners, frozenset(updates), gone, expiries))
-        work.tally.duplicates += len(owners) + len(gone)
-        work.retimed |= bool(expiries)
-        if command.keys:
-            work.highest_key = max(work.highest_key, command.keys[-1])
-    work.counts.update(stored)
-    work.tally.stored += len(stored)
-    work.woken.update({queue for queue, status in set(stored) if status is Status.READY})
-    work.open_groups([job for _, _, job, _ in full])
-    keys.release_former_owners()
-    names.write()
-    work.insert("jobs", _PLAIN, plain)
-    payloads += _insert_full(work, keys, full, replaced)
-    payloads += _replace_payloads(work, replaced)
-    work.insert("payloads", "job_id, body", [(key, job.payload) for key, job in payloads])
-    work.rows += sum(job.payload_size // BYTES_A_ROW for _, job in payloads)
-    return replies
+                self._plain.append((*head, job.payload_size, job.payload))
+            self._stored.append((job.queue, status))
+        return reply
+
+    def _take_unusual(
+        self, head: _Head, job: NewJob, command: Enqueue, index: int, reply: Enqueued
+    ) -> bool:
+        """Decide on a job that sets something, and note in `reply` what is said: is it stored?"""
+        key, _, _, _, status, ready_at = head
+        expires_at: int | None = None
+        if job.ttl_ms is not None or job.queue in self._timed:
+            expires_at = _expiry(self._work, job, max(ready_at, command.now))
+        known = self._names.find(job, command.reach)
+        if known is None and (job.unique_key is not None or job.dedupe is not None):
+            new = _stored(key, job, Status(status), ready_at, expires_at)
+            if job.unique_key is not None:
+                known = self._keys.claim(new, job.on_conflict)
+                if known is not None and _takes_payload(known, job):
+                    reply.replaced.add(index)
+                    self._replaced[known.key] = job
+            self._names.learn(job, known or new)
+        if known is not None:
+            self._work.tally.duplicates += 1
+            if isinstance(known, Job):
+                reply.owners[index] = known
+            else:
+                reply.gone[index] = known
+            return False
+        if expires_at is not None:
+            reply.expiries[index] = expires_at
+            self._work.retimed = True
+        self._full.append(_Full(head, job, expires_at))
+        return True
+
+    def store(self) -> None:
+        """Write what was decided."""
+        work = self._work
+        work.counts.update(self._stored)
+        work.tally.stored += len(self._stored)
+        work.woken.update([queue for queue, status in set(self._stored) if status is Status.READY])
+        work.open_groups([new.job for new in self._full])
+        self._keys.release_former_owners()
+        self._names.write()
+        work.insert("jobs", _PLAIN, self._plain)
+        work.insert("jobs", _TUNED, self._tuned)
+        work.insert("jobs", _FULL, [self._full_row(new) for new in self._full])
+        self._replace_payloads()
+        work.insert("payloads", "job_id, body", [(key, job.payload) for key, job in self._beside])
+        work.rows += sum(job.payload_size // BYTES_A_ROW for _, job in self._beside)
+
+    def _full_row(self, new: _Full) -> tuple[object, ...]:
+        """The row of a job, with the payload that has replaced its own already, if one has."""
+        key = new.head[0]
+        latest = self._replaced.pop(key, new.job)
+        if latest.payload_size > INLINE_PAYLOAD:
+            self._beside.append((key, latest))
+        rest = _rest(new.job, self._keys.owns(key, new.job))
+        return (*new.head, *_payload(latest), *rest, new.expires_at)
+
+    def _replace_payloads(self) -> None:
+        """Give stored jobs the payloads of others."""
+        jobs = self._replaced
+        if jobs:
+            self._work.run("delete_payloads", keys=as_json(list(jobs)))
+            rows = [(key, *_payload(job)) for key, job in jobs.items()]
+            self._work.run("replace_payloads", payloads=as_json(rows))
+            beside = jobs.items()
+            self._beside += [(k, job) for k, job in beside if job.payload_size > INLINE_PAYLOAD]
 
 
 class _KeyTable:
@@ -163,27 +228,6 @@ class _KeyTable:
         return scope is not None and owner.status in COVERS[scope] and not purged
 
 
-def _insert_full(
-    work: Work,
-    keys: _KeyTable,
-    jobs: Sequence[tuple[tuple[object, ...], int, NewJob, int | None]],
-    replaced: dict[int, NewJob],
-) -> list[tuple[int, NewJob]]:
-    """Insert jobs that set something unusual; those whose payload is to lie beside.
-
-    Jobs whose payload is replaced already leave `replaced`, stored with the new one.
-    """
-    rows: list[tuple[object, ...]] = []
-    beside: list[tuple[int, NewJob]] = []
-    for head, key, job, expires_at in jobs:
-        latest = replaced.pop(key, job)
-        rows.append((*head, *_payload(latest), *_rest(job, keys.owns(key, job)), expires_at))
-        if latest.payload_size > INLINE_PAYLOAD:
-            beside.append((key, latest))
-    work.insert("jobs", _FULL, rows)
-    return beside
-
-
 def _expiry(work: Work, job: NewJob, start: int) -> int:
     """When a job expires that may be taken from `start` on: by its own time, or its queue's."""
     ttl_ms = work.settings_of(job.queue).ttl_ms if job.ttl_ms is None else job.ttl_ms
@@ -193,15 +237,6 @@ def _expiry(work: Work, job: NewJob, start: int) -> int:
 
 def _takes_payload(owner: Job, job: NewJob) -> bool:
     return job.on_conflict is OnConflict.REPLACE_PAYLOAD and owner.status in COVERS[Scope.QUEUED]
-
-
-def _replace_payloads(work: Work, jobs: Mapping[int, NewJob]) -> list[tuple[int, NewJob]]:
-    """Give stored jobs the payloads of others; those that are to lie beside are left to insert."""
-    if jobs:
-        work.run("delete_payloads", keys=as_json(list(jobs)))
-        rows = [(key, *_payload(job)) for key, job in jobs.items()]
-        work.run("replace_payloads", payloads=as_json(rows))
-    return [(key, job) for key, job in jobs.items() if job.payload_size > INLINE_PAYLOAD]
 
 
 def _payload(job: NewJob) -> tuple[int, str | None]:

@@ -109,6 +109,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         job.status, job.ready_at = Status.SCHEDULED, verdict.ready_at
         job.holder = job.claimant = job.lease_until = None
         retried.append(job)
+        work.retimed |= job.expires_at is not None
         if job.unique_key is not None:
             waiting.append(job.key)
     record_failures(work, failed)

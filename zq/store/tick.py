@@ -10,7 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -51,15 +51,20 @@ STORAGE_FULL = (
     "no space left on the disk; acknowledgements still pass, new jobs when there is space"
 )
 
-PHASES: tuple[tuple[Any, Callable[[Work, Sequence[Any]], list[object]]], ...] = (
-    (Succeed, succeed),
-    (Fail, fail),
-    (Extend, extend),
-    (Release, release),
-    (Return, give_back),
-    (AnyChange, apply_changes),
-    (Enqueue, enqueue),
-)
+Phase = Callable[[Work, Sequence[Any]], list[object]]
+
+PHASES: dict[Phase, tuple[type, ...]] = {
+    succeed: (Succeed,),
+    fail: (Fail,),
+    extend: (Extend,),
+    release: (Release,),
+    give_back: (Return,),
+    apply_changes: get_args(AnyChange),
+    enqueue: (Enqueue,),
+}
+"""What each phase is for, in their order."""
+
+_PHASE_OF = {kind: phase for phase, kinds in PHASES.items() for kind in kinds}
 
 
 class TickRunner:
@@ -144,15 +149,15 @@ class TickRunner:
             self._durable = durable
 
     def _apply_together(self, work: Work, commands: Sequence[Command]) -> list[object]:
+        chosen: dict[Phase, list[int]] = {phase: [] for phase in PHASES}
+        for index, command in enumerate(commands):
+            chosen[_PHASE_OF[type(command)]].append(index)
         replies: dict[int, object] = {}
-        for kind, phase in PHASES:
-            chosen = [
-                (i, command) for i, command in enumerate(commands) if isinstance(command, kind)
-            ]
-            if chosen:
-                answers = phase(work, [command for _, command in chosen])
-                replies.update(zip((i for i, _ in chosen), answers, strict=True))
-        return [replies[i] for i in range(len(commands))]
+        for phase, indexes in chosen.items():
+            if indexes:
+                answers = phase(work, [commands[index] for index in indexes])
+                replies.update(zip(indexes, answers, strict=True))
+        return [replies[index] for index in range(len(commands))]
 
     def _apply_without_enqueues(self, work: Work, commands: Sequence[Command]) -> list[object]:
         kept = [command for command in commands if not isinstance(command, Enqueue)]

@@ -47,6 +47,18 @@ async def produce() -> None:
         assert_type(status.state, zq.State)
 
 
+async def listen() -> None:
+    async for event in app.events(queue=["texts"], types="progress"):
+        assert_type(event, zq.JobEvent)
+    job = await add.enqueue(1)
+    async for event in job.events():
+        assert_type(event.id, str | None)
+
+
+@app.on_startup
+async def connect() -> None: ...
+
+
 async def work() -> None:
     worker = zq.Worker(app, concurrency=3, after_execution=look)
     assert_type(await worker.run_until_idle(), list[zq.Outcome])

@@ -41,6 +41,9 @@ async def produce() -> None:
     text: str = await texts.enqueue_and_wait("id", "text")  # no: assignment
     texts.sync.enqueue("id", b"text")  # no: arg-type
     texts.enqueue_sync("id", "text")  # no: attr-defined
+    app.events(types="finished")  # no: arg-type
+    app.events(queues="texts")  # no: call-arg
+    app.on_startup(listen)  # no: type-var
     print(number, text)
 
 
