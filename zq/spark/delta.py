@@ -106,14 +106,14 @@ class Delta(Format):
 
 
 def _within(partitions: Iterable[str]) -> Column:
-    """Whether a row is of one of these partitions."""
-    deeper: dict[tuple[str, str], list[str]] = defaultdict(list)
+    """Whether a row is of one of these partitions, all of them of one depth."""
+    values: dict[tuple[str, str], list[str]] = defaultdict(list)
     for partition in partitions:
-        head, _, rest = partition.partition("/")
-        name, _, value = head.partition("=")
-        deeper[name, unquote(value)] += [rest] if rest else []
+        parent, _, last = partition.rpartition("/")
+        name, _, value = last.partition("=")
+        values[parent, name].append(unquote(value))
     found = F.lit(False)
-    for (name, value), rests in deeper.items():
-        here = F.col(name).cast("string") == value
-        found |= here & _within(rests) if rests else here
+    for (parent, name), wanted in values.items():
+        here = F.col(name).cast("string").isin(wanted)
+        found |= here & _within([parent]) if parent else here
     return found

@@ -10,6 +10,10 @@ from pyspark.sql import SparkSession
 from zq.spark.errors import JavaMissing
 
 LOCAL = "local[*]"
+SHUFFLE_PARTITIONS = max(32, 2 * (os.cpu_count() or 1))
+"""In how many parts a machine of one's own divides rows. Spark's 200 cost a quarter more processor
+time where little is new."""
+
 LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
@@ -49,6 +53,7 @@ def local_quiet(builder: SparkSession.Builder) -> SparkSession.Builder:
     return (
         builder.config("spark.ui.enabled", "false")
         .config("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={LOGGING}")
+        .config("spark.sql.shuffle.partitions", str(SHUFFLE_PARTITIONS))
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", os.environ.get("SPARK_DRIVER_MEMORY", "4g"))
