@@ -19,6 +19,7 @@ from bench.gates import gates, gates_table
 from bench.history import AIMS, history, history_table
 from bench.http2 import http2, http2_table
 from bench.idle import idle, idle_table
+from bench.large import large, large_table
 from bench.latency import latency, latency_table
 from bench.library import library, library_table
 from bench.loops import LOOPS, best_loop
@@ -44,6 +45,7 @@ examples:
   python -m bench calls                          the library's calls, by how many are under way
   python -m bench history                        the same load with a history and without
   python -m bench idle --streams 10000           workers with nothing to do
+  python -m bench large --payload 1048576        megabytes a second to one worker
   python -m bench pipeline --records 2M,20M      job history through Spark, by stage
   python -m bench spark-write --rows 10M         rows of Spark become jobs: rate and memory
   python -m bench cost --jobs 10,1000            a tick, statement by statement
@@ -73,6 +75,11 @@ def run_depth(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple
 def run_idle(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = idle(place, args.servers, args.streams, args.seconds, progress)
     return idle_table(found), {server: asdict(each) for server, each in found.items()}
+
+
+def run_large(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = large(place, args.servers, args.payload, args.jobs, args.rounds, progress)
+    return large_table(found), [asdict(each) for each in found]
 
 
 def run_http2(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -190,6 +197,11 @@ def arguments() -> argparse.ArgumentParser:
     add("--servers", type=server_names, default=PAIR, help="a comma list [zq,baseline]")
     add("--seconds", type=float, default=30.0, help="measured time [30]")
     add("--streams", type=int, default=10_000, help="how many [10,000]")
+    add = command("large", run_large, "large payloads over a take stream")
+    add("--servers", type=server_names, default=PAIR, help="a comma list [zq,baseline]")
+    add("--payload", type=int, default=2**20, help="bytes of a payload [1048576]")
+    add("--jobs", type=int, default=200, help="how many are taken [200]")
+    add("--rounds", type=int, default=3, help="runs on each server [3]")
     add = command("http2", run_http2, "acknowledgements over HTTP/2 beside HTTP/1.1")
     add("--rounds", type=int, default=5, help="runs of each row over each version [5]")
     add("--seconds", type=float, default=3.0, help="measured time of a run, about [3]")
