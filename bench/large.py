@@ -39,15 +39,18 @@ class Sink(Client):
     def __init__(self, prefetch: int) -> None:
         self.received = 0
         self._prefetch = prefetch
+        self._head = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         cast(asyncio.Transport, transport).write(get(f"/jobs/take?prefetch={self._prefetch}"))
 
     def data_received(self, data: bytes) -> None:
-        if not self.received:
-            check_status(data)
-            data = data.partition(BLANK_LINE)[2]
+        if BLANK_LINE not in self._head:
+            self._head += data
+            data = self._head.partition(BLANK_LINE)[2]
+            if BLANK_LINE in self._head:
+                check_status(self._head)
         self.received += len(data)
 
 
