@@ -35,19 +35,6 @@ from zq.wire.bodies import Limits
 log = logging.getLogger(__name__)
 
 
-def build_app(
-    engine: Engine,
-    guard: Guard,
-    bodies: Bodies,
-    limits: Limits,
-    take: TakeOptions,
-    metrics: MetricsApi,
-) -> "App":
-    """Everything that the server answers, over one engine."""
-    routes = all_routes(engine, guard, bodies, limits, take, metrics)
-    return App(routes, guard, metrics.sources.gate.refused)
-
-
 class App:
     """Answers requests: finds the endpoint, asks the guard, turns every error into one of ours.
 
@@ -86,16 +73,17 @@ class App:
         return await route.handler(request)
 
 
-def _not_here(request: web.BaseRequest, methods: Methods) -> web.Response:
-    if methods:
-        return web.Response(status=405, headers={"Allow": ", ".join(sorted(methods))})
-    return answer({"error": "not found"}, answer_codec(request), 404)
-
-
-async def _ask_for_body(request: web.BaseRequest) -> None:
-    """Ask for the body that a client holds back until it has been let in."""
-    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    request.writer.output_size = 0
+def build_app(
+    engine: Engine,
+    guard: Guard,
+    bodies: Bodies,
+    limits: Limits,
+    take: TakeOptions,
+    metrics: MetricsApi,
+) -> App:
+    """Everything that the server answers, over one engine."""
+    routes = all_routes(engine, guard, bodies, limits, take, metrics)
+    return App(routes, guard, metrics.sources.gate.refused)
 
 
 def all_routes(
@@ -125,3 +113,15 @@ def all_routes(
     )
     routes = [route for api in apis for route in api.routes()]
     return routes + DescriptionApi(routes).routes()
+
+
+def _not_here(request: web.BaseRequest, methods: Methods) -> web.Response:
+    if methods:
+        return web.Response(status=405, headers={"Allow": ", ".join(sorted(methods))})
+    return answer({"error": "not found"}, answer_codec(request), 404)
+
+
+async def _ask_for_body(request: web.BaseRequest) -> None:
+    """Ask for the body that a client holds back until it has been let in."""
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    request.writer.output_size = 0
