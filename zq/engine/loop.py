@@ -134,9 +134,11 @@ class TickLoop:
         if tick.durable:
             self._synced = started
         seconds = self._clock.monotonic() - started
-        shared = bool(batch) and not isinstance(batch[0], Enqueue)
         rows = sum([request.rows for request in requests])
-        self._pace.learn(started, seconds, result.commit_s, rows, shared=shared)
+        # In a batch new jobs come last.
+        new = bool(batch) and isinstance(batch[-1], Enqueue)
+        rest = bool(batch) and not isinstance(batch[0], Enqueue)
+        self._pace.learn(started, seconds, result.commit_s, rows, new=new, rest=rest)
         self.stats.learn(result, seconds, tick.durable)
         self.readers.learn(result.logged, tick.durable)
         self.flows.learn(result.traffic)

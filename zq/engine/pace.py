@@ -8,8 +8,10 @@ GOAL_S = 0.020
 
 SHARED_GOAL_S = 0.005
 SHARED_S = 1.0
-"""So much less while, within so many seconds, anything but new jobs has come: acknowledgements come
-one by one, and bulks of new jobs lose little by a few commits more. A slow disk lengthens it."""
+"""So much less while, within so many seconds, both new jobs and anything else have come: bulks of
+new jobs lose little by a few commits more, and what comes beside them is waited for, one by one.
+Acknowledgements alone are as large as those who send them like to wait for. A slow disk lengthens
+it."""
 
 
 FORGET = 1.05
@@ -22,23 +24,25 @@ class Pace:
     def __init__(self) -> None:
         self.rows = self.beside = MOST_ROWS
         """Rows that the next tick may have, and those that take no longer than the disk anyway."""
-        self._shared_until = float("-inf")
+        self._new_until = self._rest_until = float("-inf")
         self._disk_s = float("inf")
 
     def learn(
-        self, now: float, seconds: float, commit_s: float, rows: int, *, shared: bool
+        self, now: float, seconds: float, commit_s: float, rows: int, *, new: bool, rest: bool
     ) -> None:
         """A tick that weighed so many rows took `seconds`, of which its COMMIT took `commit_s`.
 
-        `shared`: it had more than new jobs. `now` is monotonic, in seconds.
+        It had new jobs or not, and the rest or not. `now` is monotonic, in seconds.
         """
         # What the disk takes for the smallest COMMIT it takes whatever the size of a tick.
         self._disk_s = min(commit_s, self._disk_s * FORGET)
         seconds -= self._disk_s
-        if shared:
-            self._shared_until = now + SHARED_S
+        if new:
+            self._new_until = now + SHARED_S
+        if rest:
+            self._rest_until = now + SHARED_S
         goal = GOAL_S
-        if now < self._shared_until:
+        if now < min(self._new_until, self._rest_until):
             goal = min(goal, max(SHARED_GOAL_S, self._disk_s))
         if seconds > goal:
             self.rows = max(int(self.rows * goal / seconds), LEAST_ROWS)
