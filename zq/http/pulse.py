@@ -2,16 +2,22 @@
 
 import logging
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
+from zq.engine.engine import Engine
 from zq.http.channel import Channel, Peer
 from zq.http.peer import PeerWatch
+from zq.http.rounds import Rounds
 from zq.model.clock import Clock
 
 log = logging.getLogger(__name__)
 
 SILENT_HEARTBEATS = 1.5
 """A peer that owes TCP's acknowledgement for this many heartbeats is looked at with suspicion."""
+
+STEPS = 60
+"""The time of a heartbeat has so many moments at which responses are looked at."""
 
 
 class Pulse:
@@ -24,6 +30,7 @@ class Pulse:
         self,
         channel: Channel,
         clock: Clock,
+        rounds: Rounds,
         nudge: Callable[[], object],
         fields: dict[str, Any],
         *,
@@ -32,6 +39,7 @@ class Pulse:
     ) -> None:
         self._channel = channel
         self._clock = clock
+        self._rounds = rounds
         self._nudge = nudge
         self._fields = fields
         self._heartbeat = heartbeat
@@ -42,7 +50,7 @@ class Pulse:
             stall_timeout=stall_timeout,
             now=clock.monotonic(),
         )
-        self._timer = clock.call_later(heartbeat, self._look)
+        self._moment = rounds.book(heartbeat, self._look)
 
     def written(self) -> None:
         """Something is being written now."""
@@ -55,7 +63,7 @@ class Pulse:
 
     def stop(self) -> None:
         """Look no more."""
-        self._timer.cancel()
+        self._rounds.cancel(self._moment, self._look)
 
     def _look(self) -> None:
         found = self._peer.look(self._clock.monotonic())
@@ -67,7 +75,33 @@ class Pulse:
         if silence >= self._heartbeat:
             self._nudge()
             silence = 0.0
-        self._timer = self._clock.call_later(self._heartbeat - silence, self._look)
+        self._moment = self._rounds.book(self._heartbeat - silence, self._look)
 
     def _silence(self) -> float:
         return self._clock.monotonic() - self._written_at
+
+
+class Pulses:
+    """Begins the pulses of responses of one kind, which are looked at in common rounds."""
+
+    def __init__(self, engine: Engine, *, heartbeat: float, stall_timeout: float) -> None:
+        """Times in seconds."""
+        self._engine = engine
+        self._heartbeat = heartbeat
+        self._stall_timeout = stall_timeout
+
+    @cached_property
+    def _rounds(self) -> Rounds:
+        return Rounds(self._engine.clock, self._heartbeat / STEPS)
+
+    def begin(self, channel: Channel, nudge: Callable[[], object], fields: dict[str, Any]) -> Pulse:
+        """One more. Whoever begins it has to `stop` it."""
+        return Pulse(
+            channel,
+            self._engine.clock,
+            self._rounds,
+            nudge,
+            fields,
+            heartbeat=self._heartbeat,
+            stall_timeout=self._stall_timeout,
+        )

@@ -9,14 +9,14 @@ from aiohttp import web
 from zq.engine.engine import Engine
 from zq.engine.events import Reader, Told, Wanted
 from zq.http.bodies import Bodies
-from zq.http.channel import Channel, channel_of, watch_for_end
+from zq.http.channel import channel_of, watch_for_end
 from zq.http.endpoints import Route, body_endpoint
 from zq.http.gate import PeerCounts, peer_of
 from zq.http.guard import Guard, reach_of
 from zq.http.native.query import names, parameters
 from zq.http.native.take import HEADERS, TakeOptions
 from zq.http.negotiation import event_framing
-from zq.http.pulse import Pulse
+from zq.http.pulse import Pulse, Pulses
 from zq.http.router import PATH
 from zq.model.errors import InvalidRequest, TooManyStreams
 from zq.model.events import EventType
@@ -40,8 +40,10 @@ class EventsApi:
         self._engine = engine
         self._guard = guard
         self._bodies = bodies
-        self._options = options
         self._peers = PeerCounts(options.max_per_peer)
+        self._pulses = Pulses(
+            engine, heartbeat=options.heartbeat, stall_timeout=options.stall_timeout
+        )
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -87,19 +89,9 @@ class EventsApi:
             channel = channel_of(request)
             if channel.transport is not None:
                 with watch_for_end(channel), self._guard.while_granted(request, reader.end):
-                    pulse = self._pulse(channel, reader)
+                    pulse = self._pulses.begin(channel, reader.nudge, {"stream": "events"})
                     await _Telling(self._engine, reader, response, framing, pulse).run()
         return response
-
-    def _pulse(self, channel: Channel, reader: Reader) -> Pulse:
-        return Pulse(
-            channel,
-            self._engine.clock,
-            reader.nudge,
-            {"stream": "events"},
-            heartbeat=self._options.heartbeat,
-            stall_timeout=self._options.stall_timeout,
-        )
 
     def _wanted(self, request: web.BaseRequest) -> Wanted:
         values = parameters(request, ("queue", "job", "types"))

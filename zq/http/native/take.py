@@ -15,7 +15,7 @@ from zq.http.gate import PeerCounts, peer_of
 from zq.http.guard import Guard, reach_of
 from zq.http.native.query import names, parameters, whole_number
 from zq.http.negotiation import stream_framing
-from zq.http.pulse import Pulse
+from zq.http.pulse import Pulse, Pulses
 from zq.model.errors import TooManyStreams
 from zq.model.job import MAX_UINT32, Job
 from zq.model.keys import KeyScope
@@ -53,8 +53,10 @@ class TakeApi:
     def __init__(self, engine: Engine, guard: Guard, options: TakeOptions) -> None:
         self._engine = engine
         self._guard = guard
-        self._options = options
         self._peers = PeerCounts(options.max_per_peer)
+        self._pulses = Pulses(
+            engine, heartbeat=options.heartbeat, stall_timeout=options.stall_timeout
+        )
         # One stream renders at a time: between two the event loop looks at its sockets, so that
         # acknowledgements reach the next tick while the frames of this one are still rendered.
         self._turn = asyncio.Lock()
@@ -92,7 +94,8 @@ class TakeApi:
         try:
             with watch_for_end(channel), self._guard.while_granted(request, stream.end):
                 outlet = _Outlet(response, channel, framing)
-                await _Pump(self._engine, stream, outlet, self._options, self._turn).run()
+                pulse = self._pulses.begin(channel, stream.nudge, {"stream": stream.number})
+                await _Pump(self._engine, stream, outlet, pulse, self._turn).run()
         finally:
             self._engine.workers.close(stream)
             log.debug("stream closed", extra={"fields": fields})
@@ -125,25 +128,13 @@ class _Pump:
     """Moves one stream's jobs from its outbox to its peer."""
 
     def __init__(
-        self,
-        engine: Engine,
-        stream: Stream,
-        outlet: _Outlet,
-        options: TakeOptions,
-        turn: asyncio.Lock,
+        self, engine: Engine, stream: Stream, outlet: _Outlet, pulse: Pulse, turn: asyncio.Lock
     ) -> None:
         self._engine = engine
         self._stream = stream
         self._response, self._channel, self._framing = outlet
+        self._pulse = pulse
         self._turn = turn
-        self._pulse = Pulse(
-            self._channel,
-            engine.clock,
-            stream.nudge,
-            {"stream": stream.number},
-            heartbeat=options.heartbeat,
-            stall_timeout=options.stall_timeout,
-        )
 
     async def run(self) -> None:
         """Until the stream is to end. Raises where its connection breaks."""
