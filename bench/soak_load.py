@@ -36,6 +36,8 @@ BACKLOG = 20_000
 """Jobs that may wait; beyond, nothing is enqueued for a moment."""
 
 PACE_S = 0.05
+LATE_S = 1.0
+"""What a load that was held up itself makes up for: more would be a burst, not a steady load."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ async def _steady(target: Target, rate: float, seconds: float) -> tuple[float, l
         began = last = time.monotonic()
         while (elapsed := time.monotonic() - began) < seconds:
             await session.pause(PACE_S)
-            granted, last = rate * (time.monotonic() - last), time.monotonic()
+            granted, last = rate * min(time.monotonic() - last, LATE_S), time.monotonic()
             # A backlog that grew would make the file grow, and hide what else does.
             if bulk.meter.jobs + single.meter.jobs - acked.jobs < BACKLOG:
                 bulk.grant(round(granted * (1 - SINGLES)))
