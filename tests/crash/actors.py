@@ -13,7 +13,18 @@ from typing import Any
 import httpx
 from conformance.client import Client, Reply
 
-from .history import Cancel, Enqueue, Event, Failure, History, Listing, Outcome, Success
+from .history import (
+    Cancel,
+    Enqueue,
+    Event,
+    Failure,
+    History,
+    Listing,
+    Outcome,
+    Redrive,
+    Retry,
+    Success,
+)
 from .world import UNFINISHED
 
 SHARED = ("a", "b", "c")
@@ -53,6 +64,10 @@ class Notebook:
                 | Cancel(outcome=Outcome.OK)
             ):
                 self.unfinished -= 1
+            case Retry(outcome=Outcome.OK):
+                self.unfinished += 1
+            case Redrive(outcome=Outcome.OK):
+                self.unfinished += event.count
             case Listing():  # some have ended by themselves
                 statuses = [shown.status for shown in event.jobs.values()]
                 self.unfinished = sum(status in UNFINISHED for status in statuses)

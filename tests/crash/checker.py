@@ -13,7 +13,7 @@ from .rules_endings import (
     the_cancelled_stay_cancelled,
     the_expired_are_not_delivered,
 )
-from .rules_groups import a_name_makes_one_job, groups_are_in_order
+from .rules_groups import a_name_makes_one_job, groups_are_in_order, groups_have_one_at_a_time
 from .rules_jobs import (
     attempts_rise_by_one,
     counts_are_kept,
@@ -30,6 +30,7 @@ from .rules_queues import (
     rate_is_kept,
     the_dead_move,
     the_redriven_are_back,
+    the_retried_are_back,
 )
 from .rules_sharing import (
     a_held_key_is_refused,
@@ -56,6 +57,7 @@ RULES: tuple[Rule, ...] = (
     one_owner_of_a_key,
     a_held_key_is_refused,
     groups_are_in_order,
+    groups_have_one_at_a_time,
     stale_tokens_settle_nothing,
     claims_survive,
     the_cancelled_stay_cancelled,
@@ -70,6 +72,7 @@ RULES: tuple[Rule, ...] = (
     moves_have_a_cause,
     the_dead_move,
     the_redriven_are_back,
+    the_retried_are_back,
 )
 
 

@@ -123,6 +123,14 @@ class Cancel(Operation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retry(Operation):
+    """A dead job is made ready again, by its id."""
+
+    job: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LostClaim(Operation):
     """A claim without an answer. Whatever it got is free again after `until`."""
 
@@ -148,7 +156,10 @@ class Setting(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redrive(Operation):
-    """All jobs of a dead-letter queue are sent back to where they died, or at most `limit`."""
+    """All dead jobs of a queue are made ready again, or at most `limit`.
+
+    So are those that wait in it as in a dead-letter queue, where they died.
+    """
 
     queue: str
     outcome: Outcome
@@ -218,7 +229,7 @@ class Listing(Operation):
     count: int
 
 
-JobEvent = Enqueue | Delivery | Success | Failure | Release | Extend | Cancel
+JobEvent = Enqueue | Delivery | Success | Failure | Release | Extend | Cancel | Retry
 ServerEvent = Start | Kill | Listing | Inspection | Setting | Redrive
 Event = JobEvent | StreamStart | StreamEnd | LostClaim | ServerEvent
 

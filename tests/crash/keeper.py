@@ -1,10 +1,10 @@
-"""Somebody who sets what queues may do, pauses them, opens them again, and sends the dead back."""
+"""Somebody who sets what queues may do, pauses them, and opens them again."""
 
 import asyncio
 from typing import Any
 
 from .actors import DYING, LIMITED, MOURNING, QUEUES, STALLING, Actor, outcome
-from .history import NEVER, Outcome, Redrive, Setting, now
+from .history import NEVER, Setting, now
 
 Fields = dict[str, Any]
 
@@ -18,6 +18,7 @@ class Keeper(Actor):
     async def furnish(self) -> None:
         """Before there is any job: set what is to hold from the beginning."""
         await self._set(LIMITED, concurrency=3, max_depth=40)
+        await self._set(STALLING, stall_limit=1)
         await self._set(DYING, dead_letter=MOURNING)
         await self._set(MOURNING, paused=True)
 
@@ -31,8 +32,6 @@ class Keeper(Actor):
             await self._pause()
             await self._set(queue, **self._drawn(queue))
             await self._pause()
-            if self.random.random() < 0.3:
-                await self._redrive()
 
     async def open_all(self) -> None:
         """Let every queue deliver as fast as it can."""
@@ -65,18 +64,4 @@ class Keeper(Actor):
         told: Fields = {name: NEVER if value is None else value for name, value in fields.items()}
         self.notebook.add(
             Setting(start=start, end=now(), queue=queue, outcome=done, paused=paused, **told)
-        )
-
-    async def _redrive(self) -> None:
-        if self.alone:
-            return
-        limit = self.random.choice((NEVER, NEVER, 5))
-        start = now()
-        reply = await self.post(
-            f"/jobs/redrive?queue={MOURNING}", {"limit": limit} if limit < NEVER else {}
-        )
-        done = outcome(reply, done=(200,), refused=())
-        count = reply.doc["redriven"] if reply and done is Outcome.OK else 0
-        self.notebook.add(
-            Redrive(start=start, end=now(), queue=MOURNING, outcome=done, limit=limit, count=count)
         )

@@ -23,10 +23,11 @@ from .keeper import Keeper
 from .load import WORKERS, Worker, WorkerKind, workers
 from .mortal import Mortal
 from .producer import PRODUCERS, Producer
+from .reviver import Reviver
 
 PAGE = 2000
 
-CALLINGS: tuple[type[Actor], ...] = (Claimer, Claimer, Claimer, Keeper)
+CALLINGS: tuple[type[Actor], ...] = (Claimer, Claimer, Claimer, Keeper, Reviver)
 """Who is there beside producers and streams."""
 
 DELIVERIES = """

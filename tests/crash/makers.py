@@ -17,6 +17,7 @@ from .history import (
     Outcome,
     Redrive,
     Release,
+    Retry,
     Setting,
     Start,
     StreamEnd,
@@ -98,8 +99,12 @@ def configure(
     )
 
 
-def redrive(at: float, outcome: Outcome = OK, limit: float = NEVER) -> Redrive:
-    return Redrive(start=at, end=at + 0.5, queue="dead", outcome=outcome, limit=limit)
+def redrive(at: float, outcome: Outcome = OK, limit: float = NEVER, queue: str = "dead") -> Redrive:
+    return Redrive(start=at, end=at + 0.5, queue=queue, outcome=outcome, limit=limit)
+
+
+def retry(at: float, job: str = "j", outcome: Outcome = OK) -> Retry:
+    return Retry(start=at, end=at + 0.5, job=job, outcome=outcome)
 
 
 def kill(at: float) -> Kill:

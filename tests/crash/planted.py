@@ -50,7 +50,7 @@ PLANTED = (
     Planted(
         groups_are_in_order,
         "group a/g: j was taken at 3, before i was over",
-        (*(grouped(1, "i"), grouped(2, "j")), *(deliver(3, "j"), deliver(5, "i"))),
+        (*(grouped(1, "i"), grouped(2, "j")), deliver(3, "j"), succeed(4, "j"), deliver(5, "i")),
     ),
     Planted(
         groups_are_in_order,  # two in flight at once
@@ -65,7 +65,8 @@ PLANTED = (
         "group a/g: j was taken at 7, before i was over",
         (
             *(grouped(1, "i"), grouped(2, "j"), deliver(3, "i"), fail(4, "i"), kill(5)),
-            *(deliver(7, "j"), deliver(9, "i", attempts=1), cancel(11, "i", REFUSED)),
+            *(deliver(7, "j"), succeed(8, "j"), deliver(9, "i", attempts=1)),
+            cancel(11, "i", REFUSED),
         ),
     ),
     Planted(

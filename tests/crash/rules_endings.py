@@ -63,11 +63,15 @@ def results_are_kept(world: World) -> Iterator[str]:
 
 
 def the_expired_are_not_delivered(world: World) -> Iterator[str]:
-    """A job is not taken after its time, and expires neither before it nor without one."""
+    """A job is not taken after its time, and expires neither before it nor without one.
+
+    One that is back from the dead has no time of its own any more.
+    """
     for life in world.lives.values():
         stored = life.stored
         for delivery in life.deliveries:
-            if stored is not None and delivery.start > stored.expires_at:
+            back = life.may_be_revived(0, delivery.start + 1)
+            if stored is not None and delivery.start > stored.expires_at and not back:
                 yield f"overdue: {life.name} was taken at {delivery.start:.0f}"
         for listing, shown in _listings_after(world, life, 0):
             if shown.status != "expired":
@@ -82,22 +86,24 @@ def the_expired_are_not_delivered(world: World) -> Iterator[str]:
 def jobs_die_of_enough_stalls(world: World) -> Iterator[str]:
     """A job is dead for its stalls after more of them than its queue allows.
 
-    Whatever may have been a stall is one, as is each delivery that nobody saw.
+    Whatever may have been a stall is one, as is each delivery that nobody saw. A retry forgives
+    those of before.
     """
     for life in world.lives.values():
         for listing, shown in _listings_after(world, life, 0):
             if shown.reason != "stalled" or not life.enqueues:
                 continue
-            counts = [
-                inspection.deliveries[life.name]
-                for inspection in world.inspections
-                if inspection.start > listing.end and life.name in inspection.deliveries
-            ]
-            if not counts:
+            later = (i for i in world.inspections if i.start > listing.end)
+            inspection = next((i for i in later if life.name in i.deliveries), None)
+            if inspection is None:
                 continue
-            seen = len(life.deliveries)
-            stalls = counts[0] - seen + sum(_may_stall(world, life, d) for d in life.deliveries)
-            limit = world.stall_limit(life.enqueues[0].queue)
+            since = max((r.start for r in life.retried if r.end < listing.start), default=0)
+            seen = sum(delivery.start < inspection.start for delivery in life.deliveries)
+            stalls = inspection.deliveries[life.name] - seen
+            for delivery in life.deliveries:
+                counts = since < delivery.start + 1 and delivery.start <= listing.end
+                stalls += counts and _may_stall(world, life, delivery)
+            limit = world.stall_limit(life.queue)
             if stalls <= limit:
                 yield f"stalled: {life.name} is dead after {stalls} stalls of {limit:g}"
 

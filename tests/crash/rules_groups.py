@@ -9,7 +9,10 @@ from .world import Life, World
 
 
 def groups_are_in_order(world: World) -> Iterator[str]:
-    """No job of a group is taken while an older one is waiting, in flight or to be tried again."""
+    """No job of a group is taken while an older one is waiting, in flight or to be tried again.
+
+    One that is dead lets the others pass; once it is retried, it does not.
+    """
     for group, members in _by_group(world).items():
         ahead: list[tuple[Life, float, float]] = []
         for enqueue, life in members:
@@ -24,7 +27,28 @@ def groups_are_in_order(world: World) -> Iterator[str]:
                         )
             # What was over before this one came is over for all that come after it.
             ahead = [older for older in ahead if older[2] > enqueue.start]
-            ahead.append((life, _since(life), _over(world, enqueue, life)))
+            ahead += [(life, since, over) for since, over in _unfinished(world, enqueue, life)]
+
+
+def groups_have_one_at_a_time(world: World) -> Iterator[str]:
+    """No job of a group is taken while a younger one is in flight, as may be if it was dead."""
+    for group, members in _by_group(world).items():
+        younger: list[tuple[float, float, str]] = []
+        for _, life in reversed(members):
+            for delivery in life.deliveries:
+                if life.queue_of(delivery) != group[0]:
+                    continue
+                for start, over, name in younger:
+                    if start < delivery.start and over >= delivery.start + 1:
+                        yield (
+                            f"group {'/'.join(group)}: {life.name} was taken at"
+                            f" {delivery.start:.0f}, while {name} was in flight"
+                        )
+            younger += [
+                (delivery.start, world.over(life, delivery), life.name)
+                for delivery in life.deliveries
+                if life.queue_of(delivery) == group[0]
+            ]
 
 
 def _by_group(world: World) -> dict[tuple[str, str], list[tuple[Enqueue, Life]]]:
@@ -39,6 +63,16 @@ def _by_group(world: World) -> dict[tuple[str, str], list[tuple[Enqueue, Life]]]
         group: [member[1:] for member in sorted(members, key=lambda member: member[0])]
         for group, members in found.items()
     }
+
+
+def _unfinished(world: World, enqueue: Enqueue, life: Life) -> Iterator[tuple[float, float]]:
+    """Times in which a job was surely in its group, and not over."""
+    yield _since(life), _over(world, enqueue, life)
+    if enqueue.ttl_ms or world.stall_limit(enqueue.queue) < NEVER:
+        return
+    for retry in life.retried:
+        ends = (e.start for e in (*life.last_words, *life.deaths) if e.end >= retry.start)
+        yield retry.end, min(ends, default=NEVER)
 
 
 def _since(life: Life) -> float:

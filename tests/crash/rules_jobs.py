@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import combinations
 
 from .history import NEVER, Outcome, Success
-from .world import NOTICED_MS, UNFINISHED, World
+from .world import NOTICED_MS, UNFINISHED, Life, World, any_between
 
 
 def nothing_acknowledged_is_lost(world: World) -> Iterator[str]:
@@ -21,17 +22,23 @@ def nothing_acknowledged_is_lost(world: World) -> Iterator[str]:
 
 
 def nothing_done_comes_back(world: World) -> Iterator[str]:
-    """After an answered success or death a job is neither delivered nor settled nor unfinished."""
+    """After an answered success or death a job is neither delivered nor settled nor unfinished.
+
+    The dead, also those that were only listed, may be if somebody has brought them back meanwhile.
+    """
     for life in world.lives.values():
         for delivery in life.deliveries:
-            if delivery.start > life.done:
+            if life.is_over(delivery.start, delivery.start + 1):
                 yield f"came back: {life.name} was done and then delivered"
         for settlement in life.settlements:
-            if settlement.outcome is Outcome.OK and settlement.start > life.done:
+            accepted = settlement.outcome is Outcome.OK
+            if accepted and life.is_over(settlement.start, settlement.end):
                 yield f"came back: {life.name} was done and then settled once more"
         for listing in world.listings:
             shown = listing.jobs.get(life.name)
-            if shown and listing.start > life.done and shown.status in UNFINISHED:
+            if shown is None or shown.status not in UNFINISHED:
+                continue
+            if life.is_over(listing.start, listing.end):
                 yield f"came back: {life.name} was done and then listed as {shown.status}"
 
 
@@ -62,7 +69,10 @@ def nothing_is_invented(world: World) -> Iterator[str]:
 
 
 def attempts_rise_by_one(world: World) -> Iterator[str]:
-    """Attempts only grow, by one with each failure, and never beyond those that were reported."""
+    """Attempts only grow, by one with each failure, and never beyond those that were reported.
+
+    They begin anew where a job is brought back from the dead, or goes elsewhere instead of dying.
+    """
     sightings: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
     for life in world.lives.values():
         found = sightings[life.name]
@@ -72,21 +82,35 @@ def attempts_rise_by_one(world: World) -> Iterator[str]:
         for name, shown in listing.jobs.items():
             sightings[name].append((listing.start, listing.end, shown.attempts))
     for name, found in sightings.items():
-        owner = world.lives.get(name)
-        if owner and owner.dead_letter and owner.deaths:
-            continue  # where it has gone to it begins anew
-        for start, _, attempts in found:
-            before = max((a for _, end, a in found if end < start), default=0)
+        life = world.lives.get(name, Life(name))
+        for start, end, attempts in found:
+            before = max(
+                (a for s, e, a in found if e < start and not _anew(life, s, end)), default=0
+            )
             if attempts < before:
                 yield f"attempts fell: {name} had {before} and then {attempts}"
-        failures = owner.failures if owner else []
-        reported = sum(failure.outcome is not Outcome.REFUSED for failure in failures)
-        answers = [failure.attempts for failure in failures if failure.outcome is Outcome.OK]
-        if len(set(answers)) < len(answers):
-            yield f"attempts stood still: failures of {name} were answered with {sorted(answers)}"
-        most = max((attempts for _, _, attempts in found), default=0)
-        if most > reported:
-            yield f"attempts spent: {name} has {most} and {reported} failures were reported"
+        answers = [failure for failure in life.failures if failure.outcome is Outcome.OK]
+        for first, second in combinations(answers, 2):
+            anew = _anew(life, min(first.start, second.start), max(first.end, second.end))
+            if first.attempts == second.attempts and not anew:
+                both = [first.attempts, second.attempts]
+                yield f"attempts stood still: failures of {name} were answered with {both}"
+        for start, _, attempts in found:
+            reported = _reported(life, start)
+            if attempts > reported:
+                yield f"attempts spent: {name} has {attempts} and {reported} failures were reported"
+                break
+
+
+def _anew(life: Life, start: float, end: float) -> bool:
+    moves = life.deaths if life.dead_letter else []
+    return any_between((*life.revivals, *moves), start, end)
+
+
+def _reported(life: Life, time: float) -> int:
+    """The failures that a job may be said to have, if that was seen at this time."""
+    since = max((retry.start for retry in life.retried if retry.end < time), default=0)
+    return sum(f.end >= since and f.outcome is not Outcome.REFUSED for f in life.failures)
 
 
 def deliveries_never_fall(world: World) -> Iterator[str]:

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from .history import NEVER, Delivery, Operation, Outcome, Setting
+from .history import NEVER, Delivery, Listing, Operation, Outcome, Setting
 from .rules_sharing import most_at_once
-from .world import UNFINISHED, Life, World
+from .world import UNFINISHED, Life, World, any_between
 
 
 class _Span(NamedTuple):
@@ -55,6 +55,7 @@ def depth_is_kept(world: World) -> Iterator[str]:
     """A queue has no more unfinished jobs than the most that it was ever permitted to have.
 
     It is judged where it was told before it had any, and never that it may have as many as come.
+    Jobs that are back from the dead need no permission.
     """
     for queue in {setting.queue for setting in world.settings if setting.max_depth >= 0}:
         told = [s for s in world.settings if s.queue == queue and s.max_depth >= 0]
@@ -63,11 +64,19 @@ def depth_is_kept(world: World) -> Iterator[str]:
         if told[0].outcome is not Outcome.OK or told[0].end > first:
             continue
         for listing in world.listings:
-            shown = [s for s in listing.jobs.values() if s.queue == queue]
-            depth = sum(s.status in UNFINISHED for s in shown)
+            depth = sum(
+                shown.queue == queue
+                and shown.status in UNFINISHED
+                and not _back(world, name, listing)
+                for name, shown in listing.jobs.items()
+            )
             most = max((s.max_depth for s in told if s.start <= listing.end), default=NEVER)
             if depth > most:
                 yield f"depth: {queue} has {depth} jobs of {most:g} at {listing.start:.0f}"
+
+
+def _back(world: World, name: str, listing: Listing) -> bool:
+    return name in world.lives and world.lives[name].may_be_revived(0, listing.end)
 
 
 class _Sighting(NamedTuple):
@@ -83,9 +92,9 @@ def moves_have_a_cause(world: World) -> Iterator[str]:
             if after.start <= before.end or before.queue == after.queue:
                 continue
             home = after.queue == life.queue
-            causes: Sequence[Operation] = world.redrives if home else life.deaths
+            causes: Sequence[Operation] = life.revivals if home else life.deaths
             known = after.queue in (life.queue, life.dead_letter)
-            if not known or not _any_between(causes, before.start, after.end):
+            if not known or not any_between(causes, before.start, after.end):
                 yield f"moved: {life.name} from {before.queue} to {after.queue} by nobody"
 
 
@@ -100,24 +109,41 @@ def the_dead_move(world: World) -> Iterator[str]:
             after = _first_after(found, death.end)
             if after is None or death.outcome is not Outcome.OK or after.queue != life.queue:
                 continue
-            if not _any_between(world.redrives, death.start, after.end):
+            if not life.may_be_revived(death.start, after.end):
                 yield f"unmoved: {life.name} was killed and is in {after.queue} still"
 
 
 def the_redriven_are_back(world: World) -> Iterator[str]:
     """A redrive that was answered has left nobody behind who was known to be there."""
-    full = [r for r in world.redrives if r.outcome is Outcome.OK and r.limit == NEVER]
     for life, found in _mourned(world):
         taken = any(life.queue_of(delivery) == life.dead_letter for delivery in life.deliveries)
         died = min((d.end for d in life.deaths if d.outcome is Outcome.OK), default=NEVER)
         if taken or life.last_words:
             continue
-        for redrive in full:
+        for redrive in life.called_back:
             after = _first_after(found, redrive.end)
-            if died >= redrive.start or after is None or after.queue != redrive.queue:
+            if died >= redrive.start or after is None or after.queue != life.dead_letter:
                 continue
-            if not _any_between(life.deaths, redrive.start, after.end):
-                yield f"left behind: {life.name} is in {redrive.queue} after a redrive"
+            if not any_between(life.deaths, redrive.start, after.end):
+                yield f"left behind: {life.name} is in {life.dead_letter} after a redrive"
+
+
+def the_retried_are_back(world: World) -> Iterator[str]:
+    """A retry, or a redrive of all, that was answered has left nobody dead who was so before.
+
+    No retry of a dead job is refused. Whether one has died once more of stalls is not judged here.
+    """
+    for life in world.lives.values():
+        for retry in life.retries:
+            if retry.outcome is Outcome.REFUSED and life.is_dead(retry.start, retry.end):
+                yield f"not retried: {life.name} was dead at {retry.start:.0f}"
+        for listing in life.found_dead:
+            for call in life.called_back:
+                again = any_between(life.deaths, call.start, listing.end)
+                stalled = listing.jobs[life.name].reason == "stalled"
+                if call.end < listing.start and not again and not stalled:
+                    yield f"left dead: {life.name} at {listing.start:.0f}, after it was called back"
+                    break
 
 
 def _spans(settings: list[Setting], name: str) -> Iterator[_Span]:
@@ -161,7 +187,3 @@ def _sightings(world: World, life: Life) -> list[_Sighting]:
 
 def _first_after(found: list[_Sighting], time: float) -> _Sighting | None:
     return next((sighting for sighting in found if sighting.start > time), None)
-
-
-def _any_between(operations: Sequence[Operation], start: float, end: float) -> bool:
-    return any(each.end >= start and each.start <= end for each in operations)

@@ -4,8 +4,9 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from math import floor
+from typing import NamedTuple
 
-from .history import NEVER, Enqueue
+from .history import NEVER, Enqueue, Outcome, Retry
 from .world import DEADLINE_MS, UNFINISHED, Life, World
 
 HELD = {"queued": ("scheduled", "ready"), "active": UNFINISHED}
@@ -33,14 +34,26 @@ def one_holder_at_a_time(world: World) -> Iterator[str]:
                 )
 
 
+class _Wait(NamedTuple):
+    """A job that became ready between `start` and `since`, and was next seen at `until`."""
+
+    job: Enqueue
+    start: float
+    since: float
+    until: float
+    unseen: bool
+    """Whether somebody may have had it meanwhile."""
+
+
 def first_in_first_out(world: World) -> Iterator[str]:
     """While a job waits ready, none that comes after it in its queue is taken.
 
     Whether it waits is known of a worker that is alone, since it sees its jobs in their order; and
     where nothing came back unseen until somebody got the job. Not of one that a group shuts out.
+    One that is retried has its old place.
     """
     taken: dict[str, list[tuple[float, int, Enqueue]]] = defaultdict(list)
-    waited: list[tuple[Enqueue, float, bool]] = []
+    waits: list[_Wait] = []
     for life in world.lives.values():
         stored = life.stored
         if stored is None:
@@ -48,21 +61,28 @@ def first_in_first_out(world: World) -> Iterator[str]:
         for each in life.deliveries:
             taken[life.queue_of(each)].append((each.start, each.stream, stored))
         if not (stored.delayed or stored.group or stored.ttl_ms or life.cancelled):
-            until = life.deliveries[0].start if life.deliveries else NEVER
-            waited.append((stored, until, world.unseen(life, stored, until)))
+            waits += _waits(world, life, stored)
     for claims in taken.values():
         claims.sort(key=lambda claim: claim[0])
-    for stored, until, unseen in waited:
-        claims = taken[stored.queue]
-        start = bisect_right(claims, stored.end, key=lambda claim: claim[0])
-        for at, stream, other in claims[start:]:
-            if at >= until:
+    for wait in waits:
+        claims = taken[wait.job.queue]
+        first = bisect_right(claims, wait.since, key=lambda claim: claim[0])
+        for at, stream, other in claims[first:]:
+            if at >= wait.until:
                 break
-            if _place(other) > _place(stored) and (
-                world.alone(stream, stored.queue, stored.start, at) or not unseen
+            if _place(other) > _place(wait.job) and (
+                world.alone(stream, wait.job.queue, wait.start, at) or not wait.unseen
             ):
-                yield f"out of order: {other.job} was taken at {at:.0f}, before {stored.job}"
+                yield f"out of order: {other.job} was taken at {at:.0f}, before {wait.job.job}"
                 break
+
+
+def _waits(world: World, life: Life, stored: Enqueue) -> Iterator[_Wait]:
+    for begun in (stored, *life.retried):
+        later = (d.start for d in life.deliveries if d.start + 1 > begun.start)
+        until = min(later, default=NEVER)
+        unseen = world.unseen(life, begun.start, until)
+        yield _Wait(stored, begun.start, begun.end, until, unseen)
 
 
 def windows_are_kept(world: World) -> Iterator[str]:
@@ -95,13 +115,16 @@ def the_limit_is_kept(world: World) -> Iterator[str]:
 def one_owner_of_a_key(world: World) -> Iterator[str]:
     """At most one job has a unique key for as long as it covers, and a finished one lets it go.
 
-    A "queued" key may be found twice: a job that comes back finds that another has it by now.
+    A "queued" key may be found twice: a job that comes back finds that another has it by now. So
+    does one that comes back from the dead.
     """
     for listing in world.listings:
         owners: dict[str, list[str]] = defaultdict(list)
         for name, shown in listing.jobs.items():
             scope = shown.unique_key.partition("-")[0]
-            if scope in ("active", "exists") and _holds_key(scope, shown.status):
+            back = name in world.lives and world.lives[name].may_be_revived(0, listing.end)
+            keyless = back and scope == "active"
+            if scope in ("active", "exists") and _holds_key(scope, shown.status) and not keyless:
                 owners[shown.unique_key].append(name)
         for key, names in owners.items():
             if len(names) > 1:
@@ -111,7 +134,7 @@ def one_owner_of_a_key(world: World) -> Iterator[str]:
         for enqueue in life.enqueues:
             owner = lives_by_id.get(enqueue.owner)
             lasts = enqueue.unique_key.startswith("exists-") or enqueue.dedupe
-            if owner is not None and owner.done < enqueue.start and not lasts:
+            if owner is not None and owner.is_over(enqueue.start, enqueue.end) and not lasts:
                 yield f"dead owner: {life.name} was refused for {owner.name}, which was done"
 
 
@@ -119,29 +142,47 @@ def a_held_key_is_refused(world: World) -> Iterator[str]:
     """No job is stored with a key while another one is known to hold it."""
     by_key: dict[str, list[tuple[Enqueue, Life]]] = defaultdict(list)
     for life in world.lives.values():
-        stored = life.stored
-        if stored is not None and stored.unique_key:
-            by_key[stored.unique_key].append((stored, life))
+        for enqueue in life.enqueues:
+            if enqueue.unique_key and enqueue.outcome is not Outcome.REFUSED:
+                by_key[enqueue.unique_key].append((enqueue, life))
     for key, owners in by_key.items():
-        for first, life in owners:
-            until = _held_until(world, life, first, key.partition("-")[0])
-            for second, _ in owners:
-                if first.end < second.start and second.end < until:
-                    yield f"key: {second.job} was stored while {first.job} held {key}"
+        stored = [each for each in owners if each[0].outcome is Outcome.OK]
+        for first, life in stored:
+            rivals = [other for _, other in owners if other is not life]
+            for since, until in _times_held(world, life, first, rivals):
+                for second, _ in stored:
+                    if since < second.start and second.end < until:
+                        yield f"key: {second.job} was stored while {first.job} held {key}"
 
 
-def _held_until(world: World, life: Life, stored: Enqueue, scope: str) -> float:
-    """The last moment at which a job is known to have had its key all the time."""
+def _times_held(
+    world: World, life: Life, stored: Enqueue, rivals: list[Life]
+) -> Iterator[tuple[float, float]]:
+    """When a job is known to have had its key all the time."""
+    scope = stored.unique_key.partition("-")[0]
     if scope == "queued":
         first = life.deliveries[0].start if life.deliveries else stored.end
-        return stored.end if world.unseen(life, stored, first) else first
+        yield stored.end, stored.end if world.unseen(life, stored.start, first) else first
+        return
     sightings = [delivery.start for delivery in life.deliveries]
     sightings += [settlement.start for settlement in life.accepted]
     for listing in world.listings:
         shown = listing.jobs.get(life.name)
         if shown and _holds_key(scope, shown.status):
             sightings.append(listing.start)
-    return max(sightings, default=stored.end)
+    # Death takes an "active" key, and whoever is back has it again if nobody else has it by then.
+    losable = scope == "active"
+    back = [r for r in life.retried if losable and all(_lets_go(rival, r) for rival in rivals)]
+    for begun in (stored, *back):
+        again = (r.start for r in life.revivals if losable and r.start > begun.end)
+        until = min(again, default=NEVER)
+        yield begun.end, max((s for s in sightings if s + 1 < until), default=begun.end)
+
+
+def _lets_go(rival: Life, retry: Retry) -> bool:
+    """Whether another job surely had no key at the time of a retry."""
+    begun = rival.enqueues[0].start
+    return begun > retry.end or rival.is_over(retry.start, retry.end)
 
 
 def _holds_key(scope: str, status: str) -> bool:

@@ -4,6 +4,7 @@ import pytest
 
 from . import planted as engine
 from . import planted_queues as queues
+from . import planted_revivals as revivals
 from .checker import RULES, violations
 from .history import (
     Event,
@@ -253,7 +254,7 @@ PLANTED = (
 )
 
 
-ALL_PLANTED = (*PLANTED, *engine.PLANTED, *queues.PLANTED)
+ALL_PLANTED = (*PLANTED, *engine.PLANTED, *queues.PLANTED, *revivals.PLANTED)
 
 
 @pytest.mark.parametrize("planted", ALL_PLANTED, ids=lambda planted: planted.rule.__name__)
@@ -346,7 +347,7 @@ UNDECIDED: dict[str, tuple[Event, ...]] = {
     ),
 }
 
-ALL_UNDECIDED = UNDECIDED | engine.UNDECIDED | queues.UNDECIDED
+ALL_UNDECIDED = UNDECIDED | engine.UNDECIDED | queues.UNDECIDED | revivals.UNDECIDED
 
 
 @pytest.mark.parametrize("case", ALL_UNDECIDED)

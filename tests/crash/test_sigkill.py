@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from .actors import LIMITED, Notebook
+from .actors import LIMITED, MOURNING, Notebook
 from .history import (
     NEVER,
     Cancel,
@@ -21,6 +21,7 @@ from .history import (
     Outcome,
     Redrive,
     Release,
+    Retry,
     Setting,
     StreamStart,
     Success,
@@ -47,14 +48,15 @@ def assert_mixed(history: History, cycles: int) -> None:
 
 def assert_engine_tried(history: History, cycles: int) -> None:
     """So were groups, claims, tokens, cancels, times to live, names, pauses, leases of streams,
-    limits of queues and dead-letter queues."""
+    limits of queues, dead-letter queues and retries of the dead."""
     jobs = {event.job: event for event in history if isinstance(event, Enqueue)}
     leased = {e.stream for e in history if isinstance(e, StreamStart) and e.lease_ms}
     done = Counter(
         type(event).__name__
         for event in history
-        if isinstance(event, Cancel | Extend | Release) and event.outcome is Outcome.OK
+        if isinstance(event, Cancel | Extend | Release | Retry) and event.outcome is Outcome.OK
     )
+    retried: set[str] = set()
     for event in history:
         match event:
             case Delivery():
@@ -64,6 +66,7 @@ def assert_engine_tried(history: History, cycles: int) -> None:
                 done["leased"] += event.stream in leased
                 done["from a limited queue"] += event.queue == LIMITED
                 done["in time"] += bool(job.ttl_ms)
+                done["after a retry"] += event.job in retried
             case Success(outcome=Outcome.OK):
                 done["with a token"] += event.lease > 0
                 done["with a result"] += bool(event.result)
@@ -75,7 +78,10 @@ def assert_engine_tried(history: History, cycles: int) -> None:
             case Failure(outcome=Outcome.OK, final=True):
                 done["dead that moved"] += bool(jobs[event.job].dead_letter)
             case Redrive(outcome=Outcome.OK):
-                done["redriven"] += event.count
+                done["redriven" if event.queue == MOURNING else "revived"] += event.count
+            case Retry():
+                done["retried in vain"] += event.outcome is Outcome.REFUSED
+                retried.add(event.job)
             case Setting(outcome=Outcome.OK):
                 done["pauses"] += event.paused
                 done["rates"] += 0 < event.rate < NEVER
@@ -86,6 +92,7 @@ def assert_engine_tried(history: History, cycles: int) -> None:
                 done["stalled"] += sum(s.reason == "stalled" for s in event.jobs.values())
     few = {
         "rates",
+        "revived",
         "with a token that is stale",
         "claims that outlived a server",
         "stalled",
@@ -93,7 +100,7 @@ def assert_engine_tried(history: History, cycles: int) -> None:
     }
     for what, times in done.items():
         assert times > (0 if what in few else cycles // 2), f"{what}: {times}"
-    assert {"Cancel", "Extend", "Release", "grouped"} <= done.keys()
+    assert {"Cancel", "Extend", "Release", "Retry", "grouped"} <= done.keys()
 
 
 async def test_nothing_acknowledged_is_lost_and_nothing_done_comes_back(tmp_path: Path) -> None:

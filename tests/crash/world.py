@@ -1,7 +1,7 @@
 """A history, sorted for the rules: by job, by stream, by what everyone noticed."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from .history import (
@@ -17,9 +17,11 @@ from .history import (
     Kill,
     Listing,
     LostClaim,
+    Operation,
     Outcome,
     Redrive,
     Release,
+    Retry,
     Setting,
     Start,
     StreamEnd,
@@ -50,6 +52,10 @@ class Life:
     releases: list[Release] = field(default_factory=list)
     extends: list[Extend] = field(default_factory=list)
     cancels: list[Cancel] = field(default_factory=list)
+    retries: list[Retry] = field(default_factory=list)
+    revivals: list[Retry | Redrive] = field(default_factory=list)
+    """Whatever may have brought it back from the dead, or from its dead-letter queue."""
+    found_dead: list[Listing] = field(default_factory=list)
 
     def add(self, event: JobEvent) -> None:
         match event:
@@ -67,6 +73,8 @@ class Life:
                 self.extends.append(event)
             case Cancel():
                 self.cancels.append(event)
+            case Retry():
+                self.retries.append(event)
 
     @property
     def stored(self) -> Enqueue | None:
@@ -110,14 +118,38 @@ class Life:
 
     @property
     def last_words(self) -> list[Success | Failure | Cancel]:
-        """What may have ended the job for good: where it has a dead-letter queue, no death does."""
+        """What may have ended the job: where it has a dead-letter queue, no death does."""
         successes = [s for s in self.settlements if isinstance(s, Success)]
         return [*successes, *([] if self.dead_letter else self.deaths), *self.cancelled]
 
     @property
-    def done(self) -> float:
-        """When it was answered that the job is over for good."""
-        return min((e.end for e in self.last_words if e.outcome is Outcome.OK), default=NEVER)
+    def retried(self) -> list[Retry]:
+        """Retries that are known to have had an effect."""
+        return [retry for retry in self.retries if retry.outcome is Outcome.OK]
+
+    @property
+    def called_back(self) -> list[Retry | Redrive]:
+        """Those after which it was back, if it was dead or in its dead-letter queue before."""
+        answered = (each for each in self.revivals if each.outcome is Outcome.OK)
+        return [each for each in answered if isinstance(each, Retry) or each.limit == NEVER]
+
+    def may_be_revived(self, start: float, end: float) -> bool:
+        """Whether it may have been brought back in this time, if it was dead then."""
+        return any_between(self.revivals, start, end)
+
+    def is_dead(self, start: float, end: float) -> bool:
+        """Whether it was known to be dead before `start`, and rightly is so until `end`."""
+        answered = [d for d in self.deaths if d.outcome is Outcome.OK and not self.dead_letter]
+        return any(
+            known.end < start and not self.may_be_revived(known.start, end)
+            for known in (*answered, *self.found_dead)
+        )
+
+    def is_over(self, start: float, end: float) -> bool:
+        """Whether it was known to be done, cancelled or dead before `start`, until `end`."""
+        words = (e for e in self.last_words if not isinstance(e, Failure))
+        for_good = any(e.outcome is Outcome.OK and e.end < start for e in words)
+        return for_good or self.is_dead(start, end)
 
     def endings(self, delivery: Delivery) -> list[Ending]:
         """What may have ended this delivery before its time, by whomever.
@@ -143,6 +175,11 @@ class Life:
         """The earliest time at which this delivery may have been over."""
         ends = [max(e.start, delivery.start) for e in self.endings(delivery)]
         return min([*ends, self.deadline(delivery) - DEADLINE_MS])
+
+
+def any_between(operations: Iterable[Operation], start: float, end: float) -> bool:
+    """Whether one of them may have had its effect in this time."""
+    return any(each.end >= start and each.start <= end for each in operations)
 
 
 def _means(request: Settlement | Release | Extend, delivery: Delivery) -> bool:
@@ -199,15 +236,16 @@ class World:
                 found[delivery.stream].append((life, delivery))
         return found
 
-    def unseen(self, life: Life, stored: Enqueue, until: float) -> bool:
-        """Whether a job may have been claimed and come back before the first delivery, at `until`.
+    def unseen(self, life: Life, start: float, until: float) -> bool:
+        """Whether a job may have been claimed and come back before its delivery at `until`.
 
-        Its token tells, if it is not the first: what a claim gets goes back unseen where the time
+        Its token tells, if it is not the next: what a claim gets goes back unseen where the time
         to wait for it is over. Without a token, whatever may have had the job is suspected.
         """
-        if until == NEVER or any(delivery.lease > 1 for delivery in life.deliveries[:1]):
+        last = max((d.lease for d in life.deliveries if d.start < until), default=0)
+        if until == NEVER or any(d.lease > last + 1 for d in life.deliveries if d.start == until):
             return True
-        return not self.undisturbed(stored.queue, stored.start, until)
+        return not self.undisturbed(life.queue, start, until)
 
     def undisturbed(self, queue: str, start: float, end: float) -> bool:
         """Whether no job of a queue can have been claimed and come back unseen meanwhile.
@@ -271,8 +309,17 @@ def sort(history: History) -> World:
                 world.lives.setdefault(event.job, Life(event.job)).add(event)
     for life in world.lives.values():
         life.deliveries.sort(key=lambda delivery: (delivery.start, delivery.end))
+        life.found_dead = [each for each in world.listings if _shows_dead(each, life.name)]
+        life.revivals = [*(r for r in life.retries if r.outcome is not Outcome.REFUSED)]
+        if life.deaths or life.found_dead or world.stall_limit(life.queue) < NEVER:
+            graveyard = life.dead_letter or life.queue
+            life.revivals += [r for r in world.redrives if r.queue == graveyard]
     world.lapses = _lapses(world)
     return world
+
+
+def _shows_dead(listing: Listing, name: str) -> bool:
+    return name in listing.jobs and listing.jobs[name].status == "dead"
 
 
 def _surely_ends(settlement: Settlement, delivery: Delivery) -> bool:
