@@ -28,7 +28,7 @@ from crash import overload
 from crash.actors import Notebook
 from crash.disk import compile_library, new_disk
 from crash.lives import judge
-from crash.overload import Report
+from crash.overload import Report, Wait
 from crash.power import Loss, cut_again_and_again, lose_a_tail
 from crash.sigkill import kill_again_and_again
 from process.server import ServerProcess, running
@@ -136,7 +136,7 @@ def overloads(args: argparse.Namespace, folder: Path, progress: Progress) -> Res
     lines = [
         [
             each.scenario,
-            *(number(ms, 1) for ms in (*each.calm, *each.loaded)),
+            *(_waits(each.calm) + _waits(each.usual) + _waits(each.loaded)),
             number(each.calm_rss),
             number(each.peak_rss),
             ", ".join(f"{count:,} {what}" for what, count in each.counts.items()),
@@ -147,13 +147,19 @@ def overloads(args: argparse.Namespace, folder: Path, progress: Progress) -> Res
         "overload",
         "p99 calm, ms",
         "work",
-        "p99 then, ms",
+        "usual",
+        "work",
+        "then",
         "work",
         "RSS calm, MiB",
         "RSS peak",
         "counts",
     ]
     return Table(header, lines), [vars(each) for each in found]
+
+
+def _waits(wait: Wait | None) -> list[str]:
+    return ["", ""] if wait is None else [number(ms, 1) for ms in wait]
 
 
 async def _overload(root: Path, flags: Sequence[str], run: Overload) -> Report:

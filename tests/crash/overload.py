@@ -1,8 +1,8 @@
 """More than a server was made for, and whether those who behave notice.
 
-In each scenario a bystander acknowledges jobs one by one, before and during the overload, which a
-process of its own makes: every one of its acknowledgements must get through. The same code runs
-small in CI and large in the long run.
+In each scenario a bystander acknowledges jobs one by one: on a calm server, beside as much as is
+usual there, and beside the overload, which a process of its own makes. Every one of its
+acknowledgements must get through. The same code runs small in CI and large in the long run.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple, ParamSpec
+from typing import Any, NamedTuple
 
 from conformance.client import JSON, Client, new_job
 from conformance.raw import RawConnection
@@ -26,14 +26,18 @@ from conformance.streams import PATIENCE_S
 from process.server import RemoteSite, ServerProcess
 from process.worker import Worker
 
-P = ParamSpec("P")
 Counts = Counter[str]
+Ask = Callable[[], Coroutine[Any, Any, Counts]]
+"""What is asked of a server, and what came of it. It goes to another process."""
 
 SAMPLES = 300
 """Acknowledgements of the bystander before the overload."""
 
 JOBS = 50_000
 """That the bystander finds: more than it can acknowledge."""
+
+FEW = 4
+"""Producers that keep a server busy, and nobody else waiting."""
 
 WINDOW = 5
 SILENCE_S = 2.0
@@ -62,6 +66,8 @@ class Report:
 
     scenario: str
     calm: Wait
+    usual: Wait | None
+    """Beside the same work, asked for by those who behave; None where there is no such thing."""
     loaded: Wait
     calm_rss: float
     peak_rss: float
@@ -92,12 +98,14 @@ class Bystander:
     async def samples(self, count: int) -> list[Wait]:
         return [await self.acknowledge() for _ in range(count)]
 
-    async def during(self, overload: asyncio.Future[Counts]) -> list[Wait]:
-        """Acknowledge for as long as the overload lasts."""
+    async def beside(self, ask: Ask) -> tuple[list[Wait], Counts]:
+        """Acknowledge for as long as another process asks for something; what came of that."""
         found: list[Wait] = []
-        while not overload.done():
-            found.append(await self.acknowledge())
-        return found
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            asking = asyncio.get_running_loop().run_in_executor(pool, _run, ask)
+            while not asking.done():
+                found.append(await self.acknowledge())
+            return found, await asking
 
 
 def p99(samples: list[Wait]) -> Wait:
@@ -117,44 +125,38 @@ def rss_mb(server: ServerProcess, *, peak: bool = False) -> float:
 
 
 async def judged(
-    scenario: str,
-    server: ServerProcess,
-    client: Client,
-    overload: Callable[P, Coroutine[Any, Any, Counts]],
-    *args: P.args,
-    **kwargs: P.kwargs,
+    scenario: str, server: ServerProcess, client: Client, overload: Ask, usual: Ask | None = None
 ) -> Report:
-    """Run an overload beside a bystander."""
+    """Ask what is usual, then the overload, beside a bystander."""
     bystander = Bystander(server, client)
     await bystander.prepare()
-    calm = await bystander.samples(SAMPLES)
-    calm_rss = rss_mb(server)
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        task = partial(_run, overload, *args, **kwargs)
-        running = asyncio.get_running_loop().run_in_executor(pool, task)
-        loaded = await bystander.during(running)
-        counts = await running
+    calm, calm_rss = p99(await bystander.samples(SAMPLES)), rss_mb(server)
+    before = None if usual is None else p99((await bystander.beside(usual))[0])
+    loaded, counts = await bystander.beside(overload)
     counts["acknowledged by the bystander"] += len(loaded)
-    return Report(scenario, p99(calm), p99(loaded), calm_rss, rss_mb(server, peak=True), counts)
+    peak = rss_mb(server, peak=True)
+    return Report(scenario, calm, before, p99(loaded), calm_rss, peak, counts)
 
 
-def _run(
-    overload: Callable[P, Coroutine[Any, Any, Counts]], *args: P.args, **kwargs: P.kwargs
-) -> Counts:
-    return asyncio.run(overload(*args, **kwargs))
+def _run(ask: Ask) -> Counts:
+    return asyncio.run(ask())
 
 
 async def producers(server: ServerProcess, client: Client, number: int, requests: int) -> Report:
-    """So many producers post bulks of 100 jobs without a pause, and count what becomes of them."""
-    name = f"{number} producers"
-    report = await judged(name, server, client, _produce, server.port, number, requests)
-    report.counts["stored"] = await client.count(queue="default")
+    """So many producers post bulks of 100 jobs without a pause, and count what becomes of them.
+
+    It is usual that a few of them send as many.
+    """
+    flood = partial(_produce, server.port, "flood", number, requests)
+    usual = partial(_produce, server.port, "usual", FEW, number * requests // FEW)
+    report = await judged(f"{number} producers", server, client, flood, usual)
+    report.counts["stored"] = await client.count(queue="flood")
     return report
 
 
-async def _produce(port: int, number: int, requests: int) -> Counts:
+async def _produce(port: int, queue: str, number: int, requests: int) -> Counts:
     counts: Counts = Counter()
-    body = json.dumps({"jobs": [new_job(payload="x" * 100)] * 100}).encode()
+    body = json.dumps({"jobs": [new_job(queue=queue, payload="x" * 100)] * 100}).encode()
     head = "POST /jobs/bulk HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
@@ -169,13 +171,18 @@ async def _produce(port: int, number: int, requests: int) -> Counts:
 
 
 async def workers(server: ServerProcess, client: Client, number: int) -> Report:
-    """So many workers, one in `STALLED` of which reads nothing, share large jobs."""
-    return await judged(f"{number} workers", server, client, _work, server.port, number)
+    """So many workers, one in `STALLED` of which reads nothing, share large jobs.
+
+    It is usual that all of them read.
+    """
+    some_deaf = partial(_work, server.port, number, number // STALLED)
+    usual = partial(_work, server.port, number, 0)
+    return await judged(f"{number} workers", server, client, some_deaf, usual)
 
 
-async def _work(port: int, number: int) -> Counts:
+async def _work(port: int, number: int, stalled: int) -> Counts:
     counts: Counts = Counter()
-    stalled, jobs = number // STALLED, number * JOBS_EACH
+    jobs = number * JOBS_EACH
     delivered: asyncio.Queue[str] = asyncio.Queue()
 
     async def work() -> None:
@@ -207,7 +214,8 @@ async def _work(port: int, number: int) -> Counts:
 
 async def silent(server: ServerProcess, client: Client, number: int) -> Report:
     """So many connections are opened, and nothing is ever said on them."""
-    return await judged(f"{number} silent connections", server, client, _open, server.port, number)
+    name = f"{number} silent connections"
+    return await judged(name, server, client, partial(_open, server.port, number))
 
 
 async def _open(port: int, number: int) -> Counts:
@@ -219,24 +227,34 @@ async def _open(port: int, number: int) -> Counts:
 
 
 async def pinned(server: ServerProcess, client: Client, file: Path, mib: int) -> Report:
-    """Another process reads in one long transaction while so many MiB are to be stored."""
+    """Another process reads in one long transaction while so many MiB are to be stored.
+
+    It is usual that nobody does.
+    """
     name = f"a reader that pins {mib} MiB"
-    return await judged(name, server, client, _pin, server.port, file, mib)
+    pin, usual = partial(_pin, server.port, file, mib), partial(_store, server.port, mib)
+    return await judged(name, server, client, pin, usual)
 
 
 async def _pin(port: int, file: Path, mib: int) -> Counts:
-    counts: Counts = Counter()
-    jobs = {"jobs": [new_job(queue="pinned", payload="x" * 100_000)] * 10}
-    async with Client(RemoteSite(port), JSON) as client:
-        with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as reader:
-            reader.execute("BEGIN")
-            reader.execute("SELECT count(*) FROM jobs").fetchone()
-            for _ in range(mib):
-                counts[str((await client.post("/jobs/bulk", jobs)).status)] += 1
-            wal = file.with_name(f"{file.name}-wal").stat().st_size
-        counts["MiB of WAL"] = wal // 2**20
-        async with asyncio.timeout(PATIENCE_S):
-            while (await client.post("/jobs/bulk", jobs)).status != 201:
-                pass
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM jobs").fetchone()
+        counts = await _store(port, mib)
+        counts["MiB of WAL"] = file.with_name(f"{file.name}-wal").stat().st_size // 2**20
+    async with Client(RemoteSite(port), JSON) as client, asyncio.timeout(PATIENCE_S):
+        while (await client.post("/jobs/bulk", _MIB)).status != 201:
+            pass
     counts["stored afterwards"] += 10
     return counts
+
+
+async def _store(port: int, mib: int) -> Counts:
+    counts: Counts = Counter()
+    async with Client(RemoteSite(port), JSON) as client:
+        for _ in range(mib):
+            counts[str((await client.post("/jobs/bulk", _MIB)).status)] += 1
+    return counts
+
+
+_MIB = {"jobs": [new_job(queue="pinned", payload="x" * 100_000)] * 10}
