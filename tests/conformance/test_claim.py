@@ -6,6 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
+from zq.model.clock import ManualClock
+
 from .client import Client, Doc, Reply, ids, new_job
 from .raw import RawConnection
 from .site import Site
@@ -170,6 +172,33 @@ async def test_a_lease_ends_strictly_after_its_deadline_and_the_job_keeps_its_pl
     client.site.clock.advance(1)
     again = await claim_one(client)
     assert (again["id"], again["lease"], again["stalls"], again["attempts"]) == (first, 2, 1, 0)
+
+
+class LaggingClock(ManualClock):
+    """Whoever looks at the wall time loses the processor afterwards."""
+
+    lag_ms = 0
+
+    def now_ms(self) -> int:
+        seen = super().now_ms()
+        self.advance(self.lag_ms)
+        return seen
+
+
+@pytest.mark.parametrize("lease_ms", range(1_000, 1_160, 20))
+async def test_a_job_is_not_said_to_be_taken_before_the_deadline_of_who_had_it(
+    site: Site, client: Client, lease_ms: int
+) -> None:
+    clock = site.clock = LaggingClock()
+    await site.restart()
+    await client.enqueue()
+    first = await claim_one(client, lease_ms=lease_ms)
+    clock.lag_ms = 50
+    again: list[Doc] = []
+    async with asyncio.timeout(PATIENCE_S):
+        while not again:
+            again = await claim(client)
+    assert again[0]["dequeued_at"] > first["lease_until"]
 
 
 async def test_an_expired_job_goes_to_who_waits_without_any_request(client: Client) -> None:

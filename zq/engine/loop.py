@@ -104,6 +104,9 @@ class TickLoop:
 
     async def _tick(self) -> bool:
         """Run one tick. False where there was nothing to do."""
+        # In this order: whoever gets a job whose lease is over gets it after its deadline, also by
+        # the clock, however long the processor is away between the two.
+        steady = self._timetable.steady
         now = self._clock.now_ms()
         requests = self.inbox.take(self._pace.rows, self._pace.beside)
         batch = commands(requests)
@@ -114,7 +117,7 @@ class TickLoop:
             return False
         tick = Tick(
             now=now,
-            steady=self._timetable.steady,
+            steady=steady,
             commands=batch,
             claims=plan.claims,
             due=due,
