@@ -42,7 +42,7 @@ class Listener:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         # A handler ends with its connection: a command that it has submitted does not.
-        self._runner = web.ServerRunner(web.Server(handler, handler_cancellation=True))
+        self._manager = web.Server(handler, handler_cancellation=True)
         self._access_log = access_log
         self._gate = gate
         self._clock = clock
@@ -59,7 +59,6 @@ class Listener:
 
         A socket that was passed listens already: then `host` and `port` mean nothing.
         """
-        await self._runner.setup()
         loop = asyncio.get_running_loop()
         tls: dict[str, Any] = {}
         if self._tls is not None:
@@ -78,7 +77,6 @@ class Listener:
                     self._accept, host, port, backlog=BACKLOG, reuse_address=True, **tls
                 )
         except OSError as error:
-            await self._runner.cleanup()
             raise ListenError(_why(host, port, error)) from error
         address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
         return address
@@ -94,24 +92,19 @@ class Listener:
         self._gate.close()
         for opening in list(self._opening):
             opening.transport.abort()
-        server = self._runner.server
-        if server is not None:
-            connections: list[web.RequestHandler | Http2Connection] = [
-                *server.connections,
-                *self._http2,
-            ]
-            transports = [
-                connection.transport
-                for connection in connections
-                if connection.transport is not None
-            ]
-            server.pre_shutdown()
-            await asyncio.gather(
-                server.shutdown(patience),
-                *(connection.shutdown(patience) for connection in self._http2),
-            )
-            await self._flush(transports)
-        await self._runner.cleanup()
+        connections: list[web.RequestHandler | Http2Connection] = [
+            *self._manager.connections,
+            *self._http2,
+        ]
+        transports = [
+            connection.transport for connection in connections if connection.transport is not None
+        ]
+        self._manager.pre_shutdown()
+        await asyncio.gather(
+            self._manager.shutdown(patience),
+            *(connection.shutdown(patience) for connection in self._http2),
+        )
+        await self._flush(transports)
 
     async def _flush(self, transports: Sequence[asyncio.Transport]) -> None:
         """Give last words a moment to go out, then cut off whoever does not read them."""
@@ -169,12 +162,6 @@ class Listener:
         if self._access_log not in _LOGGERS:
             return {"access_log": None}
         return {"access_log": ACCESS_LOG, "access_log_class": _LOGGERS[self._access_log]}
-
-    @property
-    def _manager(self) -> web.Server:
-        manager = self._runner.server
-        assert manager is not None
-        return manager
 
 
 def _why(host: str, port: int, error: OSError) -> str:

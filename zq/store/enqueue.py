@@ -86,16 +86,14 @@ class _Intake:
                     reply = Enqueued({}, set(), {}, {})
                 if not self._take_unusual(head, job, command, index, reply):
                     continue
-            elif job.options is not None:
+            else:
                 # What libraries send: rows of few columns are half the work of full ones.
-                self._tuned.append((*head, *_payload(job), as_json(job.options)))
+                if job.options is None:
+                    self._plain.append((*head, *_payload(job)))
+                else:
+                    self._tuned.append((*head, *_payload(job), as_json(job.options)))
                 if job.payload_size > INLINE_PAYLOAD:
                     self._beside.append((key, job))
-            elif job.payload_size > INLINE_PAYLOAD:
-                self._plain.append((*head, job.payload_size, None))
-                self._beside.append((key, job))
-            else:
-                self._plain.append((*head, job.payload_size, job.payload))
             self._stored.append((job.queue, status))
         return reply
 
