@@ -29,6 +29,9 @@ from .history import (
 from .lives import cycles, judge, seed
 from .sigkill import kill_again_and_again
 
+SURE = 100
+"""Crashes after which even a death of stalls, of which there are four in thirty, has been seen."""
+
 
 def assert_mixed(history: History, cycles: int) -> None:
     """The run has tried what it is for."""
@@ -95,9 +98,12 @@ def assert_engine_tried(history: History, cycles: int) -> None:
         "revived",
         "with a token that is stale",
         "claims that outlived a server",
-        "stalled",
         "Release",
     }
+    if cycles < SURE:
+        del done["stalled"]
+    else:
+        few.add("stalled")
     for what, times in done.items():
         assert times > (0 if what in few else cycles // 2), f"{what}: {times}"
     assert {"Cancel", "Extend", "Release", "Retry", "grouped"} <= done.keys()
