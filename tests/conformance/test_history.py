@@ -97,7 +97,7 @@ async def test_each_attempt_has_its_own_record(client: Client) -> None:
 async def test_a_cancelled_job_leaves_a_record(client: Client, where: str) -> None:
     job_id = await client.make(where)
     assert (await client.post(f"/jobs/{job_id}/cancel", {"force": True})).status == 200
-    (record,) = (await history(client))["records"]
+    (record,) = (await history(client, wait_ms=LONG_MS))["records"]
     assert (record["job_id"], record["outcome"]) == (job_id, "cancelled")
     assert (record["dequeued_at"] is not None) is (where == "in_flight")
 
@@ -117,7 +117,7 @@ async def test_a_worker_that_goes_away_leaves_a_record_of_what_it_had_begun(
     await stream.jobs(2)
     await stream.close()
     await client.until(waiting, status="ready")
-    (record,) = (await history(client))["records"]
+    (record,) = (await history(client, wait_ms=LONG_MS))["records"]
     assert (record["job_id"], record["outcome"], record["attempt"]) == (begun, "stalled", 1)
     assert (record["worker"], record["error_message"]) == ("ann", None)
 
@@ -126,7 +126,7 @@ async def test_a_job_that_nobody_took_in_time_leaves_a_record(client: Client) ->
     job = await client.enqueue(ttl_ms=1_000)
     client.site.clock.advance(1_000)
     await client.until(job["id"], status="expired")
-    (record,) = (await history(client))["records"]
+    (record,) = (await history(client, wait_ms=LONG_MS))["records"]
     assert (record["job_id"], record["outcome"]) == (job["id"], "expired")
     assert (record["dequeued_at"], record["worker"]) == (None, None)
 
