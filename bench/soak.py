@@ -136,7 +136,9 @@ def overloads(args: argparse.Namespace, folder: Path, progress: Progress) -> Res
     lines = [
         [
             each.scenario,
-            *(_waits(each.calm) + _waits(each.usual) + _waits(each.loaded)),
+            *_waits(each.calm),
+            *_waits(each.usual),
+            *_waits(each.loaded),
             number(each.calm_rss),
             number(each.peak_rss),
             ", ".join(f"{count:,} {what}" for what, count in each.counts.items()),

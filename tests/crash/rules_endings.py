@@ -97,7 +97,7 @@ def jobs_die_of_enough_stalls(world: World) -> Iterator[str]:
             inspection = next((i for i in later if life.name in i.deliveries), None)
             if inspection is None:
                 continue
-            since = max((r.start for r in life.retried if r.end < listing.start), default=0)
+            since = life.anew_since(listing.start)
             seen = sum(delivery.start < inspection.start for delivery in life.deliveries)
             stalls = inspection.deliveries[life.name] - seen
             for delivery in life.deliveries:

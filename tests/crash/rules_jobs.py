@@ -109,7 +109,7 @@ def _anew(life: Life, start: float, end: float) -> bool:
 
 def _reported(life: Life, time: float) -> int:
     """The failures that a job may be said to have, if that was seen at this time."""
-    since = max((retry.start for retry in life.retried if retry.end < time), default=0)
+    since = life.anew_since(time)
     return sum(f.end >= since and f.outcome is not Outcome.REFUSED for f in life.failures)
 
 

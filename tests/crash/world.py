@@ -127,6 +127,10 @@ class Life:
         """Retries that are known to have had an effect."""
         return [retry for retry in self.retries if retry.outcome is Outcome.OK]
 
+    def anew_since(self, time: float) -> float:
+        """When a retry last forgave attempts and stalls, seen from this time; 0 where none did."""
+        return max((retry.start for retry in self.retried if retry.end < time), default=0)
+
     @property
     def called_back(self) -> list[Retry | Redrive]:
         """Those after which it was back, if it was dead or in its dead-letter queue before."""
@@ -310,7 +314,7 @@ def sort(history: History) -> World:
     for life in world.lives.values():
         life.deliveries.sort(key=lambda delivery: (delivery.start, delivery.end))
         life.found_dead = [each for each in world.listings if _shows_dead(each, life.name)]
-        life.revivals = [*(r for r in life.retries if r.outcome is not Outcome.REFUSED)]
+        life.revivals = [r for r in life.retries if r.outcome is not Outcome.REFUSED]
         if life.deaths or life.found_dead or world.stall_limit(life.queue) < NEVER:
             graveyard = life.dead_letter or life.queue
             life.revivals += [r for r in world.redrives if r.queue == graveyard]
