@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,12 +12,13 @@ import pytest
 from zq.model.commands import DeleteSlice, Enqueued, Fail
 from zq.model.errors import ReadTimeout
 from zq.model.filters import EVERYTHING, Filter
+from zq.model.lifecycle import Status
 from zq.model.settling import Failure
 from zq.model.unique import Scope
 from zq.store import reads
 from zq.store.store import READERS
 
-from .rig import FOREVER, NOW, Rig, new_job
+from .rig import FOREVER, NOW, POLICY, Rig, new_job
 
 SOON_S = 0.05
 PATIENCE_S = 10
@@ -164,6 +166,31 @@ async def test_an_error_of_the_query_is_raised_as_it_is_and_the_reader_goes_on(r
 async def test_a_reader_cannot_write(rig: Rig) -> None:
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         await rig.store.read(lambda connection: connection.execute("DELETE FROM jobs"))
+
+
+async def test_a_purge_between_two_statements_of_a_read_is_not_seen_by_it(rig: Rig) -> None:
+    (dead,) = await rig.keep(1)
+    await rig.take(1)
+    await rig.run(Fail(dead, Failure("m", kill=True)))
+    rig.now += POLICY.dead_ms
+    loop = asyncio.get_running_loop()
+    statements: list[str] = []
+
+    def purge_before_the_next(sql: str) -> None:
+        statements.append(sql)
+        if "purge_at" in sql:
+            asyncio.run_coroutine_threadsafe(rig.run(purge=True), loop).result(PATIENCE_S)
+
+    def counts(connection: sqlite3.Connection) -> Counter[tuple[str, Status]]:
+        connection.set_trace_callback(purge_before_the_next)
+        try:
+            return reads.visible_counts(connection, rig.now)
+        finally:
+            connection.set_trace_callback(None)
+
+    assert +await rig.store.read(counts) == {}
+    assert len([sql for sql in statements if sql.startswith("SELECT")]) == 2
+    assert await rig.statuses() == {}, "it was purged meanwhile"
 
 
 async def test_a_page_ends_before_its_payloads_grow_too_large(rig: Rig) -> None:

@@ -84,6 +84,17 @@ class Deadline:
             connection.set_progress_handler(None, 0)
 
 
+def in_snapshot(connection: sqlite3.Connection, function: Callable[[], T]) -> T:
+    """Run a function whose queries all see the same moment, in the connection's thread."""
+    connection.execute("BEGIN")
+    try:
+        return function()
+    finally:
+        # A failing disk may have ended it already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
 async def open_writer(path: Path, cache_bytes: int) -> HopConnection:
     """The only connection that writes and checkpoints, of a new file or an old one.
 

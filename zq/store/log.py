@@ -99,19 +99,14 @@ def read_log(
     Raises `RecordsGone` where retention has removed what comes after `after`, and `CursorAhead`
     where that lies beyond `upto`'s log altogether.
     """
-    connection.execute("BEGIN")
-    try:
-        found = _look(connection, log)
-        start = found.min_seq - 1 if after is None else after
-        if start < found.min_seq - 1:
-            raise RecordsGone(start + 1, found.min_seq)
-        if start > found.max_seq:
-            raise CursorAhead(start, found.max_seq)
-        batches = list(_batches(connection, found.id, start, min(upto, start + limit)))
-        return LogPage(found.min_seq, found.max_seq, batches)
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+    found = _look(connection, log)
+    start = found.min_seq - 1 if after is None else after
+    if start < found.min_seq - 1:
+        raise RecordsGone(start + 1, found.min_seq)
+    if start > found.max_seq:
+        raise CursorAhead(start, found.max_seq)
+    batches = list(_batches(connection, found.id, start, min(upto, start + limit)))
+    return LogPage(found.min_seq, found.max_seq, batches)
 
 
 def _batches(connection: sqlite3.Connection, id: int, after: int, upto: int) -> Iterator[Batch]:

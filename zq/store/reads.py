@@ -1,9 +1,12 @@
-"""What readers ask. Each function runs whole in a reader's thread and leaves no cursor open."""
+"""What readers ask.
+
+Each function runs whole in a reader's thread, sees one moment however many queries it makes, and
+leaves no cursor open.
+"""
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import msgspec
 
@@ -64,17 +67,16 @@ def get_owner(
 
 def get_outcome(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> Outcome | None:
     """How a job came out, or is doing; None where readers do not see it."""
-    with _snapshot(connection):
-        job = get_row(connection, key, reach, now)
-        if job is None:
-            return None
-        if job.status is Status.DEAD:
-            if job.extras is not None and job.extras.reason == Reason.STALLED:
-                return Outcome(job.status, reason=job.extras.reason)
-            (error,) = list_errors(connection, key, MAX_TIME, True, 1)
-            return Outcome(job.status, error=error)
-        body = results(connection, [key])[key] if job.result_beside else job.result
-        return Outcome(job.status, body)
+    job = get_row(connection, key, reach, now)
+    if job is None:
+        return None
+    if job.status is Status.DEAD:
+        if job.extras is not None and job.extras.reason == Reason.STALLED:
+            return Outcome(job.status, reason=job.extras.reason)
+        (error,) = list_errors(connection, key, MAX_TIME, True, 1)
+        return Outcome(job.status, error=error)
+    body = results(connection, [key])[key] if job.result_beside else job.result
+    return Outcome(job.status, body)
 
 
 def list_jobs(
@@ -192,29 +194,17 @@ def _whole_jobs(
     connection: sqlite3.Connection, sql: str, parameters: dict[str, object]
 ) -> list[Job]:
     """The jobs that a query finds, with payloads and results, as many as fit into a page."""
-    with _snapshot(connection):
-        jobs = _first_bytes(_jobs.decode(_text(connection, sql, parameters)))
-        beside = [job.key for job in jobs if job.payload is None]
-        bodies = payloads(connection, beside) if beside else {}
-        ended = [job.key for job in jobs if job.result_beside]
-        ends = results(connection, ended) if ended else {}
+    jobs = _first_bytes(_jobs.decode(_text(connection, sql, parameters)))
+    beside = [job.key for job in jobs if job.payload is None]
+    bodies = payloads(connection, beside) if beside else {}
+    ended = [job.key for job in jobs if job.result_beside]
+    ends = results(connection, ended) if ended else {}
     for job in jobs:
         if job.payload is None:
             job.payload = bodies[job.key]
         if job.result_beside:
             job.result = ends[job.key]
     return jobs
-
-
-@contextmanager
-def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """Let several queries see the same moment: what lies beside a row belongs to it."""
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
 
 
 def _first_bytes(jobs: list[Job]) -> list[Job]:

@@ -18,6 +18,7 @@ from zq.store import upkeep
 from zq.store.connection import (
     Deadline,
     HopConnection,
+    in_snapshot,
     is_full,
     is_interrupt,
     open_reader,
@@ -101,12 +102,16 @@ class Store:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Run a function of `zq.store.reads` on a reader. Raises `ReadTimeout` at its deadline."""
+        """Run a function of `zq.store.reads` on a reader, where all its queries see one moment.
+
+        Raises `ReadTimeout` at its deadline.
+        """
         reader = await self._free.get()
         deadline = Deadline(self._read_timeout)
         query = partial(function, reader.raw, *args, **kwargs)
+        bounded = partial(deadline.bound, reader.raw, query)
         try:
-            return await reader.hop(deadline.bound, reader.raw, query)
+            return await reader.hop(in_snapshot, reader.raw, bounded)
         except asyncio.CancelledError:
             deadline.expire()
             raise
