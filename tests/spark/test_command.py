@@ -1,6 +1,5 @@
 """`zq pipeline` as users run it, in a process of its own."""
 
-import os
 import re
 import subprocess
 import sys
@@ -8,28 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from spark.commands import QUICK, configured, zq
 from spark.fleet import history, write_segments
 from zq.spark import tables
 from zq.spark.formats import Table
 from zq.spark.histogram import ACCURACY
-
-
-def zq(
-    *arguments: str | Path, path: str | None = None, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    """Run the command; `path` is the PATH it has."""
-    environment = {name: text for name, text in os.environ.items() if name != "PYSPARK_PYTHON"}
-    environment |= {"SPARK_DRIVER_MEMORY": "1g", **variables}
-    if path is not None:
-        environment["PATH"] = path
-    return subprocess.run(
-        [sys.executable, "-m", "zq.cli", "pipeline", *map(str, arguments)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,15 +36,7 @@ def test_the_readme_tells_every_table_and_option() -> None:
 
 
 def test_segments_become_a_lake_and_the_lake_a_page(tmp_path: Path) -> None:
-    conf = tmp_path / "conf"
-    conf.mkdir()
-    # As in the other tests: compiling costs more than running.
-    conf.joinpath("spark-defaults.conf").write_text(
-        "spark.sql.codegen.wholeStage false\nspark.sql.codegen.factoryMode NO_CODEGEN\n"
-        "spark.sql.shuffle.partitions 2\n"
-        "spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n"
-    )
-    quick = str(conf)
+    quick = configured(tmp_path / "conf", QUICK)
     records = history("edge-1", 30, seed=1)
     write_segments(tmp_path / "in", records, 100)
     lake, page = tmp_path / "lake", tmp_path / "report.html"
@@ -110,12 +84,11 @@ def test_without_delta_it_says_what_to_install(tmp_path: Path) -> None:
 
 
 def test_where_deltas_jars_cannot_be_had_it_says_where_they_come_from(tmp_path: Path) -> None:
-    missing = f"spark.jars.ivySettings {tmp_path}/none.xml\n"
-    tmp_path.joinpath("spark-defaults.conf").write_text(missing)
+    conf = configured(tmp_path / "conf", {"spark.jars.ivySettings": f"{tmp_path}/none.xml"})
 
     ran = zq(
         *("run", "--from", tmp_path, "--lake", tmp_path / "lake", "--format", "delta"),
-        SPARK_CONF_DIR=str(tmp_path),
+        SPARK_CONF_DIR=conf,
     )
 
     assert ran.returncode == 1

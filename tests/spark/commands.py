@@ -1,0 +1,39 @@
+"""`zq pipeline` in a process of its own, as users run it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+QUICK = {
+    # As in the other tests: compiling costs more than running.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+def zq(
+    *arguments: str | Path, path: str | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command; `path` is the PATH it has."""
+    environment = {name: text for name, text in os.environ.items() if name != "PYSPARK_PYTHON"}
+    environment |= {"SPARK_DRIVER_MEMORY": "1g", **variables}
+    if path is not None:
+        environment["PATH"] = path
+    return subprocess.run(
+        [sys.executable, "-m", "zq.cli", "pipeline", *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def configured(folder: Path, settings: dict[str, str]) -> str:
+    """A new folder of Spark's configuration, for SPARK_CONF_DIR."""
+    folder.mkdir()
+    lines = [f"{name} {value}\n" for name, value in settings.items()]
+    folder.joinpath("spark-defaults.conf").write_text("".join(lines))
+    return str(folder)
