@@ -41,19 +41,17 @@ async def open_connection(on_reply: Callable[[Connection, float], None]) -> Conn
 
 
 class Client:
-    """A pool of connections; a request waits for a free one, an error ends all that wait."""
+    """A pool of connections; a request waits for a free one, an error ends all that wait.
+
+    It grows as it is used: a server closes connections on which it is never asked for anything.
+    """
 
     def __init__(self) -> None:
         self._idle: asyncio.LifoQueue[Connection] = asyncio.LifoQueue()
         self._waiting: dict[Connection, asyncio.Future[None]] = {}
         self._all: list[Connection] = []
-
-    async def open(self) -> None:
+        self._room = CONNECTIONS
         asyncio.get_running_loop().set_exception_handler(self._on_trouble)
-        for _ in range(CONNECTIONS):
-            connection = await open_connection(self._on_reply)
-            self._all.append(connection)
-            self._idle.put_nowait(connection)
 
     async def enqueue(self, job: dict[str, Any], delay: float) -> None:
         await self._send("/jobs", document(job, delay))
@@ -69,10 +67,18 @@ class Client:
             connection.close()
 
     async def _send(self, path: str, body: dict[str, Any]) -> None:
-        connection = await self._idle.get()
+        connection = await self._connection()
         waiter = self._waiting[connection] = asyncio.get_running_loop().create_future()
         connection.send(post(path, orjson.dumps(body)))
         await waiter
+
+    async def _connection(self) -> Connection:
+        if not self._room or not self._idle.empty():
+            return await self._idle.get()
+        self._room -= 1
+        connection = await open_connection(self._on_reply)
+        self._all.append(connection)
+        return connection
 
     def _on_reply(self, connection: Connection, seconds: float) -> None:
         self._waiting.pop(connection).set_result(None)
@@ -86,9 +92,7 @@ class Client:
 
 
 async def connect() -> Client:
-    client = Client()
-    await client.open()
-    return client
+    return Client()
 
 
 class Worker:

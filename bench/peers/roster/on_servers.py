@@ -16,7 +16,7 @@ ZQ_HTTP = Peer(
     packages=("zq-queue",),
     server="zq",
     modes=ZQ_FSYNC,
-    client="64 keep-alive connections, requests written by hand",
+    client="up to 64 keep-alive connections, requests written by hand",
     worker_note="one stream, prefetch 2 x concurrency, one acknowledgement under way",
 )
 ZQ_PYTHON = Peer(
