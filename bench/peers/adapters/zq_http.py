@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -99,7 +100,8 @@ class Worker:
     """Settles what one stream delivers: successes in bulk, failures one by one."""
 
     def __init__(self) -> None:
-        self._resting: list[Connection] = []
+        # The one that rests longest is used next: a server closes what never asks for anything.
+        self._resting: deque[Connection] = deque()
         self._done: list[dict[str, Any]] = []
         self._failed: list[dict[str, Any]] = []
 
@@ -130,11 +132,11 @@ class Worker:
         # One connection stays free while jobs are being gathered: fewer, larger requests.
         if self._done and len(self._resting) == 2:
             done, self._done = self._done, []
-            self._resting.pop().send(post("/jobs/success", orjson.dumps({"items": done})))
+            self._resting.popleft().send(post("/jobs/success", orjson.dumps({"items": done})))
         while self._failed and self._resting:
             job = self._failed.pop()
             body = FAILURE if job["attempts"] + 1 < TRIES else LAST_FAILURE
-            self._resting.pop().send(post(f"/jobs/{job['id']}/failure", body))
+            self._resting.popleft().send(post(f"/jobs/{job['id']}/failure", body))
 
 
 async def serve(concurrency: int) -> None:
