@@ -131,7 +131,8 @@ def test_nothing_runs_or_lies_about_afterwards(
 ) -> None:
     before = proc.tree(os.getpid())
     run(place, homes, [known["zq-http"], known["litequeue/fsync"]], ["process-1"], PATIENT)
-    assert proc.tree(os.getpid()) == before
+    # What other tests have left may end meanwhile, Spark's Python workers for one.
+    assert set(proc.tree(os.getpid())) <= set(before)
     assert list(place.directory.iterdir()) == []
 
 

@@ -84,12 +84,13 @@ def cluster(place: Path, workers: int) -> Iterator[str]:
         at = r"Starting Spark master at (spark://\S+)"
         master = stack.enter_context(Daemon("master.Master", ports, place / "master", at))
         address = master.wait()
-        work = "."  # of the worker's own; else it lies where Spark is installed
+        # Else a worker's files lie where Spark is installed.
+        here = ["--work-dir", "."]
         started = [
             stack.enter_context(
                 Daemon(
                     "worker.Worker",
-                    [*ports, "--cores", "1", "--memory", "1g", "--work-dir", work, address],
+                    [*ports, "--cores", "1", "--memory", "1g", *here, address],
                     place / f"worker-{number}",
                     r"Successfully (registered) with master",
                 )

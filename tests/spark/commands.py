@@ -27,7 +27,7 @@ def zq(
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
 
 
