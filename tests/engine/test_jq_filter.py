@@ -370,7 +370,7 @@ async def test_a_process_that_died_between_calls_costs_no_call(jq_filter: JqFilt
     os.kill(child, signal.SIGKILL)
 
     # asyncio learns of the death in a thread, which tells the loop before it ends.
-    await eventually(lambda: not stat(child) and threading.active_count() <= threads)
+    await eventually(lambda: not stat(child) and threading.active_count() == threads)
     for _ in range(10):
         await asyncio.sleep(0)
     assert await is_usable(jq_filter)
@@ -452,7 +452,7 @@ async def test_close_ends_calls_and_leaves_no_process_and_no_descriptor() -> Non
     ends = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(end) for end in ends] == [FilterAborted] * 3
     assert children(os.getpid()) == []
-    assert descriptors() <= before
+    assert descriptors() == before
     with pytest.raises(FilterAborted, match="stopping"):
         await jq_filter.check(".")
     await jq_filter.close()
@@ -487,7 +487,7 @@ async def test_ended_processes_leave_no_zombie_and_no_descriptor() -> None:
         await jq_filter.close()
 
     assert children(os.getpid()) == []
-    assert descriptors() <= before
+    assert descriptors() == before
 
 
 def test_the_process_ends_with_its_parent_even_in_the_middle_of_a_program() -> None:
