@@ -8,7 +8,7 @@ def test_queues_are_named_once_when_their_time_has_come() -> None:
     clock = ManualClock()
     openings = Openings(clock)
     assert openings.delay() is None
-    openings.learn({"a": 2.0, "b": 1.0})
+    openings.note({"a": 2.0, "b": 1.0})
     assert openings.delay() == 1.0
     assert openings.due() == []
     clock.advance(1_000)
@@ -22,8 +22,8 @@ def test_queues_are_named_once_when_their_time_has_come() -> None:
 def test_to_be_asked_again_puts_nothing_off() -> None:
     clock = ManualClock()
     openings = Openings(clock)
-    openings.learn({"a": 2.0})
-    openings.learn({"a": 3.0})
+    openings.note({"a": 2.0})
+    openings.note({"a": 3.0})
     assert openings.delay() == 2.0
-    openings.learn({"a": 1.0})
+    openings.note({"a": 1.0})
     assert openings.delay() == 1.0

@@ -21,7 +21,7 @@ def test_it_sleeps_until_the_first_deadline(clock: ManualClock) -> None:
     assert table.due(NOW + 199) == set()
     assert table.due(NOW + 200) == {Due.NAMES}
     assert table.due(NOW + 500) == {Due.NAMES, Due.PROMOTION}
-    table.learn({})
+    table.set({})
     assert table.delay() is None
 
 
@@ -31,10 +31,10 @@ def test_what_nobody_sees_is_cleared_away_at_most_once_in_a_while(
 ) -> None:
     (other,) = set(UNSEEN) - {kind}
     table = Timetable(clock, {kind: NOW, other: NOW}, 30)
-    table.learn({kind: NOW + 1, other: NOW})
+    table.set({kind: NOW + 1, other: NOW})
     table.note(frozenset({kind}), NOW)
     assert table.due(NOW + 1) == {other}
-    table.learn({kind: NOW + 1})
+    table.set({kind: NOW + 1})
     assert table.delay() == 30
     clock.advance(30_000)
     assert table.due(clock.now_ms()) == {kind}
@@ -49,6 +49,6 @@ def test_a_clearance_that_left_something_goes_on_at_once(clock: ManualClock, kin
 
 def test_promotions_never_rest(clock: ManualClock) -> None:
     table = Timetable(clock, {Due.PROMOTION: NOW}, 30)
-    table.learn({Due.PROMOTION: NOW + 1})
+    table.set({Due.PROMOTION: NOW + 1})
     table.note(frozenset({Due.PROMOTION}), NOW)
     assert table.due(NOW + 1) == {Due.PROMOTION}

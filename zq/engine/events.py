@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from zq.engine.committed import Committed
 from zq.model.clock import Clock, Timer
-from zq.model.commands import Command, Enqueue, Enqueued, TickResult
+from zq.model.commands import Enqueue, Enqueued
 from zq.model.events import UNDER_WAY, Event, EventType, Subject
 from zq.model.reach import EVERYWHERE, Reach
 
@@ -135,16 +136,17 @@ class Events:
             if not self._ranging and not self._by_key:
                 self._timer = self._clock.call_later(KEEP_S, self._begin)
 
-    def learn(self, now: int, commands: Sequence[Command], result: TickResult) -> None:
-        """Learn from a committed tick. It costs nothing where nobody listens."""
+    def learn(self, committed: Committed) -> None:
+        """Learn from a tick. It costs nothing where nobody listens."""
         if not self.recording:
             return
+        commands, result = committed.tick.commands, committed.result
         events = [_event(type, job) for type, jobs in result.news for job in jobs]
         for command, reply in zip(commands, result.replies, strict=True):
             if isinstance(command, Enqueue) and isinstance(reply, Enqueued):
                 events += _enqueued(command, reply)
         events += [_event(EventType.STARTED, job) for jobs in result.claimed for job in jobs]
-        self.add(now, events)
+        self.add(committed.tick.now, events)
 
     def add(self, now: int, events: Sequence[Event]) -> None:
         """Tell of events, all of one time, if anybody listens or has done so of late."""

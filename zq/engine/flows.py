@@ -3,6 +3,7 @@
 from collections import Counter, deque
 from typing import NamedTuple
 
+from zq.engine.committed import Committed
 from zq.model.clock import Clock
 from zq.model.commands import Traffic
 
@@ -72,8 +73,12 @@ class Flows:
         self._opened = clock.monotonic()
         self._minute, self._five_minutes = _windows()
 
-    def learn(self, traffic: Traffic) -> None:
+    def learn(self, committed: Committed) -> None:
         """Count what a tick has done."""
+        self.count(committed.result.traffic)
+
+    def count(self, traffic: Traffic) -> None:
+        """Count what has been done just now."""
         if traffic.delivered or traffic.completed or traffic.failed:
             self._turn()
             self._open.add(traffic)

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 
+from zq.engine.committed import Committed
 from zq.model.clock import Clock
 from zq.model.ids import IdCodec
 from zq.store.history import LOG
@@ -25,10 +26,10 @@ class Readers:
         self.waiting: set[asyncio.Event] = set()
         self._closed = False
 
-    def learn(self, logged: int, durable: bool) -> None:
-        """A tick was committed, with this as its last record (0: it added none)."""
-        self._logged = max(self._logged, logged)
-        if durable:
+    def learn(self, committed: Committed) -> None:
+        """See how many records a tick has added, and whether they are on the disk."""
+        self._logged = max(self._logged, committed.result.logged)
+        if committed.tick.durable:
             self.synced()
 
     def synced(self) -> None:

@@ -8,7 +8,9 @@ import asyncio
 import logging
 import math
 import sqlite3
+from collections.abc import Callable, Sequence
 
+from zq.engine.committed import Committed
 from zq.engine.events import Events
 from zq.engine.flows import Flows
 from zq.engine.history import Readers
@@ -20,7 +22,7 @@ from zq.engine.streams import Plan, Streams
 from zq.engine.timetable import Timetable
 from zq.engine.waiters import Waiters
 from zq.model.clock import Clock, Timer
-from zq.model.commands import Command, Enqueue, Return, Tick, TickResult
+from zq.model.commands import Command, Enqueue, Return, Tick
 from zq.model.errors import Internal, OutcomeUnknown, StorageFull
 from zq.store.connection import is_full, stops_the_server
 from zq.store.store import Store
@@ -43,6 +45,38 @@ IDLE_S = 1.0
 
 WAL_RETRY_S = 1.0
 """Time between two looks whether the reader is gone that keeps the WAL over its limit."""
+
+
+class Alarm:
+    """Wakes the loop at the next deadline, at the latest; sooner at times, for an earlier one.
+
+    Most deadlines move on before they come. A timer that is left to fire costs less than one that
+    is cancelled and set again with every tick.
+    """
+
+    def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
+        self._clock = clock
+        self._wake = wake
+        self._timer: Timer | None = None
+        self._at = math.inf
+
+    def set(self, delay: float) -> None:
+        """Wake in so many seconds at the latest."""
+        at = self._clock.monotonic() + delay
+        if at < self._at:
+            self.stop()
+            self._at = at
+            self._timer = self._clock.call_later(delay, self._ring)
+
+    def stop(self) -> None:
+        """Wake no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._at = None, math.inf
+
+    def _ring(self) -> None:
+        self._timer, self._at = None, math.inf
+        self._wake()
 
 
 class TickLoop:
@@ -75,7 +109,22 @@ class TickLoop:
         self._timetable = Timetable(clock, store.deadlines, reaper_interval)
         self._openings = Openings(clock)
         self._pace = Pace()
+        self._learners: Sequence[Callable[[Committed], object]] = (
+            self._pace.learn,
+            self.stats.learn,
+            self._timetable.learn,
+            self._openings.learn,
+            # Before frames are rendered: a worker that has its reply sends more meanwhile.
+            self._reply,
+            self.waiters.learn,
+            self._deliver,
+            self.readers.learn,
+            self.flows.learn,
+            self.events.learn,
+        )
+        """All that hears of a tick once it is on the disk, in this order."""
         self._awake = asyncio.Event()
+        self._alarm: Alarm = Alarm(clock, self.wake)
         self._stopping = False
         self._untidy = True
         self._ticked = self._synced = self._checkpointed = clock.monotonic()
@@ -93,7 +142,9 @@ class TickLoop:
         """Tick until stopped. Never raises: a failure is set as `failure`, for the composition."""
         try:
             while not (self._stopping and not self.inbox):
-                if not await self._tick() and not await self._tidy():
+                if self._has_work():
+                    await self._tick()
+                elif not await self._tidy():
                     await self._sleep()
         except Exception as error:
             log.critical("the tick loop has failed", exc_info=error)
@@ -101,9 +152,17 @@ class TickLoop:
             self._streams.dismiss_all()
             for request in self.inbox.drain():
                 request.reply(OutcomeUnknown("the server is stopping after a failure of its disk"))
+        finally:
+            self._alarm.stop()
 
-    async def _tick(self) -> bool:
-        """Run one tick. False where there was nothing to do."""
+    def _has_work(self) -> bool:
+        """Whether a tick would find something to do, as far as that can be told at little cost."""
+        if self.inbox or (self.delivering and self._streams.is_hungry):
+            return True
+        return self._timetable.is_due or self._openings.is_due
+
+    async def _tick(self) -> None:
+        """Run one tick, unless there turns out to be nothing to do."""
         # In this order: whoever gets a job whose lease is over gets it after its deadline, also by
         # the clock, however long the processor is away between the two.
         steady = self._timetable.steady
@@ -114,7 +173,8 @@ class TickLoop:
         plan = self._streams.plan(batch) if self.delivering else Plan()
         due = self._timetable.due(now)
         if not (batch or plan.claims or due):
-            return False
+            return
+        started = self._clock.monotonic()
         tick = Tick(
             now=now,
             steady=steady,
@@ -123,37 +183,26 @@ class TickLoop:
             due=due,
             durable=self._sync_due() or self._must_sync(batch, plan),
             workers=self._streams.workers,
-            monotonic=self._clock.monotonic(),
+            monotonic=started,
         )
-        started = self._clock.monotonic()
         try:
             result = await self._store.tick(tick)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             self._fail(requests, error)
             self._streams.postpone(plan)
             # What waits without a command, say a claim, would fail again at once.
             await asyncio.sleep(FULL_PAUSE_S)
-            return True
+            return
         if tick.durable:
             self._synced = started
-        seconds = self._clock.monotonic() - started
-        rows = sum([request.rows for request in requests])
-        # In a batch new jobs come last.
-        new = bool(batch) and isinstance(batch[-1], Enqueue)
-        rest = bool(batch) and not isinstance(batch[0], Enqueue)
-        self._pace.learn(started, seconds, result.commit_s, rows, new=new, rest=rest)
-        self.stats.learn(result, seconds, tick.durable)
-        self.readers.learn(result.logged, tick.durable)
-        self.flows.learn(result.traffic)
-        self._learn(requests, plan, result)
-        self.events.learn(now, batch, result)
-        self._timetable.note(due, now)
         self._untidy, self._ticked = True, self._clock.monotonic()
+        committed = Committed(tick, requests, plan, result, self._ticked - started)
+        for learn in self._learners:
+            learn(committed)
         if self._store.wants_checkpoint or self._wal_retry() <= 0:
             # One turn of the event loop first: replies go out before the disk is busy again.
             await asyncio.sleep(0)
             await self._checkpoint()
-        return True
 
     async def _checkpoint(self) -> None:
         was_over = self._store.wal_is_over
@@ -193,20 +242,17 @@ class TickLoop:
             self._ticked = self._clock.monotonic()  # try again after a rest
         return True
 
-    def _learn(self, requests: list[Request], plan: Plan, result: TickResult) -> None:
-        if result.deadlines is not None:
-            self._timetable.learn(result.deadlines)
-        self._openings.learn(result.openings)
-        # Replies first: a worker that has its reply sends more while frames are still rendered.
-        for request, reply in zip(requests, result.replies, strict=True):
+    def _reply(self, committed: Committed) -> None:
+        for request, reply in zip(committed.requests, committed.result.replies, strict=True):
             request.reply(reply)
-        self.waiters.learn([request.command for request in requests], result)
-        for rest in self._streams.apply(result, plan):
+
+    def _deliver(self, committed: Committed) -> None:
+        for rest in self._streams.apply(committed.result, committed.plan):
             self.inbox.submit(rest)
 
-    def _fail(self, requests: list[Request], error: sqlite3.Error) -> None:
+    def _fail(self, requests: list[Request], error: sqlite3.Error | OSError) -> None:
         """Answer everyone who waits for a tick that has come to nothing."""
-        if stops_the_server(error):
+        if isinstance(error, OSError) or stops_the_server(error):
             unknown = "the disk failed while this was being written: it may or may not be stored"
             for request in requests:
                 request.reply(OutcomeUnknown(unknown))
@@ -234,14 +280,11 @@ class TickLoop:
 
     async def _sleep(self) -> None:
         """Until something arrives or the next deadline, whichever comes first."""
-        timer: Timer | None = None
         delay = self._delay()
         if delay is not None:
-            timer = self._clock.call_later(delay, self.wake)
+            self._alarm.set(delay)
         await self._awake.wait()
         self._awake.clear()
-        if timer is not None:
-            timer.cancel()
 
     def _delay(self) -> float | None:
         """Seconds to the next deadline, None where there is none."""

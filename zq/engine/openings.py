@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from zq.engine.committed import Committed
 from zq.model.clock import Clock
 
 
@@ -12,8 +13,17 @@ class Openings:
         self._clock = clock
         self._times: dict[str, float] = {}
 
-    def learn(self, times: Mapping[str, float]) -> None:
-        """Take over what a tick has found. To ask again puts nothing off."""
+    @property
+    def is_due(self) -> bool:
+        """Whether a queue is open by now of which nobody has heard yet."""
+        return bool(self._times) and min(self._times.values()) <= self._clock.monotonic()
+
+    def learn(self, committed: Committed) -> None:
+        """Take over what a tick has found."""
+        self.note(committed.result.openings)
+
+    def note(self, times: Mapping[str, float]) -> None:
+        """Expect these queues to open. To ask again puts nothing off."""
         for queue, time in times.items():
             self._times[queue] = min(time, self._times.get(queue, time))
 

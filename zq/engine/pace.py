@@ -1,5 +1,8 @@
 """How large a tick may be, so that whoever comes while it runs does not wait for long."""
 
+from zq.engine.committed import Committed
+from zq.model.commands import Enqueue
+
 MOST_ROWS = 20_000
 LEAST_ROWS = 250
 
@@ -15,7 +18,7 @@ it."""
 
 
 FORGET = 1.05
-"""By how much the shortest COMMIT that is remembered grows with every tick."""
+"""By how much the shortest flush that is remembered grows with every tick."""
 
 
 class Pace:
@@ -27,15 +30,29 @@ class Pace:
         self._new_until = self._rest_until = float("-inf")
         self._disk_s = float("inf")
 
-    def learn(
-        self, now: float, seconds: float, commit_s: float, rows: int, *, new: bool, rest: bool
+    def learn(self, committed: Committed) -> None:
+        """See how long a tick took for what it weighed, and which kinds of commands it had."""
+        tick = committed.tick
+        batch = tick.commands
+        self.note(
+            tick.monotonic,
+            committed.seconds,
+            committed.result.flush_s,
+            sum([request.rows for request in committed.requests]),
+            # In a batch new jobs come last.
+            new=bool(batch) and isinstance(batch[-1], Enqueue),
+            rest=bool(batch) and not isinstance(batch[0], Enqueue),
+        )
+
+    def note(
+        self, now: float, seconds: float, flush_s: float, rows: int, *, new: bool, rest: bool
     ) -> None:
-        """A tick that weighed so many rows took `seconds`, of which its COMMIT took `commit_s`.
+        """A tick that weighed so many rows took `seconds`, of which its flush took `flush_s`.
 
         It had new jobs or not, and the rest or not. `now` is monotonic, in seconds.
         """
-        # What the disk takes for the smallest COMMIT it takes whatever the size of a tick.
-        self._disk_s = min(commit_s, self._disk_s * FORGET)
+        # What the disk takes for the smallest flush it takes whatever the size of a tick.
+        self._disk_s = min(flush_s, self._disk_s * FORGET)
         seconds -= self._disk_s
         if new:
             self._new_until = now + SHARED_S

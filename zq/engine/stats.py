@@ -3,7 +3,8 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from zq.model.commands import Tally, TickResult
+from zq.engine.committed import Committed
+from zq.model.commands import Tally
 
 _BELOW_ONE = [digit * 10.0**power for power in (-4, -3, -2, -1) for digit in (1, 2, 5)]
 SECONDS = (*_BELOW_ONE, 1.0, 2.0, 5.0)
@@ -34,10 +35,11 @@ class Stats:
         self.tick_seconds = Histogram(SECONDS)
         self.fsync_seconds = Histogram(SECONDS)
 
-    def learn(self, result: TickResult, seconds: float, durable: bool) -> None:
-        """Count a tick that has been committed."""
+    def learn(self, committed: Committed) -> None:
+        """Count a tick."""
+        result = committed.result
         self.jobs.add(result.tally)
         self.tick_rows.observe(result.rows)
-        self.tick_seconds.observe(seconds)
-        if durable:
-            self.fsync_seconds.observe(result.commit_s)
+        self.tick_seconds.observe(committed.seconds)
+        if committed.tick.durable:
+            self.fsync_seconds.observe(result.flush_s)

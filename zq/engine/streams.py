@@ -66,6 +66,16 @@ class Streams:
         return len(self._streams)
 
     @property
+    def is_hungry(self) -> bool:
+        """Whether a tick without commands has something to claim, or somebody to answer."""
+        return bool(self._hasty) or (bool(self._hungry) and self._room > 0)
+
+    @property
+    def _room(self) -> int:
+        """How many more jobs may be in flight."""
+        return self._limit - len(self._holders) - self._claimed
+
+    @property
     def claiming(self) -> int:
         """How many claims are under way."""
         return len(self._claimers)
@@ -182,7 +192,7 @@ class Streams:
         self.touch({job.queue for command in enqueues for job in command.jobs})
         self.touch(self._heads.settled(commands))
         plan = Plan()
-        budget = self._limit - len(self._holders) - self._claimed + freed.total()
+        budget = self._room + freed.total()
         for group in list(self._hungry):
             if budget <= 0:
                 break

@@ -1,5 +1,6 @@
 """When the tick loop has to wake up by itself for what falls due at a wall time."""
 
+from zq.engine.committed import Committed
 from zq.model.clock import Clock, SteadyClock
 from zq.model.commands import Deadlines, Due
 
@@ -32,8 +33,20 @@ class Timetable:
             if time <= self._time(due, now) and not self._rest(due)
         )
 
-    def learn(self, deadlines: Deadlines) -> None:
+    @property
+    def is_due(self) -> bool:
+        """Whether a tick would find something to attend to."""
+        return bool(self._deadlines) and bool(self.due(self._clock.now_ms()))
+
+    def learn(self, committed: Committed) -> None:
         """Take over the deadlines that a tick has found."""
+        if committed.result.deadlines is not None:
+            self.set(committed.result.deadlines)
+        if committed.tick.due:
+            self.note(committed.tick.due, committed.tick.now)
+
+    def set(self, deadlines: Deadlines) -> None:
+        """Go by these deadlines from now on."""
         self._deadlines = deadlines
 
     def note(self, done: frozenset[Due], now: int) -> None:

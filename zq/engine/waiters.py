@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from zq.engine.committed import Committed
 from zq.model.commands import (
     Clear,
     Command,
@@ -99,10 +100,12 @@ class Waiters:
         for waiter in self._open:
             waiter.expire()
 
-    def learn(self, commands: Sequence[Command], result: TickResult) -> None:
-        """Learn from a committed tick. It costs nothing where nobody waits."""
-        if not self._by_key:
-            return
+    def learn(self, committed: Committed) -> None:
+        """Learn from a tick. It costs nothing where nobody waits."""
+        if self._by_key:
+            self._look(committed.tick.commands, committed.result)
+
+    def _look(self, commands: Sequence[Command], result: TickResult) -> None:
         for command, reply in zip(commands, result.replies, strict=True):
             match command, reply:
                 case Succeed(), Settled():

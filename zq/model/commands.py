@@ -374,5 +374,5 @@ class TickResult(msgspec.Struct):
     openings: Mapping[str, float] = {}
     """Queues whose rate gave a claim less than it asked for, and the monotonic time from which on
     it gives more."""
-    commit_s: float = 0.0
-    """Seconds that the COMMIT took: of a durable tick, those until the disk has it."""
+    flush_s: float = 0.0
+    """Seconds from the commit of a durable tick until the disk has it."""

@@ -27,6 +27,9 @@ _DISK_FAILURES = frozenset({_READONLY, _IOERR, _CORRUPT, _CANTOPEN, _PROTOCOL, _
 WRITER_PRAGMAS = {
     # Readers see the last commit while the writer works.
     "journal_mode": "WAL",
+    # A commit writes to the log and returns; who flushes it, and when, is `zq.store.flush`. SQLite
+    # itself flushes around checkpoints only.
+    "synchronous": "NORMAL",
     # Debian builds SQLite with this on: it overwrites what is deleted, which doubles the WAL.
     "secure_delete": "OFF",
     # The writer checkpoints by itself, after replies are out, not inside somebody's commit.
@@ -135,8 +138,11 @@ def _primary_code(error: sqlite3.Error) -> int | None:
 
 async def _open(path: Path, pragmas: Mapping[str, str]) -> HopConnection:
     def connector() -> sqlite3.Connection:
-        # Transactions are ours to begin; a tick's many texts stay prepared.
-        return sqlite3.connect(path, isolation_level=None, cached_statements=512)
+        # Transactions are ours to begin; a tick's many texts stay prepared. The event loop uses the
+        # writer too, while nothing is asked of its thread: SQLite locks a connection anyway.
+        return sqlite3.connect(
+            path, isolation_level=None, cached_statements=512, check_same_thread=False
+        )
 
     connection = HopConnection(connector, iter_chunk_size=64)
     await connection

@@ -1,6 +1,6 @@
 """The tick's phase of new jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from zq.model.commands import Enqueue, Enqueued
@@ -11,10 +11,14 @@ from zq.model.reach import EVERYWHERE
 from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.dedupe import NameTable
 from zq.store.depth import Depths
+from zq.store.slices import Sliced
 from zq.store.work import BYTES_A_ROW, LARGEST_INSERT, QUERIES, Work, as_json
 
 HELD_BY_GROUP = 1
 """The bit of `held` that is shut for all jobs of a group but its head."""
+
+SLICE_BYTES = 512 * 1024
+"""Payload bytes that one slice of a transaction writes."""
 
 _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
 _TUNED = _PLAIN + ", options"
@@ -35,11 +39,14 @@ class _Full(NamedTuple):
     expires_at: int | None
 
 
-def enqueue(work: Work, commands: Sequence[Enqueue]) -> list[object]:
+def enqueue(work: Work, commands: Sequence[Enqueue]) -> Sliced[list[object]]:
     """Store jobs in order; a duplicate is answered with the job that it is one of."""
     intake = _Intake(work, commands)
-    replies: list[object] = [intake.take(command) for command in commands]
-    intake.store()
+    replies: list[object] = []
+    for command in commands:
+        reply = yield from intake.take(command)
+        replies.append(reply)
+    yield from intake.store()
     return replies
 
 
@@ -59,7 +66,7 @@ class _Intake:
         self._beside: list[tuple[int, NewJob]] = []
         self._stored: list[tuple[str, Status]] = []
 
-    def take(self, command: Enqueue) -> Enqueued | KeyConflict | QueueFull:
+    def take(self, command: Enqueue) -> Sliced[Enqueued | KeyConflict | QueueFull]:
         """Decide on a command's jobs, all or none."""
         if command.reach is not EVERYWHERE and self._keys.hides_an_owner(command):
             return KeyConflict()
@@ -69,7 +76,9 @@ class _Intake:
         if command.keys:
             self._work.highest_key = max(self._work.highest_key, command.keys[-1])
         now, timed, reply = command.now, self._timed, ALL_STORED
-        for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
+        for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True), 1):
+            if not index % LARGEST_INSERT:
+                yield None
             ready_at = now if job.ready_at is None else job.ready_at
             status = Status.READY if ready_at <= now else Status.SCHEDULED
             # A plain int: what SQLite has to be told how to take costs more than the rest of a row.
@@ -84,7 +93,7 @@ class _Intake:
             ):
                 if reply is ALL_STORED:
                     reply = Enqueued({}, set(), {}, {})
-                if not self._take_unusual(head, job, command, index, reply):
+                if not self._take_unusual(head, job, command, index - 1, reply):
                     continue
             else:
                 # What libraries send: rows of few columns are half the work of full ones.
@@ -127,7 +136,7 @@ class _Intake:
         self._full.append(_Full(head, job, expires_at))
         return True
 
-    def store(self) -> None:
+    def store(self) -> Sliced[None]:
         """Write what was decided."""
         work = self._work
         work.counts.update(self._stored)
@@ -136,11 +145,14 @@ class _Intake:
         work.open_groups([new.job for new in self._full])
         self._keys.release_former_owners()
         self._names.write()
-        work.insert("jobs", _PLAIN, self._plain)
-        work.insert("jobs", _TUNED, self._tuned)
-        work.insert("jobs", _FULL, [self._full_row(new) for new in self._full])
+        yield from work.insert_by_slices("jobs", _PLAIN, self._plain)
+        yield from work.insert_by_slices("jobs", _TUNED, self._tuned)
+        full = [self._full_row(new) for new in self._full]
+        yield from work.insert_by_slices("jobs", _FULL, full)
         self._replace_payloads()
-        work.insert("payloads", "job_id, body", [(key, job.payload) for key, job in self._beside])
+        for bodies in _by_bytes(self._beside):
+            work.insert("payloads", "job_id, body", bodies)
+            yield None
         work.rows += sum(job.payload_size // BYTES_A_ROW for _, job in self._beside)
 
     def _full_row(self, new: _Full) -> tuple[object, ...]:
@@ -235,6 +247,20 @@ def _expiry(work: Work, job: NewJob, start: int) -> int:
 
 def _takes_payload(owner: Job, job: NewJob) -> bool:
     return job.on_conflict is OnConflict.REPLACE_PAYLOAD and owner.status in COVERS[Scope.QUEUED]
+
+
+def _by_bytes(beside: Iterable[tuple[int, NewJob]]) -> Iterator[list[tuple[object, ...]]]:
+    """The rows of payloads that lie beside, so many at a time as hold the event loop shortly."""
+    rows: list[tuple[object, ...]] = []
+    size = 0
+    for key, job in beside:
+        rows.append((key, job.payload))
+        size += job.payload_size
+        if size > SLICE_BYTES:
+            yield rows
+            rows, size = [], 0
+    if rows:
+        yield rows
 
 
 def _payload(job: NewJob) -> tuple[int, str | None]:

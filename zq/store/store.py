@@ -5,6 +5,7 @@ import contextlib
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from random import Random
 from typing import Concatenate, ParamSpec, TypeVar
 
 from zq.model.commands import Tick, TickResult
-from zq.model.errors import ReadTimeout
+from zq.model.errors import ReadTimeout, Unavailable
 from zq.model.settling import Policy
 from zq.store import upkeep
 from zq.store.connection import (
@@ -25,9 +26,11 @@ from zq.store.connection import (
     open_writer,
 )
 from zq.store.damage import refuse_damage, refuse_damaged_log, report_torn_tail
+from zq.store.flush import Flush, open_flush
 from zq.store.history import HistoryOptions
 from zq.store.lock import DirectoryLock
 from zq.store.migrate import migrate
+from zq.store.slices import Sliced
 from zq.store.tick import TickRunner
 
 log = logging.getLogger(__name__)
@@ -42,6 +45,9 @@ READERS = 2
 PAGE_BYTES = 4096
 """SQLite's default."""
 
+SLICE_S = 0.004
+"""How long a transaction may hold the event loop before others have a turn."""
+
 CHECKPOINT_PAGES = 1024
 """Pages of WAL after which it is copied into the database: 4 MiB. Measured: as fast as larger ones,
 and the best tail."""
@@ -55,6 +61,7 @@ class Store:
         directory: Path,
         lock: DirectoryLock,
         writer: HopConnection,
+        flush: Flush,
         readers: list[HopConnection],
         recovered: upkeep.Recovered,
         runner: TickRunner,
@@ -73,6 +80,9 @@ class Store:
         """The last record of the history when the store was opened."""
         self._lock = lock
         self._writer = writer
+        self._flush = flush
+        self._landing: asyncio.Future[bool] | None = None
+        """Whether what a tick has made visible got to the disk; None while that is not in doubt."""
         self._readers = readers
         self._free: asyncio.Queue[HopConnection] = asyncio.Queue()
         for reader in readers:
@@ -90,11 +100,75 @@ class Store:
         self.wal_is_over = False
         """Whether the WAL's file was over its limit still after the last checkpoint."""
 
+    @property
+    def flushed_by(self) -> str:
+        """How commits get to the disk: `linux-aio`, `io-uring` or `thread`."""
+        return self._flush.name
+
     async def tick(self, tick: Tick) -> TickResult:
-        """Run one tick in the writer's thread: one hop there and back."""
-        result = await self._writer.hop(self._runner.run, tick)
-        self._rows += result.rows
+        """Run one tick and, if it is durable, wait until the disk has it.
+
+        It runs in the event loop, slice by slice: to hand it to a thread and back costs more than
+        most ticks. Raises sqlite3.Error where it came to nothing or the disk failed, and OSError
+        where the disk failed after the commit: what was answered to nobody may still be stored.
+        """
+        try:
+            result = await self._run(self._runner.slices(tick))
+            self._rows += result.rows
+            if tick.durable:
+                self._hold_back()
+                began = time.perf_counter()
+                await self._flush.begin()
+                result.flush_s = time.perf_counter() - began
+        except OSError:
+            self._let_go(False)
+            raise
+        finally:
+            self._let_go(True)
         return result
+
+    async def _run(self, slices: Sliced[T]) -> T:
+        """Run a transaction, with a turn of the event loop where it has held it for long."""
+        send, value = slices.send, None
+        turn = time.perf_counter()
+        try:
+            while True:
+                long = send(value)
+                send, value = slices.send, None
+                if long is not None:
+                    self._hold_back()
+                    try:
+                        value = await self._writer.hop(long)
+                    except Exception as error:
+                        send, value = slices.throw, error
+                elif time.perf_counter() - turn > SLICE_S:
+                    await asyncio.sleep(0)
+                    turn = time.perf_counter()
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            slices.close()
+
+    async def landed(self) -> None:
+        """Until the disk has what is visible now, if a tick waits for that.
+
+        A commit is visible a little before it is durable. What leaves the server waits here first,
+        so that no power cut takes back what somebody was told. Raises `Unavailable` where the disk
+        has failed meanwhile.
+        """
+        if self._landing is not None and not await asyncio.shield(self._landing):
+            raise Unavailable("the server is stopping after a failure of its disk")
+
+    def _hold_back(self) -> None:
+        """Let who reads now wait: what a tick has committed, or will shortly, may not last."""
+        if self._landing is None:
+            self._landing = asyncio.get_running_loop().create_future()
+
+    def _let_go(self, is_safe: bool) -> None:
+        if self._landing is not None:
+            self._landing.set_result(is_safe)
+            self._landing = None
 
     async def read(
         self,
@@ -111,7 +185,7 @@ class Store:
         query = partial(function, reader.raw, *args, **kwargs)
         bounded = partial(deadline.bound, reader.raw, query)
         try:
-            return await reader.hop(in_snapshot, reader.raw, bounded)
+            found = await reader.hop(in_snapshot, reader.raw, bounded)
         except asyncio.CancelledError:
             deadline.expire()
             raise
@@ -124,6 +198,8 @@ class Store:
             ) from None
         finally:
             self._free.put_nowait(reader)
+        await self.landed()
+        return found
 
     @property
     def wants_checkpoint(self) -> bool:
@@ -146,6 +222,8 @@ class Store:
             await self._writer.hop(upkeep.shrink_wal, self._writer.raw)
         self.wal_is_over = self.wal_bytes() > self._max_wal
         self.uncopied_bytes = (pages - copied) * PAGE_BYTES
+        if pages and pages == copied:
+            await self._restart_log()
         # A log that is copied starts anew; what a reader pins stays in it, and was counted before.
         grown = pages - self._old_pages
         self._old_pages = 0 if pages == copied else pages
@@ -155,13 +233,21 @@ class Store:
             self._rows_a_checkpoint = min(max(planned, 100), 100_000)
         self._rows = 0
 
+    async def _restart_log(self) -> None:
+        try:
+            await self._writer.hop(upkeep.restart_log, self._writer.raw)
+        except sqlite3.OperationalError as error:
+            if not is_full(error):
+                raise
+
     async def tidy(self) -> bool:
         """Give a slice of free space back to the file system. True where there is more to give."""
         return await self._writer.hop(upkeep.tidy, self._writer.raw)
 
     async def ping(self) -> None:
-        """A finished round trip through the writer's thread: the watchdog's sign of life."""
-        await self._writer.hop(self._writer.raw.total_changes.__int__)
+        """Until a tick under way and the writer's thread are done: the watchdog's sign of life."""
+        await self.landed()
+        await self._writer.hop(int)
 
     def wal_bytes(self) -> int:
         """Size of the write-ahead log's file."""
@@ -189,6 +275,7 @@ class Store:
 
     async def abandon(self) -> None:
         """Close without writing anything more: what is left to do after the disk has failed."""
+        self._flush.close()
         for connection in (*self._readers, self._writer):
             with contextlib.suppress(sqlite3.Error):
                 await connection.close()
@@ -213,6 +300,7 @@ async def open_store(
     """
     lock = DirectoryLock(directory)
     opened: list[HopConnection] = []
+    flush: Flush | None = None
     try:
         path = directory / FILE_NAME
         wal = directory / WAL_NAME
@@ -231,15 +319,20 @@ async def open_store(
             TickRunner, writer.raw, policy, random, recovered.last_key, device
         )
         opened += [await open_reader(path) for _ in range(READERS)]
+        flush = await open_flush(wal)
         await asyncio.to_thread(lock.sync_names)
     except BaseException as error:
+        if flush is not None:
+            flush.close()
         for connection in opened:
             await connection.close()
         lock.release()
         if isinstance(error, UnicodeDecodeError):  # of a message of SQLite's that quotes the file
             raise sqlite3.DatabaseError("it is damaged: text in it is no UTF-8") from error
         raise
-    return Store(directory, lock, writer, opened[1:], recovered, runner, read_timeout, max_wal)
+    return Store(
+        directory, lock, writer, flush, opened[1:], recovered, runner, read_timeout, max_wal
+    )
 
 
 def _size(path: Path) -> int:

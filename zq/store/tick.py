@@ -7,14 +7,15 @@ so that a job can be stored and handed to a waiting worker by one commit.
 
 import logging
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any, get_args
 
 import msgspec
 
 from zq.model.commands import (
+    Claim,
     Command,
     Enqueue,
     Extend,
@@ -39,6 +40,7 @@ from zq.store.groups import turn_heads
 from zq.store.leases import extend, give_back, release
 from zq.store.rulebook import read_rulebook
 from zq.store.settle import fail, succeed
+from zq.store.slices import Sliced, by_slices, claim_parts, exhaust
 from zq.store.work import Work
 
 log = logging.getLogger(__name__)
@@ -51,15 +53,18 @@ STORAGE_FULL = (
     "no space left on the disk; acknowledgements still pass, new jobs when there is space"
 )
 
-Phase = Callable[[Work, Sequence[Any]], list[object]]
+LARGE_COMMIT = 4096
+"""Rows from which on a COMMIT writes for so long that the event loop does not wait for it."""
+
+Phase = Callable[[Work, Sequence[Any]], Sliced[list[object]]]
 
 PHASES: dict[Phase, tuple[type, ...]] = {
-    succeed: (Succeed,),
-    fail: (Fail,),
-    extend: (Extend,),
-    release: (Release,),
-    give_back: (Return,),
-    apply_changes: get_args(AnyChange),
+    by_slices(succeed): (Succeed,),
+    by_slices(fail): (Fail,),
+    by_slices(extend): (Extend,),
+    by_slices(release): (Release,),
+    by_slices(give_back): (Return,),
+    by_slices(apply_changes): get_args(AnyChange),
     enqueue: (Enqueue,),
 }
 """What each phase is for, in their order."""
@@ -68,7 +73,7 @@ _PHASE_OF = {kind: phase for phase, kinds in PHASES.items() for kind in kinds}
 
 
 class TickRunner:
-    """Runs ticks on the writer's connection, in the writer's thread."""
+    """Runs ticks on the writer's connection."""
 
     def __init__(
         self,
@@ -85,10 +90,15 @@ class TickRunner:
         self._random = random
         self._high_water = high_water
         self._device = device
-        self._durable: bool | None = None
 
     def run(self, tick: Tick) -> TickResult:
-        """Apply a tick and commit it.
+        """Apply a tick and commit it, in one go."""
+        return exhaust(self.slices(tick))
+
+    def slices(self, tick: Tick) -> Sliced[TickResult]:
+        """Apply a tick and commit it; whoever runs it may do something else between two slices.
+
+        Nothing else may use the connection meanwhile.
 
         Where a statement or a decision raises, nothing of the transaction is kept; the commands run
         again one by one, and only those that raise fail. Where the disk is full, only the enqueues
@@ -96,7 +106,7 @@ class TickRunner:
         an error without a command, which would only come again.
         """
         try:
-            return self._commit(tick, self._apply_together)
+            return (yield from self._commit(tick, self._apply_together))
         except Exception as error:
             if not tick.commands or (isinstance(error, sqlite3.Error) and stops_the_server(error)):
                 raise
@@ -104,15 +114,14 @@ class TickRunner:
             again = msgspec.structs.replace(tick, claims=())
             if isinstance(error, sqlite3.Error) and is_full(error):
                 log.warning("the disk is full: new jobs are refused")
-                return self._commit(again, self._apply_without_enqueues)
+                return (yield from self._commit(again, self._apply_without_enqueues))
             log.error("a tick failed, its commands run again one by one", exc_info=error)
-            return self._commit(again, self._apply_singly)
+            return (yield from self._commit(again, self._apply_singly))
 
     def _commit(
-        self, tick: Tick, apply: Callable[[Work, Sequence[Command]], list[object]]
-    ) -> TickResult:
+        self, tick: Tick, apply: Callable[[Work, Sequence[Command]], Sliced[list[object]]]
+    ) -> Sliced[TickResult]:
         connection = self._connection
-        self._set_durable(tick.durable)
         connection.execute("BEGIN IMMEDIATE")
         try:
             work = Work(
@@ -124,16 +133,20 @@ class TickRunner:
                 self._device,
                 tick.workers,
             )
-            replies = apply(work, tick.commands)
+            replies = yield from apply(work, tick.commands)
             attend(work, tick.due)
             turn_heads(work)
-            claimed = [claim(work, wanted, self._gates, tick.monotonic) for wanted in tick.claims]
+            claimed = []
+            for wanted in tick.claims:
+                jobs = yield from self._claim(work, wanted, tick.monotonic)
+                claimed.append(jobs)
             high_water = self._raise_high_water(work)
             work.write_counts()
             result = _result(work, tick, replies, claimed)
-            began = time.perf_counter()
-            connection.execute("COMMIT")
-            result.commit_s = time.perf_counter() - began
+            if result.rows < LARGE_COMMIT:
+                connection.execute("COMMIT")
+            else:
+                yield partial(connection.execute, "COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -143,38 +156,39 @@ class TickRunner:
         result.openings = self._gates.learn(work, tick.monotonic)
         return result
 
-    def _set_durable(self, durable: bool) -> None:
-        if durable is not self._durable:
-            self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            self._durable = durable
-
-    def _apply_together(self, work: Work, commands: Sequence[Command]) -> list[object]:
+    def _apply_together(self, work: Work, commands: Sequence[Command]) -> Sliced[list[object]]:
         chosen: dict[Phase, list[int]] = {phase: [] for phase in PHASES}
         for index, command in enumerate(commands):
             chosen[_PHASE_OF[type(command)]].append(index)
         replies: dict[int, object] = {}
         for phase, indexes in chosen.items():
             if indexes:
-                answers = phase(work, [commands[index] for index in indexes])
+                answers = yield from phase(work, [commands[index] for index in indexes])
                 replies.update(zip(indexes, answers, strict=True))
         return [replies[index] for index in range(len(commands))]
 
-    def _apply_without_enqueues(self, work: Work, commands: Sequence[Command]) -> list[object]:
+    def _apply_without_enqueues(
+        self, work: Work, commands: Sequence[Command]
+    ) -> Sliced[list[object]]:
         kept = [command for command in commands if not isinstance(command, Enqueue)]
-        replies = iter(self._apply_together(work, kept))
+        replies = iter((yield from self._apply_together(work, kept)))
         return [
             StorageFull(STORAGE_FULL) if isinstance(command, Enqueue) else next(replies)
             for command in commands
         ]
 
-    def _apply_singly(self, work: Work, commands: Sequence[Command]) -> list[object]:
-        return [self._apply_one(work, command) for command in commands]
+    def _apply_singly(self, work: Work, commands: Sequence[Command]) -> Sliced[list[object]]:
+        replies = []
+        for command in commands:
+            reply = yield from self._apply_one(work, command)
+            replies.append(reply)
+        return replies
 
-    def _apply_one(self, work: Work, command: Command) -> object:
+    def _apply_one(self, work: Work, command: Command) -> Sliced[object]:
         part = work.part()
         self._connection.execute("SAVEPOINT one")
         try:
-            (reply,) = self._apply_together(part, [command])
+            (reply,) = yield from self._apply_together(part, [command])
             part.write_counts()
         except Exception as error:
             # Some errors of the disk have rolled the whole transaction back already.
@@ -189,6 +203,16 @@ class TickRunner:
         self._connection.execute("RELEASE one")
         work.absorb(part)
         return reply
+
+    def _claim(self, work: Work, wanted: Claim, monotonic: float) -> Sliced[list[Job]]:
+        jobs: list[Job] = []
+        for part in claim_parts(wanted):
+            found = claim(work, part, self._gates, monotonic)
+            jobs += found
+            if len(found) < part.limit:
+                break
+            yield None
+        return jobs
 
     def _raise_high_water(self, work: Work) -> int:
         if work.highest_key <= self._high_water:

@@ -90,6 +90,15 @@ def checkpoint(connection: sqlite3.Connection) -> tuple[int, int]:
     return pages, copied
 
 
+def restart_log(connection: sqlite3.Connection) -> None:
+    """Write the first page of a log that has been copied whole.
+
+    SQLite flushes the header of a log that begins anew before anything else of it. That is done
+    here, in the connection's thread, rather than by the next tick in the event loop.
+    """
+    connection.execute(QUERIES["touch"])
+
+
 def shrink_wal(connection: sqlite3.Connection) -> None:
     """Make the WAL's file empty, unless a reader is in the way: the writer waits for nobody."""
     patience: int = connection.execute("PRAGMA busy_timeout").fetchone()[0]

@@ -29,3 +29,7 @@ INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTH
 
 -- name: highest_key
 SELECT ifnull(max(id), 0) FROM jobs
+
+-- name: touch
+-- Changes nothing, but writes a page.
+UPDATE meta SET value = value WHERE name = 'high_water'
