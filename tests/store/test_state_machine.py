@@ -29,7 +29,7 @@ from zq.model.lifecycle import Status
 from zq.model.log import Bounds
 from zq.model.outcome import Outcome
 from zq.model.reach import EVERYWHERE
-from zq.store import reads
+from zq.store import reads, slices
 from zq.store.history import LOG, HistoryOptions
 from zq.store.log import read_log
 from zq.wire.history import history_records
@@ -57,13 +57,20 @@ class History(RuleBasedStateMachine):
         self.rig = Rig(self.root / "0", history=HISTORY)
         self.recorded: list[HistoryRecord] = []
         self.lives = 0
+        self.slice_rows = slices.SLICE_ROWS
         self.runner.run(self.rig.open())
         self.deadlines = self.rig.store.deadlines
 
     def teardown(self) -> None:
+        slices.SLICE_ROWS = self.slice_rows
         self.runner.run(self.rig.close())
         self.runner.close()
         shutil.rmtree(self.root)
+
+    @rule(rows=st.sampled_from([1, 2, 3, 512]))
+    def cut(self, rows: int) -> None:
+        """From now on ticks have slices of so many rows, which changes nothing that they do."""
+        slices.SLICE_ROWS = rows
 
     @rule(data=st.data(), later=steps_ms, durable=st.booleans())
     def produce(self, data: st.DataObject, later: int, durable: bool) -> None:

@@ -256,7 +256,7 @@ def _by_bytes(beside: Iterable[tuple[int, NewJob]]) -> Iterator[list[tuple[objec
     for key, job in beside:
         rows.append((key, job.payload))
         size += job.payload_size
-        if size > SLICE_BYTES:
+        if size > SLICE_BYTES or len(rows) == LARGEST_INSERT:
             yield rows
             rows, size = [], 0
     if rows:

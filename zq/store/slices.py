@@ -76,9 +76,9 @@ def by_slices(
     return sliced
 
 
-def claim_parts(claim: Claim) -> list[Claim]:
-    """A claim as several smaller ones, in each of which every holder has its share."""
-    count = -(-claim.limit // SLICE_ROWS)
+def claim_parts(claim: Claim, most: int) -> list[Claim]:
+    """A claim as several of about `most` jobs, in each of which every holder has its share."""
+    count = -(-claim.limit // most)
     if count <= 1:
         return [claim]
     parts = []

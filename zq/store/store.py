@@ -222,7 +222,7 @@ class Store:
             await self._writer.hop(upkeep.shrink_wal, self._writer.raw)
         self.wal_is_over = self.wal_bytes() > self._max_wal
         self.uncopied_bytes = (pages - copied) * PAGE_BYTES
-        if pages and pages == copied:
+        if pages and pages == copied and not self.wal_is_over:
             await self._restart_log()
         # A log that is copied starts anew; what a reader pins stays in it, and was counted before.
         grown = pages - self._old_pages

@@ -40,7 +40,7 @@ from zq.store.groups import turn_heads
 from zq.store.leases import extend, give_back, release
 from zq.store.rulebook import read_rulebook
 from zq.store.settle import fail, succeed
-from zq.store.slices import Sliced, by_slices, claim_parts, exhaust
+from zq.store.slices import SLICE_ROWS, Sliced, by_slices, claim_parts, exhaust
 from zq.store.work import Work
 
 log = logging.getLogger(__name__)
@@ -206,7 +206,7 @@ class TickRunner:
 
     def _claim(self, work: Work, wanted: Claim, monotonic: float) -> Sliced[list[Job]]:
         jobs: list[Job] = []
-        for part in claim_parts(wanted):
+        for part in claim_parts(wanted, SLICE_ROWS):
             found = claim(work, part, self._gates, monotonic)
             jobs += found
             if len(found) < part.limit:
