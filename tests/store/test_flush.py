@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,16 +52,20 @@ async def test_each_way_flushes_again_and_again(tmp_path: Path, skipped: int) ->
 
 
 @pytest.mark.parametrize("skipped", range(len(KINDS) + 1))
+def descriptors() -> set[str]:
+    return {path.name for path in Path("/proc/self/fd").iterdir()}
+
+
 async def test_each_way_gives_its_descriptors_back(tmp_path: Path, skipped: int) -> None:
     file = tmp_path / "log"
     file.write_bytes(b"x")
-    before = set(Path("/proc/self/fd").iterdir())
+    before = descriptors()
     for _ in range(3):
         flush = await open_flush(file, KINDS[skipped:])
         await flush.begin()
         flush.close()
         del flush
-    assert len(set(Path("/proc/self/fd").iterdir()) - before) <= 1  # that of the listing itself
+    assert len(descriptors() - before) <= 1  # that of the listing itself
 
 
 async def test_what_cannot_be_flushed_is_refused(tmp_path: Path) -> None:
@@ -200,11 +205,8 @@ async def test_the_logs_descriptor_leaves_sqlites_locks_alone(rig: Rig) -> None:
         "except sqlite3.OperationalError as error:\n    print(error)\n"
         "db.execute('PRAGMA wal_checkpoint(TRUNCATE)')"
     )
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-c", program, rig.directory / "zq.db"],
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-c", program, str(rig.directory / "zq.db")]
+    run = partial(subprocess.run, command, capture_output=True, text=True)
+    done = await asyncio.to_thread(run)
     await rig.store._writer.execute("ROLLBACK")
     assert (done.stdout.strip(), done.stderr) == ("database is locked", "")
