@@ -11,7 +11,7 @@ from zq.model.reach import EVERYWHERE
 from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.dedupe import NameTable
 from zq.store.depth import Depths
-from zq.store.work import BYTES_A_ROW, LARGEST_INSERT, QUERIES, Work, as_json
+from zq.store.work import BYTES_A_ROW, QUERIES, Work, as_json, batch_size
 
 HELD_BY_GROUP = 1
 """The bit of `held` that is shut for all jobs of a group but its head."""
@@ -140,7 +140,8 @@ class _Intake:
         work.insert("jobs", _TUNED, self._tuned)
         work.insert("jobs", _FULL, [self._full_row(new) for new in self._full])
         self._replace_payloads()
-        work.insert("payloads", "job_id, body", [(key, job.payload) for key, job in self._beside])
+        beside = [(key, job.payload) for key, job in self._beside]
+        work.insert_large("payloads", "job_id, body", beside)
         work.rows += sum(job.payload_size // BYTES_A_ROW for _, job in self._beside)
 
     def _full_row(self, new: _Full) -> tuple[object, ...]:
@@ -244,8 +245,10 @@ def _payload(job: NewJob) -> tuple[int, str | None]:
 
 def _owners(work: Work, names: Sequence[str]) -> list[Job]:
     found: list[Job] = []
-    for start in range(0, len(names), LARGEST_INSERT):
-        part = names[start : start + LARGEST_INSERT]
+    start = 0
+    while start < len(names):
+        part = names[start : start + batch_size(len(names) - start)]
+        start += len(part)
         parameters = {f"n{index}": name for index, name in enumerate(part)}
         sql = QUERIES["read_owners"].replace("NAMES", ", ".join(f":{name}" for name in parameters))
         found += work.jobs(sql, **parameters)
