@@ -237,6 +237,7 @@ class Streams:
                 group.dry = True
                 self._hungry.pop(group, None)
             orphans += self._deliver(jobs)
+        self.touch(result.left)
         if len(result.claimed) < len(plan.claims):
             self.postpone(plan)
         else:

@@ -82,6 +82,8 @@ class Work:
         self.buried: dict[int, str] = {}
         self.expired: list[int] = []
         self.woken: set[str] = set()
+        self.left: set[str] = set()
+        """Queues of which claims have left jobs that they found: they took enough bytes."""
         self.device = device
         self.workers = workers
         self.logged = 0

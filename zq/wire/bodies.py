@@ -36,7 +36,7 @@ from zq.model.metadata import check_content_type, check_traceparent
 from zq.model.names import check_dedupe, check_group, check_key, check_name
 from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
-from zq.model.settling import Failure
+from zq.model.settling import Failure, bounded
 from zq.model.unique import BY_NAME, OnConflict, Scope
 from zq.wire.codecs import MAX_DEPTH, Codec, decode, nests_too_deeply
 
@@ -197,8 +197,8 @@ def decode_retention(body: bytes, codec: Codec) -> Retention:
 
 
 def decode_failure(body: bytes, codec: Codec) -> Failure:
-    """The body of a failure report."""
-    return decode(body, codec, _failure)
+    """The body of a failure report. Texts that are too long are shortened."""
+    return bounded(decode(body, codec, _failure))
 
 
 def decode_patch(body: bytes, codec: Codec) -> Patch:
