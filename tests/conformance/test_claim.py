@@ -93,9 +93,9 @@ async def test_claims_that_wait_get_what_others_leave(client: Client) -> None:
     count = 2 * FITTING + 5  # more than three can take before the fourth has its turn
     jobs = [new_job(payload="x" * MB)] * count
     issued = ids((await client.post("/jobs/bulk", {"jobs": jobs})).doc["jobs"])
-    hands = [ids(jobs) for jobs in await asyncio.gather(*asks)]
-    streamed = ids(await stream.jobs(1))
-    assert sorted([*sum(hands, []), *streamed]) == issued
+    hands = await asyncio.gather(*asks)
+    streamed = await stream.jobs(1)
+    assert sorted(ids([job for hand in [*hands, streamed] for job in hand])) == issued
     assert max(map(len, hands)) <= FITTING
 
 

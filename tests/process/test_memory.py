@@ -1,7 +1,7 @@
 """What the server holds in memory does not grow with what went through it, or waits in it.
 
-`MEMORY_JOBS` and `MEMORY_BULKS` make these runs as long as they are wanted: a million jobs, say, and
-600 bulks of ten thousand. What they bound does not grow with that.
+`MEMORY_JOBS` and `MEMORY_BULKS` make these runs as long as they are wanted: a million jobs, say,
+and 600 bulks of ten thousand. What they bound does not grow with that.
 """
 
 import asyncio

@@ -274,7 +274,7 @@ class Streams:
                 rest = Return(holder, [job.key for job in hand])
             else:
                 self._claimed += len(hand)
-                rest = unclaimed(hand)
+                rest = unclaimed({job.key: job.deliveries for job in hand})
             if player is None or gone:
                 yield rest
                 continue

@@ -1,4 +1,4 @@
-"""The rules for names: of queues, job types and groups, of what is unique and what is sent twice."""
+"""The rules for names: of queues, job types and groups, of what is unique or sent twice."""
 
 from zq.model.errors import InvalidRequest
 
