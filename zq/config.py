@@ -299,6 +299,23 @@ class Settings:
             low=1,
         ),
     ] = 256 * 2**20
+    max_answer_bytes: Annotated[
+        int,
+        Rule(
+            SIZE,
+            "Answers held in memory until their clients have taken them; further ones over 64 KiB"
+            " get 503.",
+            low=1,
+        ),
+    ] = 256 * 2**20
+    answer_timeout: Annotated[
+        int,
+        Rule(
+            DURATION,
+            "How long a client may take nothing of its answer before it is cut off.",
+            low=1,
+        ),
+    ] = 60_000
     disk_reserve: Annotated[
         int, Rule(SIZE, "Free disk space kept for acknowledgements: below it enqueues get 507.")
     ] = 64 * 2**20

@@ -21,6 +21,7 @@ from zq.core import Core
 from zq.engine.engine import Engine
 from zq.engine.lag import LagMeter
 from zq.http.addresses import is_loopback, is_wildcard
+from zq.http.answers import Answers
 from zq.http.app import build_app
 from zq.http.bodies import Bodies
 from zq.http.browsers import Browsers
@@ -108,15 +109,21 @@ class Server:
             self._clock,
             Turns(self.engine),
         )
+        answers = Answers(
+            self._clock,
+            max_bytes=settings.max_answer_bytes,
+            timeout=settings.answer_timeout / 1000,
+        )
         gate = _gate(settings, self._clock)
         self._lag = LagMeter()
         app = build_app(
             self.engine,
             self._guard,
             bodies,
+            answers,
             Limits(settings.max_body, settings.max_payload, settings.max_bulk_items),
             _take_options(settings),
-            MetricsApi(Sources(self.engine, bodies, gate, self._lag)),
+            MetricsApi(Sources(self.engine, bodies, answers, gate, self._lag)),
         )
         self._listener = Listener(
             app,

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from zq.engine.engine import Engine
 from zq.engine.lag import LagMeter
+from zq.http.answers import Answers
 from zq.http.app import build_app
 from zq.http.bodies import Bodies
 from zq.http.browsers import Browsers
@@ -58,8 +59,9 @@ def declared_routes() -> dict[tuple[str, str], Route]:
     guard = Guard(Browsers((), ()), None)
     engine, bodies, lag = cast(Engine, None), cast(Bodies, None), cast(LagMeter, None)
     gate = Gate(ManualClock(), Counter(), max_connections=1, max_per_peer=0)
-    metrics = MetricsApi(Sources(engine, bodies, gate, lag))
-    app = build_app(engine, guard, bodies, Limits(1, 1, 1), TakeOptions(1, 1, 0), metrics)
+    answers = Answers(ManualClock(), max_bytes=1, timeout=1)
+    metrics = MetricsApi(Sources(engine, bodies, answers, gate, lag))
+    app = build_app(engine, guard, bodies, answers, Limits(1, 1, 1), TakeOptions(1, 1, 0), metrics)
     return {(method, route.path): route for route in app.routes for method in route.methods}
 
 

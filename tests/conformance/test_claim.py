@@ -60,6 +60,45 @@ async def test_a_claim_gets_the_next_jobs_with_token_and_deadline(client: Client
     assert await claim(client) == []
 
 
+MB = 1_000_000
+FITTING = 8
+"""Payloads of a megabyte that one claim takes."""
+
+
+async def test_a_claim_takes_so_many_bytes_and_leaves_the_rest_ready(client: Client) -> None:
+    issued = [(await client.enqueue(payload="x" * MB))["id"] for _ in range(FITTING + 2)]
+    small = (await client.enqueue())["id"]
+    jobs = await claim(client, max=1_000)
+    assert ids(jobs) == issued[:FITTING]
+    assert {len(job["payload"]) for job in jobs} == {MB}
+    assert await client.count(status="in_flight") == FITTING
+    # What was left is where it was: no attempt, no delivery, and next in its turn.
+    rest = await claim(client, max=1_000)
+    assert ids(rest) == [*issued[FITTING:], small]
+    assert [(job["lease"], job["attempts"]) for job in rest] == [(1, 0)] * 3
+
+
+@pytest.mark.settings(max_payload=10 * MB, max_body=11 * MB)
+async def test_a_payload_of_more_bytes_than_a_claim_takes_comes_alone(client: Client) -> None:
+    small = (await client.enqueue(priority=1))["id"]
+    large = (await client.enqueue(priority=2, payload="x" * 9 * MB))["id"]
+    last = (await client.enqueue(priority=3))["id"]
+    assert [ids(await claim(client, max=3)) for _ in range(3)] == [[small], [large], [last]]
+
+
+async def test_claims_that_wait_get_what_others_leave(client: Client) -> None:
+    asks = [asyncio.create_task(claim(client, max=1_000, wait_ms=30_000)) for _ in range(3)]
+    await until_claiming(client, 3)
+    stream = await client.take(queue="default", prefetch=1)
+    count = 2 * FITTING + 5  # more than three can take before the fourth has its turn
+    jobs = [new_job(payload="x" * MB)] * count
+    issued = ids((await client.post("/jobs/bulk", {"jobs": jobs})).doc["jobs"])
+    hands = await asyncio.gather(*asks)
+    streamed = await stream.jobs(1)
+    assert sorted(ids([job for hand in [*hands, streamed] for job in hand])) == issued
+    assert max(map(len, hands)) <= FITTING
+
+
 async def test_one_job_is_claimed_where_nothing_else_is_said(client: Client) -> None:
     await client.enqueue_many(2)
     assert len(await claim(client)) == 1

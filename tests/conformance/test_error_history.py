@@ -153,3 +153,45 @@ async def test_the_history_survives_retries_and_restarts(client: Client) -> None
     await client.succeed(job["id"])
     await client.site.restart()
     assert attempts(await page(client, f"/jobs/{job['id']}/errors")) == [1]
+
+
+MIB = 1024 * 1024
+KEPT = {"message": 16 * 1024, "error_type": 512, "backtrace": 128 * 1024}
+"""Bytes that are kept of each text."""
+
+
+async def test_texts_of_a_failure_are_kept_up_to_a_bound(client: Client) -> None:
+    job = await client.in_flight()
+    texts = {name: "é" * (size // 2) for name, size in KEPT.items()}
+    await client.fail(job["id"], kill=True, **texts)
+    record = await page(client, f"/jobs/{job['id']}/errors/1")
+    assert {name: record[name] for name in KEPT} == texts
+
+
+async def test_longer_texts_of_a_failure_lose_their_middle_and_say_so(client: Client) -> None:
+    # Not refused: a worker that cannot report a failure would hold its job for ever.
+    job = await client.in_flight()
+    text = f"begin{'🐝' * MIB}end"
+    await client.fail(job["id"], kill=True, **dict.fromkeys(KEPT, text))
+    record = await page(client, f"/jobs/{job['id']}/errors/1")
+    for name, most in KEPT.items():
+        assert most - 10 <= len(record[name].encode()) <= most
+        assert record[name].startswith("begin🐝")
+        assert record[name].endswith("🐝end")
+        assert f"it had {len(text.encode())} bytes" in record[name]
+
+
+async def test_a_page_of_large_records_ends_early_and_has_a_next(client: Client) -> None:
+    job = await client.enqueue(retry_limit=500)
+    stream = await client.take(prefetch=1)
+    count = 130  # of 128 KiB each: more than the 16 MiB of a page
+    for _ in range(count):
+        (held,) = await stream.jobs(1)
+        await client.fail(held["id"], backtrace="x" * KEPT["backtrace"], retry_at=0)
+    for order in ("asc", "desc"):
+        first = await page(client, f"/jobs/{job['id']}/errors", limit=2_000, order=order)
+        assert 100 < len(first["errors"]) < count
+        second = await page(client, first["pages"]["next"])
+        seen = attempts(first) + attempts(second)
+        assert seen == sorted(range(1, count + 1), reverse=order == "desc")
+        assert second["pages"]["next"] is None

@@ -1,8 +1,12 @@
-"""Fifty connections come and go: nothing of them stays."""
+"""Connections and requests come and go: nothing of them stays."""
 
 import asyncio
+import contextlib
 import gc
+from collections.abc import Iterator
 from pathlib import Path
+
+from aiohttp import web
 
 from .client import JSON, Client
 from .raw import RawConnection
@@ -44,3 +48,32 @@ async def test_fifty_streams_leave_no_descriptor_task_or_job_behind(site: Site) 
             while usage() != before:
                 await client.count()
         assert await client.count(status="in_flight") == 0
+
+
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """The garbage collector does not run: what goes, goes because nothing knows it any more."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def answers() -> int:
+    """How many answers are in memory."""
+    return sum(isinstance(thing, web.StreamResponse) for thing in gc.get_objects())
+
+
+async def test_the_answer_of_a_bulk_goes_when_it_is_sent(client: Client) -> None:
+    async def bulk() -> None:
+        # Larger than one read of a socket: its handler begins before all of it is there.
+        await client.enqueue_many(2_000, payload="x" * 500)
+
+    await bulk()
+    with without_collections():
+        before = answers()
+        for _ in range(10):
+            await bulk()
+        assert answers() <= before + 1  # the last one may still be on its way out

@@ -39,6 +39,30 @@ async def test_reserved_characters_are_refused_wherever_they_stand(
         assert reply.error.startswith(f"{field} must not contain ")
 
 
+@pytest.mark.parametrize(
+    ("field", "most"), [("queue", 512), ("type", 512), ("group", 512), ("unique_key", 2048)]
+)
+async def test_a_name_has_a_bound_in_bytes(client: Client, field: str, most: int) -> None:
+    for fits in ("x" * most, "é" * (most // 2), "🐝" * (most // 4)):
+        assert (await client.enqueue(**{field: fits}))[field] == fits
+    for over in ("x" * (most + 1), "é" * (most // 2) + "x", "x" * 3_000_000):
+        for target, doc in (
+            ("/jobs", new_job(**{field: over})),
+            ("/jobs/bulk", {"jobs": [new_job(), new_job(**{field: over})]}),
+        ):
+            reply = await client.post(target, doc)
+            assert (reply.status, reply.headers["zq-error"]) == (400, "invalid_request")
+            assert f"{field} must not have more than {most} bytes" in reply.error
+    assert await client.count() == 3
+
+
+async def test_a_job_cannot_be_moved_to_a_queue_of_too_long_a_name(client: Client) -> None:
+    job = await client.enqueue()
+    reply = await client.patch(f"/jobs/{job['id']}", {"queue": "q" * 513})
+    assert reply.status == 422
+    assert "512 bytes" in reply.error
+
+
 async def test_priority_is_16_bits_wide(client: Client) -> None:
     assert await statuses(client, "priority", 0, 1, 32768, 65535) == {201}
     assert await statuses(client, "priority", -1, 65536, 2**64, "5", True, [1]) == {400}

@@ -201,3 +201,16 @@ async def test_an_id_list_and_a_cursor_go_together(client: Client) -> None:
     wanted = [issued[4], issued[0], issued[2]]
     assert await walk(client, limit=1, id=",".join(wanted)) == sorted(wanted)
     assert await walk(client, limit=2, id=",".join(wanted), order="desc") == sorted(wanted)[::-1]
+
+
+@pytest.mark.parametrize("filter", [None, "length > 0"])
+async def test_a_page_of_large_payloads_ends_early_and_has_a_next(
+    client: Client, filter: str | None
+) -> None:
+    issued = [(await client.enqueue(payload="x" * 1_000_000))["id"] for _ in range(18)]
+    asked = {} if filter is None else {"filter": filter}
+    first = await page(client, limit=2_000, **asked)
+    assert len(first["jobs"]) == 16
+    second = (await client.get(first["pages"]["next"])).doc
+    assert ids(first["jobs"]) + ids(second["jobs"]) == issued
+    assert second["pages"]["next"] is None

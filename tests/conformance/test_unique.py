@@ -1,6 +1,7 @@
 """Unique keys: what conflicts, who owns a key, when it is dropped and when it comes back."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ async def test_the_key_space_is_one_over_queues_and_types(client: Client) -> Non
 
 
 async def test_keys_may_be_any_text(client: Client) -> None:
-    for key in ("", " ", "a,b*?", "é🐝", "\x00", "k" * 5_000):
+    for key in ("", " ", "a,b*?", "é🐝", "\x00", "k" * 2_048):
         job = await client.enqueue(unique_key=key)
         assert await again(client, key=key) == (200, job["id"])
 
@@ -264,3 +265,21 @@ async def test_keys_survive_a_restart(client: Client) -> None:
     await client.site.restart()
     for scope, job_id in made.items():
         assert await again(client, scope, scope) == (200, job_id)
+
+
+async def test_an_answer_to_duplicates_repeats_results_up_to_a_bound(client: Client) -> None:
+    large, small = "x" * 1_000_000, "y" * 1_000
+    for key, result in (("small", small), ("large", large)):
+        job = await client.in_flight(unique_key=key, unique_while="exists", queue=key)
+        kept = {"completed_ms": 60_000}
+        done = {"result": result, "retention": kept}
+        assert (await client.post(f"/jobs/{job['id']}/success", done)).status == 204
+
+    async def results(*keys: str) -> list[Any]:
+        jobs = [new_job(unique_key=key, unique_while="exists") for key in keys]
+        reply = await client.post("/jobs/bulk", {"jobs": jobs})
+        assert reply.status == 200
+        return [job.get("result") for job in reply.doc["jobs"]]
+
+    assert await results("small", "large", "small") == [small, large, small]
+    assert await results(*["small"] * 3, *["large"] * 17) == [small] * 3 + [None] * 17

@@ -31,7 +31,8 @@ from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.settling import Failure
 from zq.model.unique import OnConflict, Scope
-from zq.store.claim import MOST_ARMS, deal
+from zq.store.claim import MOST_ARMS
+from zq.store.deal import deal
 from zq.store.due import SLICE
 from zq.store.slices import FAILURE_ROWS, SLICE_ROWS
 from zq.store.work import LARGEST_INSERT
@@ -323,7 +324,7 @@ def test_jobs_are_dealt_in_turn_up_to_each_credit(
 ) -> None:
     count = min(count, sum(credit for _, credit in credits))
     jobs = [waiting_job(key) for key in range(count)]
-    deal(jobs, credits)
+    assert deal(jobs, credits, None) == jobs
     left = dict(credits)
     expected: list[int] = []
     while len(expected) < count:

@@ -5,7 +5,7 @@ A verb that touches jobs is told how far its caller's reach goes; what lies beyo
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeVar
 
 from zq.engine.events import Events
@@ -312,15 +312,20 @@ class Engine:
 
     async def list_errors(
         self, id: str, reach: Reach, after: int | None, descending: bool, limit: int
-    ) -> list[ErrorRecord]:
-        """A job's failures beyond the attempt `after`. Raises `JobNotFound`."""
-        job = await self.get(id, reach)
+    ) -> tuple[list[ErrorRecord], bool]:
+        """A job's failures beyond the attempt `after`, and whether more follow.
+
+        Up to `limit` of them, fewer where their texts are large. Raises `JobNotFound`.
+        """
+        key, now = self._known(id), self._clock.now_ms()
+        if await self._store.read(reads.get_row, key, reach, now) is None:
+            raise JobNotFound
         start = after if after is not None else (2**63 - 1 if descending else 0)
-        return await self._store.read(reads.list_errors, job.key, start, descending, limit)
+        return await self._store.read(reads.errors_page, key, start, descending, limit)
 
     async def error(self, id: str, reach: Reach, attempt: int) -> ErrorRecord:
         """One failure. Raises `JobNotFound` or `ErrorRecordNotFound`."""
-        records = await self.list_errors(id, reach, attempt - 1, descending=False, limit=1)
+        records, _ = await self.list_errors(id, reach, attempt - 1, descending=False, limit=1)
         if not records or records[0].attempt != attempt:
             raise ErrorRecordNotFound
         return records[0]
@@ -332,9 +337,19 @@ class Engine:
         # A handler that is cancelled here loses the answer, not the command.
         return result_of(await self._loop.inbox.submit(command))
 
-    async def _large_results(self, owners: Iterable[Job]) -> None:
-        """Fill in the results of jobs that lie beside."""
-        beside = [job.key for job in owners if job.result_beside]
+    async def _large_results(self, owners: Collection[Job]) -> None:
+        """Fill in the results of jobs that lie beside, the first that make a page together.
+
+        A job may be the owner of many duplicates, whose answers all have its result.
+        """
+        mentions = Counter(job.key for job in owners if job.result_beside)
+        beside: list[int] = []
+        room = reads.PAGE_BYTES
+        for key, job in {job.key: job for job in owners if job.result_beside}.items():
+            room -= (job.result_size or 0) * mentions[key]
+            if room < 0:
+                break
+            beside.append(key)
         if beside:
             bodies = await self._store.read(reads.results, beside)
             for job in owners:

@@ -1,6 +1,6 @@
 """The verbs of workers that do not stream, and of all who hold jobs for a limited time."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -12,7 +12,6 @@ from zq.model.clock import Clock
 from zq.model.commands import Command, Extend, Extended, Release, Settled
 from zq.model.errors import NotInFlight, StaleLease, Unavailable
 from zq.model.ids import IdCodec
-from zq.model.job import Job
 from zq.model.leasing import Terms
 from zq.model.reach import Reach
 
@@ -49,9 +48,9 @@ class Leases:
     ) -> Iterator[Claimer]:
         """One who claims up to so many jobs, for as long as the context lasts.
 
-        Its `jobs` are decided by the next tick, or with a `wait_ms` as soon as there are any, and
-        in `wait_ms` at latest. Where the context ends with an exception, its claimant cannot have
-        heard of them, and they go back at once. Raises `QueueOutOfReach`.
+        What it can `take` is decided by the next tick, or with a `wait_ms` as soon as there are
+        any, and in `wait_ms` at latest. Where the context ends with an exception, its claimant
+        cannot have heard of them, and they go back at once. Raises `QueueOutOfReach`.
         """
         reach.require([queue])
         if self._loop.failure.done():
@@ -64,7 +63,7 @@ class Leases:
         try:
             yield claimer
         except BaseException:
-            self._hand_back(claimer.delivered)
+            self._hand_back(claimer.leases)
             raise
         finally:
             if timer is not None:
@@ -92,9 +91,9 @@ class Leases:
         assert isinstance(reply, Settled)
         return self._refused(named, reply)
 
-    def _hand_back(self, jobs: Sequence[Job]) -> None:
-        if jobs and not self._loop.failure.done():
-            self._loop.inbox.submit(unclaimed(jobs))
+    def _hand_back(self, leases: Mapping[int, int]) -> None:
+        if leases and not self._loop.failure.done():
+            self._loop.inbox.submit(unclaimed(leases))
 
     def _keys(self, named: Mapping[str, int | None]) -> tuple[list[int], dict[int, int]]:
         keys: list[int] = []

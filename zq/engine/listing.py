@@ -57,16 +57,19 @@ class Listing:
         assert filter.program is not None
         await self._filter.check(filter.program)
         found: list[Job] = []
+        weight = 0
         deadline = self._clock.monotonic() + self._timeout
-        while len(found) <= limit:
-            jobs = await self._read(filter, after, descending, BATCH)
-            if not jobs:
-                break
+        while jobs := await self._read(filter, after, descending, BATCH):
             verdicts = await self._decide(filter.program, jobs)
-            found += [job for job, match in zip(jobs, verdicts, strict=True) if match]
+            for job, matches in zip(jobs, verdicts, strict=True):
+                if matches:
+                    weight += job.weight
+                    if found and (len(found) == limit or weight > reads.PAGE_BYTES):
+                        return Page(found, True)
+                    found.append(job)
             after = jobs[-1].key
             self._check(deadline)
-        return Page(found[:limit], len(found) > limit)
+        return Page(found, False)
 
     async def _cut(self, jobs: list[Job], filter: Filter, descending: bool, limit: int) -> Page:
         if len(jobs) > limit:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from zq.model.commands import Return
@@ -202,31 +202,40 @@ class Stream:
 
 
 class Claimer:
-    """One who claims up to `most` jobs, once. `jobs` is set when it is decided."""
+    """One who claims up to `most` jobs, once."""
 
     def __init__(self, number: int, group: Group, most: int, terms: Terms) -> None:
         self.number = number
         self.group = group
         self.terms: Terms | None = terms
-        self.jobs: asyncio.Future[Sequence[Job]] = asyncio.get_running_loop().create_future()
-        self.delivered: Sequence[Job] = ()
+        self.leases: dict[int, int] = {}
+        """Deliveries by key: what it has been given."""
+        self._jobs: list[Job] = []
+        self._decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._most = most
 
     @property
     def is_done(self) -> bool:
-        return self.jobs.done()
+        return self._decided.done()
 
     def credit(self, freed: int) -> int:
         return 0 if self.is_done else self._most
 
     def deliver(self, jobs: Sequence[Job]) -> None:
-        self.delivered = jobs
-        self.jobs.set_result(jobs)
+        self.leases = {job.key: job.deliveries for job in jobs}
+        self._jobs = list(jobs)
+        self._decided.set_result(None)
+
+    async def take(self) -> list[Job]:
+        """The jobs, when it is decided. It forgets them: they may be large."""
+        await self._decided
+        jobs, self._jobs = self._jobs, []
+        return jobs
 
     def give_up(self) -> None:
         """Answer with nothing, unless it is decided already."""
-        if not self.jobs.done():
-            self.jobs.set_result([])
+        if not self._decided.done():
+            self._decided.set_result(None)
 
 
 def give_back(stream: Stream) -> Return:
@@ -234,7 +243,6 @@ def give_back(stream: Stream) -> Return:
     return Return(stream.number, list(stream.held), stream.unfinished())
 
 
-def unclaimed(jobs: Sequence[Job]) -> Return:
-    """Claimed jobs of which nobody has heard."""
-    leases = {job.key: job.deliveries for job in jobs}
+def unclaimed(leases: Mapping[int, int]) -> Return:
+    """Claimed jobs, by their deliveries, of which nobody has heard."""
     return Return(0, list(leases), leases=leases)

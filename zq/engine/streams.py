@@ -247,6 +247,7 @@ class Streams:
                 group.dry = True
                 self._hungry.pop(group, None)
             orphans += self._deliver(jobs)
+        self.touch(result.left)
         if len(result.claimed) < len(plan.claims):
             self.postpone(plan)
         else:
@@ -283,7 +284,7 @@ class Streams:
                 rest = Return(holder, [job.key for job in hand])
             else:
                 self._claimed += len(hand)
-                rest = unclaimed(hand)
+                rest = unclaimed({job.key: job.deliveries for job in hand})
             if player is None or gone:
                 yield rest
                 continue

@@ -8,6 +8,7 @@ from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 
 from zq.engine.engine import Engine
+from zq.http.answers import Answers
 from zq.http.bodies import Bodies
 from zq.http.description.api import DescriptionApi
 from zq.http.endpoints import Route
@@ -29,7 +30,7 @@ from zq.http.native.workers import WorkersApi
 from zq.http.negotiation import answer_codec
 from zq.http.problems import answer, error_codec, problem
 from zq.http.router import PATH, Methods, Router
-from zq.model.errors import Internal, ZqError
+from zq.model.errors import AnswersFull, Internal, ZqError
 from zq.wire.bodies import Limits
 
 log = logging.getLogger(__name__)
@@ -41,24 +42,39 @@ class App:
     `refused` counts errors by their codes.
     """
 
-    def __init__(self, routes: Sequence[Route], guard: Guard, refused: Counter[str]) -> None:
+    def __init__(
+        self, routes: Sequence[Route], guard: Guard, answers: Answers, refused: Counter[str]
+    ) -> None:
         self.routes = routes
+        self._answers = answers
         self._router = Router(routes)
         self._guard = guard
         self._refused = refused
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request. Raises where its connection is lost, or it is cancelled."""
+        response = await self._answer(request)
+        try:
+            await self._answers.send(request, response)
+        except AnswersFull as error:
+            response = self._refuse(request, error)
+            await self._answers.send(request, response)
+        return response
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             return await self._serve(request)
         except ZqError as error:
-            self._refused[error.code] += 1
-            return problem(error, error_codec(request))
+            return self._refuse(request, error)
         except ConnectionError:
             raise
         except Exception:
             log.exception("a handler failed", extra={"fields": {"path": request.path}})
             return problem(Internal(), error_codec(request))
+
+    def _refuse(self, request: web.BaseRequest, error: ZqError) -> web.Response:
+        self._refused[error.code] += 1
+        return problem(error, error_codec(request))
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         methods, request[PATH] = self._router.find(request.rel_url.path_safe)
@@ -77,30 +93,32 @@ def build_app(
     engine: Engine,
     guard: Guard,
     bodies: Bodies,
+    answers: Answers,
     limits: Limits,
     take: TakeOptions,
     metrics: MetricsApi,
 ) -> App:
     """Everything that the server answers, over one engine."""
-    routes = all_routes(engine, guard, bodies, limits, take, metrics)
-    return App(routes, guard, metrics.sources.gate.refused)
+    routes = all_routes(engine, guard, bodies, answers, limits, take, metrics)
+    return App(routes, guard, answers, metrics.sources.gate.refused)
 
 
 def all_routes(
     engine: Engine,
     guard: Guard,
     bodies: Bodies,
+    answers: Answers,
     limits: Limits,
     take: TakeOptions,
     metrics: MetricsApi,
 ) -> list[Route]:
     """Every door's routes, and those that describe them."""
     apis = (
-        JobsApi(engine, bodies, limits),
+        JobsApi(engine, bodies, answers, limits),
         SettlementsApi(engine, bodies, limits),
         OutcomesApi(engine, bodies),
         PushApi(engine, bodies, limits),
-        LeasesApi(engine, guard, bodies, limits),
+        LeasesApi(engine, guard, bodies, answers, limits),
         TakeApi(engine, guard, take),
         HistoryApi(engine),
         WorkersApi(engine),

@@ -1,8 +1,7 @@
 """Request bodies: how large one may be, how slow, and how much of all of them memory may hold."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
+from typing import Self
 
 from aiohttp import StreamReader, web
 
@@ -41,8 +40,15 @@ class Bodies:
             body = content.read_nowait()
             self._take(len(body), 0, reserved)
             return body
-        async with self._in_time(content):
-            return await self._read(content, request.content_length, reserved)
+        with _InTime(content, self._clock, self._timeout) as patience:
+            try:
+                async with patience.limit:
+                    return await self._read(content, request.content_length, reserved)
+            except TimeoutError:
+                raise BodyTimeout(
+                    "the body took too long to arrive: send it again, over a better line in smaller"
+                    " parts, or raise --body-timeout"
+                ) from None
 
     def release(self, size: int) -> None:
         """A request that held `size` bytes is done."""
@@ -68,33 +74,6 @@ class Bodies:
             raise
         return b"".join(parts)
 
-    @contextlib.asynccontextmanager
-    async def _in_time(self, content: StreamReader) -> AsyncIterator[None]:
-        """Raise `BodyTimeout` into what is read meanwhile once the body takes too long."""
-        began = self._clock.monotonic()
-        timer: Timer
-
-        def look() -> None:
-            nonlocal timer
-            patience = self._timeout + content.total_bytes / LEAST_RATE
-            left = began + patience - self._clock.monotonic()
-            if left > 0:
-                timer = self._clock.call_later(left, look)
-            else:
-                limit.reschedule(asyncio.get_running_loop().time())
-
-        timer = self._clock.call_later(self._timeout, look)
-        try:
-            async with asyncio.timeout(None) as limit:
-                yield
-        except TimeoutError:
-            raise BodyTimeout(
-                "the body took too long to arrive: send it again, over a better line in smaller"
-                " parts, or raise --body-timeout"
-            ) from None
-        finally:
-            timer.cancel()
-
     def _take(self, more: int, have: int, reserved: bool) -> None:
         if have + more > self._max_body:
             raise TooLarge(
@@ -109,3 +88,36 @@ class Bodies:
                 " raise --max-inbox-bytes"
             )
         self.held += more
+
+
+class _InTime:
+    """Times a body out that takes too long: what reads it stands under `limit`.
+
+    It lets go of everything at its end. Whatever it still knew would be kept, with the request's
+    task and its answer, until the garbage collector comes round, which it seldom does.
+    """
+
+    def __init__(self, content: StreamReader, clock: Clock, timeout: float) -> None:
+        self.limit = asyncio.timeout(None)
+        self._content = content
+        self._clock = clock
+        self._timeout = timeout
+        self._began = clock.monotonic()
+        self._timer: Timer | None = None
+
+    def __enter__(self) -> Self:
+        self._timer = self._clock.call_later(self._timeout, self._look)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        patience = self._timeout + self._content.total_bytes / LEAST_RATE
+        left = self._began + patience - self._clock.monotonic()
+        if left > 0:
+            self._timer = self._clock.call_later(left, self._look)
+        else:
+            self.limit.reschedule(asyncio.get_running_loop().time())

@@ -371,6 +371,8 @@ class TickResult(msgspec.Struct):
     traffic: Traffic = msgspec.field(default_factory=Traffic)
     news: list[News] = msgspec.field(default_factory=list)
     """What has happened to stored jobs, but for what the replies and `claimed` tell."""
+    left: set[str] = msgspec.field(default_factory=set)
+    """Queues of which claims have left ready jobs, for they took as many bytes as they may."""
     openings: Mapping[str, float] = {}
     """Queues whose rate gave a claim less than it asked for, and the monotonic time from which on
     it gives more."""

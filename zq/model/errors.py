@@ -40,6 +40,7 @@ ZqError
 │   ├── WalFull             a reader keeps the write-ahead log from being emptied
 │   ├── TooManyConnections
 │   ├── TooManyStreams
+│   ├── AnswersFull         of answers that their clients do not read
 │   ├── ReadTimeout
 │   ├── FilterAborted
 │   └── OutcomeUnknown      the disk failed while the change was being written
@@ -284,6 +285,10 @@ class TooManyConnections(Unavailable):
 
 class TooManyStreams(Unavailable):
     code = "too_many_streams"
+
+
+class AnswersFull(Unavailable):
+    code = "answers_full"
 
 
 class ReadTimeout(Unavailable):

@@ -176,3 +176,8 @@ class ErrorRecord(msgspec.Struct, array_like=True):
     backtrace: str | None
     dequeued_at: int
     failed_at: int
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes its texts have."""
+        return len(self.message) + len(self.error_type or "") + len(self.backtrace or "")

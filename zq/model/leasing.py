@@ -17,6 +17,10 @@ DEFAULT_LEASE_MS = 30_000
 MOST_CLAIMED = 1_000
 """Jobs that one request may claim."""
 
+MOST_CLAIMED_BYTES = 8 * 1024 * 1024
+"""Bytes of payloads that one request may claim; a first job of more comes alone. Its answer is one
+piece, while a stream reads payloads as it writes them."""
+
 LeaseMillis = Annotated[int, Meta(ge=1, le=MAX_UINT32)]
 
 
@@ -25,6 +29,11 @@ class Terms(msgspec.Struct, frozen=True):
 
     lease_ms: int | None = None
     claimant: str | None = None
+
+    @property
+    def most_bytes(self) -> int | None:
+        """Bytes of payloads that it takes at once; None where that is no matter."""
+        return None if self.claimant is None else MOST_CLAIMED_BYTES
 
 
 NO_TERMS = Terms()

@@ -1,38 +1,45 @@
-"""The rules for names: of queues, job types and groups, and of what is sent twice."""
-
-from functools import lru_cache
+"""The rules for names: of queues, job types and groups, of what is unique or sent twice."""
 
 from zq.model.errors import InvalidRequest
 
 RESERVED = "*?[]{}\\"
 
 MAX_LABEL = 512
-"""Bytes of a group's name, and of one by which a job is recognised: they lie in indexes."""
+"""Bytes of the name of a queue, a job type or a group, and of one by which a job is recognised.
+
+They lie in indexes, and a page of jobs, a list of queues or a page of metrics repeats them.
+"""
+
+MAX_KEY = 2048
+"""Bytes of a unique key. Clients send a digest, or what the key is made of: an address, as a rule,
+and addresses that every browser takes are shorter."""
+
+_fits = frozenset(f",\0{RESERVED}").isdisjoint
 
 
-@lru_cache(maxsize=8192)
 def check_name(field: str, name: str) -> str:
     """Return `name`, or raise `InvalidRequest` that says which rule it breaks.
 
-    A name is not empty and holds no comma (lists are written with commas), no NUL and none of
-    ``* ? [ ] { } \\``, which are kept for patterns. Everything else is allowed, slashes too.
+    A name is not empty, has up to `MAX_LABEL` bytes and holds no comma (lists are written with
+    commas), no NUL and none of ``* ? [ ] { } \\``, which are kept for patterns. Everything else is
+    allowed, slashes too.
     """
     if not name:
         raise InvalidRequest(f"{field} must not be empty")
-    if "," in name:
-        raise InvalidRequest(f"{field} must not contain ','")
-    if "\0" in name:
-        raise InvalidRequest(f"{field} must not contain NUL")
-    for char in RESERVED:
-        if char in name:
-            raise InvalidRequest(f"{field} must not contain '{char}' (reserved)")
+    _check_size(field, name, MAX_LABEL)
+    if not _fits(name):
+        _refuse(field, name)
     return name
 
 
 def check_group(name: str) -> str:
-    """Return the name of a group, or raise `InvalidRequest`: a name of up to `MAX_LABEL` bytes."""
-    check_name("group", name)
-    return _check_size("group", name)
+    """The same for the name of a group."""
+    return check_name("group", name)
+
+
+def check_key(key: str) -> str:
+    """The same for a unique key: any text of up to `MAX_KEY` bytes."""
+    return _check_size("unique_key", key, MAX_KEY)
 
 
 def check_dedupe(id: str) -> str:
@@ -41,10 +48,24 @@ def check_dedupe(id: str) -> str:
         raise InvalidRequest("dedupe.id must not be empty")
     if "\0" in id:
         raise InvalidRequest("dedupe.id must not contain NUL")
-    return _check_size("dedupe.id", id)
+    return _check_size("dedupe.id", id, MAX_LABEL)
 
 
-def _check_size(field: str, name: str) -> str:
-    if len(name.encode()) > MAX_LABEL:
-        raise InvalidRequest(f"{field} must not have more than {MAX_LABEL} bytes")
+def _refuse(field: str, name: str) -> None:
+    if "," in name:
+        raise InvalidRequest(f"{field} must not contain ','")
+    if "\0" in name:
+        raise InvalidRequest(f"{field} must not contain NUL")
+    for char in RESERVED:
+        if char in name:
+            raise InvalidRequest(f"{field} must not contain '{char}' (reserved)")
+
+
+def _check_size(field: str, name: str, most: int) -> str:
+    # A character takes up to four bytes: most names need no closer look.
+    if len(name) * 4 > most and len(name.encode()) > most:
+        raise InvalidRequest(
+            f"{field} must not have more than {most} bytes: keep what is longer in the payload, or"
+            " send a digest of it"
+        )
     return name

@@ -22,6 +22,12 @@ class Policy(msgspec.Struct, frozen=True):
     dead_ms: int = 604_800_000
 
 
+MAX_MESSAGE = 16 * 1024
+MAX_ERROR_TYPE = 512
+MAX_BACKTRACE = 128 * 1024
+"""Bytes that are kept of the texts of a failure."""
+
+
 class Failure(msgspec.Struct, frozen=True):
     """A worker's report. `retry_at` overrides limit and back-off; `kill` overrides everything.
 
@@ -34,6 +40,30 @@ class Failure(msgspec.Struct, frozen=True):
     retry_at: Millis | None = None
     kill: bool | None = None
     lease: UInt32 | None = None
+
+
+def bounded(failure: Failure) -> Failure:
+    """A report with texts as long as they are kept.
+
+    It is not refused for its length: a worker that could not report a failure would hold the job.
+    """
+    return msgspec.structs.replace(
+        failure,
+        message=shortened(failure.message, MAX_MESSAGE),
+        error_type=failure.error_type and shortened(failure.error_type, MAX_ERROR_TYPE),
+        backtrace=failure.backtrace and shortened(failure.backtrace, MAX_BACKTRACE),
+    )
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of at most `most` bytes; of a longer one beginning and end, and how long it was."""
+    data = text.encode()
+    if len(data) <= most:
+        return text
+    gap = f"\n[… shortened: it had {len(data)} bytes …]\n"
+    half = (most - len(gap.encode())) // 2
+    begin, end = data[:half].decode(errors="ignore"), data[-half:].decode(errors="ignore")
+    return f"{begin}{gap}{end}"
 
 
 class Verdict(NamedTuple):

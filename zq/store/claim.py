@@ -9,6 +9,7 @@ from zq.model.job import Job
 from zq.model.leasing import NO_TERMS, lease_time
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
+from zq.store.deal import deal
 from zq.store.finish import expire
 from zq.store.gates import Gates, Way
 from zq.store.groups import turn_heads
@@ -29,11 +30,12 @@ def claim(work: Work, wanted: Claim, gates: Gates, monotonic: float) -> list[Job
     jobs = _heads(work, wanted, way)
     if work.retimed:
         jobs = _fresh(work, jobs, lambda: _heads(work, wanted, way))
+    found, jobs = jobs, deal(jobs, wanted.credits, wanted.terms)
+    work.left.update([job.queue for job in found[len(jobs) :]])
     if way is not None:
         gates.note(work, way, jobs)
     if not jobs:
         return jobs
-    deal(jobs, wanted.credits)
     for job in jobs:
         job.status = Status.IN_FLIGHT
         job.deliveries += 1
@@ -47,20 +49,6 @@ def claim(work: Work, wanted: Claim, gates: Gates, monotonic: float) -> list[Job
         holders = as_json({job.key: job.holder for job in jobs})
         work.run("take", holders=holders, now=work.now)
     return jobs
-
-
-def deal(jobs: Sequence[Job], credits: Sequence[tuple[int, int]]) -> None:
-    """Give the jobs to the holders in turn, as cards are dealt, until their credit is used up."""
-    players = list(credits)
-    start = 0
-    while start < len(jobs) and players:
-        rounds = min(credit for _, credit in players)
-        hand = jobs[start : start + rounds * len(players)]
-        for seat, (holder, _) in enumerate(players):
-            for job in hand[seat :: len(players)]:
-                job.holder = holder
-        start += len(hand)
-        players = [(holder, credit - rounds) for holder, credit in players if credit > rounds]
 
 
 def _take_on_terms(work: Work, jobs: Sequence[Job], wanted: Claim) -> None:

@@ -40,6 +40,13 @@ WRITER_PRAGMAS = {
     "temp_store": "MEMORY",
 }
 
+WRITER_STATEMENTS = 512
+"""Texts that stay prepared: a tick has many."""
+
+READER_STATEMENTS = 64
+"""Readers have few, but for the lists of names in filters, and a prepared statement keeps what it
+was given last."""
+
 READER_PRAGMAS = {
     "query_only": "ON",
     "temp_store": "MEMORY",
@@ -104,12 +111,13 @@ async def open_writer(path: Path, cache_bytes: int) -> HopConnection:
     Two would race: SQLite before 3.51.3 can corrupt a WAL that one connection resets while another
     commits.
     """
-    return await _open(path, {**WRITER_PRAGMAS, "cache_size": str(-(cache_bytes // 1024))})
+    pragmas = {**WRITER_PRAGMAS, "cache_size": str(-(cache_bytes // 1024))}
+    return await _open(path, pragmas, WRITER_STATEMENTS)
 
 
 async def open_reader(path: Path) -> HopConnection:
     """A connection that cannot write."""
-    return await _open(path, READER_PRAGMAS)
+    return await _open(path, READER_PRAGMAS, READER_STATEMENTS)
 
 
 def is_full(error: sqlite3.Error) -> bool:
@@ -136,12 +144,12 @@ def _primary_code(error: sqlite3.Error) -> int | None:
     return None if code is None else code & 0xFF
 
 
-async def _open(path: Path, pragmas: Mapping[str, str]) -> HopConnection:
+async def _open(path: Path, pragmas: Mapping[str, str], statements: int) -> HopConnection:
     def connector() -> sqlite3.Connection:
-        # Transactions are ours to begin; a tick's many texts stay prepared. The event loop uses the
-        # writer too, while nothing is asked of its thread: SQLite locks a connection anyway.
+        # Transactions are ours to begin. The event loop uses the writer too, while nothing is asked of
+        # its thread: SQLite locks a connection anyway.
         return sqlite3.connect(
-            path, isolation_level=None, cached_statements=512, check_same_thread=False
+            path, isolation_level=None, cached_statements=statements, check_same_thread=False
         )
 
     connection = HopConnection(connector, iter_chunk_size=64)

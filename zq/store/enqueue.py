@@ -1,6 +1,6 @@
 """The tick's phase of new jobs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from zq.model.commands import Enqueue, Enqueued
@@ -12,13 +12,10 @@ from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.dedupe import NameTable
 from zq.store.depth import Depths
 from zq.store.slices import Sliced
-from zq.store.work import BYTES_A_ROW, LARGEST_INSERT, QUERIES, Work, as_json
+from zq.store.work import BYTES_A_ROW, LARGEST_INSERT, QUERIES, Work, as_json, batch_size
 
 HELD_BY_GROUP = 1
 """The bit of `held` that is shut for all jobs of a group but its head."""
-
-SLICE_BYTES = 512 * 1024
-"""Payload bytes that one slice of a transaction writes."""
 
 _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
 _TUNED = _PLAIN + ", options"
@@ -150,9 +147,8 @@ class _Intake:
         full = [self._full_row(new) for new in self._full]
         yield from work.insert_by_slices("jobs", _FULL, full)
         self._replace_payloads()
-        for bodies in _by_bytes(self._beside):
-            work.insert("payloads", "job_id, body", bodies)
-            yield None
+        beside = [(key, job.payload) for key, job in self._beside]
+        yield from work.insert_large_by_slices("payloads", "job_id, body", beside)
         work.rows += sum(job.payload_size // BYTES_A_ROW for _, job in self._beside)
 
     def _full_row(self, new: _Full) -> tuple[object, ...]:
@@ -249,20 +245,6 @@ def _takes_payload(owner: Job, job: NewJob) -> bool:
     return job.on_conflict is OnConflict.REPLACE_PAYLOAD and owner.status in COVERS[Scope.QUEUED]
 
 
-def _by_bytes(beside: Iterable[tuple[int, NewJob]]) -> Iterator[list[tuple[object, ...]]]:
-    """The rows of payloads that lie beside, so many at a time as hold the event loop shortly."""
-    rows: list[tuple[object, ...]] = []
-    size = 0
-    for key, job in beside:
-        rows.append((key, job.payload))
-        size += job.payload_size
-        if size > SLICE_BYTES or len(rows) == LARGEST_INSERT:
-            yield rows
-            rows, size = [], 0
-    if rows:
-        yield rows
-
-
 def _payload(job: NewJob) -> tuple[int, str | None]:
     """The columns of a payload, which lies beside where it is large."""
     return job.payload_size, job.payload if job.payload_size <= INLINE_PAYLOAD else None
@@ -270,8 +252,10 @@ def _payload(job: NewJob) -> tuple[int, str | None]:
 
 def _owners(work: Work, names: Sequence[str]) -> list[Job]:
     found: list[Job] = []
-    for start in range(0, len(names), LARGEST_INSERT):
-        part = names[start : start + LARGEST_INSERT]
+    start = 0
+    while start < len(names):
+        part = names[start : start + batch_size(len(names) - start)]
+        start += len(part)
         parameters = {f"n{index}": name for index, name in enumerate(part)}
         sql = QUERIES["read_owners"].replace("NAMES", ", ".join(f":{name}" for name in parameters))
         found += work.jobs(sql, **parameters)

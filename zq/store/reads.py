@@ -31,7 +31,6 @@ OLDEST_PRIORITIES = 2_000
 """Priorities that `oldest_ready` visits in all, the lowest of each queue first."""
 
 _jobs = msgspec.json.Decoder(list[Job])
-_errors = msgspec.json.Decoder(list[ErrorRecord])
 _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
 _keys = msgspec.json.Decoder(list[int])
 _heads = msgspec.json.Decoder(list[tuple[str, int, int]])
@@ -184,10 +183,25 @@ def results(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, st
 def list_errors(
     connection: sqlite3.Connection, key: int, after: int, descending: bool, limit: int
 ) -> list[ErrorRecord]:
-    """Up to `limit` failures of a job beyond the attempt `after`."""
+    """Up to `limit` failures of a job beyond the attempt `after`; fewer where texts are large."""
+    return errors_page(connection, key, after, descending, limit)[0]
+
+
+def errors_page(
+    connection: sqlite3.Connection, key: int, after: int, descending: bool, limit: int
+) -> tuple[list[ErrorRecord], bool]:
+    """The same, and whether there are more of them behind."""
     name = "errors_descending" if descending else "errors_ascending"
-    parameters: dict[str, object] = {"key": key, "after": after, "limit": limit}
-    return _errors.decode(_text(connection, QUERIES[name], parameters))
+    parameters: dict[str, object] = {"key": key, "after": after, "limit": limit + 1}
+    records: list[ErrorRecord] = []
+    total = 0
+    for row in connection.execute(QUERIES[name], parameters):
+        record = ErrorRecord(*row)
+        total += record.weight
+        if records and (len(records) == limit or total > PAGE_BYTES):
+            return records, True
+        records.append(record)
+    return records, False
 
 
 def _whole_jobs(

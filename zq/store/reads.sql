@@ -71,12 +71,13 @@ SELECT job_id, body FROM payloads WHERE job_id IN {keys}
 SELECT job_id, body FROM results WHERE job_id IN {keys}
 
 -- name: errors_ascending
-SELECT json_group_array(json_array(attempt, message, error_type, backtrace, dequeued_at, failed_at))
-FROM (SELECT * FROM errors WHERE job_id = :key AND attempt > :after ORDER BY attempt LIMIT :limit)
+-- Row by row, as their texts may be large: whoever asks stops when there is enough.
+SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at
+FROM errors WHERE job_id = :key AND attempt > :after ORDER BY attempt LIMIT :limit
 
 -- name: errors_descending
-SELECT json_group_array(json_array(attempt, message, error_type, backtrace, dequeued_at, failed_at))
-FROM (SELECT * FROM errors WHERE job_id = :key AND attempt < :after ORDER BY attempt DESC LIMIT :limit)
+SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at
+FROM errors WHERE job_id = :key AND attempt < :after ORDER BY attempt DESC LIMIT :limit
 
 -- name: key_range
 SELECT ifnull((SELECT min(id) FROM jobs), 0), ifnull((SELECT max(id) FROM jobs), 0)

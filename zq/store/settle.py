@@ -117,7 +117,7 @@ def fail(work: Work, commands: Sequence[Fail]) -> list[object]:
         work.run("fail", verdicts=as_json(verdicts), now=work.now)
         work.tally.retried += len(verdicts)
         work.tell(EventType.RETRYING, retried)
-    work.insert("errors", _ERROR_COLUMNS, errors)
+    work.insert_large("errors", _ERROR_COLUMNS, errors)
     if dying:
         attempts = {job.key: job.attempts for job, _ in dying}
         work.run("note_last_failures", attempts=as_json(attempts), now=work.now)
@@ -167,4 +167,4 @@ def _complete(work: Work, purges: dict[int, int], said: Mapping[int, Completion]
         work.run("complete", purges=as_json(purges), now=work.now)
     if rows:
         work.run("complete_with_results", completions=as_json(rows), now=work.now)
-        work.insert("results", "job_id, body", beside)
+        work.insert_large("results", "job_id, body", beside)

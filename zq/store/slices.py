@@ -77,8 +77,12 @@ def by_slices(
 
 
 def claim_parts(claim: Claim, most: int) -> list[Claim]:
-    """A claim as several of about `most` jobs, in each of which every holder has its share."""
-    count = -(-claim.limit // most)
+    """A claim as several of about `most` jobs, in each of which every holder has its share.
+
+    One that is bounded by bytes stays whole: the bound is for all of it.
+    """
+    weighed = any(terms.most_bytes is not None for terms in (claim.terms or {}).values())
+    count = 1 if weighed else -(-claim.limit // most)
     if count <= 1:
         return [claim]
     parts = []

@@ -233,6 +233,7 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         expired=work.expired,
         claimed=claimed,
         woken=work.woken,
+        left=work.left,
         deadlines=work.deadlines() if _moves_deadlines(work, tick) else None,
         logged=work.logged,
         rows=work.rows,

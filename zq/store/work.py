@@ -25,6 +25,10 @@ QUERIES = load("tick.sql")
 LARGEST_INSERT = 512
 """Rows in one INSERT: 500 rows of 12 columns stay far below SQLite's 32,766 parameters."""
 
+LARGEST_BYTES = 256 * 1024
+"""Bytes of large texts in one INSERT. A statement that stays prepared keeps what it was given last,
+also when the rows are long gone; by this and by few sizes, that is little."""
+
 NOBODY: Mapping[int, str] = {}
 
 BYTES_A_ROW = 1024
@@ -79,6 +83,8 @@ class Work:
         self.buried: dict[int, str] = {}
         self.expired: list[int] = []
         self.woken: set[str] = set()
+        self.left: set[str] = set()
+        """Queues of which claims have left jobs that they found: they took enough bytes."""
         self.device = device
         self.workers = workers
         self.logged = 0
@@ -201,12 +207,27 @@ class Work:
         """The same, with a pause after each statement of many rows."""
         start = 0
         while start < len(rows):
-            size = _insert_size(len(rows) - start)
+            size = batch_size(len(rows) - start)
             values = [value for row in rows[start : start + size] for value in row]
             self.execute(_insert_sql(table, columns, size), values)
             start += size
             if size == LARGEST_INSERT:
                 yield None
+
+    def insert_large(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
+        """Insert rows that may hold large texts, in one go."""
+        exhaust(self.insert_large_by_slices(table, columns, rows))
+
+    def insert_large_by_slices(
+        self, table: str, columns: str, rows: Sequence[tuple[object, ...]]
+    ) -> Sliced[None]:
+        """Insert by slices of rows that may hold large texts: as many as make `LARGEST_BYTES` at a time."""
+        start = 0
+        while start < len(rows):
+            size = _large_size(rows, start)
+            self.insert(table, columns, rows[start : start + size])
+            start += size
+            yield None
 
     def touch_group(self, queue: str, group: str | None) -> None:
         """Say that a job of a group (None: of none) has come to a queue, left it, or ended.
@@ -322,11 +343,23 @@ def as_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _insert_size(left: int) -> int:
+def batch_size(left: int) -> int:
+    """How many of those that are left one statement takes."""
     # Whole powers of two above 64, any size below: few statements, few texts to prepare and cache.
     if left <= 64:
         return left
     return min(1 << (left.bit_length() - 1), LARGEST_INSERT)
+
+
+def _large_size(rows: Sequence[tuple[object, ...]], start: int) -> int:
+    """How many rows go together from `start` on: a power of two, and one however large."""
+    weight = size = 0
+    for row in rows[start : start + LARGEST_INSERT]:
+        weight += sum([len(value) for value in row if isinstance(value, str)])
+        if weight > LARGEST_BYTES:
+            break
+        size += 1
+    return 1 << max(size.bit_length() - 1, 0)
 
 
 @lru_cache(maxsize=512)

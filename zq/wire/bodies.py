@@ -33,10 +33,10 @@ from zq.model.job import (
 )
 from zq.model.leasing import LeaseMillis
 from zq.model.metadata import check_content_type, check_traceparent
-from zq.model.names import check_dedupe, check_group, check_name
+from zq.model.names import check_dedupe, check_group, check_key, check_name
 from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
-from zq.model.settling import Failure
+from zq.model.settling import Failure, bounded
 from zq.model.unique import BY_NAME, OnConflict, Scope
 from zq.wire.codecs import MAX_DEPTH, Codec, decode, nests_too_deeply
 
@@ -127,7 +127,7 @@ _patch = msgspec.json.Decoder(_Patch)
 
 def decode_job(body: bytes, codec: Codec, limits: Limits) -> NewJob:
     """The body of a single enqueue."""
-    return _new_job(decode(body, codec, _job), codec, limits.payload)
+    return _new_job(decode(body, codec, _job), codec, limits.payload, set())
 
 
 def decode_jobs(body: bytes, codec: Codec, limits: Limits) -> list[NewJob]:
@@ -135,9 +135,10 @@ def decode_jobs(body: bytes, codec: Codec, limits: Limits) -> list[NewJob]:
     items = decode(body, codec, _bulk).jobs
     check_items(len(items), limits, "jobs")
     jobs: list[NewJob] = []
+    names: set[str] = set()
     for index, job in enumerate(items):
         try:
-            jobs.append(_new_job(job, codec, limits.payload))
+            jobs.append(_new_job(job, codec, limits.payload, names))
         except ZqError as error:
             raise type(error)(f"jobs[{index}]: {error.message}") from None
     return jobs
@@ -196,8 +197,8 @@ def decode_retention(body: bytes, codec: Codec) -> Retention:
 
 
 def decode_failure(body: bytes, codec: Codec) -> Failure:
-    """The body of a failure report."""
-    return decode(body, codec, _failure)
+    """The body of a failure report. Texts that are too long are shortened."""
+    return bounded(decode(body, codec, _failure))
 
 
 def decode_patch(body: bytes, codec: Codec) -> Patch:
@@ -229,10 +230,15 @@ def check_items(count: int, limits: Limits, noun: str) -> None:
         )
 
 
-def _new_job(job: _Job, codec: Codec, max_payload: int) -> NewJob:
-    check_name("type", job.type)
-    check_name("queue", job.queue)
+def _new_job(job: _Job, codec: Codec, max_payload: int, names: set[str]) -> NewJob:
+    """A job, checked. `names` are those that the request has been found to hold already."""
+    if job.type not in names:
+        names.add(check_name("type", job.type))
+    if job.queue not in names:
+        names.add(check_name("queue", job.queue))
     scope = _scope(job.unique_key, job.unique_while)
+    if job.unique_key is not None:
+        check_key(job.unique_key)
     if job.group is not None:
         check_group(job.group)
     if job.dedupe is not None:

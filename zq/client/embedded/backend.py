@@ -120,7 +120,7 @@ class EmbeddedBackend:
         """The last 50 failures of a job, the oldest first."""
 
         async def verb(engine: Engine) -> bytes:
-            records = await engine.list_errors(id, EVERYWHERE, None, True, LAST_ERRORS)
+            records, _ = await engine.list_errors(id, EVERYWHERE, None, True, LAST_ERRORS)
             return wire.JSON.encode([error_document(record) for record in reversed(records)])
 
         return JSON.decode(await self._do(verb), list[JobError])

@@ -32,7 +32,7 @@ def routes() -> list[Route]:
     """Every route, without a server behind them."""
     nobody: Any = None
     metrics = MetricsApi(cast(Sources, None))
-    return all_routes(nobody, nobody, nobody, nobody, TakeOptions(1, 1, 0), metrics)
+    return all_routes(nobody, nobody, nobody, nobody, nobody, TakeOptions(1, 1, 0), metrics)
 
 
 def markdown() -> str:

@@ -7,6 +7,7 @@ from heapq import nlargest
 
 from zq.engine.engine import Engine
 from zq.engine.lag import LagMeter
+from zq.http.answers import Answers
 from zq.http.bodies import Bodies
 from zq.http.gate import Gate
 from zq.model.lifecycle import Status
@@ -24,6 +25,7 @@ class Sources:
 
     engine: Engine
     bodies: Bodies
+    answers: Answers
     gate: Gate
     lag: LagMeter
 

@@ -161,6 +161,12 @@ METRICS = (
         lambda s: _one(s.sources.bodies.held),
     ),
     Metric(
+        "zq_answer_bytes",
+        "gauge",
+        "Answers that their clients have not taken yet, in memory (`--max-answer-bytes`).",
+        lambda s: _one(s.sources.answers.held),
+    ),
+    Metric(
         "zq_take_streams",
         "gauge",
         "Open take streams.",

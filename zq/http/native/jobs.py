@@ -6,6 +6,7 @@ from functools import partial
 from aiohttp import web
 
 from zq.engine.engine import Accepted, Engine
+from zq.http.answers import Answers
 from zq.http.bodies import Bodies
 from zq.http.endpoints import Route, body_endpoint, endpoint
 from zq.http.guard import reach_of
@@ -35,9 +36,10 @@ ENQUEUE, READ, MANAGE = KeyScope.ENQUEUE, KeyScope.READ, KeyScope.MANAGE
 class JobsApi:
     """`/jobs` and `/queues`, without streams and settlements."""
 
-    def __init__(self, engine: Engine, bodies: Bodies, limits: Limits) -> None:
+    def __init__(self, engine: Engine, bodies: Bodies, answers: Answers, limits: Limits) -> None:
         self._engine = engine
         self._bodies = bodies
+        self._answers = answers
         self._limits = limits
 
     def routes(self) -> list[Route]:
@@ -79,10 +81,15 @@ class JobsApi:
     async def enqueue_bulk(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
-        """Store many jobs or none: 200 only where every one is a duplicate."""
+        """Store many jobs or none: 200 only where every one is a duplicate.
+
+        Results of the jobs that they are duplicates of are told up to 16 MiB of them.
+        """
         jobs = decode_jobs(body, sent, self._limits)
         if not jobs:
             return answer({"jobs": []}, accepted, 201)
+        # Once they are stored, they are answered: about as much as was sent, at most.
+        self._answers.admit(len(body))
         stored = await self._engine.enqueue(jobs, reach_of(request))
         status = 200 if stored.duplicates == len(jobs) else 201
         return answer({"jobs": self._enqueued(jobs, stored)}, accepted, status)

@@ -1,16 +1,19 @@
 """Taking jobs without a stream, and keeping them or giving them back."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from aiohttp import web
 
 from zq.engine.engine import Engine
 from zq.engine.leases import raise_refusal
+from zq.http.answers import Answers
 from zq.http.bodies import Bodies
 from zq.http.endpoints import Route, body_endpoint
 from zq.http.guard import Guard, reach_of
 from zq.http.problems import answer
 from zq.http.router import PATH
+from zq.model.job import Job
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
 from zq.wire.bodies import Limits
@@ -30,10 +33,13 @@ TAKE = KeyScope.TAKE
 class LeasesApi:
     """`claim`, `extend` and `release`."""
 
-    def __init__(self, engine: Engine, guard: Guard, bodies: Bodies, limits: Limits) -> None:
+    def __init__(
+        self, engine: Engine, guard: Guard, bodies: Bodies, answers: Answers, limits: Limits
+    ) -> None:
         self._engine = engine
         self._guard = guard
         self._bodies = bodies
+        self._answers = answers
         self._limits = limits
 
     def routes(self) -> list[Route]:
@@ -54,6 +60,7 @@ class LeasesApi:
         """Take up to `max` jobs of one queue for `holder`: 200 with the list `jobs`.
 
         Each carries `lease`, by which it is acknowledged, extended or released, and `lease_until`.
+        There are fewer where their payloads make 8 MiB; one of more comes alone.
         The lease lasts `lease_ms`; without that, as long as the job or its queue says, or 30 s.
         Where there is no job, the answer waits up to `wait_ms` for one and is an empty list then.
         """
@@ -64,13 +71,20 @@ class LeasesApi:
             self._engine.leases.claimer(*claim) as claimer,
             self._guard.while_granted(request, claimer.give_up),
         ):
-            jobs = await self._engine.workers.large_payloads(await claimer.jobs)
-            documents = taken_documents(jobs, self._engine.ids)
-            response = answer({"jobs": documents}, accepted)
-            # Written here and not by aiohttp, to hear of it where nobody is there to read it.
-            await response.prepare(request)
-            await response.write_eof()
+            jobs = await claimer.take()
+            size = sum([job.payload_size for job in jobs])
+            # Refused before payloads are read: then the jobs go back.
+            self._answers.admit(size)
+            with self._answers.room(size):
+                response = await self._render(jobs, accepted)
+                jobs.clear()
+                # Written here, to hear of it where nobody is there to read it.
+                await self._answers.write(request, response)
         return response
+
+    async def _render(self, claimed: Sequence[Job], accepted: Codec) -> web.Response:
+        jobs = await self._engine.workers.large_payloads(claimed)
+        return answer({"jobs": taken_documents(jobs, self._engine.ids)}, accepted)
 
     async def extend(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec

@@ -80,19 +80,14 @@ class SettlementsApi:
         id = request[PATH]["id"]
         wanted = paging(parameters(request, PAGING))
         after = None if wanted.cursor is None else whole_number("from", wanted.cursor, MAX_UINT32)
-        records = await self._engine.list_errors(
-            id, reach_of(request), after, wanted.descending, wanted.limit + 1
+        records, more = await self._engine.list_errors(
+            id, reach_of(request), after, wanted.descending, wanted.limit
         )
-        shown = records[: wanted.limit]
-        first = str(shown[0].attempt) if shown else None
-        last = str(shown[-1].attempt) if shown else None
-        pages = links(
-            f"/jobs/{id}/errors",
-            partial(canonical, {}),
-            wanted,
-            Shown(first, last, len(records) > wanted.limit),
-        )
-        documents = [error_document(record) for record in shown]
+        first = str(records[0].attempt) if records else None
+        last = str(records[-1].attempt) if records else None
+        shown = Shown(first, last, more)
+        pages = links(f"/jobs/{id}/errors", partial(canonical, {}), wanted, shown)
+        documents = [error_document(record) for record in records]
         return answer({"errors": documents, "pages": pages}, accepted)
 
     async def get_error(self, request: web.BaseRequest, accepted: Codec) -> web.Response:

@@ -1,0 +1,85 @@
+"""What the server holds in memory does not grow with what went through it, or waits in it.
+
+`MEMORY_JOBS` and `MEMORY_BULKS` make these runs as long as they are wanted: a million jobs, say,
+and 600 bulks of ten thousand. What they bound does not grow with that.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+
+from conformance.client import Client, new_job
+
+from .server import ServerProcess, running
+
+NOISE_MIB = 25
+"""What allocators may make of the same load, done again."""
+
+SMALL_CACHE = ("--cache-size", "1MiB")
+"""Pages of the database would fill memory up to a bound of their own, and hide the rest."""
+
+
+def resident(server: ServerProcess) -> float:
+    """Memory that the server has now, in MiB."""
+    status = Path(f"/proc/{server.pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+    return int(line.split()[1]) / 1024
+
+
+async def test_payloads_that_are_gone_take_no_memory(tmp_path: Path) -> None:
+    async with running(tmp_path, *SMALL_CACHE) as server, server.client() as client:
+        payload = "x" * 200_000
+
+        async def bulk(count: int) -> None:
+            jobs = [new_job(payload=payload)] * count
+            assert (await client.post("/jobs/bulk", {"jobs": jobs})).status == 201
+            await client.delete("/jobs")
+
+        await bulk(40)
+        before = resident(server)
+        # As many jobs a transaction as there are statements that insert them.
+        for count in range(1, 41):
+            await bulk(count)
+        assert resident(server) < before + NOISE_MIB
+
+
+BULK = 10_000
+
+
+async def fill(client: Client, count: int) -> None:
+    """Store many jobs, a bulk at a time."""
+    jobs = [new_job(payload={"n": 123, "user": "u-000123"})] * BULK
+    for _ in range(count // BULK):
+        assert (await client.post("/jobs/bulk", {"jobs": jobs})).status == 201
+
+
+async def test_jobs_that_wait_take_no_memory(tmp_path: Path) -> None:
+    count = int(os.environ.get("MEMORY_JOBS") or 250_000)
+    async with running(tmp_path, *SMALL_CACHE) as server, server.client() as client:
+        await fill(client, 5 * BULK)
+        before = resident(server)
+        await fill(client, count)
+        assert await client.count() == 5 * BULK + count
+        assert resident(server) < before + NOISE_MIB
+
+
+async def test_bulks_beside_workers_leave_no_memory(tmp_path: Path) -> None:
+    count = int(os.environ.get("MEMORY_BULKS") or 25)
+
+    async def work(server: ServerProcess) -> None:
+        async with server.client() as client:
+            stream = await client.take(prefetch=1_000)
+            while True:
+                await client.succeed(*[job["id"] for job in await stream.jobs(500)])
+
+    async with running(tmp_path, *SMALL_CACHE) as server, server.client() as client:
+        workers = [asyncio.create_task(work(server)) for _ in range(2)]
+        await fill(client, 10 * BULK)
+        before = resident(server)
+        await fill(client, count * BULK)
+        after = resident(server)
+        for worker in workers:
+            assert not worker.done()
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+        assert after < before + NOISE_MIB

@@ -1,0 +1,142 @@
+"""Answers under way: in parts, watched, and within a bound of memory that holds for all of them.
+
+Streams are none of these: each has a bound and a pulse of its own.
+"""
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from functools import cached_property
+
+from aiohttp import web
+
+from zq.http.channel import Channel, Peer, channel_of
+from zq.http.peer import PeerWatch
+from zq.http.rounds import Rounds
+from zq.model.clock import Clock
+from zq.model.errors import AnswersFull
+
+log = logging.getLogger(__name__)
+
+SMALL = 64 * 1024
+"""Bytes of an answer that is never refused, and of a part of a larger one: as much as a connection
+of HTTP/1.1 may have unsent before it takes the next request, so that no answers pile up there."""
+
+LOOKS = 10
+"""Times that a peer is looked at before it is cut off."""
+
+
+class Answers:
+    """Sends answers, and counts the bytes of those that their clients have not taken yet.
+
+    `timeout` is in seconds: so long a client may take nothing of what waits for it.
+    """
+
+    def __init__(self, clock: Clock, *, max_bytes: int, timeout: float) -> None:
+        self.held = 0
+        self._clock = clock
+        self._max_bytes = max_bytes
+        self._timeout = timeout
+
+    def admit(self, size: int) -> None:
+        """See whether there is room for an answer of about `size` bytes. Raises `AnswersFull`.
+
+        For what cannot be taken back once it is done; a single answer always has a chance.
+        """
+        if size > SMALL and self.held and self.held + size > self._max_bytes:
+            raise AnswersFull(
+                "answers that their clients do not read hold as much memory as they may: try again"
+                " shortly, or raise --max-answer-bytes"
+            )
+
+    @contextlib.contextmanager
+    def room(self, size: int) -> Iterator[None]:
+        """Count `size` bytes for as long as this lasts."""
+        self.held += size
+        try:
+            yield
+        finally:
+            self.held -= size
+
+    async def send(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
+        """Send what a handler has answered, unless it has done so itself.
+
+        Raises `AnswersFull` where there is no room for it and the request can just be made again.
+        """
+        if not isinstance(response, web.Response) or response.prepared:
+            return
+        size = _size(response)
+        if size <= SMALL and request.version.major < 2:
+            return  # aiohttp does it
+        if request.method in ("GET", "HEAD"):
+            self.admit(size)
+        with self.room(size):
+            await self.write(request, response)
+
+    async def write(self, request: web.BaseRequest, response: web.Response) -> None:
+        """Write an answer for which there is room. It returns when the connection has taken it."""
+        channel = channel_of(request)
+        if channel.transport is None:
+            raise ConnectionResetError("the connection is gone")
+        watch = _Watch(channel, request.path, self._clock, self._rounds, self._timeout)
+        try:
+            await response.prepare(request)
+            if request.version.major < 2 and request.method != "HEAD":
+                await _write_parts(response)
+            await response.write_eof()
+        finally:
+            watch.stop()
+        # The connection remembers its last answer for as long as it rests.
+        response.body = None
+
+    @cached_property
+    def _rounds(self) -> Rounds:
+        return Rounds(self._clock, self._timeout / LOOKS)
+
+
+def _size(response: web.Response) -> int:
+    return len(response.body) if isinstance(response.body, bytes) else 0
+
+
+async def _write_parts(response: web.Response) -> None:
+    """Write the whole body, as fast as the connection takes it. HTTP/2 does so by itself."""
+    body = response.body
+    assert isinstance(body, bytes)
+    view = memoryview(body)
+    for start in range(0, len(view), SMALL):
+        await response.write(view[start : start + SMALL])
+    response.body = None
+
+
+class _Watch:
+    """Cuts a peer off that takes nothing of an answer for too long, until it is stopped."""
+
+    def __init__(
+        self, channel: Channel, path: str, clock: Clock, rounds: Rounds, timeout: float
+    ) -> None:
+        self._channel = channel
+        self._path = path
+        self._clock = clock
+        self._rounds = rounds
+        self._timeout = timeout
+        self._peer: PeerWatch | None = None
+        self._book()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._rounds.cancel(self._moment, self._look)
+
+    def _book(self) -> None:
+        self._moment = self._rounds.book(self._timeout / LOOKS, self._look)
+
+    def _look(self) -> None:
+        now, timeout = self._clock.monotonic(), self._timeout
+        if self._peer is None:  # most answers are gone before anybody looks
+            self._peer = PeerWatch(self._channel, silence=timeout, stall_timeout=timeout, now=now)
+        found = self._peer.look(now)
+        if found is Peer.PRESENT:
+            self._book()
+            return
+        fields = {"path": self._path, "peer": found.value}
+        log.info("an answer is cut off", extra={"fields": fields})
+        self._channel.cut_off(found)
