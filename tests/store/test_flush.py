@@ -51,11 +51,11 @@ async def test_each_way_flushes_again_and_again(tmp_path: Path, skipped: int) ->
     flush.close()
 
 
-@pytest.mark.parametrize("skipped", range(len(KINDS) + 1))
 def descriptors() -> set[str]:
     return {path.name for path in Path("/proc/self/fd").iterdir()}
 
 
+@pytest.mark.parametrize("skipped", range(len(KINDS) + 1))
 async def test_each_way_gives_its_descriptors_back(tmp_path: Path, skipped: int) -> None:
     file = tmp_path / "log"
     file.write_bytes(b"x")

@@ -146,8 +146,8 @@ def _primary_code(error: sqlite3.Error) -> int | None:
 
 async def _open(path: Path, pragmas: Mapping[str, str], statements: int) -> HopConnection:
     def connector() -> sqlite3.Connection:
-        # Transactions are ours to begin. The event loop uses the writer too, while nothing is asked of
-        # its thread: SQLite locks a connection anyway.
+        # Transactions are ours to begin. The event loop uses the writer too, while nothing is asked
+        # of its thread: SQLite locks a connection anyway.
         return sqlite3.connect(
             path, isolation_level=None, cached_statements=statements, check_same_thread=False
         )

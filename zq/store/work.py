@@ -221,7 +221,7 @@ class Work:
     def insert_large_by_slices(
         self, table: str, columns: str, rows: Sequence[tuple[object, ...]]
     ) -> Sliced[None]:
-        """Insert by slices of rows that may hold large texts: as many as make `LARGEST_BYTES` at a time."""
+        """The same: as many rows at a time as make `LARGEST_BYTES`, then a pause."""
         start = 0
         while start < len(rows):
             size = _large_size(rows, start)
