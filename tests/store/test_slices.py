@@ -1,6 +1,7 @@
 """Long transactions in slices: others have their turn, and what comes of it stays the same."""
 
 import asyncio
+import sqlite3
 from collections import Counter
 
 import pytest
@@ -123,3 +124,15 @@ async def test_a_table_is_cleared_while_others_have_their_turn(rig: Rig) -> None
 
 def _jobs(count: int) -> list[NewJob]:
     return [new_job(queue=f"q{number % 5}") for number in range(count)]
+
+
+async def test_race_another_programs_lock_holds_up_a_tick_and_not_the_event_loop(rig: Rig) -> None:
+    other = sqlite3.connect(rig.directory / "zq.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    tick = asyncio.create_task(rig.run(rig.enqueue(_jobs(1))))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert not tick.done()
+    other.execute("COMMIT")
+    other.close()
+    assert (await tick).tally.stored == 1

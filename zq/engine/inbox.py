@@ -30,15 +30,16 @@ FAIR_ROWS = 4
 """Rows of new jobs that a tick takes in any case for each row of anything else."""
 
 
-class Request(NamedTuple):
-    """A command, what it weighs, and the future of its result.
+class Reply(asyncio.Future[object]):
+    """What a tick will say to a command. An error is a result too: see `result_of`."""
 
-    An error is a result too: see `reply`.
-    """
+
+class Request(NamedTuple):
+    """A command, what it weighs, and the future of its result."""
 
     command: Command
     rows: int
-    future: asyncio.Future[object]
+    future: Reply
 
     def reply(self, result: object) -> None:
         """Hand over the result, unless whoever waited has gone away."""
@@ -56,6 +57,7 @@ class Inbox:
     """
 
     def __init__(self, max_jobs: int, wake: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
         self._max_jobs = max_jobs
         self._wake = wake
         self._settlements: deque[Request] = deque()
@@ -86,7 +88,7 @@ class Inbox:
         few = self.waiting_jobs < self._max_jobs // 2 and self._waiting_new < self._next_rows
         return few or not self.waiting_jobs
 
-    def submit(self, command: Command) -> asyncio.Future[object]:
+    def submit(self, command: Command) -> Reply:
         """Queue a command. Raises `InboxFull`; a return is never refused."""
         rows = _rows_of(command)
         if isinstance(command, Enqueue):
@@ -98,7 +100,7 @@ class Inbox:
             if not isinstance(command, Return):
                 self._check(self._waiting_rest)
             self._waiting_rest += rows
-        request = Request(command, rows, asyncio.get_running_loop().create_future())
+        request = Request(command, rows, Reply(loop=self._loop))
         self._queue(command).append(request)
         self._wake()
         return request.future

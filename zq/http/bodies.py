@@ -1,6 +1,5 @@
 """Request bodies: how large one may be, how slow, and how much of all of them memory may hold."""
 
-import asyncio
 from typing import Self
 
 from aiohttp import StreamReader, web
@@ -40,15 +39,8 @@ class Bodies:
             body = content.read_nowait()
             self._take(len(body), 0, reserved)
             return body
-        with _InTime(content, self._clock, self._timeout) as patience:
-            try:
-                async with patience.limit:
-                    return await self._read(content, request.content_length, reserved)
-            except TimeoutError:
-                raise BodyTimeout(
-                    "the body took too long to arrive: send it again, over a better line in smaller"
-                    " parts, or raise --body-timeout"
-                ) from None
+        with _InTime(content, self._clock, self._timeout):
+            return await self._read(content, request.content_length, reserved)
 
     def release(self, size: int) -> None:
         """A request that held `size` bytes is done."""
@@ -91,14 +83,13 @@ class Bodies:
 
 
 class _InTime:
-    """Times a body out that takes too long: what reads it stands under `limit`.
+    """Lets whoever reads a body know that it takes too long, by a `BodyTimeout`.
 
-    It lets go of everything at its end. Whatever it still knew would be kept, with the request's
-    task and its answer, until the garbage collector comes round, which it seldom does.
+    It lets go of everything at its end. Whatever it still knew would be kept, with the request and
+    its answer, until the garbage collector comes round, which it seldom does.
     """
 
     def __init__(self, content: StreamReader, clock: Clock, timeout: float) -> None:
-        self.limit = asyncio.timeout(None)
         self._content = content
         self._clock = clock
         self._timeout = timeout
@@ -120,4 +111,9 @@ class _InTime:
         if left > 0:
             self._timer = self._clock.call_later(left, self._look)
         else:
-            self.limit.reschedule(asyncio.get_running_loop().time())
+            self._content.set_exception(
+                BodyTimeout(
+                    "the body took too long to arrive: send it again, over a better line in smaller"
+                    " parts, or raise --body-timeout"
+                )
+            )

@@ -1,15 +1,19 @@
 """One HTTP/1.1 connection: aiohttp's protocol, our answers to bad HTTP, an eye on its end."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from aiohttp import web
+from aiohttp import StreamReader, web, web_protocol
+from aiohttp.http import StreamWriter
 from aiohttp.http_exceptions import LineTooLong
 
 from zq.http.channel import Channel, Peer
 from zq.http.gate import Gate
+from zq.http.handling import Handling
 from zq.http.problems import answer, last_words
 from zq.model.clock import Clock, Timer
 from zq.wire.codecs import JSON
@@ -22,8 +26,16 @@ MAX_REQUEST_LINE = MAX_HEADER_FIELD + 1
 MAX_HEADERS = 100
 
 
+LINGER_S = 10.0
+"""How long the rest of a body is taken in that nobody reads: an answer that is followed by a reset
+may never be seen."""
+
+
 class Connection(web.RequestHandler):
     """Serves one connection, and is the channel of the one response that it sends at a time.
+
+    aiohttp parses and keeps what comes early; its loop over requests, a task that makes a task for
+    each, is replaced: a request is handled where it arrives.
 
     A header has `header_timeout` seconds, from the connection's beginning or from the header's. A
     connection that is kept alive may rest between two requests for as long as aiohttp has it, which
@@ -48,6 +60,7 @@ class Connection(web.RequestHandler):
         self._on_lost = on_lost
         self._header_timer: Timer | None = None
         self._header_begun = False
+        self._handling: Handling | None = None
 
     def channel(self, request: web.BaseRequest) -> Channel:
         """This connection: its requests are answered one after the other."""
@@ -72,10 +85,30 @@ class Connection(web.RequestHandler):
         self._expect_header()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Make room for another one."""
+        """Make room for another one; what runs ends with its connection."""
         self._header_arrived()
         self._on_lost()
         super().connection_lost(exc)
+        if self._handling is not None:
+            self._handling.cancel()
+
+    async def start(self) -> None:
+        """Nothing: aiohttp begins this as a task to serve one request after the other."""
+
+    async def shutdown(self, timeout: float | None = 15.0) -> None:
+        """Let the request under way finish within `timeout` seconds, then end it, and close."""
+        self._force_close = True
+        if self._handling is not None:
+            await self._handled_within(timeout)
+        if self._handling is not None:
+            self._handling.cancel()
+            await self._handled_within(timeout)
+        self.force_close()
+
+    async def _handled_within(self, timeout: float | None) -> None:
+        assert self._handling is not None
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._handling.wait(), timeout)
 
     def data_received(self, data: bytes) -> None:
         """Parse what comes, and see that each header is whole in time."""
@@ -84,10 +117,12 @@ class Connection(web.RequestHandler):
         super().data_received(data)
         if self._request_count != before:
             self._header_arrived()
-        elif self._header_timer is not None or self._waiter is not None:
+        elif self._header_timer is not None or self._is_idle:
             self._header_begun = True
             if self._header_timer is None:
                 self._expect_header()
+        if self._messages:
+            self._serve_next()
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         """Go on where reading was paused.
@@ -97,6 +132,86 @@ class Connection(web.RequestHandler):
         """
         if self._reading_paused:
             super().resume_reading(resume_parser)
+
+    @property
+    def _is_idle(self) -> bool:
+        return self._handling is None and not self._messages
+
+    def _serve_next(self) -> None:
+        """Begin with the next request, unless one is under way."""
+        while self._messages and self._handling is None and not self._force_close:
+            message, payload = self._messages.popleft()
+            self._handling = Handling(self._serve(message, payload), self._served)
+            if self._parser is not None:
+                self._parser.message_consumed()
+            if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
+                self._resume_reading_if_drained()
+            self._handling.begin()
+
+    async def _serve(self, message: Any, payload: StreamReader) -> None:
+        assert self._manager is not None
+        started = self._loop.time() if self._logging_enabled else None
+        self._manager.requests_count += 1
+        handler: Any = self._request_handler
+        if isinstance(message, web_protocol._ErrInfo):
+            handler, message = self._make_error_handler(message), web_protocol.ERROR
+        writer, factory = StreamWriter(self, self._loop), self._manager.request_factory
+        request: web.BaseRequest = factory(message, payload, self, writer, None)  # type: ignore[arg-type]
+        self._current_request = request
+        response = await handler(request)
+        response, is_lost = await self.finish_response(request, response, started)
+        if is_lost:
+            raise ConnectionResetError("the client has gone")
+        self._keepalive = bool(response.keep_alive)
+        if not payload.is_eof():
+            await self._linger(payload)
+
+    async def _linger(self, payload: StreamReader) -> None:
+        """Drop the rest of a body as it comes, for a while; where it takes longer, close."""
+        give_up = partial(payload.set_exception, TimeoutError())
+        timer = self._clock.call_later(LINGER_S, give_up)
+        try:
+            while not payload.is_eof():
+                await payload.readany()
+        except TimeoutError:
+            self.close()
+        finally:
+            timer.cancel()
+
+    def _served(self, error: BaseException | None) -> None:
+        """A request is done: go on with the next, or close."""
+        self._handling = self._current_request = None
+        if error is not None:
+            if isinstance(error, ConnectionError | asyncio.CancelledError):
+                log.debug("a client has gone", exc_info=error)
+            else:
+                log.error("a response failed", exc_info=error)
+            self.force_close()
+        elif self._keepalive and not self._close and not self._force_close:
+            self._rest()
+            self._serve_next()
+        elif self.transport is not None:
+            self.transport.close()
+
+    def _rest(self) -> None:
+        """Let the connection be idle, for as long as one may be."""
+        self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+        if self._keepalive_handle is None:
+            self._keepalive_handle = self._loop.call_at(
+                self._next_keepalive_close_time, self._process_keepalive
+            )
+
+    def _process_keepalive(self) -> None:
+        """Close a connection that has been idle for too long; look again where it has not."""
+        self._keepalive_handle = None
+        if self._force_close or not self._is_idle:
+            return
+        if self._loop.time() < self._next_keepalive_close_time:
+            self._keepalive_handle = self._loop.call_at(
+                self._next_keepalive_close_time, self._process_keepalive
+            )
+        else:
+            self.force_close()
 
     def _expect_header(self) -> None:
         self._header_timer = self._clock.call_later(self._header_timeout, self._give_up)

@@ -4,6 +4,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -21,10 +22,15 @@ PROGRESS_STEPS = 10_000
 # SQLite's primary result codes, the low byte of `sqlite_errorcode`
 # (https://www.sqlite.org/rescode.html).
 _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _PROTOCOL, _NOTADB = 8, 10, 11, 13, 14, 15, 26
-_INTERRUPT = 9
+_BUSY, _INTERRUPT = 5, 9
 _DISK_FAILURES = frozenset({_READONLY, _IOERR, _CORRUPT, _CANTOPEN, _PROTOCOL, _NOTADB})
 
+PATIENCE_MS = 5_000
+"""How long the writer waits for another program that has locked the database."""
+
 WRITER_PRAGMAS = {
+    # Ticks run in the event loop, which waits for nobody: see `begin`.
+    "busy_timeout": "0",
     # Readers see the last commit while the writer works.
     "journal_mode": "WAL",
     # A commit writes to the log and returns; who flushes it, and when, is `zq.store.flush`. SQLite
@@ -92,6 +98,30 @@ class Deadline:
             return function()
         finally:
             connection.set_progress_handler(None, 0)
+
+
+def begin(connection: sqlite3.Connection) -> Callable[[], object] | None:
+    """Begin to write, unless another program does so just now.
+
+    Then what is answered begins once that has ended; it waits, so it is for the connection's
+    thread. Raises sqlite3.OperationalError where the other takes longer than `PATIENCE_MS`.
+    """
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if _primary_code(error) != _BUSY:
+            raise
+        return partial(patiently, connection, partial(connection.execute, "BEGIN IMMEDIATE"))
+    return None
+
+
+def patiently(connection: sqlite3.Connection, function: Callable[[], T]) -> T:
+    """Run a function that waits for other programs' locks, in the connection's thread."""
+    connection.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
+    try:
+        return function()
+    finally:
+        connection.execute("PRAGMA busy_timeout = 0")
 
 
 def in_snapshot(connection: sqlite3.Connection, function: Callable[[], T]) -> T:

@@ -32,7 +32,7 @@ from zq.model.lifecycle import TERMINAL, Status
 from zq.model.settling import Policy
 from zq.store.change import AnyChange, apply_changes
 from zq.store.claim import claim
-from zq.store.connection import is_full, stops_the_server
+from zq.store.connection import begin, is_full, stops_the_server
 from zq.store.due import attend
 from zq.store.enqueue import enqueue
 from zq.store.gates import Gates
@@ -122,7 +122,9 @@ class TickRunner:
         self, tick: Tick, apply: Callable[[Work, Sequence[Command]], Sliced[list[object]]]
     ) -> Sliced[TickResult]:
         connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
+        wait = begin(connection)
+        if wait is not None:
+            yield wait
         try:
             work = Work(
                 connection,

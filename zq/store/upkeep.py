@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections import Counter
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from zq.model.commands import Deadlines
 from zq.model.lifecycle import Status
 from zq.model.log import Bounds
+from zq.store.connection import patiently
 from zq.store.history import LOG
 from zq.store.log import last_seq, set_bounds
 from zq.store.queries import load
@@ -46,7 +48,7 @@ def recover(connection: sqlite3.Connection, history: Bounds | None = None) -> Re
     They keep their attempts, ids and places. Where a `history` is kept, it has these bounds from
     now on. It runs before the first request is accepted.
     """
-    connection.execute("BEGIN IMMEDIATE")
+    patiently(connection, partial(connection.execute, "BEGIN IMMEDIATE"))
     try:
         left = _value(connection, "read_left_in_flight")
         held = msgspec.json.decode(left, type=list[tuple[int, str]])
@@ -96,21 +98,20 @@ def restart_log(connection: sqlite3.Connection) -> None:
     SQLite flushes the header of a log that begins anew before anything else of it. That is done
     here, in the connection's thread, rather than by the next tick in the event loop.
     """
-    connection.execute(QUERIES["touch"])
+    patiently(connection, partial(connection.execute, QUERIES["touch"]))
 
 
 def shrink_wal(connection: sqlite3.Connection) -> None:
     """Make the WAL's file empty, unless a reader is in the way: the writer waits for nobody."""
-    patience: int = connection.execute("PRAGMA busy_timeout").fetchone()[0]
-    connection.execute("PRAGMA busy_timeout = 0")
-    try:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {patience}")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
 def tidy(connection: sqlite3.Connection) -> bool:
     """Forget queues without jobs and shrink the file by a slice, if much of it is free."""
+    return patiently(connection, partial(_tidy, connection))
+
+
+def _tidy(connection: sqlite3.Connection) -> bool:
     connection.execute(QUERIES["forget_empty_queues"])
     pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
     free: int = connection.execute("PRAGMA freelist_count").fetchone()[0]
