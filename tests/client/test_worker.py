@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -661,8 +662,8 @@ async def test_work_that_does_not_end_is_told_by_run_until_idle(app: App) -> Non
 
     await work.enqueue()
     worker = zq.Worker(app, shutdown_timeout=0)
-    with pytest.raises(zq.WaitTimeout):
-        await worker.run_until_idle(0.2)
+    with pytest.raises(zq.WaitTimeout, match=r"left after 0\.2 s"):
+        await worker.run_until_idle(timedelta(seconds=0.2))
 
     await until_ready(app, 1)
 

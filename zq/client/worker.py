@@ -123,15 +123,16 @@ class Worker:
 
         Jobs that are due later, also for another try, are left. Raises `WaitTimeout`.
         """
+        seconds = milliseconds("timeout", timeout) / 1000
         life = self._begin(replace(self._plan, burst=True))
         outcomes = life.settler.outcomes = []
         try:
-            async with asyncio.timeout(milliseconds("timeout", timeout) / 1000) as limit:
+            async with asyncio.timeout(seconds) as limit:
                 await life.run()
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise WaitTimeout(f"jobs are left after {timeout} s") from None
+            raise WaitTimeout(f"jobs are left after {seconds:g} s") from None
         finally:
             self._life = None
         return outcomes

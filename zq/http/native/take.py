@@ -152,6 +152,8 @@ class _Pump:
                     await self._notify()
                 if self._pulse.is_due:
                     await self._write(self._framing.heartbeat)
+            # It may have ended, for a lease was lost, while a heartbeat was written.
+            await self._notify()
         finally:
             self._pulse.stop()
 
