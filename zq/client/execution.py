@@ -88,13 +88,14 @@ class Execution:
         if self.is_over:
             return
         seconds = self._clean_up_s if clean_up_s is None else min(clean_up_s, self._clean_up_s)
-        first = self.reason is None
-        if first:
-            self.reason = self.running.reason = reason
-            self.running.end()
+        # A handler that has ended did so for no such reason: what it has left is cancelled already.
+        works = self._main is not None and not self._main.done()
+        first = works and self.reason is None
         if first or clean_up_s is not None:
             self._then(seconds, self._insist)
         if first and self._main is not None:
+            self.reason = self.running.reason = reason
+            self.running.end()
             self._main.cancel(reason)
 
     async def ended(self) -> None:
@@ -176,6 +177,8 @@ class Execution:
             self._timer.cancel()
         if self._over is not None:
             self._over.set()
+        # A cycle would be left to the garbage collector, one a job.
+        self._main = self.running.on_task = None
         self._on_over(self)
 
 

@@ -148,7 +148,10 @@ class Executor:
         handler, running = execution.handler, execution.running
         execution.started_at = time.time()
         execution.limit(timeout_of(handler, running.delivery))
-        around = (*self._app.middleware, *handler.middleware)
+        around = self._app.middleware + handler.middleware
+        if not around:
+            execution.result = await _innermost(execution, place)
+            return
         call_next: Callable[[], Awaitable[Any]] = partial(_innermost, execution, place)
         for middleware in reversed(around):
             call_next = partial(middleware, running, call_next)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from zq.client.acks import persistently
+from zq.client.acks import MOST_IN_A_POST, persistently
 from zq.client.backend import Backend
 from zq.client.errors import ZqError
 from zq.client.events import Event, Events
@@ -99,7 +99,8 @@ class Strangers:
             await self._wake.wait()
             self._wake.clear()
             while self._waiting:
-                batch, self._waiting = self._waiting, []
+                batch = self._waiting[:MOST_IN_A_POST]
+                del self._waiting[:MOST_IN_A_POST]
                 held = [Held(each.id, each.lease) for each in batch]
                 await persistently(partial(self._backend.release, held, round(PAUSE_S * 1000)))
                 await _tell(self._events, batch)

@@ -20,7 +20,7 @@ from zq.client.outcome import DrainReport
 from zq.client.settling import AfterExecution, Settler
 from zq.client.supply import Supply
 from zq.client.values import Delivery, Held, JobQuery, Notice, Wish
-from zq.client.work import Registry
+from zq.client.work import Handler, Registry
 
 log = logging.getLogger("zq.worker")
 
@@ -75,7 +75,7 @@ class Life:
         self._supply = Supply(self._backend, plan.wish, self._stopping)
         # Ids in their order, and what is still wanted of them.
         self._order: deque[str] = deque()
-        self._waiting: dict[str, Delivery] = {}
+        self._waiting: dict[str, tuple[Delivery, Handler]] = {}
         self._left = plan.max_jobs
         self._patience = plan.shutdown_s
         self._deadline: float | None = None
@@ -178,7 +178,7 @@ class Life:
     def _drop(self, held: Held, event: EventName = "requeued") -> None:
         """A delivery has ended: begin it no more, and stop it."""
         waiting = self._waiting.get(held.id)
-        if waiting is not None and waiting.lease == held.lease:
+        if waiting is not None and waiting[0].lease == held.lease:
             del self._waiting[held.id]
         self._executor.drop(held.id, held.lease, event)
 
@@ -186,10 +186,11 @@ class Life:
         if self._stopping.is_set() or self._left == 0:
             self._unstarted.append(delivery)
             return
-        if self._registry.find(delivery) is None:
+        handler = self._registry.find(delivery)
+        if handler is None:
             self._strangers.add(delivery)
             return
-        self._waiting[delivery.id] = delivery
+        self._waiting[delivery.id] = delivery, handler
         self._order.append(delivery.id)
         if self._left is not None:
             self._left -= 1
@@ -199,10 +200,9 @@ class Life:
     def _begin_more(self) -> None:
         """Begin what waits, as much as there is room for."""
         while self._order and self._executor.has_room:
-            delivery = self._waiting.pop(self._order.popleft(), None)
-            handler = None if delivery is None else self._registry.find(delivery)
-            if delivery is not None and handler is not None:
-                self._executor.begin(delivery, handler)
+            wanted = self._waiting.pop(self._order.popleft(), None)
+            if wanted is not None:
+                self._executor.begin(*wanted)
 
     def _on_lost(self) -> None:
         """The stream is gone, and with it what had not begun: it will come again."""
@@ -214,8 +214,9 @@ class Life:
         await self.settler.lost(id)
 
     def _held(self) -> list[Held]:
-        running = [each.running.delivery for each in self._executor.running.values()]
-        return [Held(each.id, each.lease) for each in (*running, *self._waiting.values())]
+        deliveries = [each.running.delivery for each in self._executor.running.values()]
+        deliveries += [delivery for delivery, _ in self._waiting.values()]
+        return [Held(each.id, each.lease) for each in deliveries]
 
     def _on_too_deaf(self) -> None:
         log.error("too much goes on here that was to end: the worker stops, to be started again")
@@ -249,7 +250,7 @@ class Life:
     def _begin_nothing_more(self) -> None:
         """Give back what has not begun, as soon as nothing can come in its place."""
         self._stopping.set()
-        self._unstarted += self._waiting.values()
+        self._unstarted += [delivery for delivery, _ in self._waiting.values()]
         self._waiting.clear()
         self._left_s()
 
