@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from zq import activation, keyfile, notify
+from zq import activation, keyfile, logs, notify
 from zq.config import ConfigError, Settings
 from zq.core import Core
 from zq.engine.engine import Engine
@@ -116,7 +116,7 @@ class Server:
             bodies,
             Limits(settings.max_body, settings.max_payload, settings.max_bulk_items),
             _take_options(settings),
-            MetricsApi(Sources(self.engine, bodies, gate, self._lag)),
+            MetricsApi(Sources(self.engine, bodies, gate, self._lag, logs.dropped_lines)),
         )
         self._listener = Listener(
             app,
@@ -232,6 +232,7 @@ async def _serve(settings: Settings) -> int:
     if not stop.done():
         # The second signal: leave as a crash would. The next start gives everything back.
         log.warning("leaving at once")
+        logging.shutdown()
         os._exit(1)
     impatience.cancel()
     try:
