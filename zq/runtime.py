@@ -34,9 +34,9 @@ from zq.http.tls import CertificateError, CertificateFiles, Certificates
 from zq.http.turns import Turns
 from zq.model.clock import Clock
 from zq.model.keys import InvalidKey
+from zq.store.files import FILE_NAME, FilesMoved
 from zq.store.lock import DirectoryInUse
 from zq.store.migrate import DatabaseTooNew
-from zq.store.store import FILE_NAME
 from zq.wire.bodies import Limits
 
 log = logging.getLogger("zq.serve")
@@ -237,6 +237,9 @@ async def _serve(settings: Settings) -> int:
     impatience.cancel()
     try:
         await stop
+    except FilesMoved as error:
+        log.error(str(error))
+        return EX_IOERR
     except sqlite3.Error as error:
         log.error(f"the disk failed at the last moment, what was acknowledged is safe: {error}")
         return EX_IOERR

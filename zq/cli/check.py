@@ -34,8 +34,8 @@ def check(ctx: click.Context, root_dir: Path) -> None:
     Ends with 0 where there is none, 74 where there is some, 75 while a server runs.
     """
     from zq.store.damage import find_damage, refuse_damaged_log
+    from zq.store.files import FILE_NAME, WAL_NAME
     from zq.store.lock import DirectoryInUse, DirectoryLock
-    from zq.store.store import FILE_NAME, WAL_NAME
 
     file = root_dir / FILE_NAME
     if not file.exists():

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,15 @@ from zq.store.connection import (
     open_writer,
 )
 from zq.store.damage import refuse_damage, refuse_damaged_log, report_torn_tail
+from zq.store.files import (
+    FILE_NAME,
+    LOCK_NAME,
+    WAL_NAME,
+    FilesMoved,
+    OpenFiles,
+    create_private,
+    make_private,
+)
 from zq.store.history import HistoryOptions
 from zq.store.lock import DirectoryLock
 from zq.store.migrate import migrate
@@ -35,8 +45,6 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-FILE_NAME = "zq.db"
-WAL_NAME = f"{FILE_NAME}-wal"
 READERS = 2
 
 PAGE_BYTES = 4096
@@ -72,6 +80,7 @@ class Store:
         self.logged = recovered.logged
         """The last record of the history when the store was opened."""
         self._lock = lock
+        self._files = OpenFiles(directory)
         self._writer = writer
         self._readers = readers
         self._free: asyncio.Queue[HopConnection] = asyncio.Queue()
@@ -124,6 +133,10 @@ class Store:
             ) from None
         finally:
             self._free.put_nowait(reader)
+
+    def check_files(self) -> None:
+        """Raise `FilesMoved` where what was committed lies in a file that has lost its name."""
+        self._files.check()
 
     @property
     def wants_checkpoint(self) -> bool:
@@ -180,19 +193,36 @@ class Store:
         """Checkpoint, close the connections, release the directory.
 
         Raises `sqlite3.Error` where the disk fails; all is closed then, and what was committed is
-        in the WAL.
+        in the WAL. Raises `FilesMoved` where that is no longer to be found.
         """
         try:
+            self.check_files()
             await self.checkpoint()
         finally:
             await self.abandon()
 
     async def abandon(self) -> None:
         """Close without writing anything more: what is left to do after the disk has failed."""
+        try:
+            self.check_files()
+        except FilesMoved as moved:
+            if moved.path.name != LOCK_NAME:
+                await self._rescue()
         for connection in (*self._readers, self._writer):
             with contextlib.suppress(sqlite3.Error):
                 await connection.close()
         self._lock.release()
+
+    async def _rescue(self) -> None:
+        """Write a copy of a database that has lost its name, while it can still be read."""
+        copy = self.directory / f"{FILE_NAME}.rescued-{time.time_ns() // 1_000_000}"
+        try:
+            create_private(copy)
+            await self._writer.execute("VACUUM INTO ?", [os.fspath(copy)])
+        except (sqlite3.Error, OSError) as error:
+            log.error(f"what was in it cannot be saved: {error}")
+        else:
+            log.error(f"what was in it is saved in {copy}: to go on with it, name it {FILE_NAME}")
 
 
 async def open_store(
@@ -216,6 +246,7 @@ async def open_store(
     try:
         path = directory / FILE_NAME
         wal = directory / WAL_NAME
+        await asyncio.to_thread(make_private, directory)
         await asyncio.to_thread(refuse_damaged_log, wal)
         writer = await open_writer(path, cache_bytes)
         opened.append(writer)
