@@ -36,7 +36,7 @@ from zq.model.clock import Clock
 from zq.model.keys import InvalidKey
 from zq.store.files import FILE_NAME, FilesMoved
 from zq.store.lock import DirectoryInUse
-from zq.store.migrate import DatabaseTooNew
+from zq.store.migrate import DatabaseTooNew, ForeignDatabase
 from zq.wire.bodies import Limits
 
 log = logging.getLogger("zq.serve")
@@ -268,7 +268,7 @@ async def _start(server: Server, settings: Settings) -> int:
     except DirectoryInUse as error:
         log.error(str(error))
         return EX_TEMPFAIL
-    except (ConfigError, InvalidKey, DatabaseTooNew, CertificateError) as error:
+    except (ConfigError, InvalidKey, DatabaseTooNew, ForeignDatabase, CertificateError) as error:
         log.error(str(error))
         return EX_CONFIG
     except ListenError as error:

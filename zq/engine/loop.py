@@ -8,6 +8,7 @@ import asyncio
 import logging
 import math
 import sqlite3
+from collections.abc import Sequence
 
 from zq.engine.events import Events
 from zq.engine.flows import Flows
@@ -20,7 +21,7 @@ from zq.engine.streams import Plan, Streams
 from zq.engine.timetable import Timetable
 from zq.engine.waiters import Waiters
 from zq.model.clock import Clock
-from zq.model.commands import Command, Enqueue, Return, Tick, TickResult
+from zq.model.commands import Command, Enqueue, Return, SetAside, Tick, TickResult
 from zq.model.errors import Internal, OutcomeUnknown, StorageFull
 from zq.store.connection import is_full, stops_the_server
 from zq.store.files import FilesMoved
@@ -79,6 +80,7 @@ class TickLoop:
         self._awake = asyncio.Event()
         self._stopping = False
         self._untidy = True
+        store.when_unreadable = self.set_aside
         self._ticked = self._synced = self._checkpointed = clock.monotonic()
 
     def wake(self) -> None:
@@ -89,6 +91,11 @@ class TickLoop:
         """End the loop once nothing waits any more."""
         self._stopping = True
         self.wake()
+
+    async def set_aside(self, source: str, keys: Sequence[object]) -> None:
+        """Have those of the rows of a table set aside that cannot be read."""
+        if not self.failure.done():
+            await self.inbox.submit(SetAside(source, keys))
 
     async def run(self) -> None:
         """Tick until stopped. Never raises: a failure is set as `failure`, for the composition."""

@@ -14,6 +14,7 @@ import msgspec
 
 from zq.model.errors import CursorAhead, RecordsGone
 from zq.model.log import Bounds, Stored, outworn
+from zq.store.quarantine import UnreadableRows
 from zq.store.queries import load
 from zq.store.work import BYTES_A_ROW, Work, as_json
 
@@ -109,6 +110,11 @@ def read_log(
     return LogPage(found.min_seq, found.max_seq, batches)
 
 
+def unreadable_batch(connection: sqlite3.Connection, log: str, seq: int) -> UnreadableRows:
+    """What to raise where the batch that has this record holds something else than it should."""
+    return UnreadableRows("log_batches", [(_look(connection, log).id, seq)])
+
+
 def _batches(connection: sqlite3.Connection, id: int, after: int, upto: int) -> Iterator[Batch]:
     size = 0
     values = {"id": id, "after": after}
@@ -118,8 +124,11 @@ def _batches(connection: sqlite3.Connection, id: int, after: int, upto: int) -> 
                 return
             size += len(body)
             start = max(after + 1 - first_seq, 0)
-            records = _records.decode(body)[start : upto + 1 - first_seq]
-            yield Batch(first_seq + start, shared, records)
+            try:
+                records = _records.decode(body)[start : upto + 1 - first_seq]
+                yield Batch(first_seq + start, shared.decode(), records)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                raise UnreadableRows("log_batches", [(id, first_seq)]) from None
 
 
 def _trim(work: Work, log: str) -> None:

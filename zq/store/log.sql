@@ -53,5 +53,5 @@ UPDATE logs SET max_age_ms = :age_ms, max_records = :records, max_bytes = :bytes
 WHERE name = :log
 
 -- name: batches
-SELECT last_seq - count + 1, shared, body FROM log_batches
+SELECT last_seq - count + 1, CAST(shared AS BLOB), body FROM log_batches
 WHERE log = :id AND last_seq > :after ORDER BY last_seq

@@ -215,6 +215,7 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         tally=work.tally,
         traffic=work.traffic,
         news=work.news,
+        misfits=work.misfits,
     )
 
 

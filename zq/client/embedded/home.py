@@ -179,6 +179,6 @@ def _why(directory: Path, error: BaseException) -> BaseException:
     if isinstance(error, DirectoryInUse):
         return DirectoryTaken(str(error))
     if isinstance(error, Exception):
-        too_new = isinstance(error, DatabaseTooNew)
-        return BackendError(str(error) if too_new else f"{directory} cannot be used: {error}")
+        told = isinstance(error, DatabaseTooNew | ForeignDatabase)
+        return BackendError(str(error) if told else f"{directory} cannot be used: {error}")
     return error
