@@ -49,9 +49,6 @@ T = TypeVar("T")
 
 READERS = 2
 
-MOST_REPAIRS = 3
-"""Times that rows are set aside for one read: each finds what the one before has not come to."""
-
 PAGE_BYTES = 4096
 """SQLite's default."""
 
@@ -132,12 +129,14 @@ class Store:
 
         Where rows cannot be read, they are set aside first. Raises `ReadTimeout` at its deadline.
         """
-        for _ in range(MOST_REPAIRS):
+        while True:
             try:
                 return await self._read(function, *args, **kwargs)
             except UnreadableRows as found:
+                known = self.quarantined.rows
                 await self.when_unreadable(found.source, found.keys)
-        return await self._read(function, *args, **kwargs)
+                if self.quarantined.rows == known:
+                    raise
 
     async def _read(
         self,

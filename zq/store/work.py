@@ -306,13 +306,15 @@ class Work:
         self, decoder: msgspec.json.Decoder[T], sql: str, parameters: dict[str, object]
     ) -> T:
         """What a query about jobs finds; where some cannot be read, what it finds without them."""
-        try:
-            return decoder.decode(self._text(sql, parameters))
-        except Exception as error:
-            if not is_unreadable(error):
-                raise
-        self.set_aside("jobs", self.keys(keys_query(sql), **parameters))
-        return decoder.decode(self._text(sql, parameters))
+        while True:
+            try:
+                return decoder.decode(self._text(sql, parameters))
+            except Exception as error:
+                known = len(self.misfits)
+                if is_unreadable(error):
+                    self.set_aside("jobs", self.keys(keys_query(sql), **parameters))
+                if len(self.misfits) == known:
+                    raise
 
     def _text(self, sql: str, parameters: dict[str, object]) -> str:
         text = self.value(sql, parameters)

@@ -17,7 +17,7 @@ from zq.core import Core
 from zq.engine.engine import Engine
 from zq.model.clock import Clock
 from zq.store.lock import DirectoryInUse
-from zq.store.migrate import DatabaseTooNew
+from zq.store.migrate import DatabaseTooNew, ForeignDatabase
 
 T = TypeVar("T")
 
