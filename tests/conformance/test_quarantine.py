@@ -78,10 +78,14 @@ async def test_the_history_skips_records_that_cannot_be_read(client: Client, sit
     await (await client.take(prefetch=3)).jobs(3)
     for each in ids:
         await client.succeed(each)
-    harm(site, """UPDATE log_batches SET body = '[["no","attempt"]]' WHERE last_seq = 2""")
-    harm(site, "UPDATE log_batches SET body = CAST(body AS BLOB)")
+    body = """CAST('[["no","attempt"]]' AS BLOB)"""
+    harm(site, f"UPDATE log_batches SET body = {body} WHERE last_seq = 2")
     records = (await client.get("/history")).doc["records"]
-    assert [record["seq"] for record in records] == [1, 3]
+    assert [record["seq"] for record in records] == [1]
+    gone = await client.get("/history", after=1)
+    assert (gone.status, gone.doc["min_seq"]) == (410, 3)
+    records = (await client.get("/history", after=2)).doc["records"]
+    assert [record["seq"] for record in records] == [3]
     assert await named(client) == [("log_batches", "1/2")]
 
 

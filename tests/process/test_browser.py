@@ -9,10 +9,9 @@ import asyncio
 import contextlib
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import pytest
 from aiohttp import web
 
 from .server import running
@@ -81,7 +80,7 @@ async def evil_site(queue: str) -> AsyncIterator[tuple[int, "asyncio.Future[str]
 
 
 @contextlib.contextmanager
-def visitor(url: str, profile: Path) -> "contextlib.AbstractContextManager[None]":
+def visitor(url: str, profile: Path) -> Iterator[None]:
     """A browser that opens a page."""
     chromium = shutil.which("chromium")
     assert chromium, "pages are tried in Chromium: apt-get install chromium"

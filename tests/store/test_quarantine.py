@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from zq.model.commands import Claim, Command, Delete, Fail, SetAside, Succeed
+from zq.model.errors import RecordsGone
 from zq.model.filters import EVERYTHING
 from zq.model.job import INLINE_PAYLOAD, Job, Options, Retention
 from zq.model.lifecycle import Status
@@ -203,9 +204,31 @@ async def test_a_history_goes_on_behind_records_that_cannot_be_read(change: str,
         await rig.take(1)
         await rig.run(Succeed([key]))
     harm(rig, f"UPDATE log_batches SET {change} WHERE last_seq = 2")
-    page = await rig.store.read(read_log, LOG, 0, 3, 10)
-    assert [batch.first_seq for batch in page.batches] == [1, 3]
+    # The gap is told as one that retention has left: nobody takes two sides of it for neighbours.
+    for after in (None, 0):
+        page = await rig.store.read(read_log, LOG, after, 3, 10)
+        assert [batch.first_seq for batch in page.batches] == [1]
+    with pytest.raises(RecordsGone) as gone:
+        await rig.store.read(read_log, LOG, 1, 3, 10)
+    assert gone.value.min_seq == 3
+    page = await rig.store.read(read_log, LOG, 2, 3, 10)
+    assert [batch.first_seq for batch in page.batches] == [3]
     assert misfits(rig) == [("log_batches", "1/2")]
+
+
+async def test_a_history_whose_first_and_last_records_cannot_be_read(rig: Rig) -> None:
+    for key in await rig.keep(3):
+        await rig.take(1)
+        await rig.run(Succeed([key]))
+    harm(rig, "UPDATE log_batches SET body = x'7b' WHERE last_seq = 1")
+    harm(rig, "UPDATE log_batches SET body = x'7b' WHERE last_seq = 3")
+    page = await rig.store.read(read_log, LOG, None, 3, 10)
+    assert [batch.first_seq for batch in page.batches] == [2]
+    with pytest.raises(RecordsGone) as gone:
+        await rig.store.read(read_log, LOG, 2, 3, 10)
+    assert gone.value.min_seq == 4
+    page = await rig.store.read(read_log, LOG, 3, 3, 10)
+    assert page.batches == []
 
 
 @pytest.mark.parametrize("settings", ['{"paused":"x"}', "{", '{"unknown":1}'])

@@ -97,8 +97,9 @@ def read_log(
 ) -> LogPage:
     """Up to `limit` records with ``after < seq <= upto``; after None, from the oldest one on.
 
-    Raises `RecordsGone` where retention has removed what comes after `after`, and `CursorAhead`
-    where that lies beyond `upto`'s log altogether.
+    A page ends before records that were set aside, for they cannot be read. Raises `RecordsGone`
+    where these, or such as retention has removed, come after `after`, and `CursorAhead` where that
+    lies beyond `upto`'s log altogether.
     """
     found = _look(connection, log)
     start = found.min_seq - 1 if after is None else after
@@ -106,6 +107,12 @@ def read_log(
         raise RecordsGone(start + 1, found.min_seq)
     if start > found.max_seq:
         raise CursorAhead(start, found.max_seq)
+    row = connection.execute(QUERIES["next"], {"id": found.id, "after": start}).fetchone()
+    following = found.max_seq + 1 if row is None else row[0]
+    if following > start + 1:
+        if after is not None:
+            raise RecordsGone(start + 1, following)
+        start = following - 1
     batches = list(_batches(connection, found.id, start, min(upto, start + limit)))
     return LogPage(found.min_seq, found.max_seq, batches)
 
@@ -116,16 +123,17 @@ def unreadable_batch(connection: sqlite3.Connection, log: str, seq: int) -> Unre
 
 
 def _batches(connection: sqlite3.Connection, id: int, after: int, upto: int) -> Iterator[Batch]:
-    size = 0
+    size, due = 0, after + 1
     values = {"id": id, "after": after}
     with closing(connection.execute(QUERIES["batches"], values)) as rows:
         for first_seq, shared, body in rows:
-            if first_seq > upto or size > PAGE_BYTES:
+            start = max(after + 1 - first_seq, 0)
+            if first_seq + start != due or first_seq > upto or size > PAGE_BYTES:
                 return
             size += len(body)
-            start = max(after + 1 - first_seq, 0)
             try:
                 records = _records.decode(body)[start : upto + 1 - first_seq]
+                due += len(records)
                 yield Batch(first_seq + start, shared.decode(), records)
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 raise UnreadableRows("log_batches", [(id, first_seq)]) from None
