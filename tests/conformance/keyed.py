@@ -58,7 +58,7 @@ def declared_routes() -> dict[tuple[str, str], Route]:
     guard = Guard(Browsers((), ()), None)
     engine, bodies, lag = cast(Engine, None), cast(Bodies, None), cast(LagMeter, None)
     gate = Gate(ManualClock(), Counter(), max_connections=1, max_per_peer=0)
-    metrics = MetricsApi(Sources(engine, bodies, gate, lag))
+    metrics = MetricsApi(Sources(engine, bodies, gate, lag, lambda: 0))
     app = build_app(engine, guard, bodies, Limits(1, 1, 1), TakeOptions(1, 1, 0), metrics)
     return {(method, route.path): route for route in app.routes for method in route.methods}
 

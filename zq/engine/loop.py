@@ -8,6 +8,7 @@ import asyncio
 import logging
 import math
 import sqlite3
+from collections.abc import Sequence
 
 from zq.engine.events import Events
 from zq.engine.flows import Flows
@@ -19,10 +20,11 @@ from zq.engine.stats import Stats
 from zq.engine.streams import Plan, Streams
 from zq.engine.timetable import Timetable
 from zq.engine.waiters import Waiters
-from zq.model.clock import Clock, Timer
-from zq.model.commands import Command, Enqueue, Return, Tick, TickResult
+from zq.model.clock import Clock
+from zq.model.commands import Command, Enqueue, Return, SetAside, Tick, TickResult
 from zq.model.errors import Internal, OutcomeUnknown, StorageFull
 from zq.store.connection import is_full, stops_the_server
+from zq.store.files import FilesMoved
 from zq.store.store import Store
 from zq.store.tick import STORAGE_FULL
 
@@ -32,7 +34,7 @@ FULL_PAUSE_S = 0.1
 """Pause after a tick that failed although it was tried again: as a rule, the disk is full."""
 
 LONGEST_NAP_S = 1.0
-"""While something is due at a wall time, look at the clock at least this often: it may jump."""
+"""Look at the clock at least this often, for it may jump, and at the files, which may go away."""
 
 SYNC_S = 1.0
 """Longest time that ticks go on without one that waits for the disk: with the rest until free space
@@ -78,6 +80,7 @@ class TickLoop:
         self._awake = asyncio.Event()
         self._stopping = False
         self._untidy = True
+        store.when_unreadable = self.set_aside
         self._ticked = self._synced = self._checkpointed = clock.monotonic()
 
     def wake(self) -> None:
@@ -89,6 +92,11 @@ class TickLoop:
         self._stopping = True
         self.wake()
 
+    async def set_aside(self, source: str, keys: Sequence[object]) -> None:
+        """Have those of the rows of a table set aside that cannot be read."""
+        if not self.failure.done():
+            await self.inbox.submit(SetAside(source, keys))
+
     async def run(self) -> None:
         """Tick until stopped. Never raises: a failure is set as `failure`, for the composition."""
         try:
@@ -96,7 +104,10 @@ class TickLoop:
                 if not await self._tick() and not await self._tidy():
                     await self._sleep()
         except Exception as error:
-            log.critical("the tick loop has failed", exc_info=error)
+            if isinstance(error, FilesMoved):
+                log.critical(str(error))
+            else:
+                log.critical("the tick loop has failed", exc_info=error)
             self.failure.set_result(error)
             self._streams.dismiss_all()
             for request in self.inbox.drain():
@@ -128,6 +139,8 @@ class TickLoop:
         started = self._clock.monotonic()
         try:
             result = await self._store.tick(tick)
+            # Before anybody is told of it: it is in no file that a restart would find.
+            self._store.check_files()
         except sqlite3.Error as error:
             self._fail(requests, error)
             self._streams.postpone(plan)
@@ -179,6 +192,7 @@ class TickLoop:
 
     async def _tidy(self) -> bool:
         """Use an idle moment: copy the WAL, give free space back. False before its time."""
+        self._store.check_files()
         if self._wal_retry() <= 0:
             await self._checkpoint()
             return True
@@ -234,24 +248,18 @@ class TickLoop:
 
     async def _sleep(self) -> None:
         """Until something arrives or the next deadline, whichever comes first."""
-        timer: Timer | None = None
-        delay = self._delay()
-        if delay is not None:
-            timer = self._clock.call_later(delay, self.wake)
+        timer = self._clock.call_later(self._delay(), self.wake)
         await self._awake.wait()
         self._awake.clear()
-        if timer is not None:
-            timer.cancel()
+        timer.cancel()
 
-    def _delay(self) -> float | None:
-        """Seconds to the next deadline, None where there is none."""
-        delays: list[float] = []
+    def _delay(self) -> float:
+        """Seconds to the next deadline, or to the next look at the clock and the files."""
+        delays: list[float] = [LONGEST_NAP_S]
         if self._untidy:
             delays.append(self._ticked + IDLE_S - self._clock.monotonic())
         awaited = (self._timetable.delay(), self._openings.delay())
         delays += [delay for delay in awaited if delay is not None]
         if self._store.wal_is_over:
             delays.append(self._wal_retry())
-        if not delays:
-            return None
-        return min(max(min(delays), 0.0), LONGEST_NAP_S)
+        return max(min(delays), 0.0)

@@ -5,13 +5,15 @@ import contextlib
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Concatenate, ParamSpec, TypeVar
 
 from zq.model.commands import Tick, TickResult
+from zq.model.damage import Misfit, Quarantined
 from zq.model.errors import ReadTimeout
 from zq.model.settling import Policy
 from zq.store import upkeep
@@ -24,10 +26,20 @@ from zq.store.connection import (
     open_reader,
     open_writer,
 )
-from zq.store.damage import refuse_damage, refuse_damaged_log, report_torn_tail
+from zq.store.damage import is_small, refuse_damage, refuse_damaged_log, report_torn_tail
+from zq.store.files import (
+    FILE_NAME,
+    LOCK_NAME,
+    WAL_NAME,
+    FilesMoved,
+    OpenFiles,
+    create_private,
+    make_private,
+)
 from zq.store.history import HistoryOptions
 from zq.store.lock import DirectoryLock
-from zq.store.migrate import migrate
+from zq.store.migrate import migrate, refuse_foreign_file
+from zq.store.quarantine import MOST_NAMED, UnreadableRows, set_aside_at_start
 from zq.store.tick import TickRunner
 
 log = logging.getLogger(__name__)
@@ -35,8 +47,6 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-FILE_NAME = "zq.db"
-WAL_NAME = f"{FILE_NAME}-wal"
 READERS = 2
 
 PAGE_BYTES = 4096
@@ -71,7 +81,11 @@ class Store:
         self.deadlines = recovered.deadlines
         self.logged = recovered.logged
         """The last record of the history when the store was opened."""
+        self.quarantined = recovered.quarantined
+        self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
+        """Called with a table and the keys of rows among which some cannot be read."""
         self._lock = lock
+        self._files = OpenFiles(directory)
         self._writer = writer
         self._readers = readers
         self._free: asyncio.Queue[HopConnection] = asyncio.Queue()
@@ -90,9 +104,18 @@ class Store:
         self.wal_is_over = False
         """Whether the WAL's file was over its limit still after the last checkpoint."""
 
+    def _tell(self, misfits: Sequence[Misfit]) -> None:
+        """Let the log and those who ask know of rows that were set aside."""
+        _log_misfits(misfits)
+        count, latest = self.quarantined
+        named = [*reversed(misfits), *latest][:MOST_NAMED]
+        self.quarantined = Quarantined(count + len(misfits), named)
+
     async def tick(self, tick: Tick) -> TickResult:
         """Run one tick in the writer's thread: one hop there and back."""
         result = await self._writer.hop(self._runner.run, tick)
+        if result.misfits:
+            self._tell(result.misfits)
         self._rows += result.rows
         return result
 
@@ -104,8 +127,23 @@ class Store:
     ) -> T:
         """Run a function of `zq.store.reads` on a reader, where all its queries see one moment.
 
-        Raises `ReadTimeout` at its deadline.
+        Where rows cannot be read, they are set aside first. Raises `ReadTimeout` at its deadline.
         """
+        while True:
+            try:
+                return await self._read(function, *args, **kwargs)
+            except UnreadableRows as found:
+                known = self.quarantined.rows
+                await self.when_unreadable(found.source, found.keys)
+                if self.quarantined.rows == known:
+                    raise
+
+    async def _read(
+        self,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
         reader = await self._free.get()
         deadline = Deadline(self._read_timeout)
         query = partial(function, reader.raw, *args, **kwargs)
@@ -124,6 +162,10 @@ class Store:
             ) from None
         finally:
             self._free.put_nowait(reader)
+
+    def check_files(self) -> None:
+        """Raise `FilesMoved` where what was committed lies in a file that has lost its name."""
+        self._files.check()
 
     @property
     def wants_checkpoint(self) -> bool:
@@ -180,19 +222,36 @@ class Store:
         """Checkpoint, close the connections, release the directory.
 
         Raises `sqlite3.Error` where the disk fails; all is closed then, and what was committed is
-        in the WAL.
+        in the WAL. Raises `FilesMoved` where that is no longer to be found.
         """
         try:
+            self.check_files()
             await self.checkpoint()
         finally:
             await self.abandon()
 
     async def abandon(self) -> None:
         """Close without writing anything more: what is left to do after the disk has failed."""
+        try:
+            self.check_files()
+        except FilesMoved as moved:
+            if moved.path.name != LOCK_NAME:
+                await self._rescue()
         for connection in (*self._readers, self._writer):
             with contextlib.suppress(sqlite3.Error):
                 await connection.close()
         self._lock.release()
+
+    async def _rescue(self) -> None:
+        """Write a copy of a database that has lost its name, while it can still be read."""
+        copy = self.directory / f"{FILE_NAME}.rescued-{time.time_ns() // 1_000_000}"
+        try:
+            create_private(copy)
+            await self._writer.execute("VACUUM INTO ?", [os.fspath(copy)])
+        except (sqlite3.Error, OSError) as error:
+            log.error(f"what was in it cannot be saved: {error}")
+        else:
+            log.error(f"what was in it is saved in {copy}: to go on with it, name it {FILE_NAME}")
 
 
 async def open_store(
@@ -208,8 +267,8 @@ async def open_store(
     """Lock, open, migrate and recover a data directory, which is created where it is missing.
 
     `read_timeout` in seconds, `max_wal` in bytes; without `history` none is kept. Raises
-    `DirectoryInUse`, `DatabaseTooNew`, `sqlite3.Error` where the file is damaged or not writable,
-    or `OSError` where the directory is not.
+    `DirectoryInUse`, `DatabaseTooNew`, `ForeignDatabase`, `sqlite3.Error` where the file is damaged
+    or not writable, or `OSError` where the directory is not.
     """
     lock = DirectoryLock(directory)
     opened: list[HopConnection] = []
@@ -217,12 +276,18 @@ async def open_store(
         path = directory / FILE_NAME
         wal = directory / WAL_NAME
         await asyncio.to_thread(refuse_damaged_log, wal)
+        # Before anything of it is changed.
+        await asyncio.to_thread(refuse_foreign_file, path)
+        await asyncio.to_thread(make_private, directory)
         writer = await open_writer(path, cache_bytes)
         opened.append(writer)
         # Nothing may be written before this: it would go over what is to be reported.
         pages, _ = await writer.hop(upkeep.checkpoint, writer.raw)
         await asyncio.to_thread(report_torn_tail, wal, pages)
         await writer.hop(migrate, writer.raw)
+        small = await writer.hop(is_small, writer.raw)
+        now = time.time_ns() // 1_000_000
+        misfits = await writer.hop(set_aside_at_start, writer.raw, now, jobs=small)
         await writer.hop(refuse_damage, writer.raw)
         bounds = None if history is None else history.bounds
         recovered = await writer.hop(upkeep.recover, writer.raw, bounds)
@@ -239,7 +304,18 @@ async def open_store(
         if isinstance(error, UnicodeDecodeError):  # of a message of SQLite's that quotes the file
             raise sqlite3.DatabaseError("it is damaged: text in it is no UTF-8") from error
         raise
+    _log_misfits(misfits)
     return Store(directory, lock, writer, opened[1:], recovered, runner, read_timeout, max_wal)
+
+
+def _log_misfits(misfits: Sequence[Misfit]) -> None:
+    for misfit in misfits:
+        fields = {"table": misfit.source, "key": misfit.key, "reason": misfit.reason}
+        log.error("a row cannot be read and was set aside", extra={"fields": fields})
+
+
+async def _nobody_helps(_source: str, _keys: Sequence[object]) -> None:
+    """Where there is no loop that could set rows aside."""
 
 
 def _size(path: Path) -> int:

@@ -128,6 +128,8 @@ class TickRunner:
             attend(work, tick.due)
             turn_heads(work)
             claimed = [claim(work, wanted, self._gates, tick.monotonic) for wanted in tick.claims]
+            # Claims may have set heads aside that cannot be read.
+            turn_heads(work)
             high_water = self._raise_high_water(work)
             work.write_counts()
             result = _result(work, tick, replies, claimed)
@@ -215,6 +217,7 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         tally=work.tally,
         traffic=work.traffic,
         news=work.news,
+        misfits=work.misfits,
     )
 
 
