@@ -1,5 +1,6 @@
 """What the log writes, read back from a real descriptor."""
 
+import contextlib
 import json
 import logging
 import os
@@ -24,6 +25,9 @@ def _root_logger_restored() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
+    for handler in root.handlers:
+        if handler not in handlers:
+            handler.close()
     root.handlers[:] = handlers
     root.setLevel(level)
 
@@ -33,7 +37,13 @@ def written(tmp_path: Path) -> Iterator[tuple[int, Lines]]:
     """A descriptor to log to, and the lines written to it so far."""
     path = tmp_path / "log"
     fd = os.open(path, os.O_WRONLY | os.O_CREAT)
-    yield fd, lambda: path.read_text().splitlines()
+
+    def lines() -> list[str]:
+        for handler in logging.getLogger().handlers:
+            handler.flush()
+        return path.read_text().splitlines()
+
+    yield fd, lines
     os.close(fd)
 
 
@@ -234,3 +244,76 @@ def test_nothing_is_written_to_what_took_the_place_of_a_closed_standard_output(
     )
 
     assert (tmp_path / "data").read_bytes() == b""
+
+
+def filled_pipe() -> tuple[int, int]:
+    """A pipe that takes no more bytes."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"." * 4096)
+    os.set_blocking(writer, True)
+    return reader, writer
+
+
+def test_a_pipe_that_nobody_reads_holds_up_nobody_and_the_gap_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(logs, "MOST_WAITING", 20_000)
+    reader, writer = filled_pipe()
+    logs.set_up("info", "json", writer)
+    before = logs.dropped_lines()
+
+    for n in range(1000):
+        logs.event(log, logs.INFO, "line", n=n)
+
+    assert 0 < logs.dropped_lines() - before < 1000
+    # The pen may have been lifted more than once; what is missing stands where it is missing.
+    seen, text = 0, b""
+    while seen < 1000:
+        text += os.read(reader, 65536)
+        *whole, text = text.lstrip(b".").split(b"\n")
+        for line in whole:
+            fields = json.loads(line)["fields"]
+            assert fields.get("n", seen) == seen
+            seen += fields.get("lines", 1)
+    logs.event(log, logs.INFO, "after")
+    assert json.loads(os.read(reader, 65536))["fields"] == {"message": "after"}
+    os.close(reader)
+    logging.getLogger().handlers[0].close()
+    os.close(writer)
+
+
+UNREAD = """
+import logging, sys
+from zq import logs
+logs.FLUSH_S = 0.2
+logs.set_up("info")
+for n in range(20_000):
+    logging.getLogger("zq").info("line", extra={"fields": {"n": n}})
+"""
+
+
+def test_an_end_does_not_wait_for_a_reader_that_never_comes() -> None:
+    with subprocess.Popen([sys.executable, "-c", UNREAD], stdout=subprocess.PIPE) as process:
+        assert process.wait(timeout=60) == 0
+
+
+def test_a_forked_process_logs_as_well(written: tuple[int, Lines]) -> None:
+    fd, lines = written
+    logs.set_up("info", "json", fd)
+    program = f"""
+import logging, os
+from zq import logs
+logs.set_up("info", "json", {fd})
+logging.getLogger("zq").info("parent")
+if not os.fork():
+    logging.getLogger("zq").info("child")
+    logging.shutdown()
+    os._exit(0)
+os.wait()
+"""
+    subprocess.run([sys.executable, "-c", program], pass_fds=[fd], check=True)
+
+    assert sorted(json.loads(line)["fields"]["message"] for line in lines()) == ["child", "parent"]

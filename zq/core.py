@@ -34,7 +34,7 @@ class Core:
     async def start(self) -> None:
         """Recover the data and run. Leaves nothing open where it fails.
 
-        Raises `DirectoryInUse`, `DatabaseTooNew`, sqlite3.Error or OSError.
+        Raises `DirectoryInUse`, `DatabaseTooNew`, `ForeignDatabase`, sqlite3.Error or OSError.
         """
         settings = self._settings
         self._store = await open_store(

@@ -13,6 +13,8 @@ In `json`, which scripts read, that is one line without a space between its toke
 
 Fields keep the order in which they were given. A field that is no text, number, bool or None is
 written as its str(). An exception becomes the fields `error` and `traceback`.
+
+Nobody who logs waits for whoever reads the log: see `LineWriter`.
 """
 
 import json
@@ -20,9 +22,10 @@ import logging
 import math
 import os
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from logging import DEBUG, ERROR, INFO, WARNING
 
 __all__ = ["DEBUG", "ERROR", "INFO", "TRACE", "WARN", "event", "set_up"]
@@ -30,6 +33,12 @@ __all__ = ["DEBUG", "ERROR", "INFO", "TRACE", "WARN", "event", "set_up"]
 TRACE = 5
 WARN = WARNING
 LEVELS = {"trace": TRACE, "debug": DEBUG, "info": INFO, "warn": WARN, "error": ERROR}
+
+MOST_WAITING = 1024 * 1024
+"""Bytes of lines that wait for a reader of the log; what comes on top of them is dropped."""
+
+FLUSH_S = 1.0
+"""How long an end waits for a reader to take the last lines."""
 
 _STDOUT = 1
 _NAMES = {level: name.upper() for name, level in LEVELS.items()} | {logging.CRITICAL: "ERROR"}
@@ -69,28 +78,116 @@ def _formatter(form: str | None, terminal: bool) -> logging.Formatter:
             raise ValueError(f"unknown log format {unknown!r}")
 
 
-class _LineHandler(logging.Handler):
-    """Writes whole lines to a descriptor.
+def dropped_lines() -> int:
+    """How many lines this process has dropped, for the log was not read."""
+    handlers = logging.getLogger().handlers
+    return sum(each.writer.dropped for each in handlers if isinstance(each, _LineHandler))
 
-    It keeps no buffer: after a write that failed (a reader gone, a full disk) nothing is left over
-    to fail again at exit, and the next line is tried afresh.
-    """
+
+class _LineHandler(logging.Handler):
+    """Writes whole lines to a descriptor."""
 
     def __init__(self, fd: int) -> None:
         super().__init__()
-        self._fd = fd
+        self.writer = LineWriter(fd, self._tell_of_gap)
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            data = f"{self.format(record)}\n".encode()
+            line = self._line(record)
         except Exception:  # a faulty log call is reported on standard error and harms no one
             self.handleError(record)
             return
-        try:
-            while data:
-                data = data[os.write(self._fd, data) :]
-        except OSError:
-            return  # there is nowhere left to tell of it
+        self.writer.write(line)
+
+    def flush(self) -> None:
+        """Wait for what is logged already to be written, for `FLUSH_S` at most."""
+        self.writer.flush()
+
+    def close(self) -> None:
+        self.writer.close()
+        super().close()
+
+    def _line(self, record: logging.LogRecord) -> bytes:
+        return f"{self.format(record)}\n".encode()
+
+    def _tell_of_gap(self, lines: int) -> bytes:
+        text = "lines of the log were dropped here, for nobody read it"
+        record = logging.LogRecord("zq.logs", WARN, __file__, 0, text, (), None)
+        record.fields = {"lines": lines}
+        return self._line(record)
+
+
+class LineWriter:
+    """Writes lines to a descriptor by a thread of its own, so that only this thread waits for it.
+
+    A pipe that nobody reads and a terminal that is stopped hold up whoever writes to them, and
+    making them non-blocking would change them for all who share them. Lines wait in memory up to
+    `MOST_WAITING`; the next ones are dropped until all that wait are on their way, and
+    `tell_of_gap` makes the line that stands in their place. After a write that failed (a reader
+    gone, a full disk) the next one is tried afresh.
+    """
+
+    def __init__(self, fd: int, tell_of_gap: Callable[[int], bytes]) -> None:
+        self._fd = fd
+        self._tell_of_gap = tell_of_gap
+        self.dropped = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._changed = threading.Condition()
+        self._lines: list[bytes] = []
+        self._size = 0
+        self._missing = 0
+        self._writing = self._closed = False
+        threading.Thread(target=self._run, name="zq-log", daemon=True).start()
+
+    def write(self, line: bytes) -> None:
+        """Have a line written; it never waits."""
+        if self._pid != os.getpid():
+            self._begin()  # A fork has not taken the thread along.
+        with self._changed:
+            full = self._size and self._size + len(line) > MOST_WAITING
+            # Whatever comes after a gap waits for the line that tells of it.
+            if full or self._missing:
+                self._missing += 1
+                self.dropped += 1
+                return
+            self._lines.append(line)
+            self._size += len(line)
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Wait until all is written, for `FLUSH_S` at most."""
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._lines or self._writing), FLUSH_S)
+
+    def close(self) -> None:
+        """Flush, and let the thread end."""
+        self.flush()
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while data := self._next():
+            try:
+                while data:
+                    data = data[os.write(self._fd, data) :]
+            except OSError:
+                continue  # there is nowhere left to tell of it
+
+    def _next(self) -> bytes:
+        """All that waits, once something does; nothing after the end."""
+        with self._changed:
+            self._writing = False
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._lines or self._closed)
+            data, missing = b"".join(self._lines), self._missing
+            self._lines.clear()
+            self._size = self._missing = 0
+            self._writing = bool(data)
+        return data + self._tell_of_gap(missing) if missing else data
 
 
 class JsonFormatter(logging.Formatter):

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from zq import activation, keyfile, notify
+from zq import activation, keyfile, logs, notify
 from zq.config import ConfigError, Settings
 from zq.core import Core
 from zq.engine.engine import Engine
@@ -35,9 +35,9 @@ from zq.http.tls import CertificateError, CertificateFiles, Certificates
 from zq.http.turns import Turns
 from zq.model.clock import Clock
 from zq.model.keys import InvalidKey
+from zq.store.files import FILE_NAME, FilesMoved
 from zq.store.lock import DirectoryInUse
-from zq.store.migrate import DatabaseTooNew
-from zq.store.store import FILE_NAME
+from zq.store.migrate import DatabaseTooNew, ForeignDatabase
 from zq.wire.bodies import Limits
 
 log = logging.getLogger("zq.serve")
@@ -123,7 +123,7 @@ class Server:
             answers,
             Limits(settings.max_body, settings.max_payload, settings.max_bulk_items),
             _take_options(settings),
-            MetricsApi(Sources(self.engine, bodies, answers, gate, self._lag)),
+            MetricsApi(Sources(self.engine, bodies, answers, gate, self._lag, logs.dropped_lines)),
         )
         self._listener = Listener(
             app,
@@ -239,10 +239,14 @@ async def _serve(settings: Settings) -> int:
     if not stop.done():
         # The second signal: leave as a crash would. The next start gives everything back.
         log.warning("leaving at once")
+        logging.shutdown()
         os._exit(1)
     impatience.cancel()
     try:
         await stop
+    except FilesMoved as error:
+        log.error(str(error))
+        return EX_IOERR
     except sqlite3.Error as error:
         log.error(f"the disk failed at the last moment, what was acknowledged is safe: {error}")
         return EX_IOERR
@@ -271,7 +275,7 @@ async def _start(server: Server, settings: Settings) -> int:
     except DirectoryInUse as error:
         log.error(str(error))
         return EX_TEMPFAIL
-    except (ConfigError, InvalidKey, DatabaseTooNew, CertificateError) as error:
+    except (ConfigError, InvalidKey, DatabaseTooNew, ForeignDatabase, CertificateError) as error:
         log.error(str(error))
         return EX_CONFIG
     except ListenError as error:

@@ -9,6 +9,8 @@ from click.testing import CliRunner
 from store.rig import Ticker
 
 from zq.cli import main
+from zq.model.ids import IdCodec
+from zq.model.job import Options
 from zq.store.lock import DirectoryLock
 
 
@@ -25,8 +27,45 @@ def check(root: Path) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_a_sound_database_is_passed_without_a_word(root: Path) -> None:
-    assert check(root) == (0, "")
+def test_a_sound_database_is_passed_with_what_is_in_it(root: Path) -> None:
+    code, output = check(root)
+    assert code == 0
+    assert output.startswith(f"{root / 'zq.db'}: no damage found in 3 jobs of 1 queues, 0.")
+
+
+def test_rows_that_were_set_aside_are_named(root: Path) -> None:
+    with closing(Ticker(root / "zq.db")) as ticker:
+        (key,) = ticker.store(1, options=Options(retry_limit=1))
+        suffix = ticker.value("SELECT value FROM meta WHERE name = 'id_suffix'")
+        ticker.connection.execute(
+            """UPDATE jobs SET options = '{"retry_limit":"x"}' WHERE id=?""", [key]
+        )
+        ticker.take(5)
+    code, output = check(root)
+    assert code == 74
+    _, line = output.splitlines()
+    assert line == (
+        f"{root / 'zq.db'}: set aside: jobs {IdCodec(suffix).text(key)} (its row holds something"
+        " else than it should: Expected `int | null`, got `str` - at `$[15].retry_limit`)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("PRAGMA user_version = 99", "schema version 99, this zq knows up to"),
+        ("PRAGMA application_id = 1", "the database is not zq's"),
+    ],
+)
+def test_a_database_that_is_not_for_this_zq_is_no_damage(
+    root: Path, statement: str, words: str
+) -> None:
+    with closing(sqlite3.connect(root / "zq.db", isolation_level=None)) as connection:
+        connection.execute(statement)
+
+    code, output = check(root)
+    assert code == 78
+    assert words in output
 
 
 def test_damage_is_named(root: Path) -> None:

@@ -40,6 +40,20 @@ SHOP = """\
     def stubborn() -> None:
         print("begun", flush=True)
         time.sleep(3600)
+
+    @app.task(queue="stubborn")
+    async def deaf() -> None:
+        print("begun", flush=True)
+        while True:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                print("swallowed", flush=True)
+
+    @app.task(queue="stubborn")
+    async def blocking() -> None:
+        print("begun", flush=True)
+        time.sleep(3600)
 """
 
 
@@ -106,6 +120,12 @@ def shop(app: App) -> Any:
 
     @app.task(queue="stubborn")
     def stubborn() -> None: ...
+
+    @app.task(queue="stubborn")
+    async def deaf() -> None: ...
+
+    @app.task(queue="stubborn")
+    async def blocking() -> None: ...
 
     return quick, slow, stubborn
 
@@ -193,6 +213,59 @@ async def test_a_thread_that_does_not_end_does_not_keep_the_worker(
         process.signal(signal.SIGTERM)
         assert (await process.ended())[0] == 1
 
+    await until_ready(app, job.id)
+
+
+@pytest.mark.parametrize("task", ["stubborn", "deaf"])
+async def test_a_handler_that_hears_nothing_does_not_keep_the_worker_beyond_its_time(
+    app: App, tmp_path: Path, task: str
+) -> None:
+    shop(app)
+    job = await app.tasks[task].enqueue()
+
+    async with worker(tmp_path, app_url(app), "--shutdown-timeout", "1s") as process:
+        await process.line("begun")
+        process.signal(signal.SIGTERM)
+        code, said = await process.ended()
+
+    assert code == 1
+    assert f"of shop.{task} is deaf" in said
+    await until_ready(app, job.id)
+
+
+@pytest.mark.parametrize("task", ["stubborn", "deaf", "blocking"])
+async def test_the_second_signal_ends_a_worker_whatever_its_handler_does(
+    app: App, tmp_path: Path, task: str
+) -> None:
+    shop(app)
+    job = await app.tasks[task].enqueue()
+
+    async with worker(tmp_path, app_url(app), "--shutdown-timeout", "1h") as process:
+        await process.line("begun")
+        process.signal(signal.SIGINT)
+        # A blocked event loop cannot say that it has heard of the first.
+        await (asyncio.sleep(0.5) if task == "blocking" else process.line("what runs may finish"))
+        process.signal(signal.SIGINT)
+        code, said = await process.ended()
+
+    assert code == 1
+    assert f"in {task}" in said if task == "blocking" else "is deaf" in said
+    await until_ready(app, job.id)
+
+
+async def test_a_blocked_event_loop_does_not_keep_the_worker_for_ever(
+    app: App, tmp_path: Path
+) -> None:
+    shop(app)
+    job = await app.tasks["blocking"].enqueue()
+
+    async with worker(tmp_path, app_url(app), "--shutdown-timeout", "1ms") as process:
+        await process.line("begun")
+        process.signal(signal.SIGTERM)
+        code, said = await process.ended()
+
+    assert code == 1
+    assert 'shop.py", line' in said
     await until_ready(app, job.id)
 
 

@@ -10,7 +10,7 @@ from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
 import zq
-from client import heavy
+from client import heavy, slow
 from zq.client.app import App
 from zq.client.http import HttpBackend
 from zq.client.processes import find
@@ -72,6 +72,17 @@ async def test_time_is_up_for_a_process_which_is_killed(app: App) -> None:
     assert error.error_type == "Timeout"
     # The place of the killed one is taken by another.
     assert await after.result() != os.getpid()
+
+
+async def test_the_time_of_a_handler_begins_when_a_process_has_imported_it(site: Site) -> None:
+    slow.app.core.backend = HttpBackend(Address(site.url))
+    async with slow.app as app:
+        jobs = await slow.quick.enqueue_many([slow.quick.args()] * 4)
+        worker = zq.Worker(app, concurrency=4, processes=1)
+        outcomes = await worker.run_until_idle(PATIENCE_S)
+
+        assert [outcome.error for outcome in outcomes] == [None] * 4
+        assert [await job.result() for job in jobs] == ["done"] * 4
 
 
 async def test_a_process_that_dies_fails_its_job_alone(app: App) -> None:

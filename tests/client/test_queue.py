@@ -266,8 +266,8 @@ async def test_a_wait_that_ends_leaves_the_job_to_be_fetched_later(live_app: App
         return "x" * 100_000
 
     async with working(live_app):
-        with pytest.raises(zq.WaitTimeout) as late:
-            await queue.enqueue_and_wait("a", None, timeout=0.05)
+        with pytest.raises(zq.WaitTimeout, match=r"not finished after 0\.05 s") as late:
+            await queue.enqueue_and_wait("a", None, timeout=timedelta(milliseconds=50))
         await begun.wait()
         go_on.set()
         assert isinstance(late.value, TimeoutError)

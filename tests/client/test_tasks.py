@@ -97,7 +97,7 @@ async def test_call_waits_as_long_as_it_is_told(live_app: App) -> None:
     async def never() -> None:
         raise AssertionError
 
-    with pytest.raises(zq.WaitTimeout) as late:
+    with pytest.raises(zq.WaitTimeout, match=r"not finished after 0\.05 s") as late:
         await never.options(wait=0.05).call()
 
     assert await late.value.job.cancel() == "cancelled"

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from conformance.streams import PATIENCE_S
 
 import zq
 from zq.client.app import App
+from zq.client.seldom import Seldom
 from zq.client.values import Delivery, JobQuery, Submission
 from zq.client.work import delay_of, failure_of
 
@@ -304,17 +306,59 @@ async def test_a_worker_says_how_much_it_does_at_a_time(app: App, site: Site) ->
     assert (told["id"], told["concurrency"], told["prefetch"]) == ("w", 3, 7)
 
 
-async def test_a_job_of_an_unknown_type_waits_for_another_worker(app: App, site: Site) -> None:
+async def test_a_job_of_an_unknown_task_goes_back_after_a_pause_without_an_attempt(
+    app: App, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = []
+    app.on("requeued")(lambda event: told.append(event.id))
+
     @app.task(queue="q")
     async def known() -> None: ...
 
-    await app.backend.enqueue([Submission("q", "other", None)])
-    (outcome,) = await finish(app)
+    stored = await app.backend.enqueue([Submission("q", "other", None, retry_limit=0)] * 30)
+    await known.enqueue()
+    outcomes = await finish(app)
 
-    assert outcome.status == "failing"
-    assert outcome.error is not None
-    assert outcome.error.error_type == "UnknownTask"
-    assert "'other'" in outcome.error.message
+    assert [outcome.job.type for outcome in outcomes] == ["known"]
+    for each in stored:
+        job = await app.backend.get(each.id)
+        assert (job.status, job.attempts, job.ready_at) == ("scheduled", 0, site.now + 10_000)
+    assert told == [each.id for each in stored]
+    said = [each.message for each in caplog.records if "'other'" in each.message]
+    assert len(said) == 1
+    assert "no handler of the queue 'q': a job goes back" in said[0]
+
+
+async def test_unknown_jobs_do_not_wait_behind_those_that_run(app: App) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.task(queue="q")
+    async def known() -> None:
+        begun.set()
+        await go_on.wait()
+
+    job = await known.enqueue()
+    async with working(app, prefetch=2):
+        await begun.wait()
+        (stranger,) = await app.backend.enqueue([Submission("q", "other", None)])
+        async with asyncio.timeout(PATIENCE_S):
+            while (await app.backend.get(stranger.id)).status != "scheduled":
+                pass
+        go_on.set()
+        await job.result(PATIENCE_S)
+
+
+def test_the_same_is_said_once_a_minute_with_how_often_it_was() -> None:
+    now = 0.0
+    seldom = Seldom(lambda: now)
+
+    told = [seldom.count("a") for _ in range(3)]
+    now = 59.0
+    told += [seldom.count("a"), seldom.count("b")]
+    now = 60.0
+    told += [seldom.count("a"), seldom.count("a")]
+
+    assert told == [1, 0, 0, 0, 1, 4, 0]
 
 
 async def test_time_is_up_for_a_coroutine(app: App) -> None:
@@ -594,7 +638,10 @@ def test_a_worker_without_work_is_a_mistake() -> None:
     with pytest.raises(zq.InvalidOption, match="no tasks"):
         zq.Worker(app)
     app.task(lambda: None)
-    wrong: list[dict[str, Any]] = [{"concurrency": 0}, {"max_jobs": -1}, {"shutdown_timeout": -1}]
+    wrong: list[dict[str, Any]] = [
+        *({"concurrency": 0}, {"max_jobs": -1}, {"max_jobs": 0}, {"threads": 0}),
+        *({"processes": -1}, {"shutdown_timeout": -1}, {"cleanup_timeout": -1}),
+    ]
     for options in wrong:
         with pytest.raises(zq.InvalidOption):
             zq.Worker(app, **options)
@@ -615,8 +662,8 @@ async def test_work_that_does_not_end_is_told_by_run_until_idle(app: App) -> Non
 
     await work.enqueue()
     worker = zq.Worker(app, shutdown_timeout=0)
-    with pytest.raises(zq.WaitTimeout):
-        await worker.run_until_idle(0.2)
+    with pytest.raises(zq.WaitTimeout, match=r"left after 0\.2 s"):
+        await worker.run_until_idle(timedelta(seconds=0.2))
 
     await until_ready(app, 1)
 

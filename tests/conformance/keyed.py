@@ -60,7 +60,7 @@ def declared_routes() -> dict[tuple[str, str], Route]:
     engine, bodies, lag = cast(Engine, None), cast(Bodies, None), cast(LagMeter, None)
     gate = Gate(ManualClock(), Counter(), max_connections=1, max_per_peer=0)
     answers = Answers(ManualClock(), max_bytes=1, timeout=1)
-    metrics = MetricsApi(Sources(engine, bodies, answers, gate, lag))
+    metrics = MetricsApi(Sources(engine, bodies, answers, gate, lag, lambda: 0))
     app = build_app(engine, guard, bodies, answers, Limits(1, 1, 1), TakeOptions(1, 1, 0), metrics)
     return {(method, route.path): route for route in app.routes for method in route.methods}
 

@@ -89,6 +89,31 @@ async def test_own_pages_users_and_clients_that_are_no_browsers_get_in(
         assert (await ask(site, "GET /queues", *headers)).status == 200
 
 
+CHROMIUM = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0"
+
+
+@pytest.mark.parametrize(
+    ("request_line", "headers", "status"),
+    [
+        ("GET /jobs/take", [CHROMIUM], 403),
+        ("POST /reset", [CHROMIUM], 403),
+        ("DELETE /jobs", [CHROMIUM], 403),
+        # An address that somebody has typed; no page of another site sees the answer.
+        ("GET /queues", [CHROMIUM], 200),
+        ("GET /metrics", [CHROMIUM], 200),
+        ("GET /favicon.ico", [CHROMIUM], 404),
+        ("DELETE /jobs", [CHROMIUM, "Origin: http://own"], 200),
+        ("DELETE /jobs", [CHROMIUM, "Sec-Fetch-Site: same-origin"], 200),
+        ("DELETE /jobs", ["User-Agent: curl/8.14"], 200),
+    ],
+    ids=str,
+)
+async def test_a_browser_that_does_not_say_for_which_page_it_asks_may_only_read(
+    site: Site, request_line: str, headers: list[str], status: int
+) -> None:
+    assert (await ask(site, request_line, "Host: own", *headers)).status == status
+
+
 @pytest.mark.settings(allow_host=("queue.example", "10.1.2.3", "fd00::1"))
 @pytest.mark.parametrize(
     ("host", "status"),

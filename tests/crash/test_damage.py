@@ -20,7 +20,7 @@ from store.rig import Rig, Ticker, new_job
 from zq.model.commands import Fail, Succeed
 from zq.model.settling import Failure
 from zq.model.unique import Scope
-from zq.store.migrate import DatabaseTooNew
+from zq.store.migrate import DatabaseTooNew, ForeignDatabase
 
 from .lives import seed
 
@@ -105,7 +105,7 @@ async def started(root: Path) -> State | None:
     rig = Rig(root)
     try:
         await rig.open()
-    except (sqlite3.DatabaseError, DatabaseTooNew):
+    except (sqlite3.DatabaseError, DatabaseTooNew, ForeignDatabase):
         return None
     await rig.close()
     return state_of(root / "zq.db")

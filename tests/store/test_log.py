@@ -198,7 +198,7 @@ def test_records_past_their_age_go_and_are_known_to_be_gone(ticker: Ticker) -> N
     result = ticker.run(trim=True)
     assert seqs(page(ticker)) == [3, 4, 5]
     assert result.deadlines == {Due.TRIM: NOW + 11 * MINUTE_MS}
-    with pytest.raises(RecordsGone, match=r"record 2 .* oldest that is kept is 3") as refusal:
+    with pytest.raises(RecordsGone, match=r"record 2 .* the next is 3") as refusal:
         page(ticker, 1)
     assert refusal.value.min_seq == 3
     assert seqs(page(ticker, 2)) == [3, 4, 5]

@@ -9,7 +9,7 @@ import pytest
 from zq.model.ids import ALPHABET, SUFFIX_LENGTH
 from zq.model.lifecycle import Status
 from zq.store.lock import DirectoryLock
-from zq.store.migrate import DatabaseTooNew, migrate
+from zq.store.migrate import APPLICATION_ID, DatabaseTooNew, ForeignDatabase, migrate
 
 from .rig import Rig
 
@@ -70,6 +70,7 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
         "payloads": 1,
         "results": 1,
         "errors": 1,
+        "quarantine": 1,
         "queue_counts": 1,
         "queue_settings": 1,
         "dedupe": 1,
@@ -182,6 +183,76 @@ def test_a_database_of_the_first_version_keeps_its_jobs(tmp_path: Path) -> None:
     assert version(connection) == version(fresh)
     connection.close()
     fresh.close()
+
+
+def at_version(path: Path, number: int) -> sqlite3.Connection:
+    """An empty database as an earlier version has left it."""
+    connection = connect(path)
+    for name in scripts()[:number]:
+        connection.executescript(files("zq.store").joinpath("migrations", name).read_text())
+    connection.execute(f"PRAGMA user_version = {number}")
+    return connection
+
+
+def test_jobs_of_an_earlier_version_that_cannot_be_read_are_set_aside(tmp_path: Path) -> None:
+    connection = at_version(tmp_path / "zq.db", 4)
+    plain = "INSERT INTO jobs (id, queue, type, priority, status, ready_at, payload_size, payload"
+    connection.execute(f"{plain}) VALUES (16, 'a', 't', 1, 1, 5, 4, 'null')")
+    connection.execute(f"{plain}, options) VALUES (32, 'a', 't', 1, 1, 5, 4, 'null', '{{it''s')")
+    connection.execute(f"{plain}, extras) VALUES (48, 'b', 't', 1, 1, 5, 4, 'null', '[]')")
+    connection.execute("INSERT INTO queue_counts VALUES ('a', 1, 2), ('b', 1, 1)")
+
+    migrate(connection)
+
+    assert [key for (key,) in connection.execute("SELECT id FROM jobs")] == [16]
+    counts = connection.execute("SELECT queue, n FROM queue_counts ORDER BY queue")
+    assert counts.fetchall() == [("a", 1), ("b", 0)]
+    rows = connection.execute("SELECT source, key, CAST(row AS TEXT) FROM quarantine ORDER BY key")
+    (_, first, statement), (_, second, _) = rows.fetchall()
+    assert (first, second) == ("32", "48")
+    with pytest.raises(sqlite3.IntegrityError, match="json_valid"):
+        connection.execute(statement)
+    connection.execute(statement.replace("{it''s", "{}"))
+    row = connection.execute("SELECT queue, status, options FROM jobs WHERE id = 32").fetchone()
+    assert row == ("a", 1, "{}")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE visits (at)",
+        "PRAGMA application_id = 7",
+        "CREATE TABLE jobs (id INTEGER PRIMARY KEY)",
+    ],
+)
+async def test_a_database_of_another_program_is_refused_untouched(
+    statement: str, tmp_path: Path
+) -> None:
+    connection = connect(tmp_path / "zq.db")
+    connection.execute("PRAGMA user_version = 999")
+    connection.execute(statement)
+    connection.close()
+    before = (tmp_path / "zq.db").read_bytes()
+    with pytest.raises(ForeignDatabase, match="not zq's"):
+        await Rig(tmp_path).open()
+    assert (tmp_path / "zq.db").read_bytes() == before
+    assert not (tmp_path / "zq.db-wal").exists()
+
+
+@pytest.mark.parametrize("number", range(1, 5))
+async def test_a_database_from_before_the_mark_is_known_and_gets_it(
+    number: int, tmp_path: Path
+) -> None:
+    connection = at_version(tmp_path / "zq.db", number)
+    connection.execute("INSERT INTO meta VALUES ('epoch','e'), ('id_suffix','0'), ('high_water',0)")
+    connection.close()
+    rig = Rig(tmp_path)
+    await rig.open()
+    await rig.close()
+    connection = connect(tmp_path / "zq.db")
+    assert connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+    connection.close()
 
 
 async def test_a_store_refuses_a_newer_database_and_lets_go_of_the_directory(rig: Rig) -> None:

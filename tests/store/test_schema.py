@@ -50,6 +50,7 @@ POSSIBLE = [
     CLAIMED,
     HELD | {"lease_until": 9},
     GROUPED,
+    WAITING | {"options": "{}", "extras": '{"meta":"{}"}'},
     WAITING | {"held": 2, "stalls": 3},
     FAILED | {"forgiven": 1},
     UNIQUE,
@@ -124,6 +125,15 @@ IMPOSSIBLE: dict[str, list[dict[str, Any]]] = {
     "owns_key = 0 OR status < 5": [
         CANCELLED | {"unique_key": "k", "unique_while": 2, "owns_key": 1}
     ],
+    "iif(json_valid(options), json_type(options) = 'object', options IS NULL)": [
+        WAITING | {"options": "{"},
+        WAITING | {"options": "[]"},
+        WAITING | {"options": "null"},
+    ],
+    "iif(json_valid(extras), json_type(extras) = 'object', extras IS NULL)": [
+        WAITING | {"extras": ""},
+        WAITING | {"extras": "1"},
+    ],
     "result_size IS NULL OR status = 3": [
         BURIED | {"result_size": 4, "result": "null"},
         WAITING | {"result_size": INLINE_PAYLOAD + 1},
@@ -197,7 +207,7 @@ def test_a_unique_key_has_one_owner_and_any_number_of_former_ones(ticker: Ticker
 
 
 def test_a_queue_never_has_fewer_than_no_jobs(ticker: Ticker) -> None:
-    assert checks(ticker, "queue_counts") == {"n >= 0"}
+    assert checks(ticker, "queue_counts") == {"n >= 0", "status BETWEEN 0 AND 6"}
     with pytest.raises(sqlite3.IntegrityError, match="CHECK constraint failed: n >= 0"):
         insert(ticker, {"queue": "q", "status": 1, "n": -1}, "queue_counts")
 

@@ -9,6 +9,7 @@ import pytest
 from .rig import Rig
 
 LIMIT = 1024 * 1024
+PATIENCE = "PRAGMA busy_timeout"
 ONE_PAGE = 8192
 """What a log that has begun anew holds: its header, and the page that begins it."""
 
@@ -77,7 +78,7 @@ async def test_a_reader_of_what_is_newest_is_not_waited_for(rig: Rig) -> None:
     await rig.store.checkpoint()
     assert rig.store.wal_is_over
     assert statements[-1] == "PRAGMA wal_checkpoint(TRUNCATE)"
-    assert await rig.store._writer.execute_fetchall("PRAGMA busy_timeout") == [(0,)]
+    assert [tuple(row) for row in await rig.store._writer.execute_fetchall(PATIENCE)] == [(0,)]
     assert reader.execute("SELECT count(*) FROM jobs").fetchone() == jobs
     reader.close()
     await rig.store.checkpoint()

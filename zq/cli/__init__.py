@@ -1,5 +1,8 @@
 """The command `zq`. One file a command; what a command alone needs is imported when it runs."""
 
+import os
+from typing import Any
+
 import click
 
 from zq import __version__
@@ -21,8 +24,25 @@ from zq.cli.wait import wait
 from zq.cli.worker import worker
 
 
+def _open_standard_descriptors() -> None:
+    """Give 0, 1 and 2 to /dev/null where they are closed.
+
+    The next file or socket that is opened would get them, and be read or written as if it were the
+    terminal, by this process or a child.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # The lowest number that is free is this one.
+
+
 class _Commands(click.Group):
     """Runs `serve` where no command is named: `zq --port 0` is `zq serve --port 0`."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        _open_standard_descriptors()
+        return super().main(*args, **kwargs)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         rest = args

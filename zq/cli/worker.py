@@ -67,7 +67,7 @@ Examples:
 
 Ends with 0 after a clean stop, 1 where it had to leave work, 3 where no server can be reached at
 the start. The first SIGTERM or SIGINT lets what runs finish, a second one ends it at once; what is
-not finished goes back to its queue.
+not finished goes back to its queue. What does not end although it is told to is left behind.
 """
 )
 @click.argument("app", metavar="[MODULE:APP]", required=False)
@@ -81,6 +81,7 @@ not finished goes back to its queue.
 @_option("--burst", is_flag=True, help="Stop when no job is left.")
 @_option("--max-jobs", type=_COUNT, help="Stop after so many jobs.")
 @_option("--shutdown-timeout", type=_Time(), default="30s", help="How long a stop may take.")
+@_option("--cleanup-timeout", type=_Time(), default="5s", help="How long a clean-up may take.")
 @_option("--connect-timeout", type=_Time(), default="10s", help="How long to seek the server.")
 @_option("--reload", is_flag=True, help="Start again whenever a file here changes.")
 @_option("--log-level", type=click.Choice(_LEVELS), default="info", help="As that of serve.")
@@ -150,8 +151,10 @@ def _work(app: "App", options: dict[str, Any]) -> int:
     if report.returned:
         log.warning(f"{len(report.returned)} jobs went back unfinished")
     if report.stuck:
-        # The interpreter would wait for these threads, perhaps for ever.
+        # The interpreter might wait for what is left, perhaps for ever.
+        log.warning(f"{report.stuck} handlers did not end although they were told to")
         logging.shutdown()
+        sys.stdout.flush()
         os._exit(EX_ABORTED)
     return EX_ABORTED if report.aborted else 0
 

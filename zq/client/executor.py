@@ -1,287 +1,201 @@
-"""Executing one delivery: calling its function where it belongs, and settling what comes of it."""
+"""Executing deliveries, so many at a time: each is called where it belongs, and then settled."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from zq.client.acks import Acknowledger, report
 from zq.client.app import App
 from zq.client.backend import Backend
-from zq.client.errors import InvalidOption, ZqError
-from zq.client.events import Event, EventName
-from zq.client.options import positive_ms
-from zq.client.outcome import Outcome
-from zq.client.processes import Failed, Processes
-from zq.client.running import Running, current
-from zq.client.values import MISSING, Delivery, JobError, LeasedFailure, Success
-from zq.client.work import Handler, Registry, Timeout, failure_of, is_final, timeout_of
-from zq.model.job import Retention
+from zq.client.events import EventName
+from zq.client.execution import Deaf, Execution
+from zq.client.places import Place, Places, Thread
+from zq.client.processes import Process
+from zq.client.running import Reason, Running, current
+from zq.client.settling import Settler
+from zq.client.values import MISSING, Delivery
+from zq.client.work import Handler, timeout_of
 
 log = logging.getLogger("zq.worker")
 
-AfterExecution = Callable[[Outcome], Awaitable[None] | None]
+LEAST_DEAF = 10
+"""So many deaf executions a worker bears in any case; where its concurrency is more, that many."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """How much may run at a time: executions in all, ordinary functions in threads or processes."""
+
+    concurrency: int
+    threads: int
+    processes: int
 
 
 class Executor:
-    """Runs deliveries of an app's jobs. `running` has those under way, by id."""
+    """Runs deliveries. `running` has those under way by id, as far as their deliveries count."""
 
     def __init__(
         self,
         app: App,
-        registry: Registry,
-        acks: Acknowledger,
+        settler: Settler,
+        room: Room,
+        clean_up_s: float,
         *,
-        threads: int,
-        processes: int,
-        worker_id: str,
-        after_execution: AfterExecution | None,
+        on_free: Callable[[], None],
+        on_too_deaf: Callable[[], None],
     ) -> None:
-        self.running: dict[str, tuple[Running[Any], asyncio.Timeout]] = {}
+        """`on_free` hears when another may begin, `on_too_deaf` when too many do not end."""
+        self.running: dict[str, Execution] = {}
         self.finished = 0
-        self.outcomes: list[Outcome] | None = None
-        """Where outcomes are to be kept, if they are."""
+        self.unfinished: list[Delivery] = []
+        """What was ended because the worker stops."""
         self._app = app
         self._backend: Backend = app.backend
-        self._registry = registry
-        self._acks = acks
-        self._worker_id = worker_id
-        self._after = after_execution
-        self._events = app.core.events
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="zq-job")
-        self._processes = Processes(processes) if processes else None
-        self._loose: set[Future[Any]] = set()
+        self._settler = settler
+        self._concurrency = room.concurrency
+        self._clean_up_s = clean_up_s
+        self._on_free = on_free
+        self._deaf = Deaf(max(LEAST_DEAF, room.concurrency), on_too_deaf)
+        places: list[Place] = [Process() for _ in range(room.processes)]
+        self._places = Places(places or [Thread(n) for n in range(room.threads)])
+        self._in_processes = bool(places)
+        self._context = copy_context()
+        self._under_way: set[Execution] = set()
+        self._settling: set[asyncio.Task[None]] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     @property
     def stuck(self) -> int:
-        """How many threads are at work for nobody."""
-        return sum(not work.done() for work in self._loose)
+        """How many threads and coroutines are at work for nobody, and cannot be ended."""
+        return len(self._deaf) + len(self._settling)
 
-    async def execute(self, delivery: Delivery) -> None:
-        """Run one job to its settlement. Where this is cancelled the job stays unsettled."""
+    @property
+    def has_room(self) -> bool:
+        """Whether another may begin."""
+        return len(self._under_way) + len(self._settling) < self._concurrency
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way, and everything is settled as far as it can be."""
+        return self._idle.is_set()
+
+    async def idle(self) -> None:
+        """Wait until `is_idle`."""
+        await self._idle.wait()
+
+    def begin(self, delivery: Delivery, handler: Handler) -> None:
+        """Run one job to its settlement."""
         running: Running[Any] = Running(delivery, delivery.payload, self._backend)
-        token = current.set(running)
-        failed: BaseException | None = None
-        result: Any = None
-        handler: Handler | None = None
-        started = time.time()
-        limit = asyncio.timeout(None)
-        try:
-            handler = self._registry.find(delivery)
-            async with limit:
-                self.running[delivery.id] = running, limit
-                seconds = timeout_of(handler, delivery)
-                if seconds is not None:
-                    limit.reschedule(asyncio.get_running_loop().time() + seconds)
-                result = await self._around(handler, running)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            failed = error
-        except (Exception, SystemExit) as error:
-            failed = Timeout("the time is up") if limit.expired() else error
-        finally:
-            current.reset(token)
-            running.end()
-            self.running.pop(delivery.id, None)
-        if running.lost is not None:
-            await self.lost(delivery.id, running.lost)
-            return
-        await self._settle(running, handler, result, failed, started)
-        self.finished += 1
+        execution = Execution(
+            running, handler, self._deaf, self._clean_up_s, self._context, self._on_over
+        )
+        execution.after = self.running.get(delivery.id)
+        self.running[delivery.id] = execution
+        self._under_way.add(execution)
+        self._idle.clear()
+        execution.begin(self._execute)
 
     def drop(self, id: str, lease: int | None, event: EventName = "requeued") -> None:
         """The delivery of a running job has ended: stop it, and report nothing but the event."""
-        if id in self.running:
-            running, limit = self.running[id]
-            if running.delivery.lease != lease:
-                return
-            running.lost = event
-            running.end()
-            limit.reschedule(asyncio.get_running_loop().time())
+        execution = self.running.get(id)
+        if execution is not None and execution.running.delivery.lease == lease:
+            execution.running.lost = event
+            execution.end(_REASONS.get(event, "requeued"))
 
-    async def lost(self, id: str, event: EventName = "requeued") -> None:
-        """Say that an execution was in vain: its delivery had ended before."""
-        log.warning("what came of %s is dropped: its delivery has ended", id)
-        if self._events.wanted(event):
-            await self._events.emit(Event(event, id=id))
+    def end_all(self, clean_up_s: float) -> None:
+        """The worker stops: what still runs may clean up for so long."""
+        for execution in list(self._under_way):
+            execution.end("shutdown", clean_up_s)
 
     def close(self) -> None:
-        """Leave threads and processes behind."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        if self._processes is not None:
-            self._processes.close()
+        """Leave everything behind."""
+        for task in self._settling:
+            task.cancel()
+        self._places.close()
 
     # The call
 
-    async def _around(self, handler: Handler, running: Running[Any]) -> Any:
-        around = (*self._app.middleware, *handler.middleware)
+    async def _execute(self, execution: Execution) -> None:
+        current.set(execution.running)
+        try:
+            if execution.after is not None:
+                await execution.after.ended()
+                execution.after = None
+            if execution.handler.is_async:
+                await self._call(execution, None)
+            else:
+                await self._call_in_place(execution)
+        except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # SystemExit too: it is the handler's, not the worker's
+            execution.error = error
+
+    async def _call_in_place(self, execution: Execution) -> None:
+        """The handler's time begins once it has a thread or process, which can run it at once."""
+        place = await self._places.take()
+        try:
+            await place.prepare(execution.handler)
+            await self._call(execution, place)
+        finally:
+            self._places.put(place)
+
+    async def _call(self, execution: Execution, place: Place | None) -> None:
+        handler, running = execution.handler, execution.running
+        execution.started_at = time.time()
+        execution.limit(timeout_of(handler, running.delivery))
+        around = self._app.middleware + handler.middleware
         if not around:
-            return await self._call(handler, running)
-
-        async def innermost() -> Any:
-            return await self._call(handler, running)
-
-        call_next: Callable[[], Awaitable[Any]] = innermost
+            execution.result = await _innermost(execution, place)
+            return
+        call_next: Callable[[], Awaitable[Any]] = partial(_innermost, execution, place)
         for middleware in reversed(around):
             call_next = partial(middleware, running, call_next)
-        return await call_next()
-
-    async def _call(self, handler: Handler, running: Running[Any]) -> Any:
-        if not handler.is_async and self._processes is not None:
-            return await self._processes.call(handler, running.delivery)
-        args, kwargs = handler.arguments(running)
-        if handler.is_async:
-            return await handler.function(*args, **kwargs)
-        context = copy_context()
-        return await self._in_thread(running, context.run, handler.function, *args, **kwargs)
-
-    async def _in_thread(self, running: Running[Any], *call: Any, **kwargs: Any) -> Any:
-        function, *args = call
-        work: Future[Any] = self._threads.submit(function, *args, **kwargs)
-        try:
-            return await asyncio.wrap_future(work)
-        except asyncio.CancelledError:
-            # A thread cannot be stopped: tell it, and let its slot be free when it ends.
-            running.end()
-            self._loose.add(work)
-            work.add_done_callback(self._loose.discard)
-            running.thread = work
-            raise
+        execution.result = await call_next()
 
     # What comes of it
 
-    async def _settle(
-        self,
-        running: Running[Any],
-        handler: Handler | None,
-        result: Any,
-        failed: BaseException | None,
-        started: float,
-    ) -> None:
-        failure = None if failed is None else _failure(failed, running.delivery, handler)
-        if failure is not None:
-            _log(running, failure)
-        outcome = None
-        if self._is_watched(failure is None):
-            outcome = self._outcome(running, result, failure, failed, started)
-            if self._after is not None and outcome.final:
-                await self._call_after(self._after, outcome)
-                result = outcome.result
-                if failure is not None and outcome.error is not None:
-                    failure = _with(failure, outcome.error)
-        if failure is None:
-            self._succeed(running.delivery, result, outcome)
-        elif await report(self._backend, running.id, failure, self.lost):
-            await self._keep(running.id, outcome)
-        if outcome is not None:
-            await self._tell(outcome)
-        if running.thread is not None:
-            await asyncio.wait([asyncio.wrap_future(running.thread)])
+    def _on_over(self, execution: Execution) -> None:
+        running = execution.running
+        if self.running.get(running.id) is execution:
+            del self.running[running.id]
+        self._under_way.discard(execution)
+        if running.lost is not None:
+            self._settle(self._settler.lost(running.id, running.lost))
+        elif execution.reason == "shutdown" and execution.result is MISSING:
+            self.unfinished.append(running.delivery)
+        else:
+            self.finished += 1
+            if not self._settler.at_once(execution):
+                self._settle(self._settler.settle(execution))
+        self._let_go()
 
-    def _is_watched(self, ok: bool) -> bool:
-        if self._after is not None or self.outcomes is not None:
-            return True
-        wanted = self._events.wanted
-        return wanted("completed") if ok else wanted("failed") or wanted("failing")
+    def _settle(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._settling.add(task)
+        task.add_done_callback(self._on_settled)
 
-    def _outcome(
-        self,
-        running: Running[Any],
-        result: Any,
-        failure: LeasedFailure | None,
-        failed: BaseException | None,
-        started: float,
-    ) -> Outcome:
-        error = None
-        if failure is not None:
-            error = JobError(
-                running.attempt, failure.message, failure.error_type, failure.backtrace
-            )
-        return Outcome(
-            job=running,
-            result=result,
-            error=error,
-            final=failure is None or is_final(failure, running.delivery),
-            worker_id=self._worker_id,
-            started_at=started,
-            finished_at=time.time(),
-            exception=failed,
-        )
+    def _on_settled(self, task: asyncio.Task[None]) -> None:
+        self._settling.discard(task)
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            log.error("a job is not settled: %r", fault, exc_info=fault)
+        self._let_go()
 
-    async def _call_after(self, hook: AfterExecution, outcome: Outcome) -> None:
-        """The hook's trouble is the worker's, not the job's: what it made of the time is undone."""
-        try:
-            waiting = hook(outcome)
-            if waiting is not None:
-                await waiting
-            if outcome.ttl is not None:
-                positive_ms("ttl", outcome.ttl)
-        except Exception as error:
-            outcome.ttl = None
-            await self._events.emit(Event("error", id=outcome.id, exception=error))
-
-    def _succeed(self, delivery: Delivery, result: Any, outcome: Outcome | None) -> None:
-        retention = None
-        if outcome is not None and outcome.ttl is not None:
-            retention = Retention(completed_ms=positive_ms("ttl", outcome.ttl))
-        self._acks.add(delivery, Success(delivery.id, delivery.lease, result, retention))
-
-    async def _keep(self, id: str, outcome: Outcome | None) -> None:
-        """Keep the error for as long as the hook says."""
-        if outcome is None or outcome.ttl is None or not outcome.final:
-            return
-        try:
-            await self._backend.retain(id, dead_ms=positive_ms("ttl", outcome.ttl))
-        except (ZqError, InvalidOption) as error:
-            await self._events.emit(Event("error", id=id, exception=error))
-
-    async def _tell(self, outcome: Outcome) -> None:
-        if self.outcomes is not None:
-            self.outcomes.append(outcome)
-        name = {"completed": "completed", "dead": "failed", "failing": "failing"}[outcome.status]
-        event = Event(
-            name,  # type: ignore[arg-type]
-            outcome.job.queue,
-            outcome.id,
-            outcome.job.key,
-            outcome.job.attempt,
-            outcome.result if outcome.ok else MISSING,
-            outcome.error,
-            outcome.exception,
-        )
-        await self._events.emit(event)
+    def _let_go(self) -> None:
+        self._on_free()
+        if not self._under_way and not self._settling:
+            self._idle.set()
 
 
-def _failure(error: BaseException, delivery: Delivery, handler: Handler | None) -> LeasedFailure:
-    if isinstance(error, Failed):
-        return error.failure
-    return failure_of(error, delivery, {} if handler is None else handler.on_exception)
+_REASONS: dict[EventName, Reason] = {"cancelled": "cancelled", "stalled": "stalled"}
 
 
-def _log(job: Running[Any], failure: LeasedFailure) -> None:
-    """Say what has failed; its traceback is stored with the job."""
-    final = is_final(failure, job.delivery)
-    log.log(
-        logging.ERROR if final else logging.WARNING,
-        "%s %s (%s) has failed at attempt %d%s: %s: %s",
-        *(job.type, job.id, job.queue, job.attempt, " for good" if final else ""),
-        *(failure.error_type, failure.message),
-    )
-
-
-def _with(failure: LeasedFailure, error: JobError) -> LeasedFailure:
-    """The report with what a hook has made of the error."""
-    return LeasedFailure(
-        error.message,
-        error.error_type,
-        error.backtrace,
-        failure.retry_at,
-        failure.kill,
-        failure.lease,
-    )
+async def _innermost(execution: Execution, place: Place | None) -> Any:
+    if place is not None:
+        return await place.run(execution)
+    args, kwargs = execution.handler.arguments(execution.running)
+    return await execution.handler.function(*args, **kwargs)

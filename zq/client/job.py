@@ -1,5 +1,6 @@
 """The handle of a job that was enqueued: wait for its result, or cancel it."""
 
+import math
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -73,11 +74,11 @@ class Job(Generic[R]):
         Raises `WaitTimeout`, `JobFailed`, `JobCancelled`, or `JobNotFound` where nothing of it is
         kept any more.
         """
-        return await self.outcome(self._backend, timeout)
+        return await self.outcome(self._backend, Patience(timeout))
 
     def result_sync(self, timeout: Seconds | None = 30.0) -> R:
         """The same, blocking."""
-        return run(self.outcome(self._backend.blocking, timeout))
+        return run(self.outcome(self._backend.blocking, Patience(timeout)))
 
     async def cancel(self, *, force: bool = False) -> CancelStatus:
         """Cancel it where it waits; with `force` also where it runs."""
@@ -106,14 +107,17 @@ class Job(Generic[R]):
             return True
 
     async def outcome(
-        self, backend: Backend, timeout: Seconds | None, known: JobOutcome | None = None
+        self, backend: Backend, patience: "Patience", known: JobOutcome | None = None
     ) -> R:
         """The result, by a backend of either kind; `known` is the outcome as far as it is known."""
-        patience = Patience(timeout)
         while known is None or not known.is_final:
             wait_ms = patience.left_ms()
             if known is not None and wait_ms == 0:
-                raise WaitTimeout(f"the job {self.id} is not finished yet: {known.status}", self)
+                raise WaitTimeout(
+                    f"the job {self.id} is not finished after {patience.seconds:g} s"
+                    f" (it is {known.status}), and it goes on: ask again, or wait for longer",
+                    self,
+                )
             known = await backend.result(self.id, wait_ms)
         return self.value(known)
 
@@ -158,6 +162,8 @@ class Patience:
 
     def __init__(self, timeout: Seconds | None) -> None:
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        self.seconds = math.inf if seconds is None else seconds
+        """What it was at the beginning."""
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
     def left_ms(self) -> int:

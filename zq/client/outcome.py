@@ -80,6 +80,6 @@ class DrainReport:
     finished: int
     returned: list[str]
     stuck: int = 0
-    """Threads that were still at work and cannot be stopped."""
+    """Threads and coroutines that were still at work and cannot be ended."""
     aborted: bool = False
     """Whether it had to leave at once."""

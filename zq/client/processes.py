@@ -9,15 +9,18 @@ import contextlib
 import importlib
 import os
 import signal
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import asynccontextmanager
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from zq.client.backend import Backend
 from zq.client.errors import InvalidOption
+from zq.client.execution import Execution
 from zq.client.formats import JSON
 from zq.client.queue import Queue
 from zq.client.running import Running, current
@@ -30,6 +33,14 @@ from zq.client.work import (
     handler_of_queue,
     handler_of_task,
 )
+
+T = TypeVar("T")
+
+_Name = tuple[str, str]
+"""By which a function is found: its module, and its name there."""
+
+PREPARING_S = 60.0
+"""How long a process may take to start and import a function."""
 
 
 class ProcessDied(Exception):
@@ -44,59 +55,61 @@ class Failed(Exception):
         self.failure = failure
 
 
-class Processes:
-    """So many processes, each started when it is first needed."""
+class Process:
+    """A place for one process, started when it is first needed, killed where its job is ended."""
 
-    def __init__(self, count: int) -> None:
-        self._free: asyncio.LifoQueue[_Slot] = asyncio.LifoQueue()
-        self._slots = [_Slot() for _ in range(count)]
-        for slot in self._slots:
-            self._free.put_nowait(slot)
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+        self._pid = 0
+        self._known: set[_Name] = set()
 
-    async def call(self, handler: Handler, delivery: Delivery) -> Any:
-        """The result of a job's function. Raises `Failed` or `ProcessDied`.
-
-        Where this is cancelled, the process is killed.
-        """
-        function = (handler.function.__module__, handler.function.__qualname__)
-        job = msgspec.json.encode(delivery)
-        slot = await self._free.get()
+    async def prepare(self, handler: Handler) -> None:
+        """Start the process, and have it import the function. Raises `ProcessDied`."""
+        name = _name(handler)
+        if name in self._known:
+            return
         try:
-            failure, result = await slot.run(function, job)
-        except BrokenProcessPool:
-            slot.forget()
-            raise ProcessDied("the process that ran the job has died") from None
-        except asyncio.CancelledError:
-            slot.kill()
-            raise
-        finally:
-            self._free.put_nowait(slot)
+            async with asyncio.timeout(PREPARING_S), self._giving_up_with():
+                await self._submit(_prepare, name)
+        except TimeoutError:
+            raise ProcessDied(
+                f"the process has not imported {name[0]} within {PREPARING_S:g} s"
+            ) from None
+        self._known.add(name)
+
+    async def run(self, execution: Execution) -> Any:
+        """The result of the handler. Raises `Failed` or `ProcessDied`."""
+        job = msgspec.json.encode(execution.running.delivery)
+        async with self._giving_up_with():
+            failure, result = await self._submit(_run, _name(execution.handler), job)
         if failure is not None:
             raise Failed(msgspec.json.decode(failure, type=LeasedFailure))
         return msgspec.json.decode(result)
 
     def close(self) -> None:
-        """End the processes; what they still do is lost."""
-        for slot in self._slots:
-            slot.kill()
+        """End the process; what it still does is lost."""
+        self.kill()
 
+    @asynccontextmanager
+    async def _giving_up_with(self) -> AsyncIterator[None]:
+        """Give the process up with what it does."""
+        try:
+            yield
+        except BrokenProcessPool:
+            self.forget()
+            raise ProcessDied("the process that ran the job has died") from None
+        except asyncio.CancelledError:
+            self.kill()
+            raise
 
-class _Slot:
-    """A place for one process."""
-
-    def __init__(self) -> None:
-        self._pool: ProcessPoolExecutor | None = None
-        self._pid = 0
-
-    async def run(self, function: tuple[str, str], job: bytes) -> tuple[bytes | None, bytes]:
-        """(the failure, the result) of a job, as JSON."""
+    async def _submit(self, function: Callable[..., T], *args: Any) -> T:
         loop = asyncio.get_running_loop()
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
                 1, mp_context=get_context("spawn"), initializer=_leave_signals_to_the_worker
             )
             self._pid = await loop.run_in_executor(self._pool, os.getpid)
-        return await loop.run_in_executor(self._pool, _run, function, job)
+        return await loop.run_in_executor(self._pool, function, *args)
 
     def kill(self) -> None:
         """End the process, whatever it does."""
@@ -107,7 +120,7 @@ class _Slot:
 
     def forget(self) -> None:
         """Let the next job have another process. This one is gone, and its number may be too."""
-        pool, self._pool, self._pid = self._pool, None, 0
+        pool, self._pool, self._pid, self._known = self._pool, None, 0, set()
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -117,7 +130,17 @@ def _leave_signals_to_the_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _run(function: tuple[str, str], job: bytes) -> tuple[bytes | None, bytes]:
+def _prepare(function: _Name) -> None:
+    """In the process: import the function. What is wrong with that is told when it is to run."""
+    with contextlib.suppress(Exception):
+        find(*function)
+
+
+def _name(handler: Handler) -> _Name:
+    return handler.function.__module__, handler.function.__qualname__
+
+
+def _run(function: _Name, job: bytes) -> tuple[bytes | None, bytes]:
     """In the process: find the function, call it, and put in JSON what comes of it."""
     delivery = msgspec.json.decode(job, type=Delivery)
     on_exception: OnException = {}
@@ -131,7 +154,7 @@ def _run(function: tuple[str, str], job: bytes) -> tuple[bytes | None, bytes]:
             return None, JSON.encode(handler.function(*args, **kwargs))
         finally:
             current.reset(token)
-    except Exception as error:
+    except BaseException as error:  # SystemExit too: the process is for the next job
         return msgspec.json.encode(failure_of(error, delivery, on_exception)), b""
 
 

@@ -142,7 +142,7 @@ class Queue(Generic[T, R]):
         known = await self._backend.enqueue_and_wait(wanted, patience.left_ms())
         assert known.job is not None
         job = (await self._enqueued(id, known.job)).job
-        return await job.outcome(self._backend, patience.left_ms() / 1000, known)
+        return await job.outcome(self._backend, patience, known)
 
     async def cancel(self, id: str, *, force: bool = False) -> CancelStatus:
         """Cancel a job that waits, also for its next try; with `force` one that runs."""

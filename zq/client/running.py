@@ -1,14 +1,15 @@
 """The job that is being executed, as its handler sees it, and what a handler may raise."""
 
+import asyncio
+import math
 import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 from zq.client.backend import Backend
-from zq.client.errors import StaleLease
+from zq.client.errors import InvalidOption, StaleLease
 from zq.client.events import EventName
 from zq.client.sync import run
 from zq.client.values import Delivery, Held
@@ -16,13 +17,25 @@ from zq.model.ids import rank, timestamp_ms
 
 T = TypeVar("T")
 
+Reason = Literal["timeout", "cancelled", "stalled", "requeued", "shutdown"]
+"""Why an execution is ended: its time is up; somebody has cancelled the job by force; its lease was
+not renewed in time; its delivery has ended otherwise; the worker stops."""
+
 
 class Retry(Exception):
-    """Raised in a handler: try again after `delay` seconds, if a try is left."""
+    """Raised in a handler: try again after `delay`, seconds or a timedelta, if a try is left.
 
-    def __init__(self, message: str = "the handler asks for another try", delay: float = 0) -> None:
+    Raises `InvalidOption` for a delay that is none.
+    """
+
+    def __init__(
+        self, message: str = "the handler asks for another try", delay: float | timedelta = 0
+    ) -> None:
         super().__init__(message)
-        self.delay = delay
+        seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
+        if not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+            raise InvalidOption(f"delay: {delay!r} is no time: give seconds or a timedelta")
+        self.delay = seconds
 
 
 class Discard(Exception):
@@ -37,7 +50,8 @@ class Running(Generic[T]):
     """One delivery of a job. `attempt` counts executions that failed or run, from 1.
 
     `cancelled` is set once the outcome is of no account any more: on a time-out, when the delivery
-    has ended, and when the handler is done. Coroutines are cancelled besides; threads have to look.
+    has ended, when the worker has to leave, and when the handler is done; `reason` says which of
+    these, None where the handler is done. Coroutines are cancelled besides; threads have to look.
     """
 
     def __init__(self, delivery: Delivery, payload: T, backend: Backend) -> None:
@@ -45,8 +59,9 @@ class Running(Generic[T]):
         self.payload = payload
         self.lost: EventName | None = None
         """What to call it, where the delivery has ended under way."""
-        self.thread: Future[Any] | None = None
-        """What goes on although nobody waits for it any more."""
+        self.reason: Reason | None = None
+        self.on_task: Callable[[asyncio.Future[Any]], None] | None = None
+        """Hears of the tasks that the handler starts."""
         self._backend = backend
         self._cancelled: threading.Event | None = None
         self._ended = False
@@ -144,8 +159,7 @@ class Running(Generic[T]):
 
     def retry(self, *, delay: float | timedelta = 0) -> NoReturn:
         """Give up this try, and have another after `delay`."""
-        seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
-        raise Retry(delay=seconds)
+        raise Retry(delay=delay)
 
 
 Middleware = Callable[[Running[Any], Callable[[], Awaitable[Any]]], Awaitable[Any]]

@@ -136,7 +136,7 @@ class Task(Generic[P, R]):
         known = await backend.enqueue_and_wait(wanted, patience.left_ms())
         assert known.job is not None
         job = await self._stored(backend, known.job)
-        return await job.outcome(backend, patience.left_ms() / 1000, known)
+        return await job.outcome(backend, patience, known)
 
     def _handle(self, stored: StoredJob) -> Job[R]:
         return Job(stored, self.core.backend, self.signature.result)

@@ -19,18 +19,17 @@ from zq.client.payloads import unpacked
 from zq.client.running import Discard, Kill, Middleware, Retry, Running
 from zq.client.task import Task
 from zq.client.values import DETAILS, Delivery, LeasedFailure
+from zq.model.job import MAX_TIME
 
 log = logging.getLogger("zq.worker")
 
 OnException = Mapping[type[Exception], Any]
 Arguments = tuple[Any, dict[str, Any]]
 
+MOST_MESSAGE = 4_096
+"""Characters of what an exception says; its end is cut off."""
 MOST_BACKTRACE = 16_384
 MOST_DETAILS = 16_384
-
-
-class UnknownTask(Exception):
-    """A job of a type that this worker has no function for. Another worker may have it."""
 
 
 class Timeout(Exception):
@@ -47,6 +46,11 @@ class Handler:
     timeout: float | None
     on_exception: OnException
     middleware: tuple[Middleware, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What people call the function."""
+        return f"{self.function.__module__}.{self.function.__qualname__}"
 
 
 def handler_of_task(task: Task[Any, Any]) -> Handler:
@@ -98,14 +102,9 @@ class Registry:
         self.queues = sorted({task.queue for task in app.tasks.values()} | set(self._queues))
         """The queues that there are functions for."""
 
-    def find(self, delivery: Delivery) -> Handler:
-        """Raises `UnknownTask`."""
-        handler = self._queues.get(delivery.queue) or self._tasks.get(delivery.type)
-        if handler is None:
-            raise UnknownTask(
-                f"this worker has no task {delivery.type!r}, and no handler of {delivery.queue!r}"
-            )
-        return handler
+    def find(self, delivery: Delivery) -> Handler | None:
+        """None for a task that this worker does not know. Another may."""
+        return self._queues.get(delivery.queue) or self._tasks.get(delivery.type)
 
 
 def timeout_of(handler: Handler, delivery: Delivery) -> float | None:
@@ -129,10 +128,10 @@ def failure_of(
     if details is not None:
         backtrace = f"{backtrace or ''}{DETAILS}{details}"
     return LeasedFailure(
-        message=str(error) or type(error).__name__,
+        message=_words(error),
         error_type=type(error).__name__,
         backtrace=backtrace,
-        retry_at=None if delay is None or last or kill else round((time.time() + delay) * 1000),
+        retry_at=None if delay is None or last or kill else _moment_in(delay),
         kill=True if kill else None,
         lease=delivery.lease,
     )
@@ -172,10 +171,28 @@ def delay_of(backoff: Backoff, attempts: int) -> float:
     return min(math.pow(attempts, wire.exponent), 1e9) + (wire.base_ms + jitter) / 1000
 
 
+def _moment_in(delay: float) -> int:
+    return min(round((time.time() + delay) * 1000), MAX_TIME)
+
+
+def _words(error: BaseException) -> str:
+    """What an exception says, as text that can be sent, whatever it is."""
+    try:
+        said = str(error)
+    except Exception as fault:
+        said = f"{type(error).__name__}, whose words cannot be had: {type(fault).__name__}"
+    return _sendable(said[:MOST_MESSAGE]) or type(error).__name__
+
+
+def _sendable(text: str) -> str:
+    """Names of files, for one, may hold what is no character."""
+    return text.encode(errors="replace").decode()
+
+
 def _backtrace(error: BaseException) -> str | None:
-    if isinstance(error, Timeout | UnknownTask | InvalidPayload):
+    if isinstance(error, Timeout | InvalidPayload):
         return None
-    return "".join(traceback.format_exception(error))[-MOST_BACKTRACE:]
+    return _sendable("".join(traceback.format_exception(error))[-MOST_BACKTRACE:])
 
 
 def _details(error: BaseException) -> str | None:

@@ -3,19 +3,20 @@
 import asyncio
 import contextlib
 import os
-import signal
 import socket
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 from zq.client.app import App
 from zq.client.errors import InvalidOption, WaitTimeout
-from zq.client.executor import AfterExecution
+from zq.client.executor import Room
 from zq.client.life import Life, Plan
 from zq.client.options import Seconds, milliseconds, positive_ms
 from zq.client.outcome import DrainReport, Outcome
+from zq.client.settling import AfterExecution
+from zq.client.signals import signals
 from zq.client.values import Wish
 from zq.client.work import Registry
 
@@ -33,6 +34,7 @@ class Worker:
         worker_id: str | None = None,
         lease: Seconds | None = 30.0,
         shutdown_timeout: Seconds = 30.0,
+        cleanup_timeout: Seconds = 5.0,
         connect_timeout: Seconds = 10.0,
         threads: int | None = None,
         processes: int = 0,
@@ -45,6 +47,9 @@ class Worker:
         `prefetch` jobs are held at most, those under way included; by default twice `concurrency`.
         A delivery ends `lease` after this event loop has stopped renewing it; with None, only with
         the connection.
+        A handler that is cancelled (its time is up, its delivery has ended) may clean up for
+        `cleanup_timeout`; one that does not end then is left behind, and the worker goes on.
+        A stop takes `shutdown_timeout`, the last fifth of which is for such clean-ups.
         Functions that are no coroutine functions run in so many `threads`, or where `processes` are
         asked for, in these. With `burst` the worker stops when no job is left, after `max_jobs` in
         any case. Raises `InvalidOption`.
@@ -54,9 +59,15 @@ class Worker:
         self.queues = list(Registry(app).queues if queues is None else queues)
         if not self.queues:
             raise InvalidOption("the app has no tasks and no handlers: there is nothing to work on")
-        for name, number in (("concurrency", concurrency), ("max_jobs", max_jobs or 1)):
-            if number < 1:
-                raise InvalidOption(f"{name}: {number} is less than 1")
+        threads = concurrency if threads is None else threads
+        for name, number, least in (
+            ("concurrency", concurrency, 1),
+            ("threads", threads, 1),
+            ("processes", processes, 0),
+            ("max_jobs", 1 if max_jobs is None else max_jobs, 1),
+        ):
+            if number < least:
+                raise InvalidOption(f"{name}: {number} is less than {least}")
         wish = Wish(
             tuple(self.queues),
             max(concurrency, 2 * concurrency if prefetch is None else prefetch),
@@ -66,10 +77,10 @@ class Worker:
         )
         self._plan = Plan(
             wish,
+            Room(concurrency, threads, processes),
             milliseconds("shutdown_timeout", shutdown_timeout) / 1000,
+            milliseconds("cleanup_timeout", cleanup_timeout) / 1000,
             milliseconds("connect_timeout", connect_timeout) / 1000,
-            concurrency if threads is None else threads,
-            processes,
             burst,
             max_jobs,
             after_execution,
@@ -78,13 +89,17 @@ class Worker:
 
     async def run(self, *, handle_signals: bool = False) -> DrainReport:
         """Work until `stop`. With `handle_signals` the first SIGTERM or SIGINT stops the worker in
-        good order, and a second one at once.
+        good order, and a second one at once; a process that cannot be ended otherwise, for a
+        handler blocks the event loop, is left with code 1.
 
         Raises `Unavailable` where the server cannot be reached at the start, and what it refuses
         the stream with.
         """
         life = self._begin(self._plan)
-        with self._signals(life) if handle_signals else contextlib.nullcontext():
+        listening: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if handle_signals:
+            listening = signals(life.on_signal, self._plan.shutdown_s)
+        with listening:
             try:
                 return await life.run()
             finally:
@@ -108,15 +123,16 @@ class Worker:
 
         Jobs that are due later, also for another try, are left. Raises `WaitTimeout`.
         """
+        seconds = milliseconds("timeout", timeout) / 1000
         life = self._begin(replace(self._plan, burst=True))
-        outcomes = life.executor.outcomes = []
+        outcomes = life.settler.outcomes = []
         try:
-            async with asyncio.timeout(milliseconds("timeout", timeout) / 1000) as limit:
+            async with asyncio.timeout(seconds) as limit:
                 await life.run()
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise WaitTimeout(f"jobs are left after {timeout} s") from None
+            raise WaitTimeout(f"jobs are left after {seconds:g} s") from None
         finally:
             self._life = None
         return outcomes
@@ -127,24 +143,23 @@ class Worker:
         self._life = Life(self.app, plan)
         return self._life
 
-    @contextlib.contextmanager
-    def _signals(self, life: Life) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        numbers = (signal.SIGTERM, signal.SIGINT)
-        for number in numbers:
-            loop.add_signal_handler(number, life.on_signal)
-        try:
-            yield
-        finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)
-
 
 def run_blocking(work: Coroutine[Any, Any, DrainReport]) -> DrainReport:
-    """Run a worker in an event loop of its own: uvloop's where that is installed."""
+    """Run a worker in an event loop of its own: uvloop's where that is installed.
+
+    What the worker has left behind is left here too: a loop that is closed would wait for it.
+    """
+    new_event_loop: Callable[[], asyncio.AbstractEventLoop]
     try:
         from uvloop import new_event_loop
     except ImportError:
-        return asyncio.run(work)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(work)
+        new_event_loop = asyncio.new_event_loop
+    runner = asyncio.Runner(loop_factory=new_event_loop)
+    stuck = 0
+    try:
+        report = runner.run(work)
+        stuck = report.stuck
+    finally:
+        if not stuck:
+            runner.close()
+    return report

@@ -36,6 +36,7 @@ from zq.model.commands import (
     Enqueue,
     Enqueued,
 )
+from zq.model.damage import Quarantined
 from zq.model.errors import (
     ErrorRecordNotFound,
     JobNotFound,
@@ -171,6 +172,15 @@ class Engine:
     def refusal(self) -> ZqError | None:
         """What new jobs are told at present, or None: they are taken."""
         return self._room.refusal()
+
+    def quarantined(self) -> Quarantined:
+        """Rows that were set aside, for they cannot be read; jobs by their ids."""
+        count, latest = self._store.quarantined
+        named = [
+            row._replace(key=self.ids.text(int(row.key))) if row.source == "jobs" else row
+            for row in latest
+        ]
+        return Quarantined(count, named)
 
     def start(self) -> None:
         """Begin to tick."""

@@ -3,11 +3,14 @@
 import asyncio
 import sqlite3
 
+import msgspec
+
 from zq.engine.committed import Committed
 from zq.model.clock import Clock
+from zq.model.history import HistoryRecord
 from zq.model.ids import IdCodec
 from zq.store.history import LOG
-from zq.store.log import read_log
+from zq.store.log import read_log, unreadable_batch
 from zq.store.store import Store
 from zq.wire.history import HistoryDocument, history_records
 
@@ -100,9 +103,10 @@ class History:
     ) -> HistoryDocument:
         """Read and put together; in a reader's thread, for a page takes a while."""
         page = read_log(connection, LOG, after, min(until, readable), limit)
-        records = [
-            record
-            for batch in page.batches
-            for record in history_records(*batch, self._store.epoch, self._ids)
-        ]
+        records: list[HistoryRecord] = []
+        for batch in page.batches:
+            try:
+                records += history_records(*batch, self._store.epoch, self._ids)
+            except msgspec.MsgspecError:
+                raise unreadable_batch(connection, LOG, batch.first_seq) from None
         return HistoryDocument(self._store.epoch, self._recording, page.min_seq, readable, records)

@@ -22,9 +22,10 @@ from zq.engine.streams import Plan, Streams
 from zq.engine.timetable import Timetable
 from zq.engine.waiters import Waiters
 from zq.model.clock import Clock, Timer
-from zq.model.commands import Command, Enqueue, Return, Tick
+from zq.model.commands import Command, Enqueue, Return, SetAside, Tick
 from zq.model.errors import Internal, OutcomeUnknown, StorageFull
 from zq.store.connection import is_full, stops_the_server
+from zq.store.files import FilesMoved
 from zq.store.store import Store
 from zq.store.tick import STORAGE_FULL
 
@@ -34,7 +35,7 @@ FULL_PAUSE_S = 0.1
 """Pause after a tick that failed although it was tried again: as a rule, the disk is full."""
 
 LONGEST_NAP_S = 1.0
-"""While something is due at a wall time, look at the clock at least this often: it may jump."""
+"""Look at the clock at least this often, for it may jump, and at the files, which may go away."""
 
 SYNC_S = 1.0
 """Longest time that ticks go on without one that waits for the disk: with the rest until free space
@@ -127,6 +128,7 @@ class TickLoop:
         self._alarm: Alarm = Alarm(clock, self.wake)
         self._stopping = False
         self._untidy = True
+        store.when_unreadable = self.set_aside
         self._ticked = self._synced = self._checkpointed = clock.monotonic()
 
     def wake(self) -> None:
@@ -138,6 +140,11 @@ class TickLoop:
         self._stopping = True
         self.wake()
 
+    async def set_aside(self, source: str, keys: Sequence[object]) -> None:
+        """Have those of the rows of a table set aside that cannot be read."""
+        if not self.failure.done():
+            await self.inbox.submit(SetAside(source, keys))
+
     async def run(self) -> None:
         """Tick until stopped. Never raises: a failure is set as `failure`, for the composition."""
         try:
@@ -147,7 +154,10 @@ class TickLoop:
                 elif not await self._tidy():
                     await self._sleep()
         except Exception as error:
-            log.critical("the tick loop has failed", exc_info=error)
+            if isinstance(error, FilesMoved):
+                log.critical(str(error))
+            else:
+                log.critical("the tick loop has failed", exc_info=error)
             self.failure.set_result(error)
             self._streams.dismiss_all()
             for request in self.inbox.drain():
@@ -228,6 +238,7 @@ class TickLoop:
 
     async def _tidy(self) -> bool:
         """Use an idle moment: copy the WAL, give free space back. False before its time."""
+        self._store.check_files()
         if self._wal_retry() <= 0:
             await self._checkpoint()
             return True
@@ -280,21 +291,17 @@ class TickLoop:
 
     async def _sleep(self) -> None:
         """Until something arrives or the next deadline, whichever comes first."""
-        delay = self._delay()
-        if delay is not None:
-            self._alarm.set(delay)
+        self._alarm.set(self._delay())
         await self._awake.wait()
         self._awake.clear()
 
-    def _delay(self) -> float | None:
-        """Seconds to the next deadline, None where there is none."""
-        delays: list[float] = []
+    def _delay(self) -> float:
+        """Seconds to the next deadline, or to the next look at the clock and the files."""
+        delays: list[float] = [LONGEST_NAP_S]
         if self._untidy:
             delays.append(self._ticked + IDLE_S - self._clock.monotonic())
         awaited = (self._timetable.delay(), self._openings.delay())
         delays += [delay for delay in awaited if delay is not None]
         if self._store.wal_is_over:
             delays.append(self._wal_retry())
-        if not delays:
-            return None
-        return min(max(min(delays), 0.0), LONGEST_NAP_S)
+        return max(min(delays), 0.0)

@@ -74,7 +74,15 @@ class Workers:
         for job in jobs:
             if job.payload is None:
                 job.payload = bodies.get(job.key)
+        if gone := [job.key for job in jobs if job.payload is None]:
+            # Deleted meanwhile, or their payloads alone are missing, and they would stay held.
+            await self._loop.set_aside("jobs", gone)
         return [job for job in jobs if job.payload is not None]
+
+    async def readable(self, jobs: Sequence[Job], stream: Stream) -> list[Job]:
+        """Those of a stream's jobs that can be read: for whom a frame cannot be made of them."""
+        await self._loop.set_aside("jobs", [job.key for job in jobs])
+        return [job for job in jobs if job.key in stream.held]
 
     def end_all(self) -> None:
         """Make every stream finish its response in good order."""

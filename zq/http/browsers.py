@@ -1,9 +1,15 @@
 """Keeps web pages out: a browser carries a page's requests to wherever its visitor can reach.
 
-Three headers tell. `Host` names whom the client believes to talk to: a page that had its own name
+Four headers tell. `Host` names whom the client believes to talk to: a page that had its own name
 point here (DNS rebinding) gives itself away by it. `Sec-Fetch-Site` and, from browsers that do not
 send it, `Origin` tell which site a request comes from. A page can set none of them, and a client
-that is no browser sends neither of the last two.
+that is no browser sends neither of these two.
+
+Over plain http to a name that is no loopback one a browser sends no `Sec-Fetch-Site` at all, and no
+`Origin` with what it gets for an image, a frame, a script or a `fetch` of mode no-cors. Such a
+request looks like that of a client that is none, but for its `User-Agent`, which no page can set
+for these either. It may read, for the browser shows the answer to no page of another site (and a
+user may have typed the address); it may change nothing, and take no job.
 """
 
 from collections.abc import Iterable
@@ -17,6 +23,9 @@ from zq.model.errors import ForeignHost, ForeignPage
 SEC_FETCH_SITE = istr("Sec-Fetch-Site")
 OWN_SITES = frozenset({"same-origin", "none"})
 """Asked for by our own page, or by the user: an address typed, a bookmark."""
+
+BROWSER = "Mozilla/"
+"""What the `User-Agent` of every browser begins with."""
 
 MOST_KNOWN = 1024
 
@@ -33,8 +42,8 @@ class Browsers:
         self._origins = frozenset(origins)
         self._known: set[str | tuple[str, str]] = set()
 
-    def check(self, request: web.BaseRequest) -> None:
-        """Raise `ForeignHost` or `ForeignPage`, or do nothing."""
+    def check(self, request: web.BaseRequest, *, reads: bool) -> None:
+        """Raise `ForeignHost` or `ForeignPage`, or do nothing. `reads`: it changes nothing."""
         headers = request.headers
         host = headers.get(hdrs.HOST)
         if host is not None and host not in self._known:
@@ -45,8 +54,14 @@ class Browsers:
                 raise _foreign(f"Sec-Fetch-Site: {site}")
             return
         origin = headers.get(hdrs.ORIGIN)
-        if origin is not None and not self._is_own(origin, host):
-            raise _foreign(f"Origin: {origin}")
+        if origin is not None:
+            if not self._is_own(origin, host):
+                raise _foreign(f"Origin: {origin}")
+        elif not reads and headers.get(hdrs.USER_AGENT, "").startswith(BROWSER):
+            raise ForeignPage(
+                "this request comes from a browser that does not say for which page: over plain"
+                " http it may only read. Use https, or another client"
+            )
 
     def _check_host(self, host: str, request: web.BaseRequest) -> None:
         name = _name(host)

@@ -1,5 +1,6 @@
 """What every endpoint needs: a place, a permit, the answer's format, the body and its format."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
@@ -39,6 +40,7 @@ def endpoint(serve: Plain) -> Handler:
     """An endpoint without a body: ``serve(request, answer format)``."""
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        await _task()
         return await serve(request, answer_codec(request))
 
     handler.__doc__ = serve.__doc__
@@ -46,15 +48,23 @@ def endpoint(serve: Plain) -> Handler:
 
 
 def body_endpoint(
-    serve: WithBody, bodies: Bodies, *, reserved: bool, optional: bool = False
+    serve: WithBody,
+    bodies: Bodies,
+    *,
+    reserved: bool,
+    optional: bool = False,
+    ticks: bool = False,
 ) -> Handler:
     """An endpoint that reads a body: ``serve(request, answer format, body, body's format)``.
 
     `reserved` marks what has a reserved share of memory: everything but new jobs. A body that is
-    `optional` may be missing, and then its format is of no account.
+    `optional` may be missing, and then its format is of no account. One that `ticks` waits for a
+    tick and hardly ever for anything else: it can do without a task.
     """
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        if not ticks:
+            await _task()
         accepted = answer_codec(request)
         sent = JSON if optional and not request.can_read_body else body_codec(request)
         body = await bodies.read(request, reserved=reserved)
@@ -67,3 +77,9 @@ def body_endpoint(
 
     handler.__doc__ = serve.__doc__
     return handler
+
+
+async def _task() -> None:
+    """Go on as a task, which time-outs and the like want: see `zq.http.handling`."""
+    if asyncio.current_task() is None:
+        await asyncio.sleep(0)

@@ -11,7 +11,7 @@ from zq.http.browsers import Browsers
 from zq.http.credentials import key_of
 from zq.http.endpoints import Route
 from zq.model.errors import ScopeMissing
-from zq.model.keys import Key, KeyRing
+from zq.model.keys import Key, KeyRing, KeyScope
 from zq.model.reach import EVERYWHERE, Reach
 
 log = logging.getLogger(__name__)
@@ -25,6 +25,9 @@ class Grant(NamedTuple):
 
 
 GRANT = web.RequestKey("grant", Grant)
+
+READING = frozenset({KeyScope.READ, KeyScope.HISTORY, None})
+"""Scopes of routes that change nothing."""
 
 ANYBODY = Grant(None, EVERYWHERE)
 STRANGER = Grant(None, Reach(()))
@@ -49,7 +52,7 @@ class Guard:
 
         A request for no route of ours needs a key that is known, where there are keys.
         """
-        self._browsers.check(request)
+        self._browsers.check(request, reads=route is None or route.scope in READING)
         if self._keys is None:
             request[GRANT] = ANYBODY
         else:

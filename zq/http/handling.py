@@ -73,7 +73,8 @@ def _rest(coroutine: Coroutine[Any, Any, None], awaited: Any) -> Generator[Any, 
     """What is left of a coroutine that has begun and waits for `awaited`."""
     while True:
         try:
-            yield awaited
+            if awaited is not None:  # a bare turn of the loop has passed by now
+                yield awaited
         except BaseException as error:
             try:
                 awaited = coroutine.throw(error)

@@ -7,9 +7,11 @@ it in one transaction with whatever else waits. Beyond a command's reach, jobs d
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from typing import Any
 
 import msgspec
 
+from zq.model.damage import Misfit
 from zq.model.events import News
 from zq.model.filters import Filter
 from zq.model.job import Job, NewJob, Retention
@@ -213,6 +215,13 @@ class SetQueue(msgspec.Struct, frozen=True):
     settings: QueueSettings | SettingsPatch
 
 
+class SetAside(msgspec.Struct, frozen=True):
+    """Set those of the rows of a table aside that cannot be read. Result: None."""
+
+    source: str
+    keys: Sequence[Any]
+
+
 class Clear(msgspec.Struct, frozen=True):
     """Delete every job, and settings too if asked for. Result: how many jobs there were."""
 
@@ -226,6 +235,7 @@ Command = (
     | Extend
     | Release
     | Return
+    | SetAside
     | Change
     | ChangeSlice
     | Delete
@@ -376,5 +386,7 @@ class TickResult(msgspec.Struct):
     openings: Mapping[str, float] = {}
     """Queues whose rate gave a claim less than it asked for, and the monotonic time from which on
     it gives more."""
+    misfits: Sequence[Misfit] = ()
+    """Rows that were set aside, for they cannot be read."""
     flush_s: float = 0.0
     """Seconds from the commit of a durable tick until the disk has it."""

@@ -219,11 +219,11 @@ class RecordsGone(Gone):
     code = "records_gone"
 
     min_seq = 1
-    """The oldest record that is kept."""
+    """The oldest record that is kept behind those that are gone."""
 
     def __init__(self, wanted: int, min_seq: int) -> None:
         super().__init__(
-            f"record {wanted} is past its retention, the oldest that is kept is {min_seq}: go on"
+            f"record {wanted} is past its retention or damaged, the next is {min_seq}: go on"
             f" with after={min_seq - 1}, and count what lies between as lost"
         )
         self.min_seq = min_seq

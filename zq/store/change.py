@@ -13,6 +13,7 @@ from zq.model.commands import (
     Retain,
     Retry,
     ReviveSlice,
+    SetAside,
     SetQueue,
 )
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
@@ -37,6 +38,7 @@ AnyChange = (
     | Retry
     | ReviveSlice
     | SetQueue
+    | SetAside
 )
 
 
@@ -69,6 +71,9 @@ def _apply_change(work: Work, command: AnyChange) -> object:
             return revive_slice(work, command)
         case SetQueue():
             return set_queue(work, command)
+        case SetAside():
+            work.set_aside(command.source, command.keys)
+            return None
 
 
 def _change(work: Work, command: Change) -> object:

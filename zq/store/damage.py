@@ -21,13 +21,18 @@ _MAGIC = 0x377F0682
 
 def refuse_damage(connection: sqlite3.Connection) -> None:
     """Check a database of moderate size. Raises `sqlite3.DatabaseError` where it is damaged."""
-    pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
-    page_size: int = connection.execute("PRAGMA page_size").fetchone()[0]
-    if pages * page_size <= CHECKED_BYTES and (found := find_damage(connection)):
+    if is_small(connection) and (found := find_damage(connection)):
         raise sqlite3.DatabaseError(
             f"it is damaged ({'; '.join(found)}): put back a copy of the directory, or save what"
             " can be read with sqlite3's command .recover"
         )
+
+
+def is_small(connection: sqlite3.Connection) -> bool:
+    """Whether a start has the time to look at every row."""
+    pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
+    page_size: int = connection.execute("PRAGMA page_size").fetchone()[0]
+    return pages * page_size <= CHECKED_BYTES
 
 
 def find_damage(connection: sqlite3.Connection) -> list[str]:

@@ -5,6 +5,8 @@ import fcntl
 import os
 from pathlib import Path
 
+from zq.store.files import LOCK_NAME, PRIVATE
+
 
 class DirectoryInUse(Exception):
     """Another server has the data directory."""
@@ -16,16 +18,7 @@ class DirectoryLock:
     def __init__(self, directory: Path) -> None:
         _make(directory)
         self._directory = directory
-        self._file = os.open(directory / "zq.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(self._file, 32).decode(errors="replace").strip() or "unknown"
-            os.close(self._file)
-            raise DirectoryInUse(
-                f"{directory} is in use by another zq (process {owner}): stop that one, or choose"
-                " another --root-dir"
-            ) from None
+        self._file = _locked(directory)
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
@@ -39,6 +32,28 @@ class DirectoryLock:
     def release(self) -> None:
         """Let another server have the directory."""
         os.close(self._file)
+
+
+def _locked(directory: Path) -> int:
+    """A locked descriptor of the lock's file, which is made where it is missing."""
+    path = directory / LOCK_NAME
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+        with contextlib.suppress(PermissionError):
+            os.fchmod(descriptor, PRIVATE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+            os.close(descriptor)
+            raise DirectoryInUse(
+                f"{directory} is in use by another zq (process {owner}): stop that one, or choose"
+                " another --root-dir"
+            ) from None
+        # Between the two calls somebody may have removed it: then others lock another file.
+        if path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor)):
+            return descriptor
+        os.close(descriptor)
 
 
 def _make(directory: Path) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from zq.model.errors import CursorAhead, RecordsGone
 from zq.model.log import Bounds, Stored, outworn
+from zq.store.quarantine import UnreadableRows
 from zq.store.queries import load
 from zq.store.work import BYTES_A_ROW, Work, as_json
 
@@ -96,8 +97,9 @@ def read_log(
 ) -> LogPage:
     """Up to `limit` records with ``after < seq <= upto``; after None, from the oldest one on.
 
-    Raises `RecordsGone` where retention has removed what comes after `after`, and `CursorAhead`
-    where that lies beyond `upto`'s log altogether.
+    A page ends before records that were set aside, for they cannot be read. Raises `RecordsGone`
+    where these, or such as retention has removed, come after `after`, and `CursorAhead` where that
+    lies beyond `upto`'s log altogether.
     """
     found = _look(connection, log)
     start = found.min_seq - 1 if after is None else after
@@ -105,21 +107,36 @@ def read_log(
         raise RecordsGone(start + 1, found.min_seq)
     if start > found.max_seq:
         raise CursorAhead(start, found.max_seq)
+    row = connection.execute(QUERIES["next"], {"id": found.id, "after": start}).fetchone()
+    following = found.max_seq + 1 if row is None else row[0]
+    if following > start + 1:
+        if after is not None:
+            raise RecordsGone(start + 1, following)
+        start = following - 1
     batches = list(_batches(connection, found.id, start, min(upto, start + limit)))
     return LogPage(found.min_seq, found.max_seq, batches)
 
 
+def unreadable_batch(connection: sqlite3.Connection, log: str, seq: int) -> UnreadableRows:
+    """What to raise where the batch that has this record holds something else than it should."""
+    return UnreadableRows("log_batches", [(_look(connection, log).id, seq)])
+
+
 def _batches(connection: sqlite3.Connection, id: int, after: int, upto: int) -> Iterator[Batch]:
-    size = 0
+    size, due = 0, after + 1
     values = {"id": id, "after": after}
     with closing(connection.execute(QUERIES["batches"], values)) as rows:
         for first_seq, shared, body in rows:
-            if first_seq > upto or size > PAGE_BYTES:
+            start = max(after + 1 - first_seq, 0)
+            if first_seq + start != due or first_seq > upto or size > PAGE_BYTES:
                 return
             size += len(body)
-            start = max(after + 1 - first_seq, 0)
-            records = _records.decode(body)[start : upto + 1 - first_seq]
-            yield Batch(first_seq + start, shared, records)
+            try:
+                records = _records.decode(body)[start : upto + 1 - first_seq]
+                due += len(records)
+                yield Batch(first_seq + start, shared.decode(), records)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                raise UnreadableRows("log_batches", [(id, first_seq)]) from None
 
 
 def _trim(work: Work, log: str) -> None:

@@ -52,6 +52,10 @@ UPDATE logs SET max_age_ms = :age_ms, max_records = :records, max_bytes = :bytes
         SELECT at FROM log_batches WHERE log = logs.id ORDER BY last_seq LIMIT 1)
 WHERE name = :log
 
+-- name: next
+SELECT max(last_seq - count, :after) + 1 FROM log_batches
+WHERE log = :id AND last_seq > :after ORDER BY last_seq LIMIT 1
+
 -- name: batches
-SELECT last_seq - count + 1, shared, body FROM log_batches
+SELECT last_seq - count + 1, CAST(shared AS BLOB), body FROM log_batches
 WHERE log = :id AND last_seq > :after ORDER BY last_seq

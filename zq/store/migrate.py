@@ -3,7 +3,9 @@
 import secrets
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from importlib.resources import files
+from pathlib import Path
 
 from zq.model.ids import ALPHABET, SUFFIX_LENGTH
 from zq.store.queries import load
@@ -13,15 +15,59 @@ class DatabaseTooNew(Exception):
     """The file was written by a later version, whose rules this one does not know."""
 
 
+class ForeignDatabase(Exception):
+    """A SQLite database, but none of zq's."""
+
+
+APPLICATION_ID = 0x7A71_6462
+"""Stands in the header of the file ("zqdb"), where `file` and SQLite's own tools show it."""
+
+_OURS = frozenset({"meta", "jobs", "queue_counts"})
+
+
+def latest_version() -> int:
+    """The version of the schema that this zq writes."""
+    return len(_scripts())
+
+
+def refuse_foreign(connection: sqlite3.Connection) -> None:
+    """Raise `ForeignDatabase` where somebody else's tables are in it. It changes nothing."""
+    mark: int = connection.execute("PRAGMA application_id").fetchone()[0]
+    if mark == APPLICATION_ID:
+        return
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    # Before version 5 there was no mark.
+    if mark or (tables and not tables >= _OURS):
+        shown = ", ".join(sorted(tables)[:3]) or "no tables"
+        raise ForeignDatabase(
+            f"the database is not zq's (application_id {mark}; it has {shown}): move it away, or"
+            " choose another --root-dir"
+        )
+
+
+def refuse_foreign_file(path: Path) -> None:
+    """The same of a file that nobody has open, where there is one."""
+    if not path.exists():
+        return
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        refuse_foreign(connection)
+
+
+def refuse_newer(connection: sqlite3.Connection) -> int:
+    """The version of the schema. Raises `DatabaseTooNew`."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > latest_version():
+        raise DatabaseTooNew(
+            f"the database has schema version {version}, this zq knows up to {latest_version()}:"
+            " start the newer zq that wrote it"
+        )
+    return version
+
+
 def migrate(connection: sqlite3.Connection) -> None:
     """Run the scripts that the database has not seen. All of them count, or none."""
     scripts = _scripts()
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > len(scripts):
-        raise DatabaseTooNew(
-            f"the database has schema version {version}, this zq knows up to {len(scripts)}:"
-            " start the newer zq that wrote it"
-        )
+    version = refuse_newer(connection)
     if version == len(scripts):
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -32,6 +78,7 @@ def migrate(connection: sqlite3.Connection) -> None:
         for name, value in _identity().items():
             connection.execute(load("upkeep.sql")["write_meta"], {"name": name, "value": value})
         connection.execute(f"PRAGMA user_version = {len(scripts)}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")

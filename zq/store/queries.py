@@ -38,18 +38,22 @@ ATTEMPT_COLUMNS = (
 )
 """In the order of `zq.wire.history.Attempt`'s fields. A job that waits has not begun."""
 
+JOB_ROW = (
+    f"CASE WHEN deliveries = 0 AND {_USUAL}"
+    f" THEN json_array({NEW_JOB_COLUMNS}) ELSE json_array({JOB_COLUMNS}) END"
+)
+BRIEF_ROW = (
+    f"CASE WHEN status = {Status.IN_FLIGHT.value} AND attempts = 0 AND options IS NULL"
+    f" AND unique_while IS NULL AND group_id IS NULL AND payload_size <= {INLINE_PAYLOAD}"
+    f" THEN json_array({USUAL_BRIEF_COLUMNS}) ELSE json_array({BRIEF_COLUMNS}) END"
+)
+
 _CONSTANTS = {
     **{status.name.lower(): str(status.value) for status in Status},
     **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
-    "job_row": (
-        f"CASE WHEN deliveries = 0 AND {_USUAL}"
-        f" THEN json_array({NEW_JOB_COLUMNS}) ELSE json_array({JOB_COLUMNS}) END"
-    ),
-    "brief_row": (
-        f"CASE WHEN status = {Status.IN_FLIGHT.value} AND attempts = 0 AND options IS NULL"
-        f" AND unique_while IS NULL AND group_id IS NULL AND payload_size <= {INLINE_PAYLOAD}"
-        f" THEN json_array({USUAL_BRIEF_COLUMNS}) ELSE json_array({BRIEF_COLUMNS}) END"
-    ),
+    "job_columns": JOB_COLUMNS,
+    "job_row": JOB_ROW,
+    "brief_row": BRIEF_ROW,
     "attempt_columns": ATTEMPT_COLUMNS,
     "key_bits": str(LOW_BITS),
     "key_epoch": str(EPOCH_MS),

@@ -16,6 +16,7 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Outcome
 from zq.model.reach import Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings
+from zq.store.quarantine import UnreadableRows, is_unreadable, keys_query
 from zq.store.queries import load
 from zq.store.where import where
 from zq.store.work import as_json
@@ -50,7 +51,7 @@ def get_row(connection: sqlite3.Connection, key: int, reach: Reach, now: int) ->
     """The same without what lies beside its row."""
     conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
     sql = QUERIES["get"].replace("CONDITIONS", conditions)
-    jobs = _jobs.decode(_text(connection, sql, {**parameters, "key": key}))
+    jobs = _found(connection, sql, {**parameters, "key": key})
     return jobs[0] if jobs else None
 
 
@@ -72,9 +73,12 @@ def get_outcome(connection: sqlite3.Connection, key: int, reach: Reach, now: int
     if job.status is Status.DEAD:
         if job.extras is not None and job.extras.reason == Reason.STALLED:
             return Outcome(job.status, reason=job.extras.reason)
-        (error,) = list_errors(connection, key, MAX_TIME, True, 1)
-        return Outcome(job.status, error=error)
-    body = results(connection, [key])[key] if job.result_beside else job.result
+        errors = list_errors(connection, key, MAX_TIME, True, 1)
+        # Its record may have been set aside.
+        return Outcome(job.status, error=errors[0] if errors else None)
+    body = job.result
+    if job.result_beside:
+        body = _complete(results(connection, [key]), [key])[key]
     return Outcome(job.status, body)
 
 
@@ -118,7 +122,10 @@ def key_range(connection: sqlite3.Connection) -> tuple[int, int]:
 def settings(connection: sqlite3.Connection, queue: str) -> QueueSettings:
     """What is set for a queue."""
     row = connection.execute(QUERIES["settings"], {"queue": queue}).fetchone()
-    return _settings.decode(row[0]) if row else NO_SETTINGS
+    try:
+        return _settings.decode(row[0]) if row else NO_SETTINGS
+    except msgspec.MsgspecError as error:
+        raise UnreadableRows("queue_settings", [queue]) from error
 
 
 def count_jobs(connection: sqlite3.Connection, filter: Filter, now: int) -> int:
@@ -172,12 +179,12 @@ def oldest_ready(connection: sqlite3.Connection, queues: Sequence[str]) -> dict[
 
 def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
     """Large payloads by key; jobs that are gone are missing."""
-    return dict(connection.execute(QUERIES["payloads"], {"keys": as_json(keys)}))
+    return _bodies(connection, "payloads", keys)
 
 
 def results(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
     """Large results by key; jobs that are gone are missing."""
-    return dict(connection.execute(QUERIES["results"], {"keys": as_json(keys)}))
+    return _bodies(connection, "results", keys)
 
 
 def list_errors(
@@ -195,12 +202,17 @@ def errors_page(
     parameters: dict[str, object] = {"key": key, "after": after, "limit": limit + 1}
     records: list[ErrorRecord] = []
     total = 0
-    for row in connection.execute(QUERIES[name], parameters):
-        record = ErrorRecord(*row)
-        total += record.weight
-        if records and (len(records) == limit or total > PAGE_BYTES):
-            return records, True
-        records.append(record)
+    try:
+        for row in connection.execute(QUERIES[name], parameters):
+            record = msgspec.convert(row, ErrorRecord)
+            total += record.weight
+            if records and (len(records) == limit or total > PAGE_BYTES):
+                return records, True
+            records.append(record)
+    except Exception as error:
+        if not is_unreadable(error):
+            raise
+        raise UnreadableRows("errors", [key]) from None
     return records, False
 
 
@@ -208,17 +220,43 @@ def _whole_jobs(
     connection: sqlite3.Connection, sql: str, parameters: dict[str, object]
 ) -> list[Job]:
     """The jobs that a query finds, with payloads and results, as many as fit into a page."""
-    jobs = _first_bytes(_jobs.decode(_text(connection, sql, parameters)))
+    jobs = _first_bytes(_found(connection, sql, parameters))
     beside = [job.key for job in jobs if job.payload is None]
-    bodies = payloads(connection, beside) if beside else {}
+    bodies = _complete(payloads(connection, beside), beside) if beside else {}
     ended = [job.key for job in jobs if job.result_beside]
-    ends = results(connection, ended) if ended else {}
+    ends = _complete(results(connection, ended), ended) if ended else {}
     for job in jobs:
         if job.payload is None:
             job.payload = bodies[job.key]
         if job.result_beside:
             job.result = ends[job.key]
     return jobs
+
+
+def _found(connection: sqlite3.Connection, sql: str, parameters: dict[str, object]) -> list[Job]:
+    """The jobs that a query finds. Raises `UnreadableRows`."""
+    try:
+        return _jobs.decode(_text(connection, sql, parameters))
+    except Exception as error:
+        if not is_unreadable(error):
+            raise
+    raise UnreadableRows("jobs", _keys.decode(_text(connection, keys_query(sql), parameters)))
+
+
+def _bodies(connection: sqlite3.Connection, name: str, keys: Sequence[int]) -> dict[int, str]:
+    try:
+        return dict(connection.execute(QUERIES[name], {"keys": as_json(keys)}))
+    except sqlite3.OperationalError as error:
+        if not is_unreadable(error):
+            raise
+    raise UnreadableRows("jobs", keys)
+
+
+def _complete(bodies: dict[int, str], keys: Sequence[int]) -> dict[int, str]:
+    """The bodies of jobs that were there at the same moment. Raises `UnreadableRows`."""
+    if missing := [key for key in keys if key not in bodies]:
+        raise UnreadableRows("jobs", missing)
+    return bodies
 
 
 def _first_bytes(jobs: list[Job]) -> list[Job]:

@@ -6,13 +6,14 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Concatenate, ParamSpec, TypeVar
 
 from zq.model.commands import Tick, TickResult
+from zq.model.damage import Misfit, Quarantined
 from zq.model.errors import ReadTimeout, Unavailable
 from zq.model.settling import Policy
 from zq.store import upkeep
@@ -25,11 +26,21 @@ from zq.store.connection import (
     open_reader,
     open_writer,
 )
-from zq.store.damage import refuse_damage, refuse_damaged_log, report_torn_tail
+from zq.store.damage import is_small, refuse_damage, refuse_damaged_log, report_torn_tail
+from zq.store.files import (
+    FILE_NAME,
+    LOCK_NAME,
+    WAL_NAME,
+    FilesMoved,
+    OpenFiles,
+    create_private,
+    make_private,
+)
 from zq.store.flush import Flush, open_flush
 from zq.store.history import HistoryOptions
 from zq.store.lock import DirectoryLock
-from zq.store.migrate import migrate
+from zq.store.migrate import migrate, refuse_foreign_file
+from zq.store.quarantine import MOST_NAMED, UnreadableRows, set_aside_at_start
 from zq.store.slices import Sliced
 from zq.store.tick import TickRunner
 
@@ -38,8 +49,6 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-FILE_NAME = "zq.db"
-WAL_NAME = f"{FILE_NAME}-wal"
 READERS = 2
 
 PAGE_BYTES = 4096
@@ -78,7 +87,11 @@ class Store:
         self.deadlines = recovered.deadlines
         self.logged = recovered.logged
         """The last record of the history when the store was opened."""
+        self.quarantined = recovered.quarantined
+        self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
+        """Called with a table and the keys of rows among which some cannot be read."""
         self._lock = lock
+        self._files = OpenFiles(directory)
         self._writer = writer
         self._flush = flush
         self._landing: asyncio.Future[bool] | None = None
@@ -105,6 +118,13 @@ class Store:
         """How commits get to the disk: `linux-aio`, `io-uring` or `thread`."""
         return self._flush.name
 
+    def _tell(self, misfits: Sequence[Misfit]) -> None:
+        """Let the log and those who ask know of rows that were set aside."""
+        _log_misfits(misfits)
+        count, latest = self.quarantined
+        named = [*reversed(misfits), *latest][:MOST_NAMED]
+        self.quarantined = Quarantined(count + len(misfits), named)
+
     async def tick(self, tick: Tick) -> TickResult:
         """Run one tick and, if it is durable, wait until the disk has it.
 
@@ -114,18 +134,31 @@ class Store:
         """
         try:
             result = await self._run(self._runner.slices(tick))
-            self._rows += result.rows
-            if tick.durable:
-                self._hold_back()
-                began = time.perf_counter()
-                await self._flush.begin()
-                result.flush_s = time.perf_counter() - began
-        except OSError:
+            await self._land(result, durable=tick.durable)
+        except (OSError, FilesMoved):
             self._let_go(False)
             raise
         finally:
             self._let_go(True)
+        if result.misfits:
+            self._tell(result.misfits)
+        self._rows += result.rows
         return result
+
+    async def _land(self, result: TickResult, *, durable: bool) -> None:
+        """See that what was committed stays. Raises OSError or `FilesMoved` where it does not."""
+        if not durable:
+            self.check_files()
+            return
+        self._hold_back()
+        began = time.perf_counter()
+        flushed = self._flush.begin()
+        try:
+            # Before anybody is told of it: no restart would find it in a file without a name.
+            self.check_files()
+        finally:
+            await flushed
+            result.flush_s = time.perf_counter() - began
 
     async def _run(self, slices: Sliced[T]) -> T:
         """Run a transaction, with a turn of the event loop where it has held it for long."""
@@ -178,8 +211,23 @@ class Store:
     ) -> T:
         """Run a function of `zq.store.reads` on a reader, where all its queries see one moment.
 
-        Raises `ReadTimeout` at its deadline.
+        Where rows cannot be read, they are set aside first. Raises `ReadTimeout` at its deadline.
         """
+        while True:
+            try:
+                return await self._read(function, *args, **kwargs)
+            except UnreadableRows as found:
+                known = self.quarantined.rows
+                await self.when_unreadable(found.source, found.keys)
+                if self.quarantined.rows == known:
+                    raise
+
+    async def _read(
+        self,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
         reader = await self._free.get()
         deadline = Deadline(self._read_timeout)
         query = partial(function, reader.raw, *args, **kwargs)
@@ -200,6 +248,10 @@ class Store:
             self._free.put_nowait(reader)
         await self.landed()
         return found
+
+    def check_files(self) -> None:
+        """Raise `FilesMoved` where what was committed lies in a file that has lost its name."""
+        self._files.check()
 
     @property
     def wants_checkpoint(self) -> bool:
@@ -266,9 +318,10 @@ class Store:
         """Checkpoint, close the connections, release the directory.
 
         Raises `sqlite3.Error` where the disk fails; all is closed then, and what was committed is
-        in the WAL.
+        in the WAL. Raises `FilesMoved` where that is no longer to be found.
         """
         try:
+            self.check_files()
             await self.checkpoint()
         finally:
             await self.abandon()
@@ -276,10 +329,26 @@ class Store:
     async def abandon(self) -> None:
         """Close without writing anything more: what is left to do after the disk has failed."""
         self._flush.close()
+        try:
+            self.check_files()
+        except FilesMoved as moved:
+            if moved.path.name != LOCK_NAME:
+                await self._rescue()
         for connection in (*self._readers, self._writer):
             with contextlib.suppress(sqlite3.Error):
                 await connection.close()
         self._lock.release()
+
+    async def _rescue(self) -> None:
+        """Write a copy of a database that has lost its name, while it can still be read."""
+        copy = self.directory / f"{FILE_NAME}.rescued-{time.time_ns() // 1_000_000}"
+        try:
+            create_private(copy)
+            await self._writer.execute("VACUUM INTO ?", [os.fspath(copy)])
+        except (sqlite3.Error, OSError) as error:
+            log.error(f"what was in it cannot be saved: {error}")
+        else:
+            log.error(f"what was in it is saved in {copy}: to go on with it, name it {FILE_NAME}")
 
 
 async def open_store(
@@ -295,8 +364,8 @@ async def open_store(
     """Lock, open, migrate and recover a data directory, which is created where it is missing.
 
     `read_timeout` in seconds, `max_wal` in bytes; without `history` none is kept. Raises
-    `DirectoryInUse`, `DatabaseTooNew`, `sqlite3.Error` where the file is damaged or not writable,
-    or `OSError` where the directory is not.
+    `DirectoryInUse`, `DatabaseTooNew`, `ForeignDatabase`, `sqlite3.Error` where the file is damaged
+    or not writable, or `OSError` where the directory is not.
     """
     lock = DirectoryLock(directory)
     opened: list[HopConnection] = []
@@ -305,12 +374,18 @@ async def open_store(
         path = directory / FILE_NAME
         wal = directory / WAL_NAME
         await asyncio.to_thread(refuse_damaged_log, wal)
+        # Before anything of it is changed.
+        await asyncio.to_thread(refuse_foreign_file, path)
+        await asyncio.to_thread(make_private, directory)
         writer = await open_writer(path, cache_bytes)
         opened.append(writer)
         # Nothing may be written before this: it would go over what is to be reported.
         pages, _ = await writer.hop(upkeep.checkpoint, writer.raw)
         await asyncio.to_thread(report_torn_tail, wal, pages)
         await writer.hop(migrate, writer.raw)
+        small = await writer.hop(is_small, writer.raw)
+        now = time.time_ns() // 1_000_000
+        misfits = await writer.hop(set_aside_at_start, writer.raw, now, jobs=small)
         await writer.hop(refuse_damage, writer.raw)
         bounds = None if history is None else history.bounds
         recovered = await writer.hop(upkeep.recover, writer.raw, bounds)
@@ -330,9 +405,20 @@ async def open_store(
         if isinstance(error, UnicodeDecodeError):  # of a message of SQLite's that quotes the file
             raise sqlite3.DatabaseError("it is damaged: text in it is no UTF-8") from error
         raise
+    _log_misfits(misfits)
     return Store(
         directory, lock, writer, flush, opened[1:], recovered, runner, read_timeout, max_wal
     )
+
+
+def _log_misfits(misfits: Sequence[Misfit]) -> None:
+    for misfit in misfits:
+        fields = {"table": misfit.source, "key": misfit.key, "reason": misfit.reason}
+        log.error("a row cannot be read and was set aside", extra={"fields": fields})
+
+
+async def _nobody_helps(_source: str, _keys: Sequence[object]) -> None:
+    """Where there is no loop that could set rows aside."""
 
 
 def _size(path: Path) -> int:

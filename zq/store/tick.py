@@ -142,6 +142,8 @@ class TickRunner:
             for wanted in tick.claims:
                 jobs = yield from self._claim(work, wanted, tick.monotonic)
                 claimed.append(jobs)
+            # Claims may have set heads aside that cannot be read.
+            turn_heads(work)
             high_water = self._raise_high_water(work)
             work.write_counts()
             result = _result(work, tick, replies, claimed)
@@ -242,6 +244,7 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         tally=work.tally,
         traffic=work.traffic,
         news=work.news,
+        misfits=work.misfits,
     )
 
 

@@ -8,11 +8,13 @@ from typing import NamedTuple
 import msgspec
 
 from zq.model.commands import Deadlines
+from zq.model.damage import Quarantined
 from zq.model.lifecycle import Status
 from zq.model.log import Bounds
 from zq.store.connection import patiently
 from zq.store.history import LOG
 from zq.store.log import last_seq, set_bounds
+from zq.store.quarantine import read_quarantine
 from zq.store.queries import load
 from zq.store.work import QUERIES as TICK
 from zq.store.work import as_json, read_deadlines
@@ -30,7 +32,8 @@ class Recovered(NamedTuple):
     """What a start finds: identity, the highest key ever minted, how many jobs were given back,
     the last record of the history.
 
-    `claimed` are still in flight: their leases have deadlines and survive.
+    `claimed` are still in flight: their leases have deadlines and survive. `quarantined` are rows
+    that were set aside.
     """
 
     deadlines: Deadlines
@@ -40,6 +43,7 @@ class Recovered(NamedTuple):
     returned: int
     claimed: int
     logged: int
+    quarantined: Quarantined
 
 
 def recover(connection: sqlite3.Connection, history: Bounds | None = None) -> Recovered:
@@ -79,7 +83,14 @@ def recover(connection: sqlite3.Connection, history: Bounds | None = None) -> Re
     logged = last_seq(connection, LOG)
     returned = len(held)
     return Recovered(
-        deadlines, meta["epoch"], meta["id_suffix"], last_key, returned, claimed, logged
+        deadlines,
+        meta["epoch"],
+        meta["id_suffix"],
+        last_key,
+        returned,
+        claimed,
+        logged,
+        read_quarantine(connection),
     )
 
 

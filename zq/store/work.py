@@ -5,17 +5,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from zq.model.commands import Deadlines, Due, Tally, Traffic
+from zq.model.damage import Misfit
 from zq.model.events import EventType, News, Subject
 from zq.model.job import INLINE_PAYLOAD, Job, NewJob, Options
 from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.model.unique import Scope
+from zq.store.quarantine import is_unreadable, keys_query, set_aside, set_aside_jobs
 from zq.store.queries import load
 from zq.store.rulebook import Rulebook
 from zq.store.slices import Sliced, exhaust
@@ -53,7 +55,10 @@ class Brief(msgspec.Struct, array_like=True, gc=False):
 
 _briefs = msgspec.json.Decoder(list[Brief])
 _jobs = msgspec.json.Decoder(list[Job])
+_pairs = msgspec.json.Decoder(list[tuple[int, str]])
 _keys = msgspec.json.Decoder(list[int])
+
+T = TypeVar("T")
 
 
 class Work:
@@ -103,6 +108,8 @@ class Work:
         self.tally = Tally()
         self.traffic = Traffic()
         self.news: list[News] = []
+        self.misfits: list[Misfit] = []
+        """Rows that were set aside, for they cannot be read."""
         self._connection = connection
 
     def absorb(self, other: "Work") -> None:
@@ -127,6 +134,7 @@ class Work:
         self.tally.add(other.tally)
         self.traffic.add(other.traffic)
         self.news += other.news
+        self.misfits += other.misfits
         self.highest_key = max(self.highest_key, other.highest_key)
 
     def part(self) -> "Work":
@@ -170,11 +178,11 @@ class Work:
 
     def briefs(self, name: str, keys: Iterable[int]) -> list[Brief]:
         """The briefs that a named query finds among the keys."""
-        return _briefs.decode(self._text(QUERIES[name], {"keys": as_json(list(keys))}))
+        return self._readable(_briefs, QUERIES[name], {"keys": as_json(list(keys))})
 
     def jobs(self, sql: str, **parameters: object) -> list[Job]:
         """The jobs that a query finds, as one JSON value."""
-        return _jobs.decode(self._text(sql, parameters))
+        return self._readable(_jobs, sql, parameters)
 
     def keys(self, sql: str, **parameters: object) -> list[int]:
         """The keys that a query finds, as one JSON value."""
@@ -186,7 +194,7 @@ class Work:
 
     def pairs(self, sql: str, **parameters: object) -> list[tuple[int, str]]:
         """The (key, queue) pairs that a query finds, as one JSON value."""
-        return msgspec.json.decode(self._text(sql, parameters), type=list[tuple[int, str]])
+        return self._readable(_pairs, sql, parameters)
 
     def known_names(self, names: str) -> list[tuple[str, str, str, int]]:
         """The (queue, group, name, key) of those names of copies that are known."""
@@ -308,6 +316,35 @@ class Work:
                 self.readied[queue] += n
             elif status is Status.IN_FLIGHT and n < 0 and queue in self.rulebook.limited:
                 self.woken.add(queue)
+
+    def set_aside(self, source: str, keys: Iterable[Any]) -> None:
+        """Set those of the rows of a table aside that cannot be read."""
+        if source != "jobs":
+            self.misfits += set_aside(self._connection, source, keys, self.now)
+            return
+        for gone in set_aside_jobs(self._connection, keys, self.now):
+            self.misfits.append(gone.misfit)
+            self.rows += 2
+            self.miscounted = self.moves_deadlines = True
+            if gone.holder is not None:
+                self.ended.append((gone.holder, gone.key))
+                self.revoked.append(gone.key)
+            if gone.group is not None:
+                self.touch_group(*gone.group)
+
+    def _readable(
+        self, decoder: msgspec.json.Decoder[T], sql: str, parameters: dict[str, object]
+    ) -> T:
+        """What a query about jobs finds; where some cannot be read, what it finds without them."""
+        while True:
+            try:
+                return decoder.decode(self._text(sql, parameters))
+            except Exception as error:
+                known = len(self.misfits)
+                if is_unreadable(error):
+                    self.set_aside("jobs", self.keys(keys_query(sql), **parameters))
+                if len(self.misfits) == known:
+                    raise
 
     def _text(self, sql: str, parameters: dict[str, object]) -> str:
         text = self.value(sql, parameters)

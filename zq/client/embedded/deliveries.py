@@ -46,15 +46,21 @@ class Deliveries:
         await self._do(verb)
 
     async def _next(self, engine: Engine) -> bytes:
-        while engine is self._engine and not self._stream.ended:
-            jobs = await engine.workers.large_payloads(self._stream.next_jobs(MOST_UNSENT))
+        while engine is self._engine:
+            # What an ended stream has not been sent goes back to its queue; notices are still told.
+            jobs = [] if self._stream.ended else self._stream.next_jobs(MOST_UNSENT)
+            jobs = await engine.workers.large_payloads(jobs)
             engine.workers.written(self._stream)
             frames = NDJSON.frames(taken_documents(jobs, engine.ids))
             notices = self._stream.next_notices()
             if frames or notices:
                 return frames + NDJSON.notices([_notice(each, engine.ids) for each in notices])
+            if self._stream.ended:
+                break
             await self._stream.wait()
-        raise Unavailable("the embedded queue was closed")
+        raise Unavailable(
+            "the stream has ended: the embedded queue was closed, or a lease was lost"
+        )
 
 
 def _notice(notice: players.Notice, ids: IdCodec) -> NoticeDocument:

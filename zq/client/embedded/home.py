@@ -17,7 +17,7 @@ from zq.core import Core
 from zq.engine.engine import Engine
 from zq.model.clock import Clock
 from zq.store.lock import DirectoryInUse
-from zq.store.migrate import DatabaseTooNew
+from zq.store.migrate import DatabaseTooNew, ForeignDatabase
 
 T = TypeVar("T")
 
@@ -179,6 +179,6 @@ def _why(directory: Path, error: BaseException) -> BaseException:
     if isinstance(error, DirectoryInUse):
         return DirectoryTaken(str(error))
     if isinstance(error, Exception):
-        too_new = isinstance(error, DatabaseTooNew)
-        return BackendError(str(error) if too_new else f"{directory} cannot be used: {error}")
+        told = isinstance(error, DatabaseTooNew | ForeignDatabase)
+        return BackendError(str(error) if told else f"{directory} cannot be used: {error}")
     return error

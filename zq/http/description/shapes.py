@@ -136,6 +136,23 @@ class Refusal(msgspec.Struct):
     error: str
 
 
+class QuarantinedRow(msgspec.Struct):
+    """A row of the database that cannot be read: its table, its key there (a job's id), why it was
+    set aside, and when."""
+
+    table: str
+    key: str
+    reason: str
+    at: int
+
+
+class Quarantine(msgspec.Struct):
+    """How many rows were set aside, and the latest of them."""
+
+    rows: int
+    latest: list[QuarantinedRow]
+
+
 class Health(msgspec.Struct):
     """`fsync` or `buffered`: what an acknowledgement, and an enqueue, waits for."""
 
@@ -143,6 +160,7 @@ class Health(msgspec.Struct):
     commit_mode: str
     enqueue_commit_mode: str
     enqueues_refused: Refusal | UnsetType = UNSET
+    quarantined: Quarantine | UnsetType = UNSET
 
 
 class Version(msgspec.Struct):

@@ -1,7 +1,7 @@
 """One look at all that is measured: what the store holds, and what the server has counted."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nlargest
 
@@ -28,6 +28,8 @@ class Sources:
     answers: Answers
     gate: Gate
     lag: LagMeter
+    dropped_lines: Callable[[], int]
+    """How many lines of the log nobody has taken."""
 
 
 @dataclass(frozen=True)

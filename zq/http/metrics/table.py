@@ -209,6 +209,12 @@ METRICS = (
         lambda s: s.sources.lag.seconds,
     ),
     Metric(
+        "zq_log_lines_dropped_total",
+        "counter",
+        "Lines of the log that were dropped, for nobody read it.",
+        lambda s: _one(s.sources.dropped_lines()),
+    ),
+    Metric(
         "zq_build_info",
         "gauge",
         "1, with the version as label.",

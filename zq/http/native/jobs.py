@@ -44,7 +44,7 @@ class JobsApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        new = partial(body_endpoint, bodies=self._bodies, reserved=False)
+        new = partial(body_endpoint, bodies=self._bodies, reserved=False, ticks=True)
         change = partial(body_endpoint, bodies=self._bodies, reserved=True)
         return [
             Route("POST", "/jobs", new(self.enqueue), ENQUEUE),

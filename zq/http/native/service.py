@@ -40,7 +40,7 @@ class ServiceApi:
         ]
 
     async def health(self, _request: web.BaseRequest, accepted: Codec) -> web.Response:
-        """Alive, whether an acknowledgement waits for the disk, and why new jobs are refused."""
+        """What an acknowledgement waits for, why new jobs are refused, what is damaged."""
         durable, durable_enqueues = self._engine.durable
         modes = {True: "fsync", False: "buffered"}
         document: dict[str, object] = {
@@ -51,6 +51,14 @@ class ServiceApi:
         if (refusal := self._engine.refusal()) is not None:
             # Still 200: acknowledgements pass, and a restart would not help.
             document["enqueues_refused"] = {"code": refusal.code, "error": refusal.message}
+        if (set_aside := self._engine.quarantined()).rows:
+            document["quarantined"] = {
+                "rows": set_aside.rows,
+                "latest": [
+                    {"table": row.source, "key": row.key, "reason": row.reason, "at": row.at}
+                    for row in set_aside.latest
+                ],
+            }
         return answer(document, accepted)
 
     async def version(self, _request: web.BaseRequest, accepted: Codec) -> web.Response:

@@ -32,7 +32,7 @@ class SettlementsApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        settle = partial(body_endpoint, bodies=self._bodies, reserved=True)
+        settle = partial(body_endpoint, bodies=self._bodies, reserved=True, ticks=True)
         succeed = settle(self.succeed, optional=True)
         return [
             Route("POST", "/jobs/success", settle(self.succeed_bulk), TAKE),

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
 from aiohttp import web
 
 from zq.engine.engine import Engine
@@ -145,15 +146,24 @@ class _Pump:
                 # What an ended stream has not been sent goes back to its queue.
                 while not self._stream.ended and (jobs := self._stream.next_jobs(MOST_UNSENT)):
                     jobs = await self._engine.workers.large_payloads(jobs)
-                    async with self._turn:
-                        frames = self._render(jobs)
+                    frames = await self._frames(jobs)
                     await self._write(frames)
                     self._engine.workers.written(self._stream)
                     await self._notify()
                 if self._pulse.is_due:
                     await self._write(self._framing.heartbeat)
+            # It may have ended, for a lease was lost, while a heartbeat was written.
+            await self._notify()
         finally:
             self._pulse.stop()
+
+    async def _frames(self, jobs: Sequence[Job]) -> bytes:
+        try:
+            async with self._turn:
+                return self._render(jobs)
+        except msgspec.DecodeError:  # of a payload that is no JSON any more
+            jobs = await self._engine.workers.readable(jobs, self._stream)
+            return self._render(jobs)
 
     def _render(self, jobs: Sequence[Job]) -> bytes:
         return self._framing.frames(taken_documents(jobs, self._engine.ids))

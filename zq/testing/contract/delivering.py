@@ -7,11 +7,12 @@ import msgspec
 import pytest
 
 from zq.client.backend import Backend
-from zq.client.errors import BackendError, StaleLease
+from zq.client.errors import BackendError, StaleLease, Unavailable
 from zq.client.values import (
     MISSING,
     JobQuery,
     LeasedFailure,
+    Notice,
     Refused,
     Submission,
 )
@@ -143,6 +144,17 @@ class Delivering(Contract):
         await stream.close()
         (again,) = await taking.jobs()
         assert (again.id, again.attempts) == (job.id, 0)
+
+    async def test_a_stream_tells_of_a_lost_lease_before_it_ends(
+        self, backend: Backend, taking: Taking
+    ) -> None:
+        await stored(backend, 1)
+        stream = await taking.open(2, lease_ms=20)
+        (job,) = await taking.more(stream)
+        async with asyncio.timeout(PATIENCE_S):
+            assert list(await stream.deliveries()) == [Notice("lease_lost", job.id, job.lease)]
+            with pytest.raises(Unavailable):
+                await stream.deliveries()
 
     # Outcomes
 

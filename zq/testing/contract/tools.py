@@ -58,9 +58,9 @@ class Taking:
         self._backend = backend
         self._streams: list[TakeStream] = []
 
-    async def open(self, prefetch: int = 1) -> TakeStream:
+    async def open(self, prefetch: int = 1, lease_ms: int | None = None) -> TakeStream:
         """One more stream."""
-        stream = await self._backend.take(Wish(("q",), prefetch))
+        stream = await self._backend.take(Wish(("q",), prefetch, lease_ms=lease_ms))
         self._streams.append(stream)
         return stream
 

@@ -1,0 +1,19 @@
+"""A task whose module takes its time to be imported, in the processes that run it."""
+
+import multiprocessing
+import time
+
+import zq
+
+IMPORT_S = 2.5
+"""Longer than its task may take."""
+
+if multiprocessing.parent_process() is not None:
+    time.sleep(IMPORT_S)
+
+app = zq.App("http://127.0.0.1:1")
+
+
+@app.task(queue="slow", timeout=2.0, max_attempts=1)
+def quick() -> str:
+    return "done"

@@ -1,0 +1,76 @@
+"""The files of a data directory: theirs alone who own it, and the ones that were opened."""
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+
+FILE_NAME = "zq.db"
+WAL_NAME = f"{FILE_NAME}-wal"
+SHM_NAME = f"{FILE_NAME}-shm"
+LOCK_NAME = "zq.lock"
+
+PRIVATE = 0o600
+
+
+class FilesMoved(sqlite3.OperationalError):
+    """A file that is open has another name by now, or none: what is written to it is lost."""
+
+    sqlite_errorcode = sqlite3.SQLITE_READONLY_DBMOVED
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} was removed or replaced while it was in use: nothing more can be kept. Put"
+            " back what belongs there and start again; files of a data directory are moved while"
+            " its server is stopped"
+        )
+        self.path = path
+
+
+class OpenFiles:
+    """Which files were opened, so that it can be told later whether they still have their names.
+
+    It asks for the state of names only: closing a descriptor of a database would drop SQLite's
+    locks on it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        paths = [directory / name for name in (FILE_NAME, WAL_NAME, SHM_NAME, LOCK_NAME)]
+        self._identities = [(os.fspath(path), _identity(os.fspath(path))) for path in paths]
+
+    def check(self) -> None:
+        """Raise `FilesMoved` where one of them is gone or another one."""
+        for path, identity in self._identities:
+            if _identity(path) != identity:
+                raise FilesMoved(Path(path))
+
+
+def make_private(directory: Path) -> None:
+    """Make the database's file where it is missing; let nobody but its owner read any of them.
+
+    SQLite gives the log and its index the mode of the database. To be called before SQLite has
+    opened any of them.
+    """
+    with contextlib.suppress(FileExistsError):
+        create_private(directory / FILE_NAME)
+    for name in (FILE_NAME, WAL_NAME, SHM_NAME):
+        # Somebody else's are as their owner wants them.
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            (directory / name).chmod(PRIVATE)
+
+
+def create_private(path: Path) -> None:
+    """Make an empty file for its owner alone, whatever the umask. Raises `OSError`."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
+    try:
+        os.fchmod(descriptor, PRIVATE)
+    finally:
+        os.close(descriptor)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116  (a tick asks for four of them)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
