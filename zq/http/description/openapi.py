@@ -11,7 +11,7 @@ from zq import __version__
 from zq.http.description.operations import OPERATIONS, Operation, Parameter
 from zq.http.description.shapes import Error
 from zq.http.endpoints import Route
-from zq.model.names import MAX_KEY, MAX_LABEL
+from zq.model.names import MAX_LABEL
 from zq.model.unique import BY_NAME, OnConflict
 from zq.wire.codecs import JSON, MSGPACK
 
@@ -50,7 +50,6 @@ NAME = {
 REFINED: dict[tuple[str, str], Mapping[str, Any]] = {
     ("Job", "queue"): NAME,
     ("Job", "type"): NAME,
-    ("Job", "unique_key"): {"type": ["string", "null"], "maxLength": MAX_KEY},
     ("Job", "unique_while"): {"enum": [*BY_NAME, None]},
     ("Job", "on_conflict"): {"enum": [*OnConflict, None]},
     ("Job", "meta"): {"type": ["object", "null"]},
