@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from zq import activation, keyfile, logs, notify
+from zq import activation, heap, keyfile, logs, notify
 from zq.config import ConfigError, Settings
 from zq.core import Core
 from zq.engine.engine import Engine
@@ -193,6 +193,7 @@ class Server:
 
 def serve(settings: Settings) -> int:
     """Run a server until a signal; the process's exit code (see sysexits.h)."""
+    heap.share_one()
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     with contextlib.suppress(ImportError):
         from uvloop import new_event_loop as factory

@@ -116,7 +116,7 @@ async def test_a_claim_that_waits_for_nothing_is_answered_where_nothing_can_come
     streams = Streams(1, 1)
     limited = streams.ask("q", 1, Terms(claimant="c"), hasty=True)
     assert streams.plan([]).claims == []
-    assert list(await limited.jobs) == []
+    assert list(await limited.take()) == []
 
 
 async def test_a_claim_that_waits_for_nothing_outlives_a_tick_that_comes_to_nothing() -> None:
@@ -128,10 +128,10 @@ async def test_a_claim_that_waits_for_nothing_outlives_a_tick_that_comes_to_noth
     streams.apply(result(), plan)
     assert not claimer.is_done
     streams.apply(result([job(KEY, claimer.number, claimant="c")]), planned(streams))
-    assert [found.key for found in await claimer.jobs] == [KEY]
+    assert [found.key for found in await claimer.take()] == [KEY]
     later = streams.ask("q", 1, Terms(claimant="c"), hasty=True)
     streams.apply(result([]), planned(streams))
-    assert list(await later.jobs) == []
+    assert list(await later.take()) == []
 
 
 async def test_more_claimants_than_a_claim_deals_to_have_their_turn_one_after_the_other() -> None:

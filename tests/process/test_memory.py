@@ -8,7 +8,9 @@ import asyncio
 import os
 from pathlib import Path
 
-from conformance.client import Client, new_job
+from conformance.client import Client, new_job, to_json
+from conformance.raw import RawConnection
+from conformance.streams import PATIENCE_S
 
 from .server import ServerProcess, running
 
@@ -19,10 +21,10 @@ SMALL_CACHE = ("--cache-size", "1MiB")
 """Pages of the database would fill memory up to a bound of their own, and hide the rest."""
 
 
-def resident(server: ServerProcess) -> float:
-    """Memory that the server has now, in MiB."""
+def resident(server: ServerProcess, kind: str = "VmRSS") -> float:
+    """Memory that the server has now, or had at most (`VmHWM`), in MiB."""
     status = Path(f"/proc/{server.pid}/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+    line = next(line for line in status.splitlines() if line.startswith(f"{kind}:"))
     return int(line.split()[1]) / 1024
 
 
@@ -83,3 +85,51 @@ async def test_bulks_beside_workers_leave_no_memory(tmp_path: Path) -> None:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
         assert after < before + NOISE_MIB
+
+
+PAGE = b"GET /jobs?limit=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+CLAIM = to_json({"holder": "me", "max": 1_000})
+CLAIM_HEAD = (
+    "POST /queues/default/claim HTTP/1.1\r\nHost: localhost\r\n"
+    f"Content-Length: {len(CLAIM)}\r\n\r\n"
+)
+
+
+async def test_large_answers_leave_no_memory(tmp_path: Path) -> None:
+    flags = (*SMALL_CACHE, "--max-answer-bytes", "64MiB")
+    async with running(tmp_path, *flags) as server, server.client() as client:
+        for _ in range(40):
+            await client.enqueue(payload="x" * 1_000_000)
+
+        async def unread(request: bytes) -> RawConnection:
+            connection = await RawConnection.open(server.port, receive_buffer=4096)
+            await connection.send(request)
+            assert (await connection.head())[0] in (200, 503)
+            return connection
+
+        async def read() -> RawConnection:
+            connection = await RawConnection.open(server.port)
+            await connection.send(PAGE)
+            assert (await connection.reply()).status == 200
+            return connection
+
+        async def is_back() -> None:
+            async with asyncio.timeout(PATIENCE_S):
+                while resident(server) > before + NOISE_MIB:
+                    await client.count()
+
+        await (await read()).close()
+        before = resident(server)
+        claim = CLAIM_HEAD.encode() + CLAIM
+        waiting = await asyncio.gather(*[unread(PAGE) for _ in range(20)])
+        waiting += await asyncio.gather(*[unread(claim) for _ in range(20)])
+        # Each is held once, beside what makes the next one.
+        assert resident(server, "VmHWM") < before + 64 + 4 * NOISE_MIB
+        for connection in waiting:
+            await connection.close()
+        await is_back()
+        # A connection that rests does not hold what it has sent.
+        resting = [await read() for _ in range(20)]
+        await is_back()
+        for connection in resting:
+            await connection.close()

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from aiohttp import web
 
+from zq import heap
 from zq.http.channel import Channel, Peer, channel_of
 from zq.http.peer import PeerWatch
 from zq.http.rounds import Rounds
@@ -21,6 +22,11 @@ log = logging.getLogger(__name__)
 SMALL = 64 * 1024
 """Bytes of an answer that is never refused, and of a part of a larger one: as much as a connection
 of HTTP/1.1 may have unsent before it takes the next request, so that no answers pile up there."""
+
+LARGE = 32 * 1024 * 1024
+"""Bytes of answers after which the memory that they took is given back, once all have gone."""
+
+TRIM_AFTER_S = 1.0
 
 LOOKS = 10
 """Times that a peer is looked at before it is cut off."""
@@ -34,6 +40,7 @@ class Answers:
 
     def __init__(self, clock: Clock, *, max_bytes: int, timeout: float) -> None:
         self.held = 0
+        self._most_held = 0
         self._clock = clock
         self._max_bytes = max_bytes
         self._timeout = timeout
@@ -53,10 +60,18 @@ class Answers:
     def room(self, size: int) -> Iterator[None]:
         """Count `size` bytes for as long as this lasts."""
         self.held += size
+        self._most_held = max(self._most_held, self.held)
         try:
             yield
         finally:
             self.held -= size
+            if not self.held and self._most_held >= LARGE:
+                self._most_held = 0
+                self._clock.call_later(TRIM_AFTER_S, self._trim)
+
+    def _trim(self) -> None:
+        if not self.held:
+            heap.trim()
 
     async def send(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
         """Send what a handler has answered, unless it has done so itself.

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 import aiosqlite
 
@@ -68,13 +68,29 @@ class HopConnection(aiosqlite.Connection):
 
     async def hop(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `function` in the connection's thread."""
-        result: T = await self._execute(function, *args, **kwargs)  # type: ignore[no-untyped-call]
-        return result
+        errand = _Errand(partial(function, *args, **kwargs))
+        await self._execute(errand)  # type: ignore[no-untyped-call]
+        return errand.take()
 
     @property
     def raw(self) -> sqlite3.Connection:
         """The connection itself, for functions that run in its thread."""
         return self._conn
+
+
+class _Errand(Generic[T]):
+    """A call for a thread, which remembers its last one until the next comes: so this forgets."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call: list[Callable[[], T]] = [call]
+        self._result: list[T] = []
+
+    def __call__(self) -> None:
+        self._result.append(self._call.pop()())
+
+    def take(self) -> T:
+        """What came of it, once."""
+        return self._result.pop()
 
 
 class Deadline:

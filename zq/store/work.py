@@ -27,7 +27,7 @@ QUERIES = load("tick.sql")
 LARGEST_INSERT = 512
 """Rows in one INSERT: 500 rows of 12 columns stay far below SQLite's 32,766 parameters."""
 
-LARGEST_BYTES = 256 * 1024
+LARGEST_BYTES = 512 * 1024
 """Bytes of large texts in one INSERT. A statement that stays prepared keeps what it was given last,
 also when the rows are long gone; by this and by few sizes, that is little."""
 
@@ -389,14 +389,14 @@ def batch_size(left: int) -> int:
 
 
 def _large_size(rows: Sequence[tuple[object, ...]], start: int) -> int:
-    """How many rows go together from `start` on: a power of two, and one however large."""
+    """How many rows go together from `start` on; one however large."""
     weight = size = 0
     for row in rows[start : start + LARGEST_INSERT]:
         weight += sum([len(value) for value in row if isinstance(value, str)])
         if weight > LARGEST_BYTES:
             break
         size += 1
-    return 1 << max(size.bit_length() - 1, 0)
+    return batch_size(max(size, 1))
 
 
 @lru_cache(maxsize=512)

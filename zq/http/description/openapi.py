@@ -11,6 +11,7 @@ from zq import __version__
 from zq.http.description.operations import OPERATIONS, Operation, Parameter
 from zq.http.description.shapes import Error
 from zq.http.endpoints import Route
+from zq.model.names import MAX_LABEL
 from zq.model.unique import BY_NAME, OnConflict
 from zq.wire.codecs import JSON, MSGPACK
 
@@ -40,7 +41,12 @@ BODY_REFUSALS = {
     415: "A body in a format that is not understood.",
 }
 
-NAME = {"type": "string", "minLength": 1, "pattern": r"^[^,\x00*?\[\]{}\\]+$"}
+NAME = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": MAX_LABEL,
+    "pattern": r"^[^,\x00*?\[\]{}\\]+$",
+}
 REFINED: dict[tuple[str, str], Mapping[str, Any]] = {
     ("Job", "queue"): NAME,
     ("Job", "type"): NAME,

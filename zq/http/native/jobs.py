@@ -95,7 +95,10 @@ class JobsApi:
         return answer({"jobs": self._enqueued(jobs, stored)}, accepted, status)
 
     async def list(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
-        """A page of jobs."""
+        """A page of jobs.
+
+        It may end before its `limit` where payloads are large, and has a `next` then.
+        """
         values = parameters(request, (*PAGING, *FILTERS))
         wanted = paging(values)
         filter = job_filter(values, self._engine.ids, reach_of(request))

@@ -70,13 +70,20 @@ class SettlementsApi:
     async def fail(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
     ) -> web.Response:
-        """Report a failure."""
+        """Report a failure.
+
+        Of `message` 16 KiB are kept, of `error_type` 512 bytes, of `backtrace` 128 KiB: a longer
+        text loses its middle.
+        """
         id, failure = request[PATH]["id"], decode_failure(body, sent)
         job = await self._engine.settlements.fail(id, failure, reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
 
     async def list_errors(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
-        """A page of a job's failures; the cursor is an attempt."""
+        """A page of a job's failures; the cursor is an attempt.
+
+        It may end before its `limit` where texts are large, and has a `next` then.
+        """
         id = request[PATH]["id"]
         wanted = paging(parameters(request, PAGING))
         after = None if wanted.cursor is None else whole_number("from", wanted.cursor, MAX_UINT32)
