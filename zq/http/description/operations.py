@@ -63,7 +63,9 @@ class Operation(NamedTuple):
 
 _WHOLE = {"type": "integer", "minimum": 0}
 _TEXT = {"type": "string"}
-_RANGE = {"type": "string", "pattern": r"^(\d+|\d+\.\.|\.\.\d+|\d+\.\.\d+)$"}
+_RANGE = {"type": "string", "pattern": r"^(\d*|\d*\.\.\d*)$"}
+_BOUNDED = {"type": "string", "pattern": r"^(\d+|\d+\.\.|\.\.\d+|\d+\.\.\d+)$"}
+_PROGRAM = {"type": "string", "minLength": 1}
 
 
 def _names(*known: str) -> dict[str, Any]:
@@ -84,8 +86,21 @@ _FILTERS = (
     ),
     Parameter("ready_at", _RANGE, "A time in milliseconds, or a range."),
     Parameter("attempts", _RANGE, "A number of failures, or a range."),
-    Parameter("filter", _TEXT, "A jq program over the payload that answers true."),
+    Parameter("filter", _PROGRAM, "A jq program over the payload that answers true."),
 )
+"""What may be read; empty ones of these filter nothing, but for `filter`."""
+
+
+def _choosing(parameter: Parameter) -> Parameter:
+    """A filter of a request that changes what it finds: it is not empty."""
+    schema = parameter.schema
+    if schema["type"] == "array":
+        some = {"items": {"minLength": 1, **schema["items"]}, "minItems": 1}
+        return parameter._replace(schema={**schema, **some})
+    return parameter._replace(schema=_BOUNDED) if schema is _RANGE else parameter
+
+
+_CHOICE = tuple(map(_choosing, _FILTERS))
 _PAGING = (
     Parameter("from", _TEXT, "Begin after this place: the `id` or number of the last row shown."),
     Parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "The way to go; `asc`."),
@@ -172,12 +187,12 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/queues"): Operation({200: Queues}),
     ("GET", "/jobs/{id}"): Operation({200: JobDocument}, refusals=_NO_JOB),
     ("PATCH", "/jobs"): Operation(
-        {200: Patched}, bodies.PatchBody, parameters=_FILTERS, refusals=_REFUSED
+        {200: Patched}, bodies.PatchBody, parameters=_CHOICE, refusals=_REFUSED
     ),
     ("PATCH", "/jobs/{id}"): Operation(
         {200: JobDocument}, bodies.PatchBody, refusals=_NO_JOB | _REFUSED
     ),
-    ("DELETE", "/jobs"): Operation({200: Deleted}, parameters=_FILTERS, refusals=_UNBUILT),
+    ("DELETE", "/jobs"): Operation({200: Deleted}, parameters=_CHOICE, refusals=_UNBUILT),
     ("DELETE", "/jobs/{id}"): Operation({204: None}, refusals=_NO_JOB),
     ("POST", "/jobs/success"): Operation({204: None}, bodies.SuccessesBody, refusals=_LEFT_ALONE),
     ("POST", "/jobs/{id}/success"): Operation(
@@ -223,7 +238,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: Redriven},
         settings.RedriveBody,
         optional_body=True,
-        parameters=_FILTERS,
+        parameters=_CHOICE,
         refusals=_REFUSED,
     ),
     ("GET", "/sweeps"): Operation({200: SweepsDocument}),
@@ -245,7 +260,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: Cancelled},
         bodies.CancelBody,
         optional_body=True,
-        parameters=_FILTERS,
+        parameters=_CHOICE,
         refusals=_REFUSED,
     ),
     ("POST", "/jobs/{id}/cancel"): Operation(
