@@ -67,6 +67,7 @@ class EngineOptions(NamedTuple):
     durable: bool
     durable_enqueues: bool
     max_result: int
+    max_sweeps: int
     recording: bool
 
 
@@ -112,7 +113,7 @@ class Engine:
             durable_enqueues=options.durable_enqueues,
         )
         self._listing = Listing(store, clock, self._filter, options.read_timeout)
-        self.sweeps = Sweeps(store, clock, self._filter, self._submit)
+        self.sweeps = Sweeps(store, clock, self._filter, self._submit, options.max_sweeps)
         self.settings = SettingsOfQueues(store, self._submit)
         self.revivals = Revivals(self.ids, self.sweeps, self._submit)
         self.settlements = Settlements(self.ids, self._submit, options.max_result)

@@ -135,6 +135,7 @@ _CIRCLE = {409: "Dead-letter queues would lead in a circle."}
 _NO_JOB = {404: "There is no such job."}
 _NO_WORKER = {404: "There is no such worker."}
 _NO_SWEEP = {404: "There is no such sweep."}
+_MANY_SWEEPS = {429: "As many changes by filter run as may: try again after `Retry-After` seconds."}
 _NOT_HELD = {404: "Nobody holds such a job."}
 _STALE = {409: "The delivery that is named has ended."}
 _ENDED = {409: "The job's status does not allow that."}
@@ -187,12 +188,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/queues"): Operation({200: Queues}),
     ("GET", "/jobs/{id}"): Operation({200: JobDocument}, refusals=_NO_JOB),
     ("PATCH", "/jobs"): Operation(
-        {200: Patched}, bodies.PatchBody, parameters=_CHOICE, refusals=_REFUSED
+        {200: Patched}, bodies.PatchBody, parameters=_CHOICE, refusals=_REFUSED | _MANY_SWEEPS
     ),
     ("PATCH", "/jobs/{id}"): Operation(
         {200: JobDocument}, bodies.PatchBody, refusals=_NO_JOB | _REFUSED
     ),
-    ("DELETE", "/jobs"): Operation({200: Deleted}, parameters=_CHOICE, refusals=_UNBUILT),
+    ("DELETE", "/jobs"): Operation(
+        {200: Deleted}, parameters=_CHOICE, refusals=_UNBUILT | _MANY_SWEEPS
+    ),
     ("DELETE", "/jobs/{id}"): Operation({204: None}, refusals=_NO_JOB),
     ("POST", "/jobs/success"): Operation({204: None}, bodies.SuccessesBody, refusals=_LEFT_ALONE),
     ("POST", "/jobs/{id}/success"): Operation(
@@ -239,7 +242,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         settings.RedriveBody,
         optional_body=True,
         parameters=_CHOICE,
-        refusals=_REFUSED,
+        refusals=_REFUSED | _MANY_SWEEPS,
     ),
     ("GET", "/sweeps"): Operation({200: SweepsDocument}),
     ("DELETE", "/sweeps/{id}"): Operation({204: None}, refusals=_NO_SWEEP),
@@ -261,7 +264,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         bodies.CancelBody,
         optional_body=True,
         parameters=_CHOICE,
-        refusals=_REFUSED,
+        refusals=_REFUSED | _MANY_SWEEPS,
     ),
     ("POST", "/jobs/{id}/cancel"): Operation(
         {200: JobDocument}, bodies.CancelBody, optional_body=True, refusals=_NO_JOB | _ENDED
