@@ -81,7 +81,7 @@ class Accepted(NamedTuple):
     @property
     def duplicates(self) -> int:
         """How many of the jobs were not stored, for they are there already."""
-        return len(self.reply.owners) + len(self.reply.gone)
+        return len(self.reply.duplicates)
 
 
 class Storage(NamedTuple):
