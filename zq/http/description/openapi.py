@@ -39,7 +39,7 @@ REFUSALS = {
 BODY_REFUSALS = {
     408: "The body took too long to arrive.",
     413: "The body, or a part of it, is over its limit.",
-    415: "A body in a format that is not understood.",
+    415: "A body in a format or a coding that is not understood.",
 }
 
 NAME = {"type": "string", "minLength": 1, "pattern": r"^[^,\x00*?\[\]{}\\]+$"}
