@@ -23,11 +23,12 @@ from zq.http.description.shapes import (
 )
 from zq.http.native.query import DEFAULT_LIMIT, MAX_LIMIT
 from zq.model.events import EventType
-from zq.model.job import MAX_PRIORITY, Retention
+from zq.model.job import MAX_PRIORITY
 from zq.model.lifecycle import NAMES
 from zq.model.outcome import MOST_WAIT_MS
-from zq.model.settings import QueueSettings, SettingsPatch
+from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
+from zq.model.strict import StrictRetention
 from zq.wire import bodies, lease_bodies, settings
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
@@ -230,10 +231,10 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("POST", "/workers/{id}/drain"): Operation({200: WorkersDocument}, refusals=_NO_WORKER),
     ("GET", "/queues/{queue}/settings"): Operation({200: QueueSettings}),
     ("PUT", "/queues/{queue}/settings"): Operation(
-        {200: QueueSettings}, QueueSettings, refusals=_CIRCLE
+        {200: QueueSettings}, settings.SettingsBody, refusals=_CIRCLE
     ),
     ("PATCH", "/queues/{queue}/settings"): Operation(
-        {200: QueueSettings}, SettingsPatch, refusals=_CIRCLE
+        {200: QueueSettings}, settings.SettingsPatchBody, refusals=_CIRCLE
     ),
     ("DELETE", "/queues/{queue}/settings"): Operation({204: None}),
     ("POST", "/jobs/{id}/retry"): Operation({200: JobDocument}, refusals=_NO_JOB | _ENDED),
@@ -270,7 +271,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: JobDocument}, bodies.CancelBody, optional_body=True, refusals=_NO_JOB | _ENDED
     ),
     ("PATCH", "/jobs/{id}/retention"): Operation(
-        {200: JobDocument}, Retention, refusals=_NO_JOB | _ENDED
+        {200: JobDocument}, StrictRetention, refusals=_NO_JOB | _ENDED
     ),
     ("GET", "/events"): Operation(
         {200: EventDocument},
