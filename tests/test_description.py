@@ -1,6 +1,7 @@
 """The API's description: of every route, in both forms, and never out of date."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from conformance.site import Site
 from zq.http.description import reference
 from zq.http.description.openapi import about, openapi
 from zq.http.description.operations import OPERATIONS
+from zq.http.native.query import FILTERS
 
 PAGE = Path(reference.__file__).with_name("reference.md")
 ROUTES = {(route.method, route.path): route for route in reference.routes()}
@@ -75,3 +77,23 @@ async def test_the_server_tells_its_description(site: Site, wire: Any) -> None:
 def test_the_page_for_people_is_that_of_these_routes() -> None:
     advice = "run: python -m zq.http.description.reference > zq/http/description/reference.md"
     assert PAGE.read_text(encoding="utf-8") == reference.markdown(), advice
+
+
+@pytest.mark.parametrize("method", ["get", "patch", "delete", "post"])
+def test_filters_may_be_empty_where_jobs_are_read_and_nowhere_else(method: str) -> None:
+    operations = [item[method] for item in document()["paths"].values() if method in item]
+    filters = [
+        parameter
+        for operation in operations
+        if any(parameter["name"] == "attempts" for parameter in operation["parameters"])
+        for parameter in operation["parameters"]
+        if parameter["name"] in FILTERS and parameter["name"] != "filter"
+    ]
+    assert filters
+    for parameter in filters:
+        schema = parameter["schema"]
+        if schema["type"] == "array":
+            assert schema.get("minItems", 0) == (0 if method == "get" else 1), parameter
+        else:
+            found = re.search(schema["pattern"], ""), re.search(schema["pattern"], "..")
+            assert [match is not None for match in found] == [method == "get"] * 2, parameter

@@ -333,6 +333,9 @@ class Settings:
     filter_timeout: Annotated[int, Rule(DURATION, "Longest time a jq filter may take.", low=1)] = (
         2_000
     )
+    max_sweeps: Annotated[
+        int, Rule(INT, "Changes by filter that may run at a time; further ones get 429.", low=1)
+    ] = 16
     stall_timeout: Annotated[
         int, Rule(DURATION, "How long a worker that reads nothing keeps its jobs.", low=1)
     ] = 600_000

@@ -88,6 +88,7 @@ def _engine_options(settings: Settings) -> EngineOptions:
         filter_timeout=settings.filter_timeout / 1000,
         read_timeout=settings.read_timeout / 1000,
         max_result=settings.max_result,
+        max_sweeps=settings.max_sweeps,
         recording=bool(settings.history),
         durable=settings.default_commit_mode == "fsync",
         durable_enqueues=(settings.enqueue_commit_mode or settings.default_commit_mode) == "fsync",

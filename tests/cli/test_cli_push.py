@@ -189,6 +189,12 @@ async def test_requests_become_as_small_as_the_server_wants_them(shell: Shell) -
     [
         ('{"payload": ', "truncated"),
         ('{"payload": 1, "prio": 2}', "unknown field `prio`"),
+        ('{"payload": 1, "retention": {"completd_ms": 2}}', "unknown field `completd_ms`"),
+        ('{"payload": 1, "dedupe": {"id": "n", "windw_ms": 2}}', "unknown field `windw_ms`"),
+        (
+            '{"payload": 1, "backoff": {"exponent": 1, "base_ms": 1, "jitter_ms": 1, "max": 2}}',
+            "unknown field `max`",
+        ),
         ('{"queue": "mail"}', "missing required field `payload`"),
         ('{"payload": 1, "queue": "a,b"}', "queue"),
         ('{"payload": 1, "priority": 70000}', "priority"),

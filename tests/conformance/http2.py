@@ -271,9 +271,13 @@ class Http2Transport(httpx.AsyncBaseTransport):
         try:
             target = request.url.raw_path.decode()
             exchange = connection.request(request.method, target, headers, end=not body)
-            if body:
-                await exchange.send(body, end=True)
-            status, head = await exchange.head()
+            try:
+                if body:
+                    await exchange.send(body, end=True)
+                status, head = await exchange.head()
+            except asyncio.CancelledError:
+                exchange.cancel()
+                raise
         except Broken as error:
             raise httpx.ReadError(str(error)) from error
         return httpx.Response(status, headers=head, stream=_Body(exchange))

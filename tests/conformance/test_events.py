@@ -53,6 +53,30 @@ async def test_a_life_is_told_in_its_order(client: Client) -> None:
     assert len({event["event_id"] for event in told}) == 6
 
 
+@pytest.mark.parametrize("bulk", [False, True], ids=["alone", "bulk"])
+async def test_a_copy_that_is_not_stored_is_not_told_of(client: Client, bulk: bool) -> None:
+    stream = await client.listen(types="enqueued")
+    dedupe: Doc = {"queue": "a", "dedupe": {"id": "n"}}
+    unique: Doc = {"queue": "b", "unique_key": "k", "unique_while": "exists"}
+    forgotten: Doc = {"queue": "c", "dedupe": {"id": "n"}}
+    first = [await client.make("ready", **dedupe), await client.make("completed", **unique)]
+    # Of this one nothing is left but its name.
+    gone = await client.in_flight(**forgotten)
+    await client.succeed(gone["id"])
+    assert not await client.exists(gone["id"])
+    assert await names(stream, 3) == [("enqueued", id) for id in (*first, gone["id"])]
+
+    copies = [new_job(**name) for name in (dedupe, unique, forgotten)]
+    if bulk:
+        await client.post("/jobs/bulk", {"jobs": [*copies, new_job(), *copies]})
+    else:
+        for copy in copies:
+            assert (await client.post("/jobs", copy)).doc["duplicate"] is True
+        await client.enqueue()
+    (stored,) = await client.jobs(order="desc", limit=1)
+    assert await names(stream, 1) == [("enqueued", stored["id"])]
+
+
 async def test_other_ends_are_told_too(client: Client) -> None:
     stream = await client.listen(types="failed,cancelled")
     dead = await client.make("dead", queue="q")

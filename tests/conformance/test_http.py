@@ -1,5 +1,6 @@
 """The edges of HTTP/1.1: limits, malformed requests, connections that go on after an error."""
 
+import gzip
 import json
 
 import pytest
@@ -14,6 +15,10 @@ KIB = 1024
 def post_jobs(body: bytes, *headers: bytes) -> bytes:
     lines = [b"POST /jobs HTTP/1.1", b"Host: q", b"Content-Length: %d" % len(body), *headers]
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def head_of(request: bytes) -> bytes:
+    return request.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
 
 
 def json_job(size: int) -> bytes:
@@ -128,11 +133,72 @@ async def test_pipelined_requests_are_answered_in_order(site: Site) -> None:
 async def test_expect_100_continue_is_honoured(site: Site) -> None:
     body = json_job(100)
     async with await RawConnection.open(site.port) as connection:
-        head, _, _ = post_jobs(body, b"Expect: 100-continue").partition(b"\r\n\r\n")
-        await connection.send(head + b"\r\n\r\n")
-        assert (await connection.reply()).status == 100
-        await connection.send(body)
+        for _ in range(2):
+            await connection.send(head_of(post_jobs(body, b"Expect: 100-continue")))
+            assert (await connection.reply()).status == 100
+            await connection.send(body)
+            assert (await connection.reply()).status == 201
+
+
+REFUSED_UNREAD = {
+    "too large": (413, b"POST /jobs", b"Content-Length: 102401"),
+    "no format of ours": (415, b"POST /jobs", b"Content-Length: 9\r\nContent-Type: text/plain"),
+    "compressed": (415, b"POST /jobs", b"Content-Length: 9\r\nContent-Encoding: gzip"),
+    "compressed on its way": (415, b"POST /jobs", b"Transfer-Encoding: gzip, chunked"),
+    "an answer in no format": (406, b"POST /jobs", b"Content-Length: 9\r\nAccept: text/html"),
+    "nowhere": (404, b"POST /nope", b"Content-Length: 9"),
+    "a queue that cannot be": (404, b"POST /queues/a%2Cb/push", b"Content-Length: 9"),
+    "no such method": (405, b"PUT /jobs", b"Content-Length: 9"),
+}
+
+
+@pytest.mark.settings(max_body=100 * KIB)
+@pytest.mark.parametrize(
+    ("status", "line", "headers"), REFUSED_UNREAD.values(), ids=REFUSED_UNREAD.keys()
+)
+async def test_no_body_is_asked_for_that_is_certain_to_be_refused(
+    site: Site, status: int, line: bytes, headers: bytes
+) -> None:
+    head = line + b" HTTP/1.1\r\nHost: q\r\nExpect: 100-continue\r\n" + headers + b"\r\n\r\n"
+    async with await RawConnection.open(site.port) as connection:
+        await connection.send(head)
+        reply = await connection.reply()
+        assert (reply.status, reply.headers["connection"]) == (status, "close")
+        assert await connection.rest() == b""
+
+
+async def test_a_body_that_is_there_already_is_not_asked_for(site: Site) -> None:
+    async with await RawConnection.open(site.port) as connection:
+        await connection.send(post_jobs(json_job(100), b"Expect: 100-continue"))
         assert (await connection.reply()).status == 201
+
+
+@pytest.mark.parametrize("path", [b"/jobs", b"/queues/q/push"])
+@pytest.mark.parametrize("coding", [b"gzip, chunked", b"deflate,chunked", b"x, identity, Chunked"])
+async def test_a_body_that_is_coded_for_its_way_is_refused(
+    site: Site, path: bytes, coding: bytes
+) -> None:
+    packed = gzip.compress(json_job(100))
+    chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(packed), packed)
+    head = b"POST " + path + b" HTTP/1.1\r\nHost: q\r\nContent-Type: application/json\r\n"
+    async with await RawConnection.open(site.port) as connection:
+        await connection.send(head + b"Transfer-Encoding: " + coding + b"\r\n\r\n" + chunks)
+        reply = await connection.reply()
+        assert (reply.status, reply.headers["zq-error"]) == (415, "unsupported_media_type")
+        assert "transfer coding" in reply.doc["error"]
+        # Where it ends is known, so the connection goes on.
+        await connection.send(post_jobs(json_job(100)))
+        assert (await connection.reply()).status == 201
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/queues/q/push", "/jobs/redrive"])
+async def test_a_compressed_body_is_refused_and_never_stored(client: Client, path: str) -> None:
+    for encoding in ("gzip", "br", "gzip, identity"):
+        headers = {"content-encoding": encoding, "content-type": "application/json"}
+        reply = await client.send("POST", path, gzip.compress(b"{}"), headers)
+        assert reply.status == 415
+        assert encoding in reply.doc["error"]
+    assert await client.count() == 0
 
 
 async def test_http_1_0_is_answered_and_closed(site: Site) -> None:

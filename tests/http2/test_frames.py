@@ -127,6 +127,17 @@ async def test_a_body_that_waits_to_be_asked_for_is_asked_for(peer: Peer) -> Non
     assert (await peer.answer(1)).status == 201
 
 
+@pytest.mark.settings(max_body=100)
+async def test_no_body_is_asked_for_that_is_certain_to_be_refused(peer: Peer) -> None:
+    for number, (status, more) in enumerate(
+        [(413, ("content-length", "101")), (415, ("content-type", "text/plain"))]
+    ):
+        peer.send(peer.headers(2 * number + 1, [*POST, ("expect", "100-continue"), more], OPEN))
+        answer = await peer.answer(2 * number + 1)
+        assert answer.status == status
+        assert names(answer).count("HeadersFrame") == 1
+
+
 @pytest.mark.settings(access_log="all")
 async def test_the_access_log_tells_of_http_2_too(
     peer: Peer, caplog: pytest.LogCaptureFixture

@@ -2,6 +2,7 @@
 
 import itertools
 import sqlite3
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from zq.model.job import Backoff, Job, Options, Retention
 from zq.model.lifecycle import Status
 from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch
 from zq.model.settling import Failure
+from zq.store.rulebook import Rulebook
 
-from .rig import Rig, Ticker, new_job
+from .rig import POLICY, Rig, Ticker, new_job
 
 
 def put(queue: str, **fields: Any) -> SetQueue:
@@ -57,6 +59,55 @@ def test_a_tick_that_is_rolled_back_leaves_no_settings_in_memory(ticker: Ticker)
     ticker.connection.set_authorizer(None)
     assert settings_of(ticker, "q") == QueueSettings(retry_limit=7)
     assert settings_of(ticker, "new") == NO_SETTINGS
+
+
+@pytest.mark.parametrize("field", ["paused", "rate", "max_depth", "ttl_ms", "lease_ms"])
+def test_a_change_of_one_queue_costs_nothing_for_the_others(field: str) -> None:
+    fields: dict[str, Any] = {field: True if field == "paused" else 5}
+    settings = {f"q{n}": QueueSettings(**fields) for n in range(5_000)}
+    book = Rulebook(POLICY, settings)
+    tracemalloc.start()
+    try:
+        for n in range(100):
+            book = book.with_settings(f"q{n}", QueueSettings(retry_limit=n))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # A table of 5,000 queues takes more than 200 KiB.
+    assert peak < 64 * 1024
+    assert book.of("q99") == QueueSettings(retry_limit=99)
+    assert book.of("q100") == settings["q100"]
+
+
+def test_a_rulebook_stays_as_it_was_whatever_is_made_from_it() -> None:
+    first = Rulebook(POLICY, {"a": QueueSettings(paused=True)})
+    second = first.with_settings("a", QueueSettings(rate=1.0))
+    third = second.with_settings("b", QueueSettings(lease_ms=5, ttl_ms=6)).with_settings(
+        "a", NO_SETTINGS
+    )
+    aside = second.with_settings("a", QueueSettings(max_depth=7))
+    none = second.without_settings()
+
+    def seen(book: Rulebook) -> tuple[Any, ...]:
+        names = (book.paused, book.limited, book.bounded, book.timed)
+        return (dict(book.settings), *map(sorted, names), book.has_gates, book.has_leases)
+
+    b = QueueSettings(lease_ms=5, ttl_ms=6)
+    expected = {
+        first: ({"a": QueueSettings(paused=True)}, ["a"], [], [], [], True, False),
+        second: ({"a": QueueSettings(rate=1.0)}, [], ["a"], [], [], True, False),
+        third: ({"b": b}, [], [], [], ["b"], False, True),
+        aside: ({"a": QueueSettings(max_depth=7)}, [], [], ["a"], [], False, False),
+        none: ({}, [], [], [], [], False, False),
+    }
+    for order in itertools.permutations(expected):
+        for book in order:
+            assert seen(book) == expected[book]
+    with pytest.raises(DeadLetterCycle):
+        first.with_settings("x", QueueSettings(dead_letter="y")).with_settings(
+            "y", QueueSettings(dead_letter="x")
+        )
+    assert seen(first) == expected[first]
 
 
 def _no_commit(action: int, operation: str | None, *_: object) -> int:

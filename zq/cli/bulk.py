@@ -14,6 +14,7 @@ from zq.client.transport import UNDECIDED, Unreachable
 from zq.client.values import Submission
 from zq.model.errors import InvalidRequest
 from zq.model.names import check_name
+from zq.model.strict import StrictBackoff, StrictRetention
 
 BATCH_JOBS = 1000
 BATCH_BYTES = 2**20
@@ -29,6 +30,8 @@ class JobLine(
     queue: str = ""
     type: str = ""
     payload: Raw
+    backoff: StrictBackoff | None = None
+    retention: StrictRetention | None = None
     ttl_ms: int | None = None
     lease_ms: int | None = None
 

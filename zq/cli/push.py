@@ -158,7 +158,7 @@ def _job(queue: str | None, data: bytes, options: dict[str, Any]) -> "JobLine":
 
     from zq.cli.bulk import JobLine
     from zq.client.values import Dedupe
-    from zq.model.job import Retention
+    from zq.model.strict import StrictRetention
 
     delay, dedupe, queue = options["delay"], options["dedupe"], queue or ""
     return JobLine(
@@ -170,7 +170,7 @@ def _job(queue: str | None, data: bytes, options: dict[str, Any]) -> "JobLine":
         unique_key=options["key"],
         group=options["group"],
         dedupe=None if dedupe is None else Dedupe(dedupe),
-        retention=Retention(RESULT_KEPT_MS, None) if options["wait"] else None,
+        retention=StrictRetention(RESULT_KEPT_MS) if options["wait"] else None,
     )
 
 

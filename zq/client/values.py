@@ -21,7 +21,7 @@ MISSING = UNSET
 """Stands for a result that is not there, since None is a result like any other."""
 
 
-class Dedupe(msgspec.Struct, frozen=True, omit_defaults=True):
+class Dedupe(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A second job with this id, within the window and the same group, is the first one again."""
 
     id: str

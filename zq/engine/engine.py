@@ -68,6 +68,7 @@ class EngineOptions(NamedTuple):
     durable: bool
     durable_enqueues: bool
     max_result: int
+    max_sweeps: int
     recording: bool
 
 
@@ -81,7 +82,7 @@ class Accepted(NamedTuple):
     @property
     def duplicates(self) -> int:
         """How many of the jobs were not stored, for they are there already."""
-        return len(self.reply.owners) + len(self.reply.gone)
+        return len(self.reply.duplicates)
 
 
 class Storage(NamedTuple):
@@ -113,7 +114,7 @@ class Engine:
             durable_enqueues=options.durable_enqueues,
         )
         self._listing = Listing(store, clock, self._filter, options.read_timeout)
-        self.sweeps = Sweeps(store, clock, self._filter, self._submit)
+        self.sweeps = Sweeps(store, clock, self._filter, self._submit, options.max_sweeps)
         self.settings = SettingsOfQueues(store, self._submit)
         self.revivals = Revivals(self.ids, self.sweeps, self._submit)
         self.settlements = Settlements(self.ids, self._submit, options.max_result)

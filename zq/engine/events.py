@@ -254,8 +254,9 @@ def _event(type: EventType, job: Subject) -> Event:
 
 
 def _enqueued(command: Enqueue, reply: Enqueued) -> Iterator[Event]:
+    duplicates = reply.duplicates
     for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
-        if index not in reply.owners:
+        if index not in duplicates:
             yield Event(EventType.ENQUEUED, key, job.queue, job.unique_key, 0)
 
 

@@ -1,19 +1,24 @@
 """Changes by filter: slices of at most 1,000 jobs, one a tick, so that all else passes between.
 
 A sweep fixes its upper end when it begins: jobs stored later are not its concern. Each slice checks
-the filter again in the statement that changes it. A sweep outlives the request that began it.
+the filter again in the statement that changes it.
+
+A sweep ends with the last of those who wait for it: nobody has been promised the rest. Equal
+requests share one that has not begun, and where one runs, the next: each of them began after all
+that its clients knew to be stored, so that none misses a job.
 """
 
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 import msgspec
 
 from zq.engine.jq_filter import JqFilter
 from zq.model.clock import Clock
 from zq.model.commands import CancelSlice, ChangeSlice, Command, DeleteSlice, ReviveSlice
-from zq.model.errors import SweepNotFound
+from zq.model.errors import SweepNotFound, TooManySweeps
 from zq.model.filters import Filter
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.patching import Patch
@@ -27,31 +32,50 @@ Submit = Callable[[Command], Awaitable[object]]
 SliceOf = Callable[[list[int], Filter], Command]
 
 
+class Change(NamedTuple):
+    """What a sweep does to which jobs. Equal ones are the same request."""
+
+    verb: str
+    filter: Filter
+    how: Patch | bool | None = None
+
+
 class Sweep:
     """One change by filter under way. Times in milliseconds."""
 
-    def __init__(self, id: str, verb: str, filter: Filter, started_at: int) -> None:
+    def __init__(
+        self, id: str, change: Change, limit: int | None, started_at: int, after: "Sweep | None"
+    ) -> None:
         self.id = id
-        self.verb = verb
-        self.filter = filter
+        self.change = change
+        self.limit = limit
+        """How many jobs it changes at most."""
         self.started_at = started_at
+        self.after = after
+        """An equal one that has to end before this one begins."""
+        self.has_begun = False
         self.changed = 0
         self.progress = 0.0
         """The part of the ids that it has passed, from 0 to 1."""
         self.is_stopped = False
+        self.waiting = 0
+        """How many wait for its end."""
+        self.task: asyncio.Task[int]
 
 
 class Sweeps:
-    """Runs sweeps as tasks of their own."""
+    """Runs sweeps as tasks of their own, so many at a time."""
 
-    def __init__(self, store: Store, clock: Clock, filter: JqFilter, submit: Submit) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, filter: JqFilter, submit: Submit, most: int
+    ) -> None:
         self._store = store
         self._clock = clock
         self._filter = filter
         self._submit = submit
+        self._most = most
         self._numbers = itertools.count(1)
-        self._running: dict[str, Sweep] = {}
-        self._tasks: set[asyncio.Task[int]] = set()
+        self._under_way: dict[str, Sweep] = {}
 
     async def patch(self, filter: Filter, patch: Patch) -> int:
         """Patch what matches and is unfinished; how many were changed."""
@@ -60,11 +84,11 @@ class Sweeps:
         def slice_of(keys: list[int], plain: Filter) -> Command:
             return ChangeSlice(keys=keys, filter=plain, patch=patch)
 
-        return await self._run("patch", unfinished, slice_of)
+        return await self._run(Change("patch", unfinished, patch), slice_of)
 
     async def delete(self, filter: Filter) -> int:
         """Delete what matches; how many went."""
-        return await self._run("delete", filter, DeleteSlice)
+        return await self._run(Change("delete", filter), DeleteSlice)
 
     async def cancel(self, filter: Filter, force: bool) -> int:
         """Cancel what matches and can be cancelled; how many it were."""
@@ -73,7 +97,7 @@ class Sweeps:
         def slice_of(keys: list[int], plain: Filter) -> Command:
             return CancelSlice(keys=keys, filter=plain, force=force)
 
-        return await self._run("cancel", unfinished, slice_of)
+        return await self._run(Change("cancel", unfinished, force), slice_of)
 
     async def revive(self, filter: Filter, limit: int | None) -> int:
         """Revive what matches, up to `limit` jobs; how many it were.
@@ -82,41 +106,79 @@ class Sweeps:
         by its name.
         """
         waiting = (Status.SCHEDULED, Status.READY) if filter.queues else ()
-        return await self._run("redrive", _among(filter, Status.DEAD, *waiting), ReviveSlice, limit)
+        change = Change("redrive", _among(filter, Status.DEAD, *waiting))
+        return await self._run(change, ReviveSlice, limit)
 
     def running(self, reach: Reach) -> list[Sweep]:
         """The sweeps under way that were begun with no more than this reach, oldest first."""
-        return [sweep for sweep in self._running.values() if _within(sweep, reach)]
+        return [sweep for sweep in self._under_way.values() if _within(sweep, reach)]
 
     def cut_short(self, id: str, reach: Reach) -> None:
         """Stop one between two slices; what it has done stays done. Raises `SweepNotFound`."""
-        sweep = self._running.get(id)
+        sweep = self._under_way.get(id)
         if sweep is None or not _within(sweep, reach):
             raise SweepNotFound
         sweep.is_stopped = True
 
     async def stop(self) -> None:
         """Cut running sweeps short between two slices."""
-        for task in self._tasks:
+        tasks = [sweep.task for sweep in self._under_way.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(
-        self, verb: str, filter: Filter, slice_of: SliceOf, limit: int | None = None
-    ) -> int:
-        sweep = Sweep(str(next(self._numbers)), verb, filter, self._clock.now_ms())
-        self._running[sweep.id] = sweep
-        task = asyncio.create_task(self._sweep(sweep, slice_of, limit))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: self._running.pop(sweep.id))
-        return await asyncio.shield(task)
+    async def _run(self, change: Change, slice_of: SliceOf, limit: int | None = None) -> int:
+        """Have it done, alone or with others. Raises `TooManySweeps`."""
+        sweep = self._shared(change) if limit is None else None
+        if sweep is None or sweep.has_begun:
+            sweep = self._begin(change, slice_of, limit, after=sweep)
+        sweep.waiting += 1
+        try:
+            return await asyncio.shield(sweep.task)
+        finally:
+            sweep.waiting -= 1
+            if not sweep.waiting:
+                sweep.task.cancel()
 
-    async def _sweep(self, sweep: Sweep, slice_of: SliceOf, limit: int | None) -> int:
-        filter = sweep.filter
+    def _shared(self, change: Change) -> Sweep | None:
+        """The latest sweep that does the same."""
+        equal = (
+            sweep
+            for sweep in reversed(self._under_way.values())
+            if sweep.change == change and sweep.limit is None
+        )
+        return next(equal, None)
+
+    def _begin(
+        self, change: Change, slice_of: SliceOf, limit: int | None, after: Sweep | None
+    ) -> Sweep:
+        # One that only waits for its equal has that one's place.
+        if after is None and self._places_taken() >= self._most:
+            raise TooManySweeps(self._most)
+        now = self._clock.now_ms()
+        sweep = Sweep(str(next(self._numbers)), change, limit, now, after)
+        self._under_way[sweep.id] = sweep
+        sweep.task = asyncio.create_task(self._sweep(sweep, slice_of))
+        sweep.task.add_done_callback(lambda _: self._end(sweep))
+        return sweep
+
+    def _places_taken(self) -> int:
+        return sum(sweep.after is None for sweep in self._under_way.values())
+
+    def _end(self, ended: Sweep) -> None:
+        del self._under_way[ended.id]
+        for sweep in self._under_way.values():
+            if sweep.after is ended:
+                sweep.after = None
+
+    async def _sweep(self, sweep: Sweep, slice_of: SliceOf) -> int:
+        filter, limit = sweep.change.filter, sweep.limit
         plain = msgspec.structs.replace(filter, program=None)
         if filter.program is not None:
             await self._filter.check(filter.program)
+        if sweep.after is not None:
+            await asyncio.wait([sweep.after.task])
+        sweep.has_begun = True
         first, upto = await self._store.read(reads.key_range)
         after = -1
         while after < upto and not sweep.is_stopped:
@@ -154,4 +216,4 @@ def _among(filter: Filter, *statuses: Status) -> Filter:
 
 
 def _within(sweep: Sweep, reach: Reach) -> bool:
-    return all(map(reach.covers, sweep.filter.reach.prefixes))
+    return all(map(reach.covers, sweep.change.filter.reach.prefixes))

@@ -139,8 +139,7 @@ class Waiters:
 
     def _joined(self, command: Enqueue, reply: Enqueued) -> None:
         """Let whoever waits for a duplicate wait for its owner, which may be finished already."""
-        owners = {index: owner.key for index, owner in reply.owners.items()} | reply.gone
-        for index, key in owners.items():
+        for index, key in reply.duplicates.items():
             for waiter in list(self._by_key.get(command.keys[index], ())):
                 self.watch(waiter, key)
                 waiter.nudge()

@@ -9,7 +9,7 @@ from aiohttp.http import HttpVersion11
 
 from zq.engine.engine import Engine
 from zq.http.answers import Answers
-from zq.http.bodies import Bodies
+from zq.http.bodies import Bodies, is_withheld
 from zq.http.description.api import DescriptionApi
 from zq.http.endpoints import Route
 from zq.http.guard import Guard
@@ -54,6 +54,9 @@ class App:
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request. Raises where its connection is lost, or it is cancelled."""
         response = await self._answer(request)
+        if is_withheld(request):
+            # Whether its body comes after all nobody knows, so nothing can follow it.
+            response.force_close()
         try:
             await self._answers.send(request, response)
         except AnswersFull as error:
@@ -82,10 +85,9 @@ class App:
         self._guard.admit(request, route)
         if route is None:
             return _not_here(request, methods)
-        if hdrs.EXPECT in request.headers and request.version == HttpVersion11:
-            if request.headers[hdrs.EXPECT].lower() != "100-continue":
-                return answer({"error": "expectation failed"}, error_codec(request), 417)
-            await _ask_for_body(request)
+        expected = request.headers.get(hdrs.EXPECT, "100-continue")
+        if expected.lower() != "100-continue" and request.version == HttpVersion11:
+            return answer({"error": "expectation failed"}, error_codec(request), 417)
         return await route.handler(request)
 
 
@@ -137,9 +139,3 @@ def _not_here(request: web.BaseRequest, methods: Methods) -> web.Response:
     if methods:
         return web.Response(status=405, headers={"Allow": ", ".join(sorted(methods))})
     return answer({"error": "not found"}, answer_codec(request), 404)
-
-
-async def _ask_for_body(request: web.BaseRequest) -> None:
-    """Ask for the body that a client holds back until it has been let in."""
-    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    request.writer.output_size = 0

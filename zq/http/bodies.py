@@ -2,8 +2,11 @@
 
 from typing import Self
 
-from aiohttp import StreamReader, web
+from aiohttp import StreamReader, hdrs, web
+from aiohttp.http import HttpVersion10
 
+from zq.http.channel import channel_of
+from zq.http.negotiation import refuse_codings
 from zq.http.turns import Turns
 from zq.model.clock import Clock, Timer
 from zq.model.errors import BodyTimeout, InboxFull, TooLarge
@@ -32,13 +35,18 @@ class Bodies:
     async def read(self, request: web.BaseRequest, *, reserved: bool) -> bytes:
         """The whole body; give it back with `release`. `reserved` may use the reserve too.
 
-        Raises `TooLarge`, `InboxFull` or `BodyTimeout`, as soon as that is known.
+        A client that waits to be asked for it is asked, unless it is certain to be refused. Raises
+        `UnsupportedMediaType`, `TooLarge`, `InboxFull` or `BodyTimeout`, as soon as that is known.
         """
+        refuse_codings(request)
         content = request.content
         if content.is_eof():
             body = content.read_nowait()
             self._take(len(body), 0, reserved)
             return body
+        if is_withheld(request):
+            self._check(request.content_length or 0, 0, reserved)
+            channel_of(request).ask_for_body()
         with _InTime(content, self._clock, self._timeout):
             return await self._read(content, request.content_length, reserved)
 
@@ -67,6 +75,10 @@ class Bodies:
         return b"".join(parts)
 
     def _take(self, more: int, have: int, reserved: bool) -> None:
+        self._check(more, have, reserved)
+        self.held += more
+
+    def _check(self, more: int, have: int, reserved: bool) -> None:
         if have + more > self._max_body:
             raise TooLarge(
                 f"the body is larger than {self._max_body} bytes: send fewer jobs a request, or"
@@ -79,7 +91,6 @@ class Bodies:
                 "the requests under way hold as much memory as they may: try again shortly, or"
                 " raise --max-inbox-bytes"
             )
-        self.held += more
 
 
 class _InTime:
@@ -117,3 +128,14 @@ class _InTime:
                     " parts, or raise --body-timeout"
                 )
             )
+
+
+def is_withheld(request: web.BaseRequest) -> bool:
+    """Whether the client keeps the body, or what is missing of it, back until it is asked for it.
+
+    One of HTTP/1.0 may say so, but would take the question for the answer.
+    """
+    expected = request.headers.get(hdrs.EXPECT)
+    if expected is None or request.version == HttpVersion10:
+        return False
+    return expected.lower() == "100-continue" and not request.content.is_eof()

@@ -31,6 +31,9 @@ class Channel(Protocol):
     def transport(self) -> asyncio.Transport | None:
         """The connection's; None once that is lost."""
 
+    def ask_for_body(self) -> None:
+        """Tell a client that waits to hear it that the body of its request is wanted."""
+
     def unsent(self) -> int:
         """Bytes written that the kernel does not have yet."""
 

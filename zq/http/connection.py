@@ -66,6 +66,10 @@ class Connection(web.RequestHandler):
         """This connection: its requests are answered one after the other."""
         return self
 
+    def ask_for_body(self) -> None:
+        if self.transport is not None:
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
     def unsent(self) -> int:
         return 0 if self.transport is None else self.transport.get_write_buffer_size()
 

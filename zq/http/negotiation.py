@@ -12,6 +12,7 @@ from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventFraming
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON, Framing
 
 FORMATS = [JSON.content_type, MSGPACK.content_type]
+_PLAIN_CODINGS = {"identity", "chunked"}
 STREAM_FORMATS = [EVENT_STREAM.content_type, NDJSON.content_type, MSGPACK_STREAM.content_type]
 
 
@@ -51,11 +52,6 @@ def answer_codec(request: web.BaseRequest) -> Codec:
 
 def body_codec(request: web.BaseRequest) -> Codec:
     """The format of the request's body. Raises `UnsupportedMediaType`."""
-    encoding = request.headers.get("Content-Encoding", "identity")
-    if encoding.lower() != "identity":
-        raise UnsupportedMediaType(
-            f"unsupported content encoding {encoding!r}: send the body uncompressed"
-        )
     content_type = request.headers.get("Content-Type")
     if content_type is None:
         return JSON
@@ -64,6 +60,25 @@ def body_codec(request: web.BaseRequest) -> Codec:
     if JSON.content_type in content_type:
         return JSON
     raise UnsupportedMediaType
+
+
+def refuse_codings(request: web.BaseRequest) -> None:
+    """Raise `UnsupportedMediaType` for a body that would have to be decoded: it has two sizes.
+
+    For a transfer coding RFC 9112 (6.1) advises 501. But clients send again what met with a 5xx,
+    and this will not get any better.
+    """
+    encoding = request.headers.get("Content-Encoding", "identity")
+    if encoding.lower() != "identity":
+        raise UnsupportedMediaType(
+            f"unsupported content encoding {encoding!r}: send the body uncompressed"
+        )
+    codings = request.headers.get("Transfer-Encoding", "chunked")
+    if not {coding.strip().lower() for coding in codings.split(",")} <= _PLAIN_CODINGS:
+        raise UnsupportedMediaType(
+            f"unsupported transfer coding {codings!r}: send the body chunked and nothing else, or"
+            " with its Content-Length"
+        )
 
 
 def lines_or_codec(request: web.BaseRequest) -> Codec | None:

@@ -21,7 +21,7 @@ STATUSES: dict[type[ZqError], int] = {
     UnsupportedMediaType: 415,
     errors.NotBuilt: 422,
     errors.Unprocessable: 422,
-    errors.QueueFull: 429,
+    errors.LimitReached: 429,
     errors.Internal: 500,
     errors.Unavailable: 503,
     errors.StorageFull: 507,
@@ -47,7 +47,7 @@ def problem(error: ZqError, codec: Codec) -> web.Response:
         body["status"] = error.status
     if isinstance(error, errors.RecordsGone):
         body["min_seq"] = error.min_seq
-    if isinstance(error, errors.Unavailable | errors.QueueFull):
+    if isinstance(error, errors.Unavailable | errors.LimitReached):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.Unauthorized):
         headers["WWW-Authenticate"] = CHALLENGE

@@ -50,6 +50,11 @@ class Enqueued(msgspec.Struct, frozen=True):
     gone: dict[int, int] = {}
     expiries: dict[int, int] = {}
 
+    @property
+    def duplicates(self) -> dict[int, int]:
+        """The keys of the jobs that are there already, by the index of each that was not stored."""
+        return {index: owner.key for index, owner in self.owners.items()} | self.gone
+
 
 class Succeed(msgspec.Struct, frozen=True):
     """Acknowledge jobs. Result: a `Settled`.

@@ -44,7 +44,9 @@ ZqError
 │   ├── ReadTimeout
 │   ├── FilterAborted
 │   └── OutcomeUnknown      the disk failed while the change was being written
-├── QueueFull               a queue has as many unfinished jobs as its settings allow
+├── LimitReached            there is as much of something as there may be; there will be room again
+│   ├── QueueFull           a queue has as many unfinished jobs as its settings allow
+│   └── TooManySweeps       as many changes by filter run as may
 ├── StorageFull             no space left for new jobs; acknowledgements still pass
 └── Internal                a fault of zq itself; the log has the traceback
 """
@@ -303,15 +305,29 @@ class OutcomeUnknown(Unavailable):
     code = "outcome_unknown"
 
 
-class QueueFull(ZqError):
-    code = "queue_full"
+class LimitReached(ZqError):
+    code = "limit_reached"
 
     retry_after_s = 1
+
+
+class QueueFull(LimitReached):
+    code = "queue_full"
 
     def __init__(self, queue: str, max_depth: int) -> None:
         super().__init__(
             f"the queue {queue!r} has room for {max_depth} unfinished jobs and no more: try again"
             " when workers have finished some, or raise its max_depth"
+        )
+
+
+class TooManySweeps(LimitReached):
+    code = "too_many_sweeps"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"{most} changes by filter run already: try again when one has ended (`GET /sweeps`"
+            " shows them), or raise --max-sweeps"
         )
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from zq.model.errors import Unprocessable
+from zq.model.errors import InvalidFilter, Unprocessable
 from zq.model.lifecycle import NAMES, Move, Status, sources
 from zq.model.reach import EVERYWHERE, Reach
 
@@ -18,7 +18,7 @@ class Filter(msgspec.Struct, frozen=True):
     """Different fields AND together; the values of one field OR. An empty field filters nothing.
 
     `keys` of None means any job, an empty tuple none. `program` is jq over the payload; it is
-    decided outside the store.
+    decided outside the store; one that says nothing raises `InvalidFilter`.
     """
 
     statuses: tuple[Status, ...] = ()
@@ -35,6 +35,10 @@ class Filter(msgspec.Struct, frozen=True):
     reach: Reach = EVERYWHERE
     """Jobs outside of it do not exist for whoever asks."""
 
+    def __post_init__(self) -> None:
+        if self.program is not None and _is_blank(self.program):
+            raise InvalidFilter("invalid filter: the expression is empty")
+
 
 EVERYTHING = Filter()
 
@@ -44,3 +48,9 @@ def refuse_unrevivable(filter: Filter) -> None:
     for status in filter.statuses:
         if status not in sources(Move.REVIVE) or status is Status.IN_FLIGHT:
             raise Unprocessable(f"a job that is {NAMES[status]} cannot be redriven")
+
+
+def _is_blank(program: str) -> bool:
+    """Whether there is nothing in it but space and comments."""
+    lines = map(str.strip, program.splitlines())
+    return all(not line or line.startswith("#") for line in lines)

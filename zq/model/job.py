@@ -82,7 +82,7 @@ class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why it died: a `Reason`."""
 
 
-class Dedupe(msgspec.Struct, frozen=True):
+class Dedupe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A name by which a second copy of a job is recognised within its queue and group.
 
     For `window_ms` (milliseconds) from when the first was accepted, whatever becomes of it.

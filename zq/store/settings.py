@@ -12,9 +12,10 @@ QUERIES = load("settings.sql")
 def set_queue(work: Work, command: SetQueue) -> object:
     """Replace or patch a queue's settings; they hold from here on in this very transaction."""
     settings = command.settings
+    former = work.settings_of(command.queue)
     try:
         if isinstance(settings, SettingsPatch):
-            settings = merged(work.settings_of(command.queue), settings)
+            settings = merged(former, settings)
         work.rulebook = work.rulebook.with_settings(command.queue, settings)
     except (InvalidRequest, DeadLetterCycle) as refusal:
         return refusal
@@ -23,7 +24,9 @@ def set_queue(work: Work, command: SetQueue) -> object:
     else:
         row: dict[str, object] = {"queue": command.queue, "settings": as_json(settings)}
         work.execute(QUERIES["set_queue"], row)
-    work.miscounted = True
+    if settings.paused != former.paused:
+        # Queues that are paused are not among those that are known to have ready jobs.
+        work.miscounted = True
     # A gate may have opened.
     work.woken.add(command.queue)
     return settings

@@ -1,4 +1,8 @@
-"""Request bodies: their fields, ranges and rules, from bytes to validated values of the model."""
+"""Request bodies: their fields, ranges and rules, from bytes to validated values of the model.
+
+A field that nobody knows is passed over where Zizq has the body too, as Zizq does. In bodies, and
+objects of a body, that are ours it is refused.
+"""
 
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -37,6 +41,7 @@ from zq.model.names import check_dedupe, check_group, check_key, check_name
 from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
 from zq.model.settling import Failure, bounded
+from zq.model.strict import StrictRetention
 from zq.model.unique import BY_NAME, OnConflict, Scope
 from zq.wire.codecs import MAX_DEPTH, Codec, decode, nests_too_deeply
 
@@ -86,8 +91,9 @@ class _Success(msgspec.Struct):
     lease: UInt32 | None = None
 
 
-class _Item(_Success, kw_only=True):
+class _Item(_Success, kw_only=True, forbid_unknown_fields=True):
     id: str
+    retention: StrictRetention | None = None
 
 
 class _Successes(msgspec.Struct):
@@ -95,11 +101,11 @@ class _Successes(msgspec.Struct):
     items: list[_Item] | UnsetType = UNSET
 
 
-class _Cancel(msgspec.Struct):
+class _Cancel(msgspec.Struct, forbid_unknown_fields=True):
     force: bool | None = None
 
 
-class _Progress(msgspec.Struct):
+class _Progress(msgspec.Struct, forbid_unknown_fields=True):
     data: Raw
     lease: UInt32 | None = None
 
@@ -120,7 +126,7 @@ _success = msgspec.json.Decoder(_Success)
 _successes = msgspec.json.Decoder(_Successes)
 _cancel = msgspec.json.Decoder(_Cancel)
 _progress = msgspec.json.Decoder(_Progress)
-_retention = msgspec.json.Decoder(Retention)
+_retention = msgspec.json.Decoder(StrictRetention)
 _failure = msgspec.json.Decoder(Failure)
 _patch = msgspec.json.Decoder(_Patch)
 
@@ -193,7 +199,7 @@ def decode_force(body: bytes, codec: Codec) -> bool:
 
 def decode_retention(body: bytes, codec: Codec) -> Retention:
     """The body of a change of a finished job's retention."""
-    return decode(body, codec, _retention)
+    return decode(body, codec, _retention).plain()
 
 
 def decode_failure(body: bytes, codec: Codec) -> Failure:

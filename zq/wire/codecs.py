@@ -163,7 +163,13 @@ def explain(error: msgspec.ValidationError) -> str:
     """msgspec's message with the place first: ``jobs[3].priority: expected int, got str``."""
     message, _, place = str(error).replace("`", "").partition(" - at $")
     place = place.lstrip(".")
+    if message.startswith(_UNKNOWN):
+        name = message.removeprefix(_UNKNOWN)
+        message = f"unknown field {name!r}: correct its name, or leave it out"
     return f"{place}: {_lower(message)}" if place else _lower(message)
+
+
+_UNKNOWN = "Object contains unknown field "
 
 
 def _integral(text: bytes) -> bytes:

@@ -15,34 +15,34 @@ from zq.wire.codecs import Codec, decode
 Claimant = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-class _Claim(msgspec.Struct):
+class _Claim(msgspec.Struct, forbid_unknown_fields=True):
     holder: Claimant
     max: Annotated[int, Meta(ge=1, le=MOST_CLAIMED)] = 1
     lease_ms: LeaseMillis | None = None
     wait_ms: Annotated[int, Meta(ge=0, le=MOST_WAIT_MS)] = 0
 
 
-class _Named(msgspec.Struct):
+class _Named(msgspec.Struct, forbid_unknown_fields=True):
     id: str
     lease: UInt32 | None = None
 
 
-class _Extend(msgspec.Struct):
+class _Extend(msgspec.Struct, forbid_unknown_fields=True):
     lease_ms: LeaseMillis
     lease: UInt32 | None = None
 
 
-class _ExtendMany(msgspec.Struct):
+class _ExtendMany(msgspec.Struct, forbid_unknown_fields=True):
     items: list[_Named]
     lease_ms: LeaseMillis
 
 
-class _Release(msgspec.Struct):
+class _Release(msgspec.Struct, forbid_unknown_fields=True):
     lease: UInt32 | None = None
     delay_ms: Millis = 0
 
 
-class _ReleaseMany(msgspec.Struct):
+class _ReleaseMany(msgspec.Struct, forbid_unknown_fields=True):
     items: list[_Named]
     delay_ms: Millis = 0
 

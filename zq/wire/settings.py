@@ -1,32 +1,49 @@
 """The bodies of requests about settings of queues, and of redrives."""
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from zq.model.job import MAX_TIME
 from zq.model.settings import QueueSettings, SettingsPatch, checked
+from zq.model.strict import StrictBackoff, StrictRetention, StrictRetentionPatch
 from zq.wire.codecs import Codec, decode
+
+T = TypeVar("T")
 
 
 class _Redrive(msgspec.Struct, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
 
 
-_settings = msgspec.json.Decoder(QueueSettings)
-_patch = msgspec.json.Decoder(SettingsPatch)
+class _Settings(QueueSettings, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The settings of one queue. Absent and null leave a thing unset."""
+
+    backoff: StrictBackoff | None = None
+    retention: StrictRetention | None = None
+
+
+class _SettingsPatch(SettingsPatch, frozen=True, forbid_unknown_fields=True):
+    """A change of settings. Absent keeps, null clears; of `retention` field by field."""
+
+    backoff: StrictBackoff | None | UnsetType = UNSET
+    retention: StrictRetentionPatch | None | UnsetType = UNSET
+
+
+_settings = msgspec.json.Decoder(_Settings)
+_patch = msgspec.json.Decoder(_SettingsPatch)
 _redrive = msgspec.json.Decoder(_Redrive)
 
 
 def decode_settings(body: bytes, codec: Codec) -> QueueSettings:
     """The body that replaces a queue's settings: what is not in it, or null, is unset."""
-    return checked(decode(body, codec, _settings))
+    return checked(_plain(decode(body, codec, _settings), QueueSettings))
 
 
 def decode_settings_patch(body: bytes, codec: Codec) -> SettingsPatch:
     """The body that changes some of a queue's settings: null clears one."""
-    return decode(body, codec, _patch)
+    return _plain(decode(body, codec, _patch), SettingsPatch)
 
 
 def decode_limit(body: bytes, codec: Codec) -> int | None:
@@ -34,5 +51,10 @@ def decode_limit(body: bytes, codec: Codec) -> int | None:
     return decode(body, codec, _redrive).limit if body else None
 
 
-RedriveBody = _Redrive
-"""Its shape by the name under which the API is described."""
+def _plain(sent: object, kind: type[T]) -> T:
+    """What was sent, without what made it strict."""
+    return msgspec.convert(msgspec.to_builtins(sent), kind)
+
+
+# The shapes by the names under which the API is described.
+RedriveBody, SettingsBody, SettingsPatchBody = _Redrive, _Settings, _SettingsPatch

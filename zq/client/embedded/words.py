@@ -15,7 +15,7 @@ from zq.wire import codecs as wire
 from zq.wire.documents import EnqueuedDocument, enqueued_documents, outcome_document
 
 _OF_A_STATE = (errors.NotCancellable, errors.NotFinished, errors.NotDead)
-_PASSING = (errors.Unavailable, errors.StorageFull, errors.Internal)
+_PASSING = (errors.Unavailable, errors.LimitReached, errors.StorageFull, errors.Internal)
 
 
 def enqueued(new: Sequence[NewJob], stored: Accepted, ids: IdCodec) -> Sequence[EnqueuedDocument]:

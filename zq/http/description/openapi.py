@@ -24,8 +24,12 @@ TITLE = "zq"
 ABOUT = (
     "A persistent job queue for one host. Bodies and answers are JSON, or MessagePack where"
     " `Content-Type` and `Accept` say so. Times are milliseconds since 1970. Fields of an answer"
-    " without a value are left out; unknown fields of a body are ignored, unknown parameters of a"
-    " query are refused. An error has a text, and a stable code in the header `Zq-Error`."
+    " without a value are left out. Unknown parameters of a query are refused. Unknown fields of a"
+    " body are refused too, but for the routes of Zizq's, which pass over them as Zizq does:"
+    " `POST /jobs` and `/jobs/bulk`, `PATCH` of jobs, `success` and `failure`. Their objects"
+    " `dedupe` and `items` are strict all the same. A filter without a value filters nothing where"
+    " jobs are read, and is refused where they are changed. An error has a text, and a stable code"
+    " in the header `Zq-Error`."
 )
 
 REFUSALS = {
@@ -38,7 +42,7 @@ REFUSALS = {
 BODY_REFUSALS = {
     408: "The body took too long to arrive.",
     413: "The body, or a part of it, is over its limit.",
-    415: "A body in a format that is not understood.",
+    415: "A body in a format or a coding that is not understood.",
 }
 
 NAME = {

@@ -23,11 +23,12 @@ from zq.http.description.shapes import (
 )
 from zq.http.native.query import DEFAULT_LIMIT, MAX_LIMIT
 from zq.model.events import EventType
-from zq.model.job import MAX_PRIORITY, Retention
+from zq.model.job import MAX_PRIORITY
 from zq.model.lifecycle import NAMES
 from zq.model.outcome import MOST_WAIT_MS
-from zq.model.settings import QueueSettings, SettingsPatch
+from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
+from zq.model.strict import StrictRetention
 from zq.wire import bodies, lease_bodies, settings
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
@@ -63,7 +64,9 @@ class Operation(NamedTuple):
 
 _WHOLE = {"type": "integer", "minimum": 0}
 _TEXT = {"type": "string"}
-_RANGE = {"type": "string", "pattern": r"^(\d+|\d+\.\.|\.\.\d+|\d+\.\.\d+)$"}
+_RANGE = {"type": "string", "pattern": r"^(\d*|\d*\.\.\d*)$"}
+_BOUNDED = {"type": "string", "pattern": r"^(\d+|\d+\.\.|\.\.\d+|\d+\.\.\d+)$"}
+_PROGRAM = {"type": "string", "minLength": 1}
 
 
 def _names(*known: str) -> dict[str, Any]:
@@ -84,8 +87,21 @@ _FILTERS = (
     ),
     Parameter("ready_at", _RANGE, "A time in milliseconds, or a range."),
     Parameter("attempts", _RANGE, "A number of failures, or a range."),
-    Parameter("filter", _TEXT, "A jq program over the payload that answers true."),
+    Parameter("filter", _PROGRAM, "A jq program over the payload that answers true."),
 )
+"""What may be read; empty ones of these filter nothing, but for `filter`."""
+
+
+def _choosing(parameter: Parameter) -> Parameter:
+    """A filter of a request that changes what it finds: it is not empty."""
+    schema = parameter.schema
+    if schema["type"] == "array":
+        some = {"items": {"minLength": 1, **schema["items"]}, "minItems": 1}
+        return parameter._replace(schema={**schema, **some})
+    return parameter._replace(schema=_BOUNDED) if schema is _RANGE else parameter
+
+
+_CHOICE = tuple(map(_choosing, _FILTERS))
 _PAGING = (
     Parameter("from", _TEXT, "Begin after this place: the `id` or number of the last row shown."),
     Parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "The way to go; `asc`."),
@@ -120,6 +136,7 @@ _CIRCLE = {409: "Dead-letter queues would lead in a circle."}
 _NO_JOB = {404: "There is no such job."}
 _NO_WORKER = {404: "There is no such worker."}
 _NO_SWEEP = {404: "There is no such sweep."}
+_MANY_SWEEPS = {429: "As many changes by filter run as may: try again after `Retry-After` seconds."}
 _NOT_HELD = {404: "Nobody holds such a job."}
 _STALE = {409: "The delivery that is named has ended."}
 _ENDED = {409: "The job's status does not allow that."}
@@ -172,12 +189,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/queues"): Operation({200: Queues}),
     ("GET", "/jobs/{id}"): Operation({200: JobDocument}, refusals=_NO_JOB),
     ("PATCH", "/jobs"): Operation(
-        {200: Patched}, bodies.PatchBody, parameters=_FILTERS, refusals=_REFUSED
+        {200: Patched}, bodies.PatchBody, parameters=_CHOICE, refusals=_REFUSED | _MANY_SWEEPS
     ),
     ("PATCH", "/jobs/{id}"): Operation(
         {200: JobDocument}, bodies.PatchBody, refusals=_NO_JOB | _REFUSED
     ),
-    ("DELETE", "/jobs"): Operation({200: Deleted}, parameters=_FILTERS, refusals=_UNBUILT),
+    ("DELETE", "/jobs"): Operation(
+        {200: Deleted}, parameters=_CHOICE, refusals=_UNBUILT | _MANY_SWEEPS
+    ),
     ("DELETE", "/jobs/{id}"): Operation({204: None}, refusals=_NO_JOB),
     ("POST", "/jobs/success"): Operation({204: None}, bodies.SuccessesBody, refusals=_LEFT_ALONE),
     ("POST", "/jobs/{id}/success"): Operation(
@@ -212,10 +231,10 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("POST", "/workers/{id}/drain"): Operation({200: WorkersDocument}, refusals=_NO_WORKER),
     ("GET", "/queues/{queue}/settings"): Operation({200: QueueSettings}),
     ("PUT", "/queues/{queue}/settings"): Operation(
-        {200: QueueSettings}, QueueSettings, refusals=_CIRCLE
+        {200: QueueSettings}, settings.SettingsBody, refusals=_CIRCLE
     ),
     ("PATCH", "/queues/{queue}/settings"): Operation(
-        {200: QueueSettings}, SettingsPatch, refusals=_CIRCLE
+        {200: QueueSettings}, settings.SettingsPatchBody, refusals=_CIRCLE
     ),
     ("DELETE", "/queues/{queue}/settings"): Operation({204: None}),
     ("POST", "/jobs/{id}/retry"): Operation({200: JobDocument}, refusals=_NO_JOB | _ENDED),
@@ -223,8 +242,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: Redriven},
         settings.RedriveBody,
         optional_body=True,
-        parameters=_FILTERS,
-        refusals=_REFUSED,
+        parameters=_CHOICE,
+        refusals=_REFUSED | _MANY_SWEEPS,
     ),
     ("GET", "/sweeps"): Operation({200: SweepsDocument}),
     ("DELETE", "/sweeps/{id}"): Operation({204: None}, refusals=_NO_SWEEP),
@@ -245,14 +264,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: Cancelled},
         bodies.CancelBody,
         optional_body=True,
-        parameters=_FILTERS,
-        refusals=_REFUSED,
+        parameters=_CHOICE,
+        refusals=_REFUSED | _MANY_SWEEPS,
     ),
     ("POST", "/jobs/{id}/cancel"): Operation(
         {200: JobDocument}, bodies.CancelBody, optional_body=True, refusals=_NO_JOB | _ENDED
     ),
     ("PATCH", "/jobs/{id}/retention"): Operation(
-        {200: JobDocument}, Retention, refusals=_NO_JOB | _ENDED
+        {200: JobDocument}, StrictRetention, refusals=_NO_JOB | _ENDED
     ),
     ("GET", "/events"): Operation(
         {200: EventDocument},

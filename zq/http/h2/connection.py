@@ -227,8 +227,6 @@ class Http2Connection(asyncio.Protocol):
 
     async def _serve(self, stream: Http2Stream, request: web.BaseRequest, handler: Handler) -> None:
         started = self._loop.time()
-        if request.headers.get("Expect", "").lower() == "100-continue":
-            stream.ask_for_body()
         response = await handler(request)
         try:
             await response.prepare(request)

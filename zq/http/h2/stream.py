@@ -58,10 +58,6 @@ class Http2Stream(AbstractStreamWriter):
         self.bodiless = self.bodiless or status in _BODILESS
         self._head = [(b":status", status.encode()), *_fields(headers)]
 
-    def ask_for_body(self) -> None:
-        """Answer a client that waits to hear that its body is wanted."""
-        self._outlet.send_head(self.number, [(b":status", b"100")], end=False)
-
     def send_headers(self) -> None:
         """Send the head if it is still here."""
         if self._head is not None:
@@ -122,6 +118,9 @@ class Http2Stream(AbstractStreamWriter):
     @property
     def transport(self) -> asyncio.Transport | None:
         return None if self.gone else self._transport
+
+    def ask_for_body(self) -> None:
+        self._outlet.send_head(self.number, [(b":status", b"100")], end=False)
 
     def unsent(self) -> int:
         return len(self.rest) + self._transport.get_write_buffer_size()

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from zq.model.errors import InvalidFilter, InvalidRequest, NotBuilt, NotCancellable, Unprocessable
+from zq.model.errors import InvalidRequest, NotBuilt, NotCancellable, Unprocessable
 from zq.model.filters import Filter, Range
 from zq.model.ids import IdCodec, is_ulid
 from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32
@@ -24,6 +24,7 @@ UNBUILT = ("budgets.key", "budgets_key")
 MAX_LIMIT = 2000
 DEFAULT_LIMIT = 50
 
+_READS = ("GET", "HEAD")
 _RANGES = {"priority": MAX_PRIORITY, "ready_at": 2**64 - 1, "attempts": MAX_UINT32}
 _RANGE = re.compile(r"(\d{0,20})(\.\.)?(\d{0,20})", re.ASCII)
 
@@ -39,8 +40,8 @@ class Paging(NamedTuple):
 def parameters(request: web.BaseRequest, allowed: Collection[str]) -> dict[str, str]:
     """The query's parameters; an empty value is as good as none. Raises `InvalidRequest`.
 
-    Only an empty `filter` is kept, and refused later: as an expression it is a mistake, and taken
-    for no filter it could delete everything.
+    But a filter that is given, and filters nothing, is a mistake where jobs change: taken for no
+    filter it could delete everything. A `filter` without an expression is one everywhere.
     """
     found: dict[str, str] = {}
     for name, value in request.rel_url.query.items():
@@ -50,6 +51,10 @@ def parameters(request: web.BaseRequest, allowed: Collection[str]) -> dict[str, 
             raise _invalid(f"unknown parameter `{name}`, expected one of: {', '.join(allowed)}")
         if name in found:
             raise _invalid(f"`{name}` is given twice")
+        if name in FILTERS and request.method not in _READS and _filters_nothing(name, value):
+            raise _invalid(
+                f"`{name}` is empty: say which jobs are meant, or leave it out, which means any"
+            )
         found[name] = value
     return {name: value for name, value in found.items() if value or name == "filter"}
 
@@ -81,9 +86,6 @@ def paging(values: dict[str, str]) -> Paging:
 
 def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
     """The filter part of a query, over the jobs within reach."""
-    program = values.get("filter")
-    if program is not None and not program.strip():
-        raise InvalidFilter("invalid filter: the expression is empty")
     return Filter(
         statuses=tuple(sorted({_status(name) for name in names(values.get("status"))})),
         queues=_sorted_names(values, "queue"),
@@ -93,7 +95,7 @@ def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
         priority=_range(values, "priority"),
         ready_at=_range(values, "ready_at"),
         attempts=_range(values, "attempts"),
-        program=program,
+        program=values.get("filter"),
         reach=reach,
     )
 
@@ -122,6 +124,14 @@ def canonical(values: dict[str, str], paging: Paging) -> str:
         if name in values:
             parts.append((name, _echo(name, values[name])))
     return "&".join(f"{name}={quote(value, safe=',')}" for name, value in parts)
+
+
+def _filters_nothing(name: str, text: str) -> bool:
+    if name == "filter":
+        return False  # an empty program is refused by the filter itself
+    if name in _RANGES:
+        return text in ("", "..")
+    return not names(text)
 
 
 def _echo(name: str, text: str) -> str:

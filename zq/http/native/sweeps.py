@@ -81,7 +81,7 @@ class SweepsApi:
 
 
 def _document(sweep: Sweep) -> dict[str, Any]:
-    filter = sweep.filter
+    filter = sweep.change.filter
     named = {
         "status": [NAMES[status] for status in sorted(filter.statuses)],
         "queue": list(filter.queues),
@@ -90,7 +90,7 @@ def _document(sweep: Sweep) -> dict[str, Any]:
     }
     return {
         "id": sweep.id,
-        "verb": sweep.verb,
+        "verb": sweep.change.verb,
         "started_at": sweep.started_at,
         "changed": sweep.changed,
         "progress": round(sweep.progress, 4),

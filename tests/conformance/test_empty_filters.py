@@ -1,0 +1,94 @@
+"""A filter that is given and empty: nothing to a read, a mistake in whatever changes jobs."""
+
+from typing import Any
+
+import pytest
+
+from zq.http.description.operations import OPERATIONS
+from zq.http.native.query import FILTERS
+
+from .client import Client, Reply, with_query
+
+CHANGES = sorted(
+    (method, path)
+    for (method, path), operation in OPERATIONS.items()
+    if method != "GET" and {*FILTERS} & {parameter.name for parameter in operation.parameters}
+)
+"""The requests that change what a filter finds."""
+
+EMPTY = [
+    *((name, "") for name in FILTERS),
+    *((name, text) for name in ("status", "queue", "type", "group", "id") for text in (",", ",,,")),
+    *((name, "..") for name in ("priority", "ready_at", "attempts")),
+    *(("filter", text) for text in (" ", "\n\t", "# nothing", "  # one\n# two\n")),
+]
+
+
+async def change(client: Client, method: str, path: str, **params: Any) -> Reply:
+    target = with_query(path, params)
+    return await client.call(method, target, {"priority": 1} if method == "PATCH" else {})
+
+
+async def states(client: Client) -> list[Any]:
+    return [(job["id"], job["status"], job["priority"]) for job in await client.jobs()]
+
+
+def test_every_kind_of_change_is_known() -> None:
+    assert CHANGES == [
+        ("DELETE", "/jobs"),
+        ("PATCH", "/jobs"),
+        ("POST", "/jobs/cancel"),
+        ("POST", "/jobs/redrive"),
+    ]
+
+
+@pytest.mark.parametrize(("method", "path"), CHANGES)
+async def test_what_changes_jobs_refuses_a_filter_that_filters_nothing(
+    client: Client, method: str, path: str
+) -> None:
+    for state in ("scheduled", "ready", "in_flight", "dead"):
+        await client.make(state, queue=state)
+    before = await states(client)
+    for name, text in EMPTY:
+        reply = await change(client, method, path, **{name: text})
+        assert reply.status == 400, (name, text)
+        if name == "filter":
+            assert reply.error == "invalid filter: the expression is empty"
+        else:
+            assert reply.error.startswith(f"invalid query parameters: `{name}` is empty")
+        # Nor does a filter that does choose make up for it.
+        assert (await change(client, method, path, **{"queue": "x"} | {name: text})).status == 400
+    assert await states(client) == before
+
+
+@pytest.mark.parametrize(("method", "path"), CHANGES)
+async def test_a_parameter_without_a_sign_of_equality_is_empty_too(
+    client: Client, method: str, path: str
+) -> None:
+    await client.enqueue()
+    assert (await change(client, method, f"{path}?queue")).status == 400
+    assert await client.count() == 1
+
+
+async def test_lists_of_which_a_part_is_empty_choose_by_the_others(client: Client) -> None:
+    for queue in "abc":
+        await client.enqueue(queue=queue)
+    assert (await client.delete("/jobs", queue="a,,b,")).doc == {"deleted": 2}
+    assert [job["queue"] for job in await client.jobs()] == ["c"]
+
+
+async def test_what_is_refused_leaves_the_request_without_a_filter_as_it_was(
+    client: Client,
+) -> None:
+    await client.enqueue_many(3)
+    assert (await client.delete("/jobs", queue="")).status == 400
+    assert (await client.delete("/jobs?")).doc == {"deleted": 3}
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/jobs/count"])
+async def test_a_program_that_says_nothing_is_a_mistake_in_reads_too(
+    client: Client, path: str
+) -> None:
+    for name, text in EMPTY:
+        reply = await client.get(path, **{name: text})
+        assert reply.status == (400 if name == "filter" else 200), (name, text)

@@ -1,0 +1,153 @@
+"""Fields of a body that nobody knows: passed over on Zizq's routes, else refused by name."""
+
+from typing import Any
+
+import pytest
+
+from zq.http.description.openapi import openapi
+from zq.http.description.operations import OPERATIONS
+from zq.http.description.reference import routes
+
+from .client import Client, Doc, new_job
+
+Key = tuple[str, str]
+
+ODD = {"priorty": 5}
+
+ZIZQ: dict[Key, tuple[Doc, int]] = {
+    ("POST", "/jobs"): (new_job(), 201),
+    ("POST", "/jobs/bulk"): ({"jobs": [new_job() | ODD]}, 201),
+    ("PATCH", "/jobs"): ({"priority": 1}, 200),
+    ("PATCH", "/jobs/{id}"): ({"priority": 1}, 200),
+    ("POST", "/jobs/success"): ({"ids": ["{id}"]}, 204),
+    ("POST", "/jobs/{id}/success"): ({}, 204),
+    ("POST", "/jobs/{id}/failure"): ({"message": "m"}, 200),
+}
+"""Bodies of Zizq's routes, with what they are answered."""
+
+LEASE = {"lease_ms": 1_000}
+OURS: dict[Key, list[Doc]] = {
+    ("POST", "/jobs/{id}/progress"): [{"data": 1}],
+    ("POST", "/queues/{queue}/claim"): [{"holder": "h"}],
+    ("POST", "/jobs/extend"): [{"items": [{"id": "{id}"}], **LEASE}],
+    ("POST", "/jobs/release"): [{"items": [{"id": "{id}"}]}],
+    ("POST", "/jobs/{id}/extend"): [LEASE],
+    ("POST", "/jobs/{id}/release"): [{}],
+    ("PUT", "/queues/{queue}/settings"): [
+        {"backoff": {"exponent": 1, "base_ms": 1, "jitter_ms": 1}},
+        {"retention": {"dead_ms": 5}},
+    ],
+    ("PATCH", "/queues/{queue}/settings"): [
+        {"backoff": {"exponent": 1, "base_ms": 1, "jitter_ms": 1}},
+        {"retention": {"dead_ms": 5}},
+    ],
+    ("POST", "/jobs/redrive"): [{"limit": 1}],
+    ("POST", "/jobs/by-key/cancel"): [{"force": True}],
+    ("POST", "/jobs/cancel"): [{"force": True}],
+    ("POST", "/jobs/{id}/cancel"): [{"force": True}],
+    ("PATCH", "/jobs/{id}/retention"): [{"dead_ms": 5}],
+}
+"""Bodies of our routes, in which each object is ours, or no less strict."""
+
+OURS_ON_THEIR_ROUTES: dict[Key, Doc] = {
+    ("POST", "/jobs"): new_job(dedupe={"id": "n"}),
+    ("POST", "/jobs/success"): {"items": [{"id": "{id}", "retention": {"completed_ms": 5}}]},
+}
+"""Bodies of Zizq's routes with objects of ours."""
+
+
+def spoilt(doc: Any) -> list[Any]:
+    """The document with an odd field in each of its objects in turn."""
+    if isinstance(doc, list):
+        return [
+            [*doc[:at], odd, *doc[at + 1 :]] for at in range(len(doc)) for odd in spoilt(doc[at])
+        ]
+    if not isinstance(doc, dict):
+        return []
+    inner = [doc | {name: odd} for name in doc for odd in spoilt(doc[name])]
+    return [doc | ODD, *inner]
+
+
+async def made(client: Client) -> Doc:
+    return await client.in_flight(queue="q", unique_key="k", unique_while="exists")
+
+
+async def sent(client: Client, key: Key, doc: Any, job: Doc) -> Any:
+    method, path = key
+    path = path.replace("{id}", job["id"]).replace("{queue}", "q")
+    path += "?key=k" if "by-key" in path else ""
+
+    def named(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: named(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return list(map(named, value))
+        return job["id"] if value == "{id}" else value
+
+    return await client.call(method, path, named(doc))
+
+
+def test_every_body_is_known_to_be_zizqs_or_ours() -> None:
+    bodies = {key for key, operation in OPERATIONS.items() if operation.body is not None}
+    assert bodies == ZIZQ.keys() | OURS.keys()
+
+
+@pytest.mark.parametrize("key", ZIZQ, ids=" ".join)
+async def test_zizqs_routes_pass_over_what_they_do_not_know(client: Client, key: Key) -> None:
+    body, status = ZIZQ[key]
+    job = await made(client)
+    assert (await sent(client, key, body | ODD, job)).status == status
+
+
+async def test_so_they_do_inside_of_zizqs_objects(client: Client) -> None:
+    odd = {"backoff": {"exponent": 1, "base_ms": 1, "jitter_ms": 1} | ODD}
+    odd |= {"retention": {"dead_ms": 5} | ODD}
+    job = await client.enqueue(**odd)
+    assert job["retention"] == {"dead_ms": 5}
+    assert (await client.patch(f"/jobs/{job['id']}", odd)).doc["retention"] == {"dead_ms": 5}
+
+
+@pytest.mark.parametrize("key", OURS, ids=" ".join)
+async def test_our_routes_refuse_what_they_do_not_know_by_its_name(
+    client: Client, key: Key
+) -> None:
+    job = await made(client)
+    before = await client.job(job["id"])
+    settings = (await client.get("/queues/q/settings")).doc
+    for body in OURS[key]:
+        for odd in spoilt(body):
+            reply = await sent(client, key, odd, job)
+            assert reply.status == 400, odd
+            assert "unknown field 'priorty'" in reply.error
+    assert await client.job(job["id"]) == before
+    assert (await client.get("/queues/q/settings")).doc == settings
+
+
+@pytest.mark.parametrize("key", OURS_ON_THEIR_ROUTES, ids=" ".join)
+async def test_objects_of_ours_are_strict_wherever_they_stand(client: Client, key: Key) -> None:
+    job = await made(client)
+    for odd in spoilt(OURS_ON_THEIR_ROUTES[key])[1:]:
+        reply = await sent(client, key, odd, job)
+        assert reply.status == 400, odd
+        assert "unknown field 'priorty'" in reply.error
+    assert await client.count() == 1
+    assert (await client.job(job["id"]))["status"] == "in_flight"
+
+
+async def test_the_place_of_an_unknown_field_is_told(client: Client) -> None:
+    reply = await client.call("POST", "/jobs/release", {"items": [{"id": "x"} | ODD]})
+    assert reply.error.endswith(
+        ": items[0]: unknown field 'priorty': correct its name, or leave it out"
+    )
+
+
+def test_the_description_says_which_bodies_are_strict() -> None:
+    document = openapi(routes())
+    schemas = document["components"]["schemas"]
+
+    def is_strict(key: Key) -> bool:
+        content = document["paths"][key[1]][key[0].lower()]["requestBody"]["content"]
+        name = content["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        return schemas[name].get("additionalProperties") is False
+
+    assert {key for key in ZIZQ | OURS if is_strict(key)} == OURS.keys()
