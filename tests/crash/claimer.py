@@ -116,7 +116,7 @@ class Claimer(Actor):
                 case "release":
                     await release_all(self, [*late, *unnamed], self.random.choice((0, 0, 50)))
                 case "extend":
-                    await extend_all(self, [*late, *held], self.random.choice((50, 600)))
+                    await extend_all(self, [*late, *held], self.random.choice((50, 600, 2_000)))
 
     def _result(self, job: Job) -> str:
         return f"result of {job['payload']['name']}" if self.random.random() < 0.1 else ""
