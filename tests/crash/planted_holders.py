@@ -18,11 +18,12 @@ from .makers import (
     redrive,
     release,
     retry,
+    start,
     succeed,
 )
 from .planted_queues import buried, die, mourned
 from .rules_endings import extensions_are_as_long_as_asked, holders_are_heard
-from .rules_jobs import nothing_done_comes_back
+from .rules_jobs import nothing_done_comes_back, nothing_is_held_after_a_start
 from .rules_sharing import one_holder_at_a_time, windows_are_kept
 
 PLANTED = (
@@ -63,6 +64,14 @@ PLANTED = (
         (
             *(enqueue(1), deliver(2, lease=1, until=100), extend(50, 200)),
             *(release(150, REFUSED, lease=1), deliver(220, stream=2, lease=2)),
+        ),
+    ),
+    Planted(
+        nothing_is_held_after_a_start,  # nor one whose claim has run out under this server
+        "held by nobody: j is in flight at 9001",
+        (
+            *(enqueue(1), deliver(2, lease=1, until=100), kill(3), start(4)),
+            listing(9_001, j=listed(status="in_flight", until=100)),
         ),
     ),
     Planted(
@@ -130,6 +139,10 @@ PLANTED = (
 )
 
 UNDECIDED: dict[str, tuple[Event, ...]] = {
+    "a claim ran out long before a server was there to notice": (
+        *(enqueue(1), deliver(2, lease=1, until=100), kill(3), start(9_000)),
+        listing(9_001, j=listed(status="in_flight", until=100)),
+    ),
     "a holder is refused who may have lost the job": (
         *(enqueue(1, "i"), deliver(2, "i", stream=1), hang_up(2.6, 1), succeed(3, "i", REFUSED)),
         *(enqueue(1, "j"), deliver(2, "j", stream=2), cancel(3, "j", UNKNOWN)),
