@@ -34,7 +34,7 @@ SINGLE = "d"
 LIMITED = "e"
 """Has bounds on jobs in flight and on those that wait."""
 DYING, MOURNING = "f", "g"
-"""Has a rate, and its dead go to the other one, which is paused until the end."""
+"""Has a rate, and its dead go to the other one, which is paused in half of the lives."""
 
 QUEUES = (*SHARED, SINGLE, LIMITED, DYING)
 """Those that jobs are stored in."""

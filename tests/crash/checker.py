@@ -6,6 +6,8 @@ The rules never cry wolf: where times leave two orders possible, the harmless on
 from .history import History
 from .rules_endings import (
     claims_survive,
+    extensions_are_as_long_as_asked,
+    holders_are_heard,
     jobs_die_of_enough_stalls,
     paused_queues_deliver_nothing,
     results_are_kept,
@@ -59,6 +61,8 @@ RULES: tuple[Rule, ...] = (
     groups_are_in_order,
     groups_have_one_at_a_time,
     stale_tokens_settle_nothing,
+    holders_are_heard,
+    extensions_are_as_long_as_asked,
     claims_survive,
     the_cancelled_stay_cancelled,
     results_are_kept,

@@ -1,8 +1,12 @@
 """Workers that claim instead of streaming, with short leases that they do not always keep."""
 
+from random import Random
+
+from conformance.client import Client
 from conformance.streams import Job
 
-from .actors import LIMITED, SHARED, Actor, outcome
+from .actors import LIMITED, SHARED, Actor, Notebook, outcome
+from .bulk import Held, extend_all, release_all, succeed_all
 from .history import (
     NEVER,
     Extend,
@@ -17,11 +21,17 @@ from .history import (
 from .load import delivery_of
 
 MOST_CLAIMED = 8
+MOST_REMEMBERED = 20
 CLAIMED = (*SHARED, LIMITED)
 
 
 class Claimer(Actor):
     """Settles, extends and releases what it has claimed, or lets the lease run out."""
+
+    def __init__(self, client: Client, notebook: Notebook, random: Random) -> None:
+        super().__init__(client, notebook, random)
+        self._treated: list[Held] = []
+        """Some that it has had."""
 
     async def run(self) -> None:
         number, start = self.notebook.new_stream(), now()
@@ -29,8 +39,12 @@ class Claimer(Actor):
             StreamStart(start=start, end=start, stream=number, window=0, queues=CLAIMED)
         )
         while not self.alone:
-            for job in await self._claim(number):
-                await self._treat(job)
+            jobs = await self._claim(number)
+            if len(jobs) > 1 and self.random.random() < 0.5:
+                await self._treat_together(jobs)
+            else:
+                for job in jobs:
+                    await self._treat(job)
 
     async def _claim(self, number: int) -> list[Job]:
         queue, lease_ms = self.random.choice(CLAIMED), self.random.choice((20, 100, 500, 1_500))
@@ -85,6 +99,28 @@ class Claimer(Actor):
             case "extend":
                 await self._extend(job)
 
+    async def _treat_together(self, jobs: list[Job]) -> None:
+        """The same for all, and for some that were treated before."""
+        held = [
+            Held(job["id"], job["payload"]["name"], job["lease"], self._result(job)) for job in jobs
+        ]
+        unnamed = [each._replace(lease=0) if self.random.random() < 0.3 else each for each in held]
+        now_held = {each.id for each in held}
+        before = [each for each in self._treated if each.id not in now_held]
+        late = {each.id: each for each in self.random.sample(before, min(len(before), 2))}.values()
+        self._treated = (self._treated + held)[-MOST_REMEMBERED:]
+        for way in self.random.choice((["ack"], ["release"], ["extend"], ["extend", "ack"])):
+            match way:
+                case "ack":
+                    await succeed_all(self, [*late, *unnamed])
+                case "release":
+                    await release_all(self, [*late, *unnamed], self.random.choice((0, 0, 50)))
+                case "extend":
+                    await extend_all(self, [*late, *held], self.random.choice((50, 600, 2_000)))
+
+    def _result(self, job: Job) -> str:
+        return f"result of {job['payload']['name']}" if self.random.random() < 0.1 else ""
+
     async def _extend(self, job: Job) -> None:
         lease_ms = self.random.choice((50, 600))
         start = now()
@@ -103,5 +139,6 @@ class Claimer(Actor):
                 outcome=done,
                 lease=job["lease"],
                 until=until,
+                lease_ms=lease_ms,
             )
         )

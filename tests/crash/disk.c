@@ -6,39 +6,37 @@
  *                                 A failing write leaves half of its bytes.
  * DISK_FAIL_ON                    The file whose existence lets the counting begin, if it is set.
  * DISK_SYNC_MS                    How long each sync takes longer than it would.
+ * DISK_FORGETS                    The end of the names of files whose syncs do nothing, and say nothing.
+ * DISK_AIO="call errno"           Each io_setup or io_submit fails ("setup", "submit").
  * DISK_REPORT                     A file that is told of the failure when it has happened.
  * DISK_SHADOW                     A directory that holds what a power cut would leave at worst:
  *                                 files/ what was synced of each file, names/ an empty file for each
  *                                 name that was synced with the directory, root once the directory's
  *                                 own name was.
  *
+ * A sync is a call of fsync or fdatasync, or a flush that is asked of the kernel through libc's
+ * syscall(): io_submit of IOCB_CMD_FSYNC or IOCB_CMD_FDSYNC. Such a flush covers what was written
+ * before it was submitted, and counts once io_getevents has told of it: who answers without having
+ * looked loses what was answered. The kernel does it, and writes the eventfd; where it is to fail,
+ * its event says so. io_uring is refused, and so is any other asynchronous call on these files: they
+ * would pass unseen. A flushed descriptor must be readable.
+ *
  * Memory-mapped files (SQLite's -shm) are not followed: a start makes them anew.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define REAL(name) ((typeof(&name))dlsym(RTLD_NEXT, #name))
-#define MOST_RANGES 4096
 
-struct range { off_t start, end; };
-
-/* What was written to one file since it was last synced. */
-struct dirty { char name[64]; int count; struct range ranges[MOST_RANGES]; };
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct dirty dirty[8];
 static long calls;
 
 static const char *setting(const char *name) {
@@ -94,106 +92,7 @@ static void dawdle(const char *name) {
         usleep(1000 * atol(setting("DISK_SYNC_MS")));
 }
 
-/* Paths in the shadow. */
-static int shadow(const char *folder, const char *name, int flags) {
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s/%s", setting("DISK_SHADOW"), folder, name);
-    return REAL(open)(path, flags | O_CREAT | O_CLOEXEC, 0644);
-}
-
-static bool is_followed(const char *name) {
-    return name && *name && strcmp(name, "..") && !strstr(name, "-shm") && setting("DISK_SHADOW");
-}
-
-static struct dirty *record_of(const char *name) {
-    for (size_t i = 0; i < sizeof dirty / sizeof *dirty; i++) {
-        if (!*dirty[i].name)
-            strncpy(dirty[i].name, name, sizeof dirty[i].name - 1);
-        if (!strcmp(dirty[i].name, name))
-            return &dirty[i];
-    }
-    abort();
-}
-
-static void written(const char *name, off_t start, off_t end) {
-    if (!is_followed(name) || end <= start)
-        return;
-    pthread_mutex_lock(&lock);
-    struct dirty *file = record_of(name);
-    struct range *last = file->count ? &file->ranges[file->count - 1] : NULL;
-    if (last && start <= last->end && start >= last->start)
-        last->end = end > last->end ? end : last->end;
-    else if (file->count < MOST_RANGES)
-        file->ranges[file->count++] = (struct range){start, end};
-    else { /* too many to tell apart: one that spans them */
-        for (int i = 0; i < file->count; i++) {
-            start = file->ranges[i].start < start ? file->ranges[i].start : start;
-            end = file->ranges[i].end > end ? file->ranges[i].end : end;
-        }
-        file->count = 1;
-        file->ranges[0] = (struct range){start, end};
-    }
-    pthread_mutex_unlock(&lock);
-}
-
-static void copy_range(int from, int to, struct range range) {
-    char buffer[65536];
-    while (range.start < range.end) {
-        size_t wanted = range.end - range.start;
-        ssize_t got = pread(from, buffer, wanted < sizeof buffer ? wanted : sizeof buffer, range.start);
-        if (got <= 0)
-            return;
-        if (REAL(pwrite64)(to, buffer, got, range.start) != got)
-            abort();
-        range.start += got;
-    }
-}
-
-/* Reads through the caller's descriptor: to open and close the file would drop SQLite's locks. */
-static void synced_file(int fd, const char *name) {
-    struct stat now;
-    int to = shadow("files", name, O_WRONLY);
-    if (to < 0 || fstat(fd, &now))
-        abort();
-    pthread_mutex_lock(&lock);
-    struct dirty *file = record_of(name);
-    if (REAL(ftruncate64)(to, now.st_size))
-        abort();
-    for (int i = 0; i < file->count; i++)
-        copy_range(fd, to, file->ranges[i]);
-    file->count = 0;
-    pthread_mutex_unlock(&lock);
-    REAL(close)(to);
-}
-
-static void synced_directory(void) {
-    char names[PATH_MAX], path[PATH_MAX * 2];
-    struct dirent *entry;
-    DIR *now = opendir(setting("DISK_DIR"));
-    while (now && (entry = readdir(now)))
-        if (is_followed(entry->d_name) && *entry->d_name != '.')
-            REAL(close)(shadow("names", entry->d_name, O_WRONLY));
-    closedir(now);
-    snprintf(names, sizeof names, "%s/names", setting("DISK_SHADOW"));
-    DIR *before = opendir(names);
-    while (before && (entry = readdir(before))) {
-        snprintf(path, sizeof path, "%s/%s", setting("DISK_DIR"), entry->d_name);
-        if (*entry->d_name != '.' && access(path, F_OK))
-            unlinkat(dirfd(before), entry->d_name, 0);
-    }
-    closedir(before);
-}
-
-static void synced(int fd, const char *name) {
-    if (!name || !setting("DISK_SHADOW"))
-        return;
-    if (!strcmp(name, ".."))
-        REAL(close)(shadow(".", "root", O_WRONLY));
-    else if (!*name)
-        synced_directory();
-    else if (is_followed(name))
-        synced_file(fd, name);
-}
+#include "disk_shadow.h"
 
 #define SYNC(call)                                                                                 \
     int call(int fd) {                                                                             \
@@ -257,3 +156,5 @@ ssize_t write(int fd, const void *data, size_t size) {
     errno = broken ? error : errno;
     return broken ? -1 : done;
 }
+
+#include "disk_aio.h"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 SECTOR = 512
 """What a disk writes as a whole."""
@@ -32,6 +32,13 @@ class Fault(NamedTuple):
 
     def __str__(self) -> str:
         return f"{errno.errorcode[self.errno]} at {self.call} {self.number}"
+
+
+class Refusal(NamedTuple):
+    """`io_setup` ("setup") or `io_submit` ("submit") fails whenever it is called."""
+
+    call: Literal["setup", "submit"]
+    errno: int
 
 
 def compile_library(folder: Path, name: str) -> Path:
@@ -70,11 +77,19 @@ class Disk:
         return self.folder / "report"
 
     def environment(
-        self, fault: Fault | None = None, *, triggered: bool = False, sync_ms: int = 0
+        self,
+        fault: Fault | None = None,
+        *,
+        triggered: bool = False,
+        sync_ms: int = 0,
+        forgets: str = "",
+        refuses: Refusal | None = None,
     ) -> dict[str, str]:
         """The variables of a server on this disk.
 
         `triggered`: calls count from the trigger on. `sync_ms`: how much longer each sync takes.
+        `forgets`: how the names of files end of which nothing is ever durable, though each sync of
+        them goes well. `refuses`: how the kernel meets whoever asks it for flushes.
         """
         variables = {
             "LD_PRELOAD": str(self.library),
@@ -82,6 +97,10 @@ class Disk:
             "DISK_SHADOW": str(self.shadow),
             "DISK_REPORT": str(self.report),
         }
+        if forgets:
+            variables["DISK_FORGETS"] = forgets
+        if refuses is not None:
+            variables["DISK_AIO"] = f"{refuses.call} {refuses.errno}"
         if sync_ms:
             variables["DISK_SYNC_MS"] = str(sync_ms)
         if fault is not None:

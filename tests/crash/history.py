@@ -107,12 +107,16 @@ class Release(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extend(Operation):
-    """A claim gets a new deadline: what the answer said, or without one the earliest possible."""
+    """A lease gets a new deadline: what the answer said, or without one the earliest possible.
+
+    It was asked to be `lease_ms` away (0: nobody remembers).
+    """
 
     job: str
     outcome: Outcome
     until: float
     lease: int = 0
+    lease_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +259,8 @@ def from_line(line: str | bytes) -> Event:
 
 
 _KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind for kind in (Enqueue, Delivery, Success, Failure, StreamStart, StreamEnd)
+    kind.__name__: kind
+    for kind in (Enqueue, Delivery, Success, Failure, Extend, StreamStart, StreamEnd)
 }
 
 

@@ -12,7 +12,7 @@ Fields = dict[str, Any]
 class Keeper(Actor):
     """At most one queue is paused at a time, and whatever a dead server left so is opened.
 
-    But for the dead-letter queue, which only a redrive empties.
+    But for the dead-letter queue, which in half of the lives only a redrive empties.
     """
 
     async def furnish(self) -> None:
@@ -26,6 +26,7 @@ class Keeper(Actor):
         await self._pause()  # what is left paused stays so for a while
         for queue in QUEUES:
             await self._set(queue)
+        await self._set(MOURNING, paused=self.random.random() < 0.5)
         while not self.alone:
             queue = self.random.choice(QUEUES)
             await self._set(queue, paused=True, **self._drawn(queue))

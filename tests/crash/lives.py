@@ -6,19 +6,20 @@ import shutil
 import signal
 import sqlite3
 import time
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 from conformance.client import MSGPACK, Client
 from conformance.streams import PATIENCE_S
-from process.server import ServerProcess
+from process.server import ServerProcess, running
 
 from .actors import Actor, Notebook
 from .checker import violations
 from .claimer import Claimer
-from .history import NEVER, History, Inspection, Kill, Listed, Listing, now
+from .history import NEVER, History, Inspection, Kill, Listed, Listing, Start, now
 from .keeper import Keeper
 from .load import WORKERS, Worker, WorkerKind, workers
 from .mortal import Mortal
@@ -56,6 +57,21 @@ def seed() -> str:
 def cycles(usual: int) -> int:
     """How often to crash: `CRASH_CYCLES`, or what is usual."""
     return int(os.environ.get("CRASH_CYCLES") or usual)
+
+
+@asynccontextmanager
+async def life(
+    root: Path,
+    notebook: Notebook,
+    *flags: str,
+    env: Mapping[str, str] | None = None,
+    limit: int = 0,
+) -> AsyncIterator[ServerProcess]:
+    """A server whose start is written down, and how many jobs it lets be in flight."""
+    start = now()
+    async with running(root, *flags, env=env) as server:
+        notebook.add(Start(start=start, end=now(), in_flight_limit=limit))
+        yield server
 
 
 async def take_stock(client: Client, notebook: Notebook) -> None:

@@ -8,7 +8,8 @@ import httpx
 from conformance.client import JSON, JSON_HTTP2, MSGPACK, MSGPACK_HTTP2, Client, Wire
 from conformance.streams import Job, StreamEnded, TakeStream
 
-from .actors import DYING, LIMITED, SHARED, SINGLE, Actor, Notebook, outcome
+from .actors import DYING, LIMITED, MOURNING, SHARED, SINGLE, Actor, Notebook, outcome
+from .bulk import KEPT, Held, extend_all, succeed_all
 from .history import (
     NEVER,
     Delivery,
@@ -49,6 +50,7 @@ WORKERS = (
     WorkerKind(MSGPACK, 200, ()),
     WorkerKind(JSON_HTTP2, 20, ("a", "b"), "text/event-stream"),
     WorkerKind(JSON, 12, ("a", LIMITED, DYING), lease_ms=400),
+    WorkerKind(MSGPACK, 5, (DYING, MOURNING)),
 )
 
 
@@ -165,12 +167,14 @@ class Worker(Actor):
         # Who keeps the head of a group keeps all of the group from everyone.
         patience = (0, 0) if "group" in job else (40, 5)
         ways = ("ack", "fail", "kill", "collect", "keep")
-        deadly = 20 if job["queue"] == DYING else 2
+        deadly = 20 if job["queue"] in (DYING, MOURNING) else 2
         match self.random.choices(ways, (45, 8, deadly, *patience))[0]:
             case "ack":
                 await self._succeed(id)
             case "collect":
                 self._basket.append(id)
+                if self._kind.lease_ms and self.random.random() < 0.3:
+                    await self._extend_basket()
             case "fail":
                 await self._fail(id, retry_at=int(now()) + self.random.randint(0, 200))
             case "kill":
@@ -187,9 +191,9 @@ class Worker(Actor):
     async def _succeed(self, id: str) -> None:
         name, lease = self._names[id], self._token(id)
         body: Job = {"lease": lease} if lease else {}
-        result = f"result of {name}" if self.random.random() < 0.05 else ""
+        result = self._result(id)
         if result:
-            body |= {"result": result, "retention": {"completed_ms": 3_600_000}}
+            body |= {"result": result, "retention": KEPT}
         await self._settle(
             Success(start=now(), end=NEVER, job=name, outcome=CUT, lease=lease, result=result),
             f"/jobs/{id}/success",
@@ -208,24 +212,20 @@ class Worker(Actor):
 
     async def _empty_basket(self) -> None:
         basket, self._basket = self._basket, []
-        if not basket:
-            return
-        start, leases = now(), {id: self._token(id) for id in basket}
-        attempts = {
-            id: Success(start=start, end=NEVER, job=self._names[id], outcome=CUT, lease=lease)
-            for id, lease in leases.items()
-        }
-        self.notebook.try_to(list(attempts.values()))
-        items = [{"id": id, "lease": lease} for id, lease in leases.items() if lease]
-        body: Job = {"ids": [id for id, lease in leases.items() if not lease]}
-        reply = await self.post("/jobs/success", body | ({"items": items} if items else {}))
-        result = outcome(reply, done=(204, 422), refused=())
-        left: list[str] = []
-        if reply is not None and reply.status == 422:
-            left = reply.doc["not_found"] + reply.doc.get("stale", [])
-        for id, attempt in attempts.items():
-            one = Outcome.REFUSED if id in left else result
-            self.notebook.add(replace(attempt, end=now(), outcome=one))
+        if basket:
+            await succeed_all(self, (self._held(id, self._token(id)) for id in basket))
+
+    async def _extend_basket(self) -> None:
+        """Ask for more time for all that waits in it, by the names of their deliveries."""
+        held = [self._held(id, self._leases[id]) for id in dict.fromkeys(self._basket)]
+        await extend_all(self, held, self.random.choice((200, 800)))
+
+    def _held(self, id: str, lease: int) -> Held:
+        return Held(id, self._names[id], lease, self._result(id))
+
+    def _result(self, id: str) -> str:
+        """What a success is to leave, mostly nothing."""
+        return f"result of {self._names[id]}" if self.random.random() < 0.05 else ""
 
     async def _fail(self, id: str, **fields: Any) -> None:
         name, lease = self._names[id], self._token(id)

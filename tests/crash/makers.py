@@ -73,12 +73,16 @@ def fail(
     return Failure(start=at, end=at + 0.5, job=job, outcome=outcome, attempts=attempts, **fields)
 
 
-def release(at: float, outcome: Outcome = OK, lease: int = 0) -> Release:
-    return Release(start=at, end=at + 0.5, job="j", outcome=outcome, lease=lease)
+def release(at: float, outcome: Outcome = OK, lease: int = 0, job: str = "j") -> Release:
+    return Release(start=at, end=at + 0.5, job=job, outcome=outcome, lease=lease)
 
 
-def extend(at: float, until: float, outcome: Outcome = OK) -> Extend:
-    return Extend(start=at, end=at + 0.5, job="j", outcome=outcome, until=until, lease=1)
+def extend(
+    at: float, until: float, outcome: Outcome = OK, job: str = "j", lease_ms: int = 0
+) -> Extend:
+    return Extend(
+        start=at, end=at + 0.5, job=job, outcome=outcome, until=until, lease=1, lease_ms=lease_ms
+    )
 
 
 def cancel(at: float, job: str = "j", outcome: Outcome = OK) -> Cancel:

@@ -107,7 +107,7 @@ PLANTED = (
         one_holder_at_a_time,  # a claim goes on where a stream ends: at a crash; and its deadline
         "two holders: j on stream 1 at 2 and on stream 2 at 50",
         (
-            *(enqueue(1), deliver(2, lease=1, until=100), extend(3, 90, REFUSED)),
+            *(enqueue(1), deliver(2, lease=1, until=100), extend(1.6, 90, REFUSED)),
             *(kill(4), hang_up(5), deliver(50, stream=2, lease=2)),
         ),
     ),
@@ -124,7 +124,7 @@ PLANTED = (
         "two holders: j on stream 1 at 2 and on stream 2 at 50",
         (
             *(enqueue(1), deliver(2, lease=2, until=100), fail(3, "j", UNKNOWN, lease=1)),
-            *(release(4, REFUSED), release(5, lease=1), deliver(50, stream=2, lease=3)),
+            *(release(1.6, REFUSED), release(5, lease=1), deliver(50, stream=2, lease=3)),
         ),
     ),
     Planted(

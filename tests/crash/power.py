@@ -10,7 +10,7 @@ from .actors import Notebook
 from .disk import Disk
 from .history import Enqueue, Kill, Listing, Outcome, now
 from .keeper import Keeper
-from .lives import SERVER_ALONE, check_file, finish, live_and_die, take_stock
+from .lives import SERVER_ALONE, check_file, finish, life, live_and_die, take_stock
 from .producer import Producer
 
 SURVIVES = (0.0, 0.0, 0.3, 0.9)
@@ -20,7 +20,7 @@ SURVIVES = (0.0, 0.0, 0.3, 0.9)
 async def cut_again_and_again(disk: Disk, notebook: Notebook, random: Random, cycles: int) -> None:
     """Some lives on one disk, each ended by a power cut but for the last."""
     for cycle in range(cycles):
-        async with running(disk.root, env=disk.environment()) as server:
+        async with life(disk.root, notebook, env=disk.environment()) as server:
             async with server.client() as client:
                 await take_stock(client, notebook)
                 if not cycle:
@@ -30,7 +30,7 @@ async def cut_again_and_again(disk: Disk, notebook: Notebook, random: Random, cy
         check_file(disk.root)
         if random.random() < 0.3:
             await _cut_while_it_starts(disk, random)
-    async with running(disk.root, env=disk.environment()) as server:
+    async with life(disk.root, notebook, env=disk.environment()) as server:
         await finish(server, notebook)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from .history import NEVER, Delivery, Listed, Listing, Outcome, Setting
-from .world import DEADLINE_MS, Life, World
+from .history import NEVER, Delivery, Extend, Listed, Listing, Outcome, Release, Setting
+from .world import DEADLINE_MS, Life, Settlement, World
 
 
 def stale_tokens_settle_nothing(world: World) -> Iterator[str]:
@@ -21,6 +21,31 @@ def stale_tokens_settle_nothing(world: World) -> Iterator[str]:
             newest = max((delivery.lease for delivery in later), default=0)
             if settlement.lease and newest > settlement.lease:
                 yield f"stale: {life.name} was settled as {settlement.lease}, after {newest} began"
+
+
+def holders_are_heard(world: World) -> Iterator[str]:
+    """Who surely holds a job is not refused: neither its end, nor more time for it."""
+    for life in world.lives.values():
+        settled: list[Settlement | Release | Extend] = [*life.successes, *life.failures]
+        for request in (*settled, *life.releases, *life.extends):
+            for delivery in life.deliveries if request.outcome is Outcome.REFUSED else ():
+                begun = delivery.start + 1 <= request.start
+                meant = request.lease in (0, delivery.lease)
+                if meant and begun and request.end < world.over(life, delivery):
+                    what = type(request).__name__.lower()
+                    yield f"unheard: {what} of {life.name} was refused at {request.start:.0f}"
+
+
+def extensions_are_as_long_as_asked(world: World) -> Iterator[str]:
+    """The deadline that an extension answers lies as far ahead as was asked."""
+    for life in world.lives.values():
+        for extend in life.extends:
+            if extend.outcome is not Outcome.OK or not extend.lease_ms:
+                continue
+            soonest, latest = extend.start + extend.lease_ms, extend.end + extend.lease_ms
+            if not soonest - DEADLINE_MS <= extend.until <= latest + DEADLINE_MS:
+                given = f"{extend.until - extend.start:.0f} ms"
+                yield f"extended: {life.name} by {given} instead of {extend.lease_ms}"
 
 
 def claims_survive(world: World) -> Iterator[str]:

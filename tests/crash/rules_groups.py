@@ -70,7 +70,7 @@ def _unfinished(world: World, enqueue: Enqueue, life: Life) -> Iterator[tuple[fl
     yield _since(life), _over(world, enqueue, life)
     if enqueue.ttl_ms or world.stall_limit(enqueue.queue) < NEVER:
         return
-    for retry in life.retried:
+    for retry in life.retried_at_home:
         ends = (e.start for e in (*life.last_words, *life.deaths) if e.end >= retry.start)
         yield retry.end, min(ends, default=NEVER)
 

@@ -126,10 +126,15 @@ def deliveries_never_fall(world: World) -> Iterator[str]:
 
 
 def nothing_is_held_after_a_start(world: World) -> Iterator[str]:
-    """Before the first worker is let in, no job is in flight but for claims with a deadline."""
+    """Before the first worker is let in, no job is in flight but for claims with a deadline.
+
+    One that ran out while no server ran is noticed by the next.
+    """
     for listing in world.listings:
+        up = max((start.end for start in world.starts if start.end <= listing.start), default=0)
         for name, shown in listing.jobs.items():
-            claimed = listing.start <= shown.until + NOTICED_MS and shown.until < NEVER
+            noticed = max(shown.until, up) + NOTICED_MS
+            claimed = listing.start <= noticed and shown.until < NEVER
             if shown.status == "in_flight" and not claimed:
                 yield f"held by nobody: {name} is in flight at {listing.start:.0f}"
 

@@ -78,7 +78,7 @@ def first_in_first_out(world: World) -> Iterator[str]:
 
 
 def _waits(world: World, life: Life, stored: Enqueue) -> Iterator[_Wait]:
-    for begun in (stored, *life.retried):
+    for begun in (stored, *life.retried_at_home):
         later = (d.start for d in life.deliveries if d.start + 1 > begun.start)
         until = min(later, default=NEVER)
         unseen = world.unseen(life, begun.start, until)

@@ -5,12 +5,11 @@ from itertools import chain
 from pathlib import Path
 from random import Random
 
-from process.server import ServerProcess, running
+from process.server import ServerProcess
 
 from .actors import Notebook
-from .history import Start, now
 from .keeper import Keeper
-from .lives import SERVER_ALONE, Victims, finish, inspect_file, live_and_die, take_stock
+from .lives import SERVER_ALONE, Victims, finish, inspect_file, life, live_and_die, take_stock
 from .load import MOST_PUT_ASIDE, WORKERS
 
 VICTIMS = (SERVER_ALONE, Victims(2, True), Victims(2, False))
@@ -38,10 +37,9 @@ async def kill_again_and_again(root: Path, notebook: Notebook, random: Random, c
     """Some lives of a server on one directory, the last of which ends well."""
     for cycle in range(cycles):
         settings = random.choice(SETTINGS)
-        start = now()
-        async with running(root, *chain.from_iterable(settings.items())) as server:
-            limit = int(settings.get(IN_FLIGHT_LIMIT, 0))
-            notebook.add(Start(start=start, end=now(), in_flight_limit=limit))
+        flags = chain.from_iterable(settings.items())
+        limit = int(settings.get(IN_FLIGHT_LIMIT, 0))
+        async with life(root, notebook, *flags, limit=limit) as server:
             async with server.client() as client:
                 await take_stock(client, notebook)
                 if not cycle:
@@ -51,6 +49,6 @@ async def kill_again_and_again(root: Path, notebook: Notebook, random: Random, c
         if random.random() < 0.3:
             await die_young(root, random)
             inspect_file(root, notebook)
-    async with running(root) as server:
+    async with life(root, notebook) as server:
         await finish(server, notebook)
     inspect_file(root, notebook)

@@ -3,6 +3,7 @@
 import pytest
 
 from . import planted as engine
+from . import planted_holders as holders
 from . import planted_queues as queues
 from . import planted_revivals as revivals
 from .checker import RULES, violations
@@ -62,7 +63,7 @@ PLANTED = (
     Planted(
         nothing_acknowledged_is_lost,  # nor is a success that was refused
         "lost: j was stored and is not listed at 5",
-        (enqueue(1), deliver(2), succeed(3, outcome=REFUSED), kill(4), listing(5)),
+        (enqueue(1), deliver(2), hang_up(2.6), succeed(3, outcome=REFUSED), kill(4), listing(5)),
     ),
     Planted(
         nothing_acknowledged_is_lost,  # nor a death: the dead are kept
@@ -225,7 +226,8 @@ PLANTED = (
         "limit: 2 of 1 were in flight at 4",
         (
             *(start(0, 1), enqueue(1, "i"), enqueue(1, "j"), deliver(2, "i", stream=2)),
-            *(succeed(3, "i", REFUSED), deliver(4, "j"), hang_up(5, 2), kill(6), start(7, 9)),
+            *(succeed(3, "i", REFUSED, lease=9), deliver(4, "j")),
+            *(hang_up(5, 2), kill(6), start(7, 9)),
         ),
     ),
     Planted(
@@ -254,7 +256,13 @@ PLANTED = (
 )
 
 
-ALL_PLANTED = (*PLANTED, *engine.PLANTED, *queues.PLANTED, *revivals.PLANTED)
+ALL_PLANTED = (
+    *PLANTED,
+    *engine.PLANTED,
+    *queues.PLANTED,
+    *revivals.PLANTED,
+    *holders.PLANTED,
+)
 
 
 @pytest.mark.parametrize("planted", ALL_PLANTED, ids=lambda planted: planted.rule.__name__)
@@ -347,7 +355,9 @@ UNDECIDED: dict[str, tuple[Event, ...]] = {
     ),
 }
 
-ALL_UNDECIDED = UNDECIDED | engine.UNDECIDED | queues.UNDECIDED | revivals.UNDECIDED
+ALL_UNDECIDED = (
+    UNDECIDED | engine.UNDECIDED | queues.UNDECIDED | revivals.UNDECIDED | holders.UNDECIDED
+)
 
 
 @pytest.mark.parametrize("case", ALL_UNDECIDED)

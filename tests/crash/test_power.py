@@ -30,6 +30,18 @@ async def test_the_first_acknowledgement_ever_survives_a_power_cut(disk: Disk) -
         assert [job["id"] for job in await client.jobs()] == [id]
 
 
+async def test_flushes_that_are_left_out_lose_what_was_acknowledged(disk: Disk) -> None:
+    forgetful = disk.environment(forgets="-wal")
+    async with running(disk.root, env=forgetful) as server, server.client() as client:
+        await client.enqueue()
+        await server.kill()
+
+    disk.cut_power(0.0, Random(1))
+
+    async with running(disk.root, env=disk.environment()) as server, server.client() as client:
+        assert await client.jobs() == []
+
+
 async def test_buffered_mode_loses_a_tail_and_nothing_else(
     disk_library: Path, tmp_path: Path
 ) -> None:

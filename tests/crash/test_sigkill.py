@@ -51,7 +51,7 @@ def assert_mixed(history: History, cycles: int) -> None:
 
 def assert_engine_tried(history: History, cycles: int) -> None:
     """So were groups, claims, tokens, cancels, times to live, names, pauses, leases of streams,
-    limits of queues, dead-letter queues and retries of the dead."""
+    limits of queues, dead-letter queues, retries of the dead and requests about many jobs."""
     jobs = {event.job: event for event in history if isinstance(event, Enqueue)}
     leased = {e.stream for e in history if isinstance(e, StreamStart) and e.lease_ms}
     done = Counter(
@@ -60,6 +60,8 @@ def assert_engine_tried(history: History, cycles: int) -> None:
         if isinstance(event, Cancel | Extend | Release | Retry) and event.outcome is Outcome.OK
     )
     retried: set[str] = set()
+    takers: dict[tuple[str, int], int] = {}
+    buried: set[tuple[str, int]] = set()
     for event in history:
         match event:
             case Delivery():
@@ -70,6 +72,12 @@ def assert_engine_tried(history: History, cycles: int) -> None:
                 done["from a limited queue"] += event.queue == LIMITED
                 done["in time"] += bool(job.ttl_ms)
                 done["after a retry"] += event.job in retried
+                done["where the dead go"] += event.queue == MOURNING
+                takers[event.job, event.lease] = event.stream
+                if event.queue == MOURNING:
+                    buried.add((event.job, event.lease))
+            case Extend(outcome=Outcome.OK):
+                done["more time on a stream"] += takers.get((event.job, event.lease)) in leased
             case Success(outcome=Outcome.OK):
                 done["with a token"] += event.lease > 0
                 done["with a result"] += bool(event.result)
@@ -79,6 +87,7 @@ def assert_engine_tried(history: History, cycles: int) -> None:
                 done["copies"] += bool(event.dedupe)
                 done["refused for depth"] += event.queue == LIMITED and not event.owner
             case Failure(outcome=Outcome.OK, final=True):
+                done["dead where the dead go"] += (event.job, event.lease) in buried
                 done["dead that moved"] += bool(jobs[event.job].dead_letter)
             case Redrive(outcome=Outcome.OK):
                 done["redriven" if event.queue == MOURNING else "revived"] += event.count
@@ -97,6 +106,7 @@ def assert_engine_tried(history: History, cycles: int) -> None:
         "rates",
         "revived",
         "with a token that is stale",
+        "dead where the dead go",
         "claims that outlived a server",
         "Release",
     }
@@ -104,9 +114,21 @@ def assert_engine_tried(history: History, cycles: int) -> None:
         del done["stalled"]
     else:
         few.add("stalled")
+    done |= together(history)
     for what, times in done.items():
         assert times > (0 if what in few else cycles // 2), f"{what}: {times}"
     assert {"Cancel", "Extend", "Release", "Retry", "grouped"} <= done.keys()
+    assert {"Success of many", "Extend of many", "Release of many"} <= done.keys()
+
+
+def together(history: History) -> Counter[str]:
+    """How many requests about several jobs were answered with success."""
+    requests = Counter(
+        (type(event).__name__, event.start)
+        for event in history
+        if isinstance(event, Success | Release | Extend) and event.outcome is Outcome.OK
+    )
+    return Counter(f"{kind} of many" for (kind, _), jobs in requests.items() if jobs > 1)
 
 
 async def test_nothing_acknowledged_is_lost_and_nothing_done_comes_back(tmp_path: Path) -> None:

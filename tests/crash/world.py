@@ -127,6 +127,11 @@ class Life:
         """Retries that are known to have had an effect."""
         return [retry for retry in self.retries if retry.outcome is Outcome.OK]
 
+    @property
+    def retried_at_home(self) -> list[Retry]:
+        """Those after which it waited in its own queue: one that died elsewhere stays there."""
+        return [] if self.dead_letter else self.retried
+
     def anew_since(self, time: float) -> float:
         """When a retry last forgave attempts and stalls, seen from this time; 0 where none did."""
         return max((retry.start for retry in self.retried if retry.end < time), default=0)
@@ -143,11 +148,16 @@ class Life:
 
     def is_dead(self, start: float, end: float) -> bool:
         """Whether it was known to be dead before `start`, and rightly is so until `end`."""
-        answered = [d for d in self.deaths if d.outcome is Outcome.OK and not self.dead_letter]
+        answered = [d for d in self.deaths if d.outcome is Outcome.OK and not self._moved_by(d)]
         return any(
             known.end < start and not self.may_be_revived(known.start, end)
             for known in (*answered, *self.found_dead)
         )
+
+    def _moved_by(self, death: Failure) -> bool:
+        """Whether it may have gone to its dead-letter queue instead, where it can die for good."""
+        named = (d for d in self.deliveries if d.lease and d.lease == death.lease)
+        return bool(self.dead_letter) and all(d.queue != self.dead_letter for d in named)
 
     def is_over(self, start: float, end: float) -> bool:
         """Whether it was known to be done, cancelled or dead before `start`, until `end`."""
@@ -326,9 +336,9 @@ def _shows_dead(listing: Listing, name: str) -> bool:
     return name in listing.jobs and listing.jobs[name].status == "dead"
 
 
-def _surely_ends(settlement: Settlement, delivery: Delivery) -> bool:
+def _surely_ends(life: Life, settlement: Settlement, delivery: Delivery) -> bool:
     """Whether an accepted settlement came in time, and cannot have meant an earlier delivery."""
-    in_time = delivery.start <= settlement.start and settlement.end < delivery.until
+    in_time = delivery.start <= settlement.start and settlement.end < life.deadline(delivery)
     return in_time and _means(settlement, delivery)
 
 
@@ -343,6 +353,6 @@ def _lapses(world: World) -> dict[int, float]:
             continue
         for life, delivery in deliveries:
             last[number] = max(delivery.until, last.get(number, 0))
-            if not any(_surely_ends(s, delivery) for s in life.accepted):
-                found[number] = min(delivery.until - DEADLINE_MS, found[number])
+            if not any(_surely_ends(life, s, delivery) for s in life.accepted):
+                found[number] = min(life.deadline(delivery) - DEADLINE_MS, found[number])
     return {number: min(end, last.get(number, NEVER)) for number, end in found.items()}

@@ -1,13 +1,31 @@
-"""What schemathesis needs to know to test zq: MessagePack, jobs that exist, and no patience."""
+"""What schemathesis needs to know to test zq: MessagePack, jobs that exist, and no patience.
 
+A stream has no end: its reader hangs up when it has been quiet for a moment. The file named by
+`STREAMS_READ` gets a line for each stream of which a document was read: its path and media type.
+"""
+
+import contextlib
+import itertools
 import json
+import os
+import urllib.error
+import urllib.parse
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 import msgpack
+import requests
 import schemathesis
+from urllib3.exceptions import ReadTimeoutError
 
 from zq.model.outcome import MOST_WAIT_MS
+from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
+
+STREAMS = ("/jobs/take", "/events")
+FRAMINGS = tuple(framing.content_type for framing in (NDJSON, MSGPACK_STREAM, EVENT_STREAM))
+QUIET_S = 0.1
+"""Silence after which the reader of a stream hangs up."""
 
 HUGE = 1e300
 """Stands in for numbers that MessagePack has no room for."""
@@ -23,9 +41,75 @@ def unpack(_context: Any, response: Any) -> Any:
     return msgpack.unpackb(response.content)
 
 
+def _first_document(response: Any) -> Any:
+    """The first document of a stream, whatever its framing. Without one there is no judgement."""
+    framing, content = response.headers["content-type"][0], response.content
+    if framing == MSGPACK_STREAM.content_type:
+        frames = _frames(content)
+    else:
+        lines = content.replace(b"data: ", b"").splitlines()
+        frames = (json.loads(line) for line in lines if line.startswith(b"{"))
+    document = next((frame for frame in frames if frame is not None), None)
+    if document is None:
+        raise NotImplementedError
+    path = urllib.parse.urlsplit(response.request.url).path
+    with Path(os.environ["STREAMS_READ"]).open("a") as read:
+        read.write(f"{path} {framing}\n")
+    if framing == EVENT_STREAM.content_type:
+        raise NotImplementedError  # the schema is that of the data, not of the event around it
+    return document
+
+
+def _frames(content: bytes) -> Any:
+    """MessagePack documents, each after its length in four bytes; nothing is a heartbeat."""
+    start = 0
+    while start + 4 <= len(content):
+        end = start + 4 + int.from_bytes(content[start : start + 4], "big")
+        if start + 4 < end <= len(content):
+            yield msgpack.unpackb(content[start + 4 : end])
+        start = end
+
+
+for framing in FRAMINGS:
+    schemathesis.deserializer(framing)(lambda _context, response: _first_document(response))
+
+_next_framing = itertools.cycle(FRAMINGS)
+
+
+def _hang_up(response: requests.Response, *_: Any, **__: Any) -> None:
+    """Let something happen that a stream tells, and read what it says until it is quiet."""
+    framing = response.headers.get("content-type", "")
+    if framing not in FRAMINGS:
+        return
+    url = response.request.url or ""
+    with contextlib.suppress(urllib.error.HTTPError):  # a name that no queue may have
+        _new_job(url, _queue(url))
+    response.raw.connection.sock.settimeout(QUIET_S)
+    if framing == EVENT_STREAM.content_type:
+        return  # schemathesis reads these itself
+    content = b""
+    try:
+        while chunk := response.raw.read1(65_536, decode_content=True):
+            content += chunk
+    except ReadTimeoutError:
+        pass
+    response._content = content
+    response.close()
+
+
+def _queue(url: str) -> str:
+    """The first queue that a stream was asked for, or one of many."""
+    query = urllib.parse.parse_qs(urllib.parse.urlsplit(url).query)
+    return query.get("queue", ["q"])[0].split(",")[0]
+
+
 @schemathesis.hook
-def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
+def before_call(_context: Any, case: Any, kwargs: Any) -> None:
     """Wait for nothing; and ask about a job that there is, where an id is drawn as one would."""
+    if case.path in STREAMS:
+        kwargs["hooks"] = {"response": _hang_up}
+        if "Accept" not in (case.headers or {}):
+            case.headers["Accept"] = next(_next_framing)
     query = case.query or {}
     if _is_wait(query.get("wait_ms")):
         query["wait_ms"] = "1"
@@ -40,11 +124,14 @@ def _is_wait(value: Any) -> bool:
     return str(value).isdigit() and int(value) <= MOST_WAIT_MS
 
 
-def _new_job(url: str) -> str:
-    job = {"queue": "q", "type": "t", "payload": 1, "unique_key": "k", "unique_while": "active"}
-    request = urllib.request.Request(
-        f"{url.rstrip('/')}/jobs", json.dumps(job).encode(), {"content-type": "application/json"}
-    )
+def _new_job(url: str, queue: str = "") -> str:
+    """The id of the job that all requests by id mean, or of one of its own in a queue."""
+    job = {"queue": queue or "q", "type": "t", "payload": 1}
+    if not queue:
+        job |= {"unique_key": "k", "unique_while": "active"}
+    target = urllib.parse.urljoin(url, "/jobs")
+    body = json.dumps(job).encode()
+    request = urllib.request.Request(target, body, {"content-type": "application/json"})
     with urllib.request.urlopen(request) as response:
         id: str = json.load(response)["id"]
     return id
