@@ -23,7 +23,6 @@ def set_queue(work: Work, command: SetQueue) -> object:
     else:
         row: dict[str, object] = {"queue": command.queue, "settings": as_json(settings)}
         work.execute(QUERIES["set_queue"], row)
-    work.miscounted = True
     # A gate may have opened.
     work.woken.add(command.queue)
     return settings
