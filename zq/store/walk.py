@@ -7,13 +7,14 @@ the same with ten open queues and with ten thousand. A walk that meets too much 
 up for the heads of all open queues, and the next claim goes on from where it has come to.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 import msgspec
 
 from zq.model.commands import Claim
 from zq.model.job import Job
+from zq.model.reach import EVERYWHERE
 from zq.store.frontier import START, Frontier, Place
 from zq.store.gates import Gates
 from zq.store.merge import merge_many, ready_queues
@@ -75,6 +76,7 @@ class _Walk:
         self._wanted = wanted
         self._gates = gates
         self._now = now
+        self._jobs: dict[int, Job] = {}
         self.frontier = Frontier()
 
     def run(self, frontier: Frontier) -> Found | None:
@@ -83,27 +85,29 @@ class _Walk:
         limit = self._wanted.limit
         near = [] if frontier.place == START else self._near()
         far = self._behind(self.frontier.place, limit)
-        jobs = {job.key: job for job in (*near, *far)}
+        if not near and self._are_all_free(far):
+            place = _spot(far[-1]).place if far else START
+            self._note(place, passed=0, taken=len(far))
+            return Found(far, self.frontier)
+        self._jobs = {job.key: job for job in (*near, *far)}
         spots, ended = [_spot(job) for job in far], len(far) < limit
         chosen = self._choose(near, spots, ended=ended)
         while len(chosen) < limit and not ended:
             if len(spots) > limit + LONGEST_WALK:
                 return None
-            # More with every look, so that few suffice, and the last is most of the work.
-            step = 4 * len(spots)
+            # As many as it takes if it goes on like this, and some more.
+            missing = limit - len(chosen)
+            step = min(2 * missing * len(spots) // max(len(chosen), 1) + 8, 4 * len(spots))
             more = self._spots_behind(spots[-1].place, step)
             spots, ended = spots + more, len(more) < step
             chosen = self._choose(near, spots, ended=ended)
-        missing = [spot.key for spot in chosen if spot.key not in jobs]
-        if missing:
-            found = self._work.jobs(QUERIES["read_jobs"], keys=as_json(missing))
-            jobs.update((job.key, job) for job in found)
-        return Found([jobs[spot.key] for spot in chosen], self.frontier)
+        return Found(self._whole(chosen), self.frontier)
 
     def _near(self) -> list[Job]:
         """The first jobs of the queues that have some before the place where the walk begins."""
         work, known = self._work, self.frontier
-        asked = self._ours(known.stirred | known.held_back | work.woken)
+        asked = known.stirred | known.held_back | work.woken
+        asked -= self._refused(asked)
         priority, upto = known.place
         before = frozenset[str]()
         if asked:
@@ -121,11 +125,24 @@ class _Walk:
         return self._work.jobs(query, priority=priority, after=key, limit=limit)
 
     def _spots_behind(self, place: Place, limit: int) -> list[Spot]:
+        if limit <= self._wanted.limit:
+            # Most of these are going to be taken.
+            jobs = self._behind(place, limit)
+            self._jobs.update([(job.key, job) for job in jobs])
+            return [_spot(job) for job in jobs]
         priority, key = place
         parameters: dict[str, object] = {"priority": priority, "after": key, "limit": limit}
         text = self._work.value(QUERIES["read_spots"], parameters)
         assert isinstance(text, str)
         return [Spot(*spot) for spot in _spots.decode(text)]
+
+    def _whole(self, spots: Sequence[Spot]) -> list[Job]:
+        """The jobs at these places; those that have been walked past only are read now."""
+        missing = [spot.key for spot in spots if spot.key not in self._jobs]
+        if missing:
+            jobs = self._work.jobs(QUERIES["read_jobs"], keys=as_json(missing))
+            self._jobs.update([(job.key, job) for job in jobs])
+        return [self._jobs[spot.key] for spot in spots]
 
     def _choose(self, near: Sequence[Job], far: list[Spot], *, ended: bool) -> list[Spot]:
         """Those that the claim may take; notes how far it has then come."""
@@ -136,17 +153,13 @@ class _Walk:
             met = [spot for spot in map(_spot, near) if end is None or spot <= end]
             spots = sorted({*far, *met})
         queues = {spot.queue for spot in spots}
-        refused = queues - self._ours(frozenset(queues))
+        refused = self._refused(queues)
         left = self._gates.allowances(self._work, queues - refused, self._now)
-        if not refused and not left:
-            chosen = spots[: self._wanted.limit]
-            self._note(chosen[-1:], len(chosen), len(chosen))
-            return chosen
         return self._pick(spots, refused, left)
 
-    def _pick(self, spots: Sequence[Spot], refused: set[str], left: dict[str, int]) -> list[Spot]:
+    def _pick(self, spots: Sequence[Spot], refused: Set[str], left: dict[str, int]) -> list[Spot]:
         chosen: list[Spot] = []
-        reached: list[Spot] = []
+        reached = START
         held_back = set(self.frontier.held_back)
         stopped = False
         seen = 0
@@ -163,25 +176,32 @@ class _Walk:
                 else:
                     stopped = True
             if not stopped:
-                reached = [spot]
+                reached = spot.place
             if len(chosen) == self._wanted.limit:
                 break
         self.frontier = self.frontier._replace(held_back=frozenset(held_back))
-        self._note(reached, len(chosen), seen)
+        self._note(reached, passed=seen - len(chosen), taken=len(chosen))
         return chosen
 
-    def _note(self, reached: Sequence[Spot], chosen: int, seen: int) -> None:
+    def _note(self, reached: Place, *, passed: int, taken: int) -> None:
         """Go on from the place that was reached, unless too little was passed to be worth it."""
         known = self.frontier
-        if known.place == START and (seen - chosen) * WORTH_KEEPING <= chosen:
+        if known.place == START and passed * WORTH_KEEPING <= taken:
             self.frontier = Frontier()
-        elif reached:
-            self.frontier = known._replace(place=max(known.place, reached[0].place))
+        else:
+            self.frontier = known._replace(place=max(known.place, reached))
 
-    def _ours(self, queues: frozenset[str]) -> frozenset[str]:
-        """Those of the queues that are within reach and not paused."""
-        reach, paused = self._wanted.reach, self._work.rulebook.paused
-        return frozenset(q for q in queues if q not in paused and reach.covers(q))
+    def _are_all_free(self, jobs: Sequence[Job]) -> bool:
+        queues = {job.queue for job in jobs}
+        return queues.isdisjoint(self._work.rulebook.limited) and not self._refused(queues)
+
+    def _refused(self, queues: Set[str]) -> Set[str]:
+        """Those of the queues that are paused or out of reach."""
+        reach = self._wanted.reach
+        refused = queues & self._work.rulebook.paused
+        if reach is not EVERYWHERE:
+            refused |= {queue for queue in queues if not reach.covers(queue)}
+        return refused
 
 
 def _spot(job: Job) -> Spot:
