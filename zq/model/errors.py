@@ -41,6 +41,7 @@ ZqError
 │   ├── TooManyConnections
 │   ├── TooManyStreams
 │   ├── ReadTimeout
+│   ├── ReadersBusy         long reads wait for each other
 │   ├── FilterAborted
 │   └── OutcomeUnknown      the disk failed while the change was being written
 ├── QueueFull               a queue has as many unfinished jobs as its settings allow
@@ -288,6 +289,16 @@ class TooManyStreams(Unavailable):
 
 class ReadTimeout(Unavailable):
     code = "read_timeout"
+
+
+class ReadersBusy(Unavailable):
+    code = "readers_busy"
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(
+            f"{cause}: try again later, ask less often, or narrow the filters of what is asked (by"
+            " id, status or queue)"
+        )
 
 
 class FilterAborted(Unavailable):

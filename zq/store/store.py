@@ -5,22 +5,15 @@ import contextlib
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Concatenate, ParamSpec, TypeVar
 
 from zq.model.commands import Tick, TickResult
-from zq.model.errors import ReadTimeout
 from zq.model.settling import Policy
 from zq.store import upkeep
 from zq.store.connection import (
-    Deadline,
     HopConnection,
-    in_snapshot,
     is_full,
-    is_interrupt,
     open_reader,
     open_writer,
 )
@@ -28,16 +21,13 @@ from zq.store.damage import refuse_damage, refuse_damaged_log, report_torn_tail
 from zq.store.history import HistoryOptions
 from zq.store.lock import DirectoryLock
 from zq.store.migrate import migrate
+from zq.store.readers import READERS, Readers
 from zq.store.tick import TickRunner
 
 log = logging.getLogger(__name__)
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 FILE_NAME = "zq.db"
 WAL_NAME = f"{FILE_NAME}-wal"
-READERS = 2
 
 PAGE_BYTES = 4096
 """SQLite's default."""
@@ -55,10 +45,9 @@ class Store:
         directory: Path,
         lock: DirectoryLock,
         writer: HopConnection,
-        readers: list[HopConnection],
+        readers: Readers,
         recovered: upkeep.Recovered,
         runner: TickRunner,
-        read_timeout: float,
         max_wal: int,
     ) -> None:
         self.directory = directory
@@ -73,12 +62,10 @@ class Store:
         """The last record of the history when the store was opened."""
         self._lock = lock
         self._writer = writer
-        self._readers = readers
-        self._free: asyncio.Queue[HopConnection] = asyncio.Queue()
-        for reader in readers:
-            self._free.put_nowait(reader)
+        self.readers = readers
+        self.read = readers.looks.read
+        """Where a read does not grow with the jobs. The other lanes are in `readers`."""
         self._runner = runner
-        self._read_timeout = read_timeout
         self.uncopied_bytes = 0
         """What the last checkpoint had to leave in the WAL: the database may grow by as much."""
         self._rows = 0
@@ -95,35 +82,6 @@ class Store:
         result = await self._writer.hop(self._runner.run, tick)
         self._rows += result.rows
         return result
-
-    async def read(
-        self,
-        function: Callable[Concatenate[sqlite3.Connection, P], T],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        """Run a function of `zq.store.reads` on a reader, where all its queries see one moment.
-
-        Raises `ReadTimeout` at its deadline.
-        """
-        reader = await self._free.get()
-        deadline = Deadline(self._read_timeout)
-        query = partial(function, reader.raw, *args, **kwargs)
-        bounded = partial(deadline.bound, reader.raw, query)
-        try:
-            return await reader.hop(in_snapshot, reader.raw, bounded)
-        except asyncio.CancelledError:
-            deadline.expire()
-            raise
-        except sqlite3.OperationalError as error:
-            if not is_interrupt(error):
-                raise
-            raise ReadTimeout(
-                f"reading took longer than {self._read_timeout:g} s: narrow the filter (by id,"
-                " status or queue), ask for a smaller page, or raise --read-timeout"
-            ) from None
-        finally:
-            self._free.put_nowait(reader)
 
     @property
     def wants_checkpoint(self) -> bool:
@@ -189,7 +147,7 @@ class Store:
 
     async def abandon(self) -> None:
         """Close without writing anything more: what is left to do after the disk has failed."""
-        for connection in (*self._readers, self._writer):
+        for connection in (*self.readers.connections, self._writer):
             with contextlib.suppress(sqlite3.Error):
                 await connection.close()
         self._lock.release()
@@ -239,7 +197,8 @@ async def open_store(
         if isinstance(error, UnicodeDecodeError):  # of a message of SQLite's that quotes the file
             raise sqlite3.DatabaseError("it is damaged: text in it is no UTF-8") from error
         raise
-    return Store(directory, lock, writer, opened[1:], recovered, runner, read_timeout, max_wal)
+    readers = Readers(opened[1:], read_timeout)
+    return Store(directory, lock, writer, readers, recovered, runner, max_wal)
 
 
 def _size(path: Path) -> int:
