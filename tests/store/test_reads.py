@@ -180,7 +180,7 @@ async def test_long_reads_hold_up_none_but_their_own_kind(rig: Rig) -> None:
     assert await scan == (key, key)
 
 
-async def test_the_line_of_long_reads_is_bounded_and_comes_in_order(rig: Rig) -> None:
+async def test_the_line_of_long_reads_is_bounded(rig: Rig) -> None:
     scans, served = rig.store.readers.scans, list[int]()
 
     async def scan(number: int) -> None:
@@ -201,7 +201,6 @@ async def test_the_line_of_long_reads_is_bounded_and_comes_in_order(rig: Rig) ->
             await scan(-1)
     await asyncio.gather(*line)
     assert sorted(served) == [*range(MOST_WAITING - 1), MOST_WAITING]
-    assert served[-1] > MOST_WAITING - SCANNERS - 1
 
 
 async def test_a_long_read_whose_turn_does_not_come_is_told_so(hasty: Rig) -> None:
