@@ -311,11 +311,11 @@ class Settings:
         ),
     ] = 2**30
     read_timeout: Annotated[
-        int, Rule(DURATION, "Longest time a listing or count may take.", low=1)
+        int, Rule(DURATION, "Longest time a listing or count may take, and wait.", low=1)
     ] = 5_000
-    filter_timeout: Annotated[int, Rule(DURATION, "Longest time a jq filter may take.", low=1)] = (
-        2_000
-    )
+    filter_timeout: Annotated[
+        int, Rule(DURATION, "Longest time a jq filter may take, its wait included.", low=1)
+    ] = 2_000
     stall_timeout: Annotated[
         int, Rule(DURATION, "How long a worker that reads nothing keeps its jobs.", low=1)
     ] = 600_000

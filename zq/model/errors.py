@@ -43,6 +43,7 @@ ZqError
 │   ├── ReadTimeout
 │   ├── ReadersBusy         long reads wait for each other
 │   ├── FilterAborted
+│   ├── FiltersBusy         jq filters wait for each other
 │   └── OutcomeUnknown      the disk failed while the change was being written
 ├── QueueFull               a queue has as many unfinished jobs as its settings allow
 ├── StorageFull             no space left for new jobs; acknowledgements still pass
@@ -303,6 +304,16 @@ class ReadersBusy(Unavailable):
 
 class FilterAborted(Unavailable):
     code = "filter_aborted"
+
+
+class FiltersBusy(Unavailable):
+    code = "filters_busy"
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(
+            f"{waiting} jq filters wait for their turn already: try again later, ask less often, or"
+            " use the other filters alone"
+        )
 
 
 class OutcomeUnknown(Unavailable):
