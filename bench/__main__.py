@@ -14,6 +14,7 @@ from typing import Any
 from bench.calls import calls, calls_table
 from bench.compare import Plan, compare, comparison
 from bench.cost import cost, cost_table
+from bench.crowd import crowd, crowd_table
 from bench.depth import depth, depth_table
 from bench.gates import gates, gates_table
 from bench.history import AIMS, history, history_table
@@ -50,6 +51,7 @@ examples:
   python -m bench spark-write --rows 10M         rows of Spark become jobs: rate and memory
   python -m bench cost --jobs 10,1000            a tick, statement by statement
   python -m bench gates --waiting 5M             claims past a thousand paused queues
+  python -m bench crowd --jobs 100               claims from 10,000 queues while one is paused
   python -m bench peers --help                   zq beside other job queues
 
 rows:
@@ -110,6 +112,11 @@ def run_cost(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[
 def run_gates(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = gates(place, args.jobs, args.waiting, args.ticks, args.queues, progress)
     return gates_table(found), [asdict(each) for each in found]
+
+
+def run_crowd(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = crowd(place, args.jobs, args.waiting, args.ticks, progress)
+    return crowd_table(found), [asdict(each) for each in found]
 
 
 def run_pipeline(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -226,6 +233,10 @@ def arguments() -> argparse.ArgumentParser:
     add = command("gates", run_gates, "claims past a thousand paused queues, without a server")
     add("--jobs", type=counts, default=[12, 100, 1000], help="settled and claimed a tick")
     add("--waiting", type=lambda text: counts(text)[0], default=500_000, help="[500k]")
+    add("--ticks", type=int, default=60, help="measured ticks [60]")
+    add = command("crowd", run_crowd, "claims from 10,000 queues, without a server")
+    add("--jobs", type=counts, default=[12, 100, 1000], help="settled and claimed a tick")
+    add("--waiting", type=lambda text: counts(text)[0], default=50_000, help="paused jobs [50k]")
     add("--ticks", type=int, default=60, help="measured ticks [60]")
     return parser
 

@@ -21,6 +21,7 @@ from bench.servers import Lab
 from zq.model.commands import Claim, Command, Enqueue, SetQueue, Succeed, Tick
 from zq.model.ids import Mint
 from zq.model.job import NewJob
+from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.store import upkeep
@@ -54,12 +55,13 @@ class Bench:
         self._mint = Mint(upkeep.recover(self._connection).last_key)
         self._runner = TickRunner(self._connection, Policy(), Random(1), self._mint.last)
 
-    def store(self, count: int, prefix: str, queues: int, priority: int) -> None:
+    def store(self, count: int, prefix: str, queues: int, priority: int, between: str = "") -> None:
+        """Store jobs, one after the other in these queues; every eleventh in one of `between`."""
         for start in range(0, count, BATCH):
             numbers = range(start, min(start + BATCH, count))
             jobs = [
                 NewJob(
-                    f"{prefix}{n % queues}",
+                    f"{between if between and n % 11 == 0 else prefix}{n % queues}",
                     "send-email",
                     payload := text(n),
                     len(payload),
@@ -74,18 +76,18 @@ class Bench:
     def pause(self, prefix: str, queues: int) -> None:
         self._run(*(SetQueue(f"{prefix}{n}", QueueSettings(paused=True)) for n in range(queues)))
 
-    def ticks(self, jobs: int) -> Iterator[float]:
+    def ticks(self, jobs: int, reach: Reach = EVERYWHERE) -> Iterator[float]:
         """Thread seconds of each tick."""
-        held = self._run(claim=jobs)
+        held = self._run(claim=jobs, reach=reach)
         while held:
             began = time.thread_time()
-            held = self._run(Succeed(keys=held), claim=jobs)
+            held = self._run(Succeed(keys=held), claim=jobs, reach=reach)
             yield time.thread_time() - began
             upkeep.checkpoint(self._connection)
 
-    def _run(self, *commands: Command, claim: int = 0) -> list[int]:
+    def _run(self, *commands: Command, claim: int = 0, reach: Reach = EVERYWHERE) -> list[int]:
         credits = [(worker, claim // WORKERS) for worker in range(1, WORKERS + 1)]
-        claims = [Claim(queues=None, credits=credits)] if claim else []
+        claims = [Claim(queues=None, credits=credits, reach=reach)] if claim else []
         result = self._runner.run(Tick(NOW, NOW, commands, claims, frozenset(), True))
         return [job.key for hand in result.claimed for job in hand]
 

@@ -328,11 +328,11 @@ class Settings:
         ),
     ] = 2**30
     read_timeout: Annotated[
-        int, Rule(DURATION, "Longest time a listing or count may take.", low=1)
+        int, Rule(DURATION, "Longest time a listing or count may take, and wait.", low=1)
     ] = 5_000
-    filter_timeout: Annotated[int, Rule(DURATION, "Longest time a jq filter may take.", low=1)] = (
-        2_000
-    )
+    filter_timeout: Annotated[
+        int, Rule(DURATION, "Longest time a jq filter may take, its wait included.", low=1)
+    ] = 2_000
     max_sweeps: Annotated[
         int, Rule(INT, "Changes by filter that may run at a time; further ones get 429.", low=1)
     ] = 16

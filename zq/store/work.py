@@ -14,9 +14,11 @@ from zq.model.damage import Misfit
 from zq.model.events import EventType, News, Subject
 from zq.model.job import INLINE_PAYLOAD, Job, NewJob, Options
 from zq.model.lifecycle import Status
+from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.model.unique import Scope
+from zq.store.frontier import Frontier
 from zq.store.quarantine import is_unreadable, keys_query, set_aside, set_aside_jobs
 from zq.store.queries import load
 from zq.store.rulebook import Rulebook
@@ -96,9 +98,7 @@ class Work:
         self.groups: set[tuple[str, str]] = set()
         self.retimed = False
         """Whether a lease or a job may fall due now sooner than was known."""
-        self.ready: dict[str, int] | None = None
-        self.readied: Counter[str] = Counter()
-        self.miscounted = False
+        self.frontiers: dict[Reach, Frontier] = {}
         self.spent: Counter[str] = Counter()
         self.mixed_groups: set[tuple[str, str]] = set()
         self.moves_deadlines = False
@@ -123,8 +123,6 @@ class Work:
         self.buried |= other.buried
         self.expired += other.expired
         self.retimed |= other.retimed
-        self.readied.update(other.readied)
-        self.miscounted |= other.miscounted
         self.woken |= other.woken
         self.logged = max(self.logged, other.logged)
         self.groups |= other.groups
@@ -305,17 +303,11 @@ class Work:
         deltas = [(queue, status, n) for (queue, status), n in self.counts.items() if n]
         if deltas:
             self.run("count", deltas=as_json(deltas))
-        if self.rulebook.has_gates:
-            self._tell_gates(deltas)
+        if limited := self.rulebook.limited:
+            freed = [q for q, s, n in deltas if s is Status.IN_FLIGHT and n < 0 and q in limited]
+            self.woken.update(freed)
         self.moved.update([status for _, status in self.counts])
         self.counts.clear()
-
-    def _tell_gates(self, deltas: Sequence[tuple[str, Status, int]]) -> None:
-        for queue, status, n in deltas:
-            if status is Status.READY:
-                self.readied[queue] += n
-            elif status is Status.IN_FLIGHT and n < 0 and queue in self.rulebook.limited:
-                self.woken.add(queue)
 
     def set_aside(self, source: str, keys: Iterable[Any]) -> None:
         """Set those of the rows of a table aside that cannot be read."""
@@ -325,7 +317,7 @@ class Work:
         for gone in set_aside_jobs(self._connection, keys, self.now):
             self.misfits.append(gone.misfit)
             self.rows += 2
-            self.miscounted = self.moves_deadlines = True
+            self.moves_deadlines = True
             if gone.holder is not None:
                 self.ended.append((gone.holder, gone.key))
                 self.revoked.append(gone.key)
