@@ -149,6 +149,7 @@ FINDS: dict[str, set[str]] = {
     "note_trim": {"SEARCH logs USING INTEGER PRIMARY KEY (rowid=?)", BATCHES_BEHIND},
     "set_bounds": {LOG_BY_NAME, BATCHES_OF_LOG},
     "batches": {BATCHES_BEHIND},
+    "next": {BATCHES_BEHIND},
 }
 # Its arms are filled in when it runs; what becomes of it is traced below.
 COMPOSED = {"claim_merged"}
