@@ -159,3 +159,18 @@ def test_a_micro_batch_that_runs_again_adds_nothing_and_the_checkpoint_has_no_se
     run()
     assert stored(lab, "stream") == list(range(40))
     assert secret("root") not in checkpoint_text(tmp_path / "checkpoint")
+
+
+def test_a_read_that_is_used_again_has_the_same_records_and_the_jobs_of_then(
+    session: SparkSession, lab: Served
+) -> None:
+    history = read(session, lab)
+    jobs = read(session, lab, table="jobs", queue="again")
+    first = history.count()
+    assert jobs.count() == 0
+    entries = [{"queue": "again", "type": "t", "payload": 1}] * 3
+    lab.call("POST", "/jobs/bulk", {"jobs": entries}, token=secret("root"))
+    assert jobs.count() == 3
+    lab.call("POST", "/jobs/cancel?queue=again", token=secret("root"))
+    assert history.count() == first
+    assert read(session, lab).count() == first + 3
