@@ -31,7 +31,9 @@ def install(version: str) -> None:
         return
     made = there.with_suffix(".making")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    subprocess.run([*pip, "--no-deps", "--upgrade", "--target", str(made), f"pyspark=={version}"], check=True)
+    subprocess.run(
+        [*pip, "--no-deps", "--upgrade", "--target", str(made), f"pyspark=={version}"], check=True
+    )
     made.rename(there)
 
 
