@@ -15,8 +15,8 @@ SELECTING = {
 }
 """Table → the options that say which of its rows are read.
 
-Only options leave rows out at the source. Filters that Spark would hand over are not taken: it may
-plan the scan of a DataFrame once for several queries, and would give all of them the rows of one."""
+Only options leave rows out at the source. It takes no filters from Spark, which may plan the scan
+of a DataFrame once for several queries, and would give all of them the rows of one."""
 
 LISTS = ("queue", "type", "status", "outcome")
 """Of these, the columns: a row has to have one of the names that are given, with commas between."""

@@ -95,13 +95,14 @@ def _span(lake: Lake, asked: Asked, counts: Mapping[date, int]) -> Span:
         F.col("date").between(*days) & (finished >= since) & (finished < until)
     )
     began = F.when(~F.col("skewed"), F.least(F.unix_millis("ready_at"), finished))
-    first, last = inside.agg(F.min(F.coalesce(began, finished)), F.max(finished)).collect()[0]
+    ends = F.min(F.coalesce(began, finished)), F.max(finished), F.count("*")
+    first, last, attempts = inside.agg(*ends).collect()[0]
     if first is None:
         raise NoHistory(
             f"{lake.path} has no history from {moment(since):%Y-%m-%d %H:%M} to"
             f" {moment(until):%Y-%m-%d %H:%M} UTC: it has some from {min(counts)} to {max(counts)}"
         )
-    return Span.fitted(max(first, since), min(last + 1, until))
+    return Span.fitted(max(first, since), min(last + 1, until), attempts)
 
 
 def _last_day(counts: Mapping[date, int]) -> date:

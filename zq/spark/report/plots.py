@@ -9,10 +9,10 @@ page's style sheet, so that light and dark are one drawing; a hover tells the fi
 import html
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
 import matplotlib
@@ -130,8 +130,8 @@ def percentile_lines(figures: Figures, measure: str) -> str:
     plot = Plot(2.9)
     names = {p: f"{measure}_p{p}_ms" for p in (50, 95, 99)}
     for colour, (p, name) in zip((2, 0, 5), names.items(), strict=True):
-        values = [_drawable(row[name]) for row in figures.buckets]
-        _line(plot, figures.span, figures.buckets, values, SERIES[colour], f"p{p}")
+        values = {row["begin"]: _drawable(row[name]) for row in figures.buckets}
+        _line(plot, figures.span, values, SERIES[colour], f"p{p}")
     drawn = [_drawable(row[name]) for row in figures.buckets for name in names.values()]
     _log_durations(plot, [value for value in drawn if value is not None])
 
@@ -147,8 +147,9 @@ def backlog(figures: Figures) -> str:
     """The most attempts that waited at once, by queue."""
     plot = Plot(2.9)
     for place, queue in enumerate(row["queue"] for row in figures.queues):
-        rows = [row for row in figures.queue_buckets if row["queue"] == queue]
-        _line(plot, figures.span, rows, [row["peak_backlog"] for row in rows], SERIES[place], queue)
+        mine = [row for row in figures.queue_buckets if row["queue"] == queue]
+        peaks = {row["begin"]: row["peak_backlog"] for row in mine}
+        _line(plot, figures.span, peaks, SERIES[place], queue, missing=0)
     _counted(plot)
     _over_time(plot, figures, figures.buckets, _waiting_by_queue(figures))
     _legend(plot)
@@ -158,14 +159,13 @@ def backlog(figures: Figures) -> str:
 def workers(figures: Figures) -> str:
     """Workers that were busy and that would have been needed, all queues together."""
     plot = Plot(2.6)
-    needed: dict[int, int] = {}
+    needed: dict[int, float | None] = {}
     for row in figures.queue_buckets:
-        needed[row["begin"]] = needed.get(row["begin"], 0) + (row["workers_needed"] or 0)
+        needed[row["begin"]] = (needed.get(row["begin"]) or 0) + (row["workers_needed"] or 0)
     rows = [row for row in figures.buckets if row["begin"] in needed]
-    wanted = [needed[row["begin"]] for row in rows]
-    _line(plot, figures.span, rows, wanted, SERIES[1], "needed", step=True)
-    busy = [row["busy_workers"] for row in rows]
-    _line(plot, figures.span, rows, busy, SERIES[0], "busy", fill=True)
+    _line(plot, figures.span, needed, SERIES[1], "needed", missing=0, step=True)
+    busy = {row["begin"]: row["busy_workers"] for row in rows}
+    _line(plot, figures.span, busy, SERIES[0], "busy", missing=0, fill=True)
     _counted(plot)
 
     def tell(row: Row) -> str:
@@ -185,7 +185,7 @@ def outcomes(figures: Figures) -> str:
         "dead": (BAD, ("dead",)),
         "cancelled or expired": (MUTED, ("cancelled", "expired")),
     }
-    times = [_middle(figures.span, row) for row in figures.buckets]
+    times = [moment(row["begin"] + figures.span.size // 2) for row in figures.buckets]
     width = timedelta(milliseconds=0.86 * figures.span.size)
     base = [0] * len(times)
     for label, (colour, names) in kinds.items():
@@ -274,27 +274,22 @@ def heat_map(
 def _line(
     plot: Plot,
     span: Span,
-    rows: Sequence[Row],
-    values: Sequence[float | None],
+    values: Mapping[int, float | None],
     colour: str,
     label: str,
     *,
+    missing: float = nan,
     step: bool = False,
     fill: bool = False,
 ) -> None:
-    """A line that has a gap where buckets are missing, and a dot where one stands alone."""
-    step_of_time = timedelta(milliseconds=span.size)
-    times: list[datetime] = []
-    heights: list[float] = []
-    for row, value in zip(rows, values, strict=True):
-        time = _middle(span, row)
-        if times and time - times[-1] > step_of_time:
-            times.append(times[-1] + step_of_time)
-            heights.append(float("nan"))
-        times.append(time)
-        heights.append(float("nan") if value is None else value)
+    """A line through the values of buckets, by when these begin. Where one is unknown it has a gap,
+    and a dot where one stands alone; a bucket without a value has that of `missing`."""
+    begins = range(span.since, span.until, span.size)
+    times = [moment(begin + span.size // 2) for begin in begins]
+    found = [values.get(begin, missing) for begin in begins]
+    heights = [nan if value is None else value for value in found]
     shape = "steps-mid" if step else "default"
-    beside = [float("nan"), *heights, float("nan")]
+    beside = [nan, *heights, nan]
     alone = [n for n in range(len(heights)) if isnan(beside[n]) and isnan(beside[n + 2])]
     plot.axes.plot(times, heights, color=colour, label=label, drawstyle=shape)  # type: ignore[arg-type]
     dots = [times[n] for n in alone], [heights[n] for n in alone]
@@ -335,8 +330,8 @@ def _waiting_by_queue(figures: Figures) -> Callable[[Row], str]:
 
 
 def _counted(plot: Plot) -> None:
-    plot.axes.set_ylim(bottom=0)
-    plot.axes.yaxis.set_major_locator(MaxNLocator(5))
+    plot.axes.set_ylim(0, max(plot.axes.get_ylim()[1], 1))
+    plot.axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     plot.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
 
 
@@ -364,7 +359,3 @@ def _log_durations(plot: Plot, values: Sequence[float]) -> None:
 def _drawable(millis: float | None) -> float | None:
     """A log scale has no place for 0."""
     return None if millis is None else max(millis, 1.0)
-
-
-def _middle(span: Span, row: Row) -> datetime:
-    return moment(row["begin"] + span.size // 2)

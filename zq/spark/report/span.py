@@ -10,12 +10,17 @@ SIZES = {
     5 * MINUTE_MS: "five minutes",
     15 * MINUTE_MS: "quarter of an hour",
     HOUR_MS: "hour",
+    6 * HOUR_MS: "six hours",
     DAY_MS: "day",
 }
 """How long a bucket may be, and how that is said."""
 
 MOST_BUCKETS = 400
 """A chart is about a thousand points wide. Two weeks have 336 hours."""
+
+FEW_BUCKETS = 30
+ENOUGH = 20
+"""So many attempts a bucket have percentiles to tell, on average; fewer do in few buckets."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +32,11 @@ class Span:
     size: int
 
     @classmethod
-    def fitted(cls, since: int, until: int) -> "Span":
-        """The shortest buckets of which a chart has room, over at least what is asked for."""
-        fits = (size for size in SIZES if until - since <= MOST_BUCKETS * size)
-        size = next(fits, DAY_MS)
+    def fitted(cls, since: int, until: int, attempts: int) -> "Span":
+        """The shortest buckets of which a chart has room and that so many attempts fill, over at
+        least the time that is asked for."""
+        most = min(MOST_BUCKETS, max(FEW_BUCKETS, attempts // ENOUGH))
+        size = next((size for size in SIZES if until - since <= most * size), DAY_MS)
         return cls(since // size * size, -(-until // size) * size, size)
 
     @property

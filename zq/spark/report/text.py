@@ -33,4 +33,4 @@ def percent(share: float | None) -> str:
 
 
 def _short(number: float) -> str:
-    return f"{number:.0f}" if number >= 10 or number == round(number) else f"{number:.1f}"
+    return f"{number:.0f}" if number >= 9.95 or number == round(number) else f"{number:.1f}"
