@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -204,6 +204,7 @@ def _spark(master: str, format: str) -> "Iterator[tuple[SparkSession, Progress]]
         from zq.spark.delta import with_delta
         from zq.spark.errors import PipelineError, SparkDown
         from zq.spark.progress import Progress
+        from zq.spark.quiet import starting_quietly
         from zq.spark.session import builder, local_quiet
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("pyspark", "pyarrow"):
@@ -218,7 +219,9 @@ def _spark(master: str, format: str) -> "Iterator[tuple[SparkSession, Progress]]
         if format == "delta":
             made = with_delta(made)
         try:
-            spark = made.getOrCreate()
+            # A cluster's start takes long, and what it says meanwhile is worth reading.
+            with starting_quietly() if master.startswith("local") else nullcontext():
+                spark = made.getOrCreate()
         except PySparkRuntimeError as error:
             raise SparkDown from error
         try:

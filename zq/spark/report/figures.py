@@ -40,8 +40,8 @@ class Figures:
     """What the page shows. Rows have the columns of gold, `begin` is in Unix milliseconds.
 
     `total` and `queues` are over the whole span, so their rates are means over it; queues have
-    `peak_backlog` and `peak_workers` of their worst moment and time. `buckets` and `hours` are of
-    all queues together. `outside` counts attempts of other times.
+    `peak_backlog` and `peak_workers` of their worst moment and time. `buckets` and `hours` (of
+    several days only) are of all queues together. `outside` counts attempts of other times.
     """
 
     span: Span
@@ -76,7 +76,7 @@ def gather(lake: Lake, asked: Asked = DEFAULT) -> Figures:
             outside=sum(counts.values()) - total["attempts"],
             total=total,
             buckets=buckets,
-            hours=buckets if span.size == HOUR_MS else shown.by_time(HOUR_MS),
+            hours=shown.by_time(HOUR_MS) if len(span.days) > 1 else [],
             queues=[_with_peaks(row, queue_buckets) for row in queues],
             queue_buckets=queue_buckets,
             types=shown.types(),

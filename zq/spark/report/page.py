@@ -47,7 +47,7 @@ def render(figures: Figures, title: str) -> str:
         bucket=figures.span.bucket,
         worst_time=SIZES[figures.span.grain],
         plots=_plots(figures),
-        heats=_heats(figures) if len(figures.span.days) > 1 else None,
+        heats=_heats(figures) if figures.hours else None,
         heat_steps=plots.HEAT_STEPS,
         target=duration(figures.target_ms),
         accuracy=percent(ACCURACY),
