@@ -14,9 +14,6 @@ SHUFFLE_PARTITIONS = max(32, 2 * (os.cpu_count() or 1))
 """In how many parts a machine of one's own divides rows. Spark's 200 cost a quarter more processor
 time where little is new."""
 
-HEARTBEAT = "2s"
-"""How often tasks tell how far they are. Spark's 10 s are for clusters of many."""
-
 LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
@@ -55,7 +52,6 @@ def local_quiet(builder: SparkSession.Builder) -> SparkSession.Builder:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return (
         builder.config("spark.ui.enabled", "false")
-        .config("spark.executor.heartbeatInterval", HEARTBEAT)
         .config("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={LOGGING}")
         .config("spark.sql.shuffle.partitions", str(SHUFFLE_PARTITIONS))
         .config("spark.driver.host", "127.0.0.1")
