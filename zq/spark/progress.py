@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from pyspark import SparkContext
-from pyspark.status import SparkStageInfo
+from pyspark import SparkContext, SparkStageInfo
 
 EVERY_S = 0.5
 BAR = 20
