@@ -2,39 +2,16 @@
 
 import json
 import os
-import re
 import sys
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
+from zq.cli.moments import Moment
 from zq.config import variable_given
-from zq.kinds import DURATION
 
 DEFAULT_URL = "http://127.0.0.1:7890"
 DEFAULT_RECORDS = 100_000
-
-
-class _Since(click.ParamType[int]):
-    """A moment in milliseconds since 1970: so long ago, or a date with or without a time."""
-
-    name = "when"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        text = str(value)
-        try:
-            if re.fullmatch(r"\d+(ms|s|m|h|d)", text):
-                return time.time_ns() // 1_000_000 - int(DURATION.parse(text))
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            self.fail(f"{text!r} is no time: write 7d, 2026-01-31 or 2026-01-31T18:00", param, ctx)
-        # A time that names no zone is UTC, as everything in the history is.
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return int(moment.timestamp() * 1000)
 
 
 @click.group(
@@ -70,7 +47,7 @@ of other devices, and read in any order.
 )
 @click.option(
     "--since",
-    type=_Since(),
+    type=Moment(),
     metavar="WHEN",
     help="Where to begin in an empty directory: 7d, or a date. [default: all that is kept]",
 )
