@@ -6,14 +6,16 @@ from typing import NamedTuple
 
 from aiohttp import web
 
+from zq.http.answer import Answer
 from zq.http.bodies import Bodies
 from zq.http.negotiation import answer_codec, body_codec
 from zq.model.keys import KeyScope
 from zq.wire.codecs import JSON, Codec
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-Plain = Callable[[web.BaseRequest, Codec], Awaitable[web.StreamResponse]]
-WithBody = Callable[[web.BaseRequest, Codec, bytes, Codec], Awaitable[web.StreamResponse]]
+Response = Answer | web.StreamResponse
+Handler = Callable[[web.BaseRequest], Awaitable[Response]]
+Plain = Callable[[web.BaseRequest, Codec], Awaitable[Response]]
+WithBody = Callable[[web.BaseRequest, Codec, bytes, Codec], Awaitable[Response]]
 
 
 class Route(NamedTuple):
@@ -39,7 +41,7 @@ class Route(NamedTuple):
 def endpoint(serve: Plain) -> Handler:
     """An endpoint without a body: ``serve(request, answer format)``."""
 
-    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+    async def handler(request: web.BaseRequest) -> Response:
         await _task()
         return await serve(request, answer_codec(request))
 
@@ -62,7 +64,7 @@ def body_endpoint(
     tick and hardly ever for anything else: it can do without a task.
     """
 
-    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+    async def handler(request: web.BaseRequest) -> Response:
         if not ticks:
             await _task()
         accepted = answer_codec(request)

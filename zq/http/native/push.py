@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from zq.engine.engine import Engine
+from zq.http.answer import Answer
 from zq.http.bodies import Bodies
 from zq.http.endpoints import Route
 from zq.http.guard import reach_of
@@ -38,7 +39,7 @@ class PushApi:
             for path in (*paths, f"{paths[1]}/{{dedupe}}")
         ]
 
-    async def push(self, request: web.BaseRequest) -> web.Response:
+    async def push(self, request: web.BaseRequest) -> Answer:
         """Queue what is posted: 202 with the job's id in `X-Job-Id`.
 
         JSON, MessagePack, forms, text and bytes. The query's parameters reach the worker in `meta`.
