@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from zq.cli.durations import MILLISECONDS
 from zq.kinds import DURATION
 
 if TYPE_CHECKING:
@@ -26,22 +27,6 @@ _format = click.option(
     show_default=True,
     help="How the lake keeps its tables; delta takes the extra `delta`.",
 )
-
-
-class Duration(click.ParamType[int]):
-    """`10s` as milliseconds."""
-
-    name = "duration"
-
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        if isinstance(value, int):
-            return value
-        try:
-            return int(DURATION.parse(value))
-        except ValueError:
-            self.fail(f"{value!r} is no duration: {DURATION.remedy}", param, ctx)
 
 
 @click.group(
@@ -81,7 +66,7 @@ Examples:
 @_master
 @click.option(
     "--target-wait",
-    type=Duration(),
+    type=MILLISECONDS,
     default="10s",
     show_default=True,
     help="Wait below which 95 % shall stay: workers_needed is for it.",
@@ -89,7 +74,7 @@ Examples:
 @click.option("--streaming", is_flag=True, help="Go on, taking what comes.")
 @click.option(
     "--every",
-    type=Duration(),
+    type=MILLISECONDS,
     default="10s",
     show_default=True,
     help="With --streaming: how often to look for what is new.",

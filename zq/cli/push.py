@@ -9,8 +9,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from zq.cli.durations import MILLISECONDS
 from zq.cli.output import job_document, print_json
-from zq.cli.remote import Milliseconds, Remote, ending, one_line, talks
+from zq.cli.remote import Remote, ending, one_line, talks
 from zq.cli.wait import report, wait_for
 from zq.model.names import check_name
 
@@ -47,10 +48,10 @@ no server answers.
 @click.option("--dedupe", metavar="ID", help="A second job with this id is the first one again.")
 @click.option("--key", help="Unique key: a job that waits under it is not stored twice.")
 @click.option("--priority", type=click.IntRange(0, 65_535), help="0 is the most urgent.")
-@click.option("--delay", type=Milliseconds(), help="Not before so long from now: 500ms, 10m, 1d.")
+@click.option("--delay", type=MILLISECONDS, help="Not before so long from now: 500ms, 10m, 1d.")
 @click.option("--text", is_flag=True, help="The payload is text, whatever it looks like.")
 @click.option("--wait", is_flag=True, help="Wait for the job, and print its result.")
-@click.option("--timeout", type=Milliseconds(), help="Wait no longer than that.")
+@click.option("--timeout", type=MILLISECONDS, help="Wait no longer than that.")
 @click.option("--file", "file", type=_FILE, help="Jobs, one a line; - is standard input.")
 @click.option("--payloads", is_flag=True, help="Lines of the file are payloads.")
 @click.option("--from-line", type=click.IntRange(min=1), default=1, help="Where in it to begin.")

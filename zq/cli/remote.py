@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from zq.kinds import DURATION
-
 if TYPE_CHECKING:
     from zq.client.backend import Backend
     from zq.client.errors import ZqError
@@ -29,21 +27,6 @@ class NoServer(click.ClickException):
     """Nobody is there."""
 
     exit_code = 3
-
-
-class Milliseconds(click.ParamType[int]):
-    """500ms, 3s, 10m, 1h, or a number of milliseconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """In milliseconds."""
-        if isinstance(value, int):
-            return value
-        try:
-            return int(DURATION.parse(value))
-        except ValueError:
-            self.fail(f'"{value}" is no {DURATION.noun}: {DURATION.remedy}', param, ctx)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from zq.cli.durations import MILLISECONDS
 from zq.cli.output import print_json
-from zq.cli.remote import Milliseconds, Refused, Remote, one_line, talks
+from zq.cli.remote import Refused, Remote, one_line, talks
 
 if TYPE_CHECKING:
     from zq.client.values import JobOutcome
@@ -28,7 +29,7 @@ answers.
 """
 )
 @click.argument("id")
-@click.option("--timeout", type=Milliseconds(), help="Wait no longer: 500ms, 30s, 1h.")
+@click.option("--timeout", type=MILLISECONDS, help="Wait no longer: 500ms, 30s, 1h.")
 @talks
 def wait(remote: Remote, id: str, timeout: int | None) -> None:
     """Wait until the job ID is finished, and print its result."""

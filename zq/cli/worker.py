@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from zq import logs, notify
+from zq.cli.durations import SECONDS
 from zq.config import LogFormat, LogLevel
-from zq.kinds import DURATION
 
 if TYPE_CHECKING:
     from zq.client.app import App
@@ -25,24 +25,6 @@ EX_ABORTED = 1
 EX_UNREACHABLE = 3
 
 log = logging.getLogger("zq.worker")
-
-
-class _Time(click.ParamType[float]):
-    """Milliseconds, or 500ms, 3s, 10m."""
-
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """In seconds, as the library has it."""
-        if isinstance(value, float):
-            return value
-        try:
-            milliseconds: int = DURATION.parse(value)
-        except ValueError:
-            self.fail(f'"{value}" is no {DURATION.noun}: {DURATION.remedy}', param, ctx)
-        return milliseconds / 1000
 
 
 def _option(flag: str, *more: str, **rest: Any) -> Callable[[F], F]:
@@ -77,11 +59,11 @@ not finished goes back to its queue.
 @_option("--prefetch", type=_COUNT, help="Jobs to hold at most; default: twice --concurrency.")
 @_option("--threads", type=_COUNT, help="Threads for ordinary functions; default: --concurrency.")
 @_option("--processes", type=click.IntRange(min=0), default=0, help="Processes in their place.")
-@_option("--lease", type=_Time(), default="30s", help="How long jobs are held unless renewed.")
+@_option("--lease", type=SECONDS, default="30s", help="How long jobs are held unless renewed.")
 @_option("--burst", is_flag=True, help="Stop when no job is left.")
 @_option("--max-jobs", type=_COUNT, help="Stop after so many jobs.")
-@_option("--shutdown-timeout", type=_Time(), default="30s", help="How long a stop may take.")
-@_option("--connect-timeout", type=_Time(), default="10s", help="How long to seek the server.")
+@_option("--shutdown-timeout", type=SECONDS, default="30s", help="How long a stop may take.")
+@_option("--connect-timeout", type=SECONDS, default="10s", help="How long to seek the server.")
 @_option("--reload", is_flag=True, help="Start again whenever a file here changes.")
 @_option("--log-level", type=click.Choice(_LEVELS), default="info", help="As that of serve.")
 @_option("--log-format", type=click.Choice(_FORMATS), help="As that of serve.")
