@@ -1,7 +1,6 @@
 """`zq history`: take the history of jobs away, for devices that are seldom online."""
 
 import json
-import os
 import re
 import sys
 import time
@@ -10,10 +9,9 @@ from pathlib import Path
 
 import click
 
-from zq.config import variable_given
+from zq.cli.remote import Server, addressed, explained, one_line
 from zq.kinds import DURATION
 
-DEFAULT_URL = "http://127.0.0.1:7890"
 DEFAULT_RECORDS = 100_000
 
 
@@ -74,7 +72,6 @@ of other devices, and read in any order.
     metavar="WHEN",
     help="Where to begin in an empty directory: 7d, or a date. [default: all that is kept]",
 )
-@click.option("--url", help=f"The server. [ZQ_URL; default: {DEFAULT_URL}]")
 @click.option(
     "--segment-records",
     type=click.IntRange(min=1),
@@ -83,8 +80,9 @@ of other devices, and read in any order.
     help="Most records in a segment.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@addressed
 def export(
-    out: Path, since: int | None, url: str | None, segment_records: int, as_json: bool
+    out: Path, since: int | None, segment_records: int, as_json: bool, server: Server
 ) -> None:
     """Write what is new of a server's history into a directory.
 
@@ -94,8 +92,10 @@ def export(
     from zq.client.export import Directory
     from zq.client.export import export as run
     from zq.client.history import HistoryReader
+    from zq.client.urls import DEFAULT_URL
 
-    reader = HistoryReader(url or _variable("ZQ_URL") or DEFAULT_URL, _variable("ZQ_TOKEN"))
+    with explained():
+        reader = HistoryReader(server.url or DEFAULT_URL, server.token, tls=server.tls)
     try:
         with Directory(out) as directory:
             done = run(
@@ -107,7 +107,7 @@ def export(
             )
     except (ZqError, OSError) as error:
         _clear()
-        raise click.ClickException(str(error)) from None
+        raise click.ClickException(one_line(str(error))) from None
     finally:
         reader.close()
     _clear()
@@ -124,11 +124,6 @@ def export(
         click.echo(json.dumps({"records": done.records, "segments": files, "lost": done.lost}))
     else:
         click.echo(f"{done.records} new records in {len(done.segments)} segments")
-
-
-def _variable(name: str) -> str | None:
-    given = variable_given(name, os.environ)
-    return given and given[1]
 
 
 def _progress(done: int, total: int) -> None:

@@ -11,10 +11,11 @@ import click
 if TYPE_CHECKING:
     from zq.client.backend import Backend
     from zq.client.errors import ZqError
+    from zq.client.transport import Tls
 
 T = TypeVar("T")
 
-_CA = click.Path(exists=True, dir_okay=False)
+_FILE = click.Path(exists=True, dir_okay=False)
 
 
 class Refused(click.ClickException):
@@ -43,22 +44,57 @@ class Remote:
         return run(verb)
 
 
+@dataclass(frozen=True)
+class Server:
+    """Which server the options and variables of a command name; what is None is the default."""
+
+    url: str | None
+    token: str | None
+    tls: "Tls"
+
+
+def addressed(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command a `Server`, and the options that say which."""
+
+    @_option("--url", help="The server; default: here.")
+    @_option("--token", help="Secret of an access key.")
+    @_option("--ca", type=_FILE, help="Authority of https.")
+    @_option("--client-cert", type=_FILE, help="Certificate to show to a server that wants one.")
+    @_option("--client-key", type=_FILE, help="The key of that.")
+    @wraps(command)
+    def addressing(
+        *args: Any,
+        url: str | None,
+        token: str | None,
+        ca: str | None,
+        client_cert: str | None,
+        client_key: str | None,
+        **rest: Any,
+    ) -> None:
+        from zq.client.transport import Tls
+
+        command(*args, server=Server(url, token, Tls(ca, client_cert, client_key)), **rest)
+
+    return addressing
+
+
+def _option(flag: str, **rest: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """An option and its variable: `--client-key` is ZQ_CLIENT_KEY."""
+    variable = "ZQ_" + flag.removeprefix("--").replace("-", "_").upper()
+    return click.option(flag, envvar=variable, show_envvar=True, **rest)
+
+
 def talks(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command a `Remote`, the options that say which, and its errors as one line each."""
 
-    @click.option("--url", envvar="ZQ_URL", show_envvar=True, help="The server; default: here.")
-    @click.option("--token", envvar="ZQ_TOKEN", show_envvar=True, help="Secret of an access key.")
-    @click.option("--ca", type=_CA, envvar="ZQ_CA", show_envvar=True, help="Authority of https.")
+    @addressed
     @click.option("--json", "as_json", is_flag=True, help="Print JSON, one document a line.")
     @wraps(command)
-    def talking(
-        *args: Any, url: str | None, token: str | None, ca: str | None, as_json: bool, **rest: Any
-    ) -> None:
+    def talking(*args: Any, server: Server, as_json: bool, **rest: Any) -> None:
         from zq.client.connect import connect
-        from zq.client.transport import Tls
 
         with explained():
-            backend = connect(url, token, tls=None if ca is None else Tls(ca=ca)).blocking
+            backend = connect(server.url, server.token, tls=server.tls, must_exist=True).blocking
             remote = Remote(backend, as_json)
             try:
                 command(*args, remote=remote, **rest)
@@ -100,8 +136,6 @@ def hint(error: "ZqError") -> str:
 
     if isinstance(error, BackendError) and error.status == 401:
         return " (the key of this command is that of --token, or ZQ_TOKEN)"
-    if "CERTIFICATE_VERIFY_FAILED" in error.message:
-        return " (name the authority that signed its certificate: --ca, or ZQ_CA)"
     return ""
 
 
