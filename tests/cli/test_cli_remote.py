@@ -9,6 +9,7 @@ from conformance.keyed import secret, write_keys
 from process.server import running
 from tls.authority import Authority
 
+import zq
 from zq.cli import PEOPLE, main
 
 WORDS = {
@@ -35,7 +36,7 @@ def test_no_server_gives_3_in_one_line(command: str) -> None:
 def test_help_has_examples_and_tells_the_exit_codes(command: str) -> None:
     text = CliRunner().invoke(main, [command, "--help"]).output
     assert f"\n    zq {command}" in text
-    assert all(f"ZQ_{name}" in text for name in ("URL", "TOKEN", "CA"))
+    assert all(f"ZQ_{name}" in text for name in ("URL", "TOKEN", "CA", "CLIENT_CERT", "CLIENT_KEY"))
     told = " ".join(text.split()).partition("Ends with ")[2]
     assert told.startswith("0")
     assert told.endswith("3 where no server answers.")
@@ -46,25 +47,68 @@ async def test_a_key_opens_what_it_is_for(tmp_path: Path) -> None:
     async with running(tmp_path / "data", "--keys", str(file)) as server:
         url = f"http://127.0.0.1:{server.port}"
 
-        async def zq(*words: str, **env: str) -> tuple[int, str]:
+        async def run(*words: str, **env: str) -> tuple[int, str]:
             result = await asyncio.to_thread(CliRunner().invoke, main, words, env=env)
             return result.exit_code, result.stderr
 
-        code, said = await zq("jobs", "--url", url)
+        code, said = await run("jobs", "--url", url)
         assert code == 1
         assert "ZQ_TOKEN" in said
-        assert await zq("jobs", "--url", url, "--token", token) == (0, "")
-        assert await zq("jobs", ZQ_URL=url, ZQ_TOKEN=token) == (0, "")
-        code, said = await zq("push", "mail", "1", ZQ_URL=url, ZQ_TOKEN=token)
+        assert await run("jobs", "--url", url, "--token", token) == (0, "")
+        assert await run("jobs", ZQ_URL=url, ZQ_TOKEN=token) == (0, "")
+        code, said = await run("push", "mail", "1", ZQ_URL=url, ZQ_TOKEN=token)
         assert code == 1
         assert said.count("\n") == 1
 
 
 def test_an_embedded_queue_needs_no_server(tmp_path: Path) -> None:
     url = f"sqlite://{tmp_path}/data"
+    with zq.App(url) as app:
+        app.queue("mail").sync.enqueue("1", None)
     pushed = CliRunner().invoke(main, ["push", "mail", "1", "--url", url])
+    assert pushed.exit_code == 0
     listed = CliRunner().invoke(main, ["jobs", "--url", url, "--json"])
+    assert listed.stdout.count("\n") == 2
     assert pushed.stdout.strip() in listed.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_directory_that_is_none_is_not_made(command: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for directory in ("typo", "empty", "typo/deeper"):
+        url = f"sqlite://{tmp_path}/{directory}"
+        result = CliRunner().invoke(main, [command, *WORDS.get(command, ()), "--url", url])
+        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+        assert f"{tmp_path}/{directory} holds no database" in result.stderr
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["jobs", "--url", "localhost:7890"],
+        ["jobs", "--url", "http://h:port"],
+        ["jobs", "--limit", "0"],
+        ["jobs", "--status", "alive"],
+        ["jobs", "--no-such-flag"],
+        ["jobs", "word"],
+        ["no-such-command"],
+        ["serve", "word"],
+        ["worker"],
+        ["push"],
+        ["keys", "add", "name"],
+        ["tls", "init", "--days", "x"],
+        ["history", "export", "--out", "x", "--url", "http://[::1"],
+        ["pipeline", "run"],
+        ["check", "--root-dir", "/no/such"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_word_is_one_line_and_2(words: list[str]) -> None:
+    result = CliRunner().invoke(main, words)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith("Error: ")
+    assert "--help`" in result.stderr
 
 
 async def test_https_needs_the_authority(tmp_path: Path) -> None:
