@@ -107,6 +107,33 @@ def unpacked(payload: Any, content_type: str | None) -> Any:
         raise InvalidPayload(f"the payload says {BYTES} and is no base64 text: {error}") from error
 
 
+def call_of(payload: Any) -> tuple[list[Any], dict[str, Any]]:
+    """The positional and the named arguments that a payload holds, whoever has written it.
+
+    An object holds named arguments, a list those by position, null none, and any other value is the
+    only one. What `Signature.payload` makes holds both sorts: an object of `args` and `kwargs`.
+    """
+    if _is_own(payload):
+        return payload["args"], payload["kwargs"]
+    if isinstance(payload, dict):
+        return [], payload
+    if isinstance(payload, list):
+        return payload, {}
+    return [] if payload is None else [payload], {}
+
+
+def _is_own(payload: Any) -> bool:
+    return (
+        isinstance(payload, dict)
+        and payload.keys() == _OWN
+        and isinstance(payload["args"], list)
+        and isinstance(payload["kwargs"], dict)
+    )
+
+
+_OWN = {"args", "kwargs"}
+
+
 class Signature:
     """The parameters of a function: checks calls, and turns payloads into arguments."""
 
@@ -132,14 +159,17 @@ class Signature:
         return {"args": args, "kwargs": kwargs}
 
     def arguments(self, payload: Any) -> tuple[list[Any], dict[str, Any]]:
-        """The call that a payload stands for. Raises `InvalidPayload`."""
-        try:
-            args, kwargs = payload["args"], payload["kwargs"]
-            bound = None if self._plain() else self._signature.bind(*args, **kwargs)
-        except (TypeError, KeyError, IndexError) as error:
-            raise InvalidPayload(f"the payload is no call of {self._name}: {error}") from error
-        if bound is None:
+        """The call that a payload stands for: see `call_of`. Raises `InvalidPayload`."""
+        args, kwargs = call_of(payload)
+        if self._plain() and not kwargs and len(args) in self._fit:
             return args, kwargs
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidPayload(
+                f"the payload is no call of {self._name}: {error} (an object holds named arguments,"
+                " a list those by position)"
+            ) from error
         for name, convert in self._by_name().items():
             if name in bound.arguments:
                 bound.arguments[name] = self._converted(name, convert, bound.arguments[name])
