@@ -3,7 +3,6 @@
 import base64
 import dataclasses
 import enum
-import hashlib
 import inspect
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +15,7 @@ import msgspec
 
 from zq.client.errors import InvalidPayload
 from zq.client.formats import plain
-from zq.wire.pushing import BYTES, TEXT
+from zq.wire.pushing import BYTES, TEXT, digest_of
 
 Convert = Callable[[Any], Any]
 
@@ -37,7 +36,7 @@ def content_key(payload: Any) -> str:
 
     It is taken of the JSON with sorted keys, so the order of a dict's items is of no account.
     """
-    return hashlib.sha256(_canonical.encode(payload)).hexdigest()[:16]
+    return digest_of(_canonical.encode(payload))
 
 
 def converter(annotation: Any) -> Convert | None:
