@@ -97,7 +97,7 @@ ELSEWHERE: list[dict[str, object]] = [
     {"result": 3},
     {"result": "welcomed ann@example.org in cs"},
     {"status": "completed", "result": 7},
-    {"queue": "thumbs", "type": "thumbs", "payload": {"name": "cat.png"}},
+    {"queue": "thumbs", "type": "thumbs"},
 ]
 """What comes of the calls from elsewhere."""
 
