@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
-from click.exceptions import NoArgsIsHelpError
 
 from zq import __version__
 from zq.cli.cancel import cancel
@@ -18,33 +17,21 @@ from zq.cli.pause import pause, resume
 from zq.cli.pipeline import pipeline
 from zq.cli.push import push
 from zq.cli.queues import queues
-from zq.cli.remote import one_line
 from zq.cli.requeue import requeue
 from zq.cli.serve import serve
 from zq.cli.status import status
+from zq.cli.terminal import harmless
 from zq.cli.tls import tls
 from zq.cli.wait import wait
 from zq.cli.worker import worker
-
-
-class _WrongWord(click.ClickException):
-    """A usage error in one line: where there are scripts, usage is no part of the message."""
-
-    exit_code = 2
-
-    def __init__(self, error: click.UsageError) -> None:
-        path = "zq" if error.ctx is None else error.ctx.command_path
-        super().__init__(f"{one_line(error.format_message()).rstrip('.')}. See `{path} --help`")
 
 
 @contextmanager
 def _in_one_line() -> Iterator[None]:
     try:
         yield
-    except NoArgsIsHelpError:
-        raise
-    except click.UsageError as error:
-        raise _WrongWord(error) from None
+    except click.ClickException as error:
+        raise harmless(error) from None
 
 
 class _Commands(click.Group):

@@ -4,6 +4,7 @@ import click
 
 from zq.cli.output import job_document, print_json
 from zq.cli.remote import Remote, talks
+from zq.cli.terminal import say
 
 
 @click.command(
@@ -25,4 +26,4 @@ def cancel(remote: Remote, id: str, force: bool) -> None:
     if remote.as_json:
         print_json(job_document(job))
     else:
-        click.echo(f"{job.id} is {job.status}")
+        say(f"{job.id} is {job.status}")

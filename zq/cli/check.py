@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from zq.cli.terminal import say
 from zq.config import Settings
 
 EX_IOERR = 74  # sysexits.h
@@ -43,7 +44,7 @@ def check(ctx: click.Context, root_dir: Path) -> None:
     try:
         lock = DirectoryLock(root_dir)
     except DirectoryInUse as error:
-        click.echo(str(error), err=True)
+        say(str(error), err=True)
         ctx.exit(75)
     try:
         refuse_damaged_log(root_dir / WAL_NAME)
@@ -54,5 +55,5 @@ def check(ctx: click.Context, root_dir: Path) -> None:
     finally:
         lock.release()
     for text in found:
-        click.echo(f"{file}: {text}", err=True)
+        say(f"{file}: {text}", err=True)
     ctx.exit(EX_IOERR if found else 0)

@@ -1,15 +1,15 @@
 """`zq history`: take the history of jobs away, for devices that are seldom online."""
 
-import json
 import re
-import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from zq.cli.remote import Server, addressed, explained, one_line
+from zq.cli.output import print_json
+from zq.cli.remote import Server, addressed, explained
+from zq.cli.terminal import one_line, say, say_over
 from zq.kinds import DURATION
 
 DEFAULT_RECORDS = 100_000
@@ -106,31 +106,25 @@ def export(
                 progress=_progress,
             )
     except (ZqError, OSError) as error:
-        _clear()
+        say_over("")
         raise click.ClickException(one_line(str(error))) from None
     finally:
         reader.close()
-    _clear()
+    say_over("")
     for first, last in done.lost:
-        click.echo(
+        say(
             f"records {first} to {last} had passed their retention before they were exported:"
             " export more often, or raise --history",
             err=True,
         )
     if not done.recording:
-        click.echo("the server records nothing at present: start it with --history 7d", err=True)
+        say("the server records nothing at present: start it with --history 7d", err=True)
     if as_json:
         files = [segment.file for segment in done.segments]
-        click.echo(json.dumps({"records": done.records, "segments": files, "lost": done.lost}))
+        print_json({"records": done.records, "segments": files, "lost": done.lost})
     else:
-        click.echo(f"{done.records} new records in {len(done.segments)} segments")
+        say(f"{done.records} new records in {len(done.segments)} segments")
 
 
 def _progress(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\r{done:,} of {total:,} records", nl=False, err=True)
-
-
-def _clear() -> None:
-    if sys.stderr.isatty():
-        click.echo("\r\x1b[K", nl=False, err=True)
+    say_over(f"{done:,} of {total:,} records")

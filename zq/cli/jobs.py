@@ -7,6 +7,7 @@ import click
 
 from zq.cli.output import ago, job_document, print_json, print_table, short
 from zq.cli.remote import Remote, talks
+from zq.cli.terminal import say
 from zq.model.lifecycle import BY_NAME
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def tell_of_more(remote: Remote, query: "JobQuery", shown: int, limit: int) -> N
         return
     more = remote.run(remote.backend.count(query)) - shown
     if more > 0:
-        click.echo(f"{more:,} more: --limit {shown + more} shows all", err=True)
+        say(f"{more:,} more: --limit {shown + more} shows all", err=True)
 
 
 def _row(job: "StoredJob") -> tuple[object, ...]:

@@ -3,7 +3,8 @@
 import click
 
 from zq.cli.output import print_json
-from zq.cli.remote import Remote, one_line, talks
+from zq.cli.remote import Remote, talks
+from zq.cli.terminal import one_line, say
 
 
 @click.command(
@@ -48,4 +49,4 @@ def _set(remote: Remote, queue: str, paused: bool | None) -> None:
         print_json({"queue": queue, "paused": bool(settings.paused)})
     else:
         does = "is paused" if settings.paused else "delivers its jobs"
-        click.echo(f"{one_line(queue)} {does}")
+        say(f"{one_line(queue)} {does}")

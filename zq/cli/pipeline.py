@@ -1,7 +1,7 @@
 """`zq pipeline`: the history of one server or a fleet as a lake, and a report about it."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from zq.cli.durations import MILLISECONDS
+from zq.cli.terminal import say, say_over
 from zq.kinds import DURATION
 
 if TYPE_CHECKING:
@@ -177,15 +178,13 @@ def _spark(master: str, format: str) -> "Iterator[tuple[SparkSession, Progress]]
         except PySparkRuntimeError as error:
             raise SparkDown from error
         try:
-            yield spark, Progress(lambda text: click.echo(text, err=True), _live())
+            yield (
+                spark,
+                Progress(
+                    lambda text: say(text, err=True), say_over if sys.stderr.isatty() else None
+                ),
+            )
         finally:
             spark.stop()
     except PipelineError as error:
         raise click.ClickException(str(error)) from None
-
-
-def _live() -> Callable[[str], None] | None:
-    """Writes a line over the one before, on a terminal."""
-    if not sys.stderr.isatty():
-        return None
-    return lambda text: click.echo(f"\r\x1b[K{text}", nl=False, err=True)

@@ -11,7 +11,8 @@ import click
 
 from zq.cli.durations import MILLISECONDS
 from zq.cli.output import job_document, print_json
-from zq.cli.remote import Remote, ending, one_line, talks
+from zq.cli.remote import Remote, ending, talks
+from zq.cli.terminal import one_line, say
 from zq.cli.wait import report, wait_for
 from zq.model.names import check_name
 
@@ -107,14 +108,14 @@ def _push_one(remote: Remote, queue: str, payload: str | None, options: dict[str
     (stored,) = remote.run(remote.backend.enqueue([job]))
     if options["wait"]:
         if not remote.as_json:
-            click.echo(f"{stored.id} is stored; waiting", err=True)
+            say(f"{stored.id} is stored; waiting", err=True)
         report(remote, stored.id, wait_for(remote, stored.id, options["timeout"]))
     elif remote.as_json:
         print_json(job_document(stored))
     else:
-        click.echo(stored.id)
+        say(stored.id)
         if stored.duplicate:
-            click.echo(f"it was there already: {stored.status or 'finished'}", err=True)
+            say(f"it was there already: {stored.status or 'finished'}", err=True)
 
 
 def _data(word: str | None, *, as_text: bool) -> bytes:
@@ -195,7 +196,7 @@ def _push_file(remote: Remote, queue: str | None, name: str, options: dict[str, 
         print_json(counts)
     else:
         also = f", {load.duplicates:,} were there already" if load.duplicates else ""
-        click.echo(f"{load.stored:,} jobs stored{also}")
+        say(f"{load.stored:,} jobs stored{also}")
     if stopped is not None:
         raise _explained(stopped, name)
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from zq.cli.terminal import one_line
+
 if TYPE_CHECKING:
     from zq.client.backend import Backend
     from zq.client.errors import ZqError
@@ -137,14 +139,3 @@ def hint(error: "ZqError") -> str:
     if isinstance(error, BackendError) and error.status == 401:
         return " (the key of this command is that of --token, or ZQ_TOKEN)"
     return ""
-
-
-def one_line(text: str) -> str:
-    """The text without line breaks, and without what could steer a terminal."""
-    return "".join(_shown(character) for character in " ".join(text.split()))
-
-
-def _shown(character: str) -> str:
-    if character.isprintable():
-        return character
-    return character.encode("unicode_escape").decode()

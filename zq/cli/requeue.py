@@ -7,7 +7,8 @@ from contextlib import contextmanager
 import click
 
 from zq.cli.output import job_document, print_json
-from zq.cli.remote import Refused, Remote, hint, is_absent, one_line, talks
+from zq.cli.remote import Refused, Remote, hint, is_absent, talks
+from zq.cli.terminal import one_line, say
 
 
 @click.command(
@@ -49,12 +50,12 @@ def _retry(remote: Remote, ids: tuple[str, ...]) -> None:
             if is_absent(error):
                 raise
             refused += 1
-            click.echo(one_line(f"{id}: {error.message}{hint(error)}"), err=True)
+            say(one_line(f"{id}: {error.message}{hint(error)}"), err=True)
             continue
         if remote.as_json:
             print_json(job_document(job))
         else:
-            click.echo(f"{job.id} is {job.status} in {one_line(job.queue)}")
+            say(f"{job.id} is {job.status} in {one_line(job.queue)}")
     if refused:
         raise Refused(f"{refused} of {len(ids)} jobs were not brought back")
 
@@ -69,7 +70,7 @@ def _redrive(remote: Remote, queue: str, limit: int | None) -> None:
     if remote.as_json:
         print_json({"redriven": count})
     else:
-        click.echo(f"{count:,} jobs brought back")
+        say(f"{count:,} jobs brought back")
 
 
 @contextmanager

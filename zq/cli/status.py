@@ -7,7 +7,8 @@ import click
 import msgspec
 
 from zq.cli.output import ago, job_document, print_json
-from zq.cli.remote import Remote, one_line, talks
+from zq.cli.remote import Remote, talks
+from zq.cli.terminal import one_line, say
 
 if TYPE_CHECKING:
     from zq.client.values import JobError
@@ -41,11 +42,11 @@ def status(remote: Remote, id: str) -> None:
     width = max(map(len, document))
     for name, value in document.items():
         if value or name in ("payload", "result", "priority", "attempts"):
-            click.echo(f"{name.ljust(width)}  {_shown(name, value)}")
+            say(f"{name.ljust(width)}  {_shown(name, value)}")
     for error in errors:
-        click.echo(f"{f'failure {error.attempt}'.ljust(width)}  {failure_text(error)}")
+        say(f"{f'failure {error.attempt}'.ljust(width)}  {failure_text(error)}")
         if error.details is not None:
-            click.echo(f"{'details'.ljust(width)}  {_shown('details', error.details)}")
+            say(f"{'details'.ljust(width)}  {_shown('details', error.details)}")
 
 
 def _shown(name: str, value: object) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from zq.cli.terminal import say
 from zq.config import SETTINGS, variable_given
 from zq.model.keys import InvalidKey, check_key_name
 
@@ -172,14 +173,14 @@ class _Files:
             if len(there) < len(paths):
                 raise click.ClickException(f"{there[0]} exists without its other half: --overwrite")
             for path in there:
-                click.echo(f"skip: {path} (already exists)")
+                say(f"skip: {path} (already exists)")
             return
         try:
             pair = make(made)
             self._directory.mkdir(parents=True, exist_ok=True)
             for path, text, mode in zip(paths, pair, (0o644, 0o600), strict=True):
                 _write(path, text, mode)
-                click.echo(f"wrote: {path}")
+                say(f"wrote: {path}")
         except (OSError, ValueError) as error:
             raise click.ClickException(f"{paths[0]}: {error}") from None
 

@@ -8,7 +8,8 @@ import msgspec
 
 from zq.cli.durations import MILLISECONDS
 from zq.cli.output import print_json
-from zq.cli.remote import Refused, Remote, one_line, talks
+from zq.cli.remote import Refused, Remote, talks
+from zq.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from zq.client.values import JobOutcome
