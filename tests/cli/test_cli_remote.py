@@ -1,16 +1,22 @@
 """What all commands for people share: where the server is, and how they end."""
 
 import asyncio
+import re
+import signal
 from pathlib import Path
 
+import aiohttp
 import pytest
 from click.testing import CliRunner
 from conformance.keyed import secret, write_keys
+from conformance.streams import PATIENCE_S
 from process.server import running
 from tls.authority import Authority
 
 import zq
 from zq.cli import PEOPLE, main
+
+from .shell import Shell, ended
 
 WORDS = {
     "push": ("mail", "1"),
@@ -92,6 +98,9 @@ def test_a_directory_that_is_none_is_not_made(command: str, tmp_path: Path) -> N
         ["jobs", "--status", "alive"],
         ["jobs", "--no-such-flag"],
         ["jobs", "word"],
+        *(["jobs", "--queue", ""], ["jobs", "--type", ","], ["dead", "--queue", " "]),
+        *(["status", ""], ["wait", " "], ["cancel", ""], ["requeue", ""], ["pause", ""]),
+        *(["queues", ""], ["push", "", "1"], ["push", "a,b", "1"], ["requeue", "--queue", ""]),
         ["no-such-command"],
         ["serve", "word"],
         ["worker"],
@@ -108,7 +117,38 @@ def test_a_wrong_word_is_one_line_and_2(words: list[str]) -> None:
     result = CliRunner().invoke(main, words)
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert result.stderr.startswith("Error: ")
+    assert "?." not in result.stderr
     assert "--help`" in result.stderr
+
+
+@pytest.mark.parametrize("words", [["-h"], ["jobs", "-h"], ["serve", "-h"], ["keys", "add", "-h"]])
+def test_help_is_to_be_had_in_short(words: list[str]) -> None:
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0
+    assert "Examples:" in result.stdout
+
+
+async def test_ctrl_c_ends_what_waits_with_130_in_one_line(shell: Shell) -> None:
+    (job,) = await shell.push(1)
+    for words in (["wait", job.id], ["push", "mail", "1", "--wait"]):
+        process = await shell.start(*words)
+        # Its connection stays open while it waits.
+        async with asyncio.timeout(PATIENCE_S):
+            while await waiting(shell) == 0:
+                pass
+        process.send_signal(signal.SIGINT)
+        said = await ended(process)
+        assert (said.code, said.output) == (130, "")
+        assert said.errors.splitlines()[-1] == "Error: interrupted"
+        assert await shell.backend.count() >= 1
+
+
+async def waiting(shell: Shell) -> int:
+    """How many requests wait for the end of a job."""
+    async with aiohttp.ClientSession() as session, session.get(f"{shell.url}/metrics") as answer:
+        found = re.search(r"^zq_connections (\d+)", await answer.text(), re.M)
+    assert found
+    return int(found[1]) - 2
 
 
 async def test_https_needs_the_authority(tmp_path: Path) -> None:

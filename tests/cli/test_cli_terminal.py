@@ -16,7 +16,7 @@ from zq.model.job import Retention
 from .shell import Ended, Shell
 
 NASTY = "\x1bc\x9d0;owned\x07\x9b2J\x7f\u202egnp\r\u2028x"
-"""A reset, a window's title, the clearing of the screen, DEL, text from right to left, line breaks."""
+"""A reset, a title, the clearing of the screen, DEL, text from right to left, line breaks."""
 
 SHOWN = r"\x1bc\x9d0;owned\x07\x9b2J\x7f\u202egnp"
 

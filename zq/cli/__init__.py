@@ -20,7 +20,7 @@ from zq.cli.queues import queues
 from zq.cli.requeue import requeue
 from zq.cli.serve import serve
 from zq.cli.status import status
-from zq.cli.terminal import harmless
+from zq.cli.terminal import harmless, interrupted
 from zq.cli.tls import tls
 from zq.cli.wait import wait
 from zq.cli.worker import worker
@@ -32,6 +32,8 @@ def _in_one_line() -> Iterator[None]:
         yield
     except click.ClickException as error:
         raise harmless(error) from None
+    except (KeyboardInterrupt, click.Abort):
+        raise interrupted() from None
 
 
 class _Commands(click.Group):
@@ -41,7 +43,7 @@ class _Commands(click.Group):
         rest = args
         while rest and rest[0].partition("=")[0] in ("--root-dir", "-k", "--license-key"):
             rest = rest[1 if "=" in rest[0] else 2 :]
-        own = rest[:1] in (["--help"], ["--version"])
+        own = rest[:1] in (["--help"], ["-h"], ["--version"])
         if not rest or (rest[0].startswith("-") and not own):
             args = ["serve", *args]
         with _in_one_line():
@@ -54,6 +56,7 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""\b
 Examples:
   zq                                   serve ./zq-root on 127.0.0.1:7890

@@ -8,6 +8,7 @@ import click
 from zq.cli.output import ago, job_document, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import say
+from zq.cli.words import NAMES, Names
 from zq.model.lifecycle import BY_NAME
 
 if TYPE_CHECKING:
@@ -17,28 +18,7 @@ PAGE = 1000
 DEFAULT_LIMIT = 50
 
 
-class _Names(click.ParamType[tuple[str, ...]]):
-    """Names with commas between them."""
-
-    name = "names"
-
-    def __init__(self, known: tuple[str, ...] = ()) -> None:
-        self._known = known
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        if isinstance(value, tuple):
-            return value
-        names = tuple(name.strip() for name in value.split(",") if name.strip())
-        for name in names:
-            if self._known and name not in self._known:
-                self.fail(f"{name!r} is none of {', '.join(self._known)}", param, ctx)
-        return names
-
-
-NAMES = _Names()
-STATUSES = _Names(tuple(BY_NAME))
+STATUSES = Names(tuple(BY_NAME))
 LIMIT = click.IntRange(min=1)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zq.cli.durations import MILLISECONDS
 from zq.cli.terminal import say, say_over
+from zq.cli.words import MILLISECONDS
 from zq.kinds import DURATION
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from zq.cli.durations import MILLISECONDS
 from zq.cli.output import job_document, print_json
 from zq.cli.remote import Remote, ending, talks
 from zq.cli.terminal import one_line, say
 from zq.cli.wait import report, wait_for
+from zq.cli.words import MILLISECONDS
 from zq.model.names import check_name
 
 if TYPE_CHECKING:

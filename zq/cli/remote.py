@@ -110,10 +110,11 @@ def talks(command: Callable[..., None]) -> Callable[..., None]:
 def explained() -> Iterator[None]:
     """Errors of the library as one line on stderr, and an exit code."""
     from zq.client.errors import InvalidOption, ZqError
+    from zq.model.errors import InvalidRequest
 
     try:
         yield
-    except InvalidOption as error:
+    except (InvalidOption, InvalidRequest) as error:
         raise click.UsageError(error.message) from None
     except ZqError as error:
         raise ending(error) from None
@@ -134,8 +135,10 @@ def is_absent(error: "ZqError") -> bool:
 
 def hint(error: "ZqError") -> str:
     """What to do about errors whose text does not say it."""
-    from zq.client.errors import BackendError
+    from zq.client.errors import BackendError, JobNotFound
 
+    if isinstance(error, JobNotFound):
+        return ": there is none with this id, or it is finished and was not kept"
     if isinstance(error, BackendError) and error.status == 401:
         return " (the key of this command is that of --token, or ZQ_TOKEN)"
     return ""

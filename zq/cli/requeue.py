@@ -9,6 +9,7 @@ import click
 from zq.cli.output import job_document, print_json
 from zq.cli.remote import Refused, Remote, hint, is_absent, talks
 from zq.cli.terminal import one_line, say
+from zq.cli.words import NAME
 
 
 @click.command(
@@ -23,7 +24,7 @@ where a job is not dead or unknown (the others are brought back all the same) or
 2 for a wrong word, 3 where no server answers.
 """
 )
-@click.argument("ids", nargs=-1, metavar="[ID]…")
+@click.argument("ids", nargs=-1, type=NAME, metavar="[ID]…")
 @click.option("--queue", help="All of this queue.")
 @click.option("--limit", type=click.IntRange(min=1), help="No more than so many of the queue.")
 @talks

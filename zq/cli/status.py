@@ -9,6 +9,7 @@ import msgspec
 from zq.cli.output import ago, job_document, print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import one_line, say
+from zq.cli.words import NAME
 
 if TYPE_CHECKING:
     from zq.client.values import JobError
@@ -29,7 +30,7 @@ Ends with 0 for a job that exists, whatever its status, with 1 where there is no
 refuses, 2 for a wrong word, 3 where no server answers.
 """
 )
-@click.argument("id")
+@click.argument("id", type=NAME)
 @talks
 def status(remote: Remote, id: str) -> None:
     """Show the job ID: its fields, payload, result and last failures."""

@@ -10,6 +10,9 @@ import sys
 import click
 from click.exceptions import NoArgsIsHelpError
 
+EX_INTERRUPTED = 130
+"""What shells make of a command that SIGINT has ended."""
+
 RENEW = "\r\x1b[K"
 """Back to the beginning of the line, which is cleared."""
 
@@ -49,8 +52,14 @@ def harmless(error: click.ClickException) -> click.ClickException:
     message = one_line(error.format_message())
     if isinstance(error, click.UsageError):
         path = "zq" if error.ctx is None else error.ctx.command_path
-        message = f"{message.rstrip('.')}. See `{path} --help`"
+        end = "" if message.endswith("?") else "."
+        message = f"{message.rstrip('.')}{end} See `{path} --help`"
     return _Told(message, error.exit_code)
+
+
+def interrupted() -> click.ClickException:
+    """Ctrl-C, with the exit code that shells have for it."""
+    return _Told("interrupted", EX_INTERRUPTED)
 
 
 class _Told(click.ClickException):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from zq import logs, notify
-from zq.cli.durations import SECONDS
+from zq.cli.words import SECONDS
 from zq.config import LogFormat, LogLevel
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def _app(spec: str | None, package: str | None) -> "App":
 def load(spec: str) -> "App":
     """The app of ``module:name``; the name is `app` where none is given."""
     from zq.client.app import App
+    from zq.client.errors import ZqError
 
     module, _, name = spec.partition(":")
     try:
@@ -102,7 +103,11 @@ def load(spec: str) -> "App":
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
-        raise click.UsageError(f"there is no module {module!r}, seen from here") from None
+        hint = f": write {module.removesuffix('.py')}:app" if module.endswith(".py") else ""
+        raise click.UsageError(f"there is no module {module!r}, seen from here{hint}") from None
+    except ZqError as error:
+        # Of an app that cannot be made: a variable with no address in it, for one.
+        raise click.UsageError(f"{spec}: {error.message}") from None
     except AttributeError:
         raise click.UsageError(f"the module {module!r} has no {name or 'app'!r}") from None
     if not isinstance(found, App):

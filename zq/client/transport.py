@@ -144,9 +144,8 @@ class Reply:
         """What a proxy, or a server of something else, has answered."""
         text = self.body[:500].decode("utf-8", "replace")
         words = " ".join(re.sub("<[^>]*>?", " ", text).split())[:100]
-        return (
-            f"no zq server but something before it, or in its place, answers {self.status}: {words}"
-        )
+        told = f"{self.status}: {words}" if words else str(self.status)
+        return f"no zq server but something before it, or in its place, answers {told}"
 
 
 class _Said(msgspec.Struct):
