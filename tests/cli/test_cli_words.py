@@ -1,4 +1,4 @@
-"""Durations among the words of commands: with a unit, whichever command it is."""
+"""What all commands have in common: durations with a unit, help with examples."""
 
 from collections.abc import Iterator
 
@@ -19,6 +19,25 @@ def durations(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[
         for option in command.params:
             if "DURATION" in (option.type.name.upper(), option.metavar):
                 yield *path, name, option.opts[0]
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of each command and each group of commands."""
+    yield path
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield *path, name
+
+
+@pytest.mark.parametrize("words", list(commands(main)), ids=lambda words: " ".join(("zq", *words)))
+def test_every_command_has_help_with_examples(words: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(main, [*words, "--help"])
+    assert result.exit_code == 0
+    examples = result.stdout.partition("Examples:\n")[2]
+    assert " ".join(("    zq", *words)) in examples
+    assert max(map(len, result.stdout.splitlines())) <= 100
 
 
 OPTIONS = sorted(durations(main))

@@ -83,7 +83,14 @@ def add(
     say(RELOAD)
 
 
-@keys.command("list")
+@keys.command(
+    "list",
+    epilog="""\b
+Examples:
+  zq keys list --keys /etc/zq/keys
+  ZQ_KEYS=/etc/zq/keys zq keys list --json
+""",
+)
 @_file
 @_json
 def list_(path: Path | None, as_json: bool) -> None:
@@ -98,7 +105,12 @@ def list_(path: Path | None, as_json: bool) -> None:
     print_table(("NAME", "SCOPES", "QUEUES", "BY"), map(_row, found))
 
 
-@keys.command()
+@keys.command(
+    epilog="""\b
+Examples:
+  zq keys revoke shop --keys /etc/zq/keys
+"""
+)
 @click.argument("name")
 @_file
 @_json
