@@ -110,7 +110,7 @@ def test_a_duration_that_is_none_is_refused_before_spark_starts(tmp_path: Path) 
     ran = zq("run", "--from", tmp_path, "--lake", tmp_path, "--target-wait", "soon")
 
     assert ran.returncode == 2
-    assert "'soon' is no duration: write a number of milliseconds" in ran.stderr
+    assert '"soon" is no duration: write a number with its unit' in ran.stderr
 
 
 def test_a_span_that_ends_before_it_begins_is_refused(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """`zq pipeline`: the history of one server or a fleet as a lake, and a report about it."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from zq.cli.moments import Moment
+from zq.cli.terminal import say, say_over
+from zq.cli.words import MILLISECONDS
 from zq.kinds import DURATION
 
 if TYPE_CHECKING:
@@ -27,22 +29,6 @@ _format = click.option(
     show_default=True,
     help="How the lake keeps its tables; delta takes the extra `delta`.",
 )
-
-
-class Duration(click.ParamType[int]):
-    """`10s` as milliseconds."""
-
-    name = "duration"
-
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        if isinstance(value, int):
-            return value
-        try:
-            return int(DURATION.parse(value))
-        except ValueError:
-            self.fail(f"{value!r} is no duration: {DURATION.remedy}", param, ctx)
 
 
 @click.group(
@@ -82,7 +68,7 @@ Examples:
 @_master
 @click.option(
     "--target-wait",
-    type=Duration(),
+    type=MILLISECONDS,
     default="10s",
     show_default=True,
     help="Wait below which 95 % shall stay: workers_needed is for it.",
@@ -90,7 +76,7 @@ Examples:
 @click.option("--streaming", is_flag=True, help="Go on, taking what comes.")
 @click.option(
     "--every",
-    type=Duration(),
+    type=MILLISECONDS,
     default="10s",
     show_default=True,
     help="With --streaming: how often to look for what is new.",
@@ -225,15 +211,13 @@ def _spark(master: str, format: str) -> "Iterator[tuple[SparkSession, Progress]]
         except PySparkRuntimeError as error:
             raise SparkDown from error
         try:
-            yield spark, Progress(lambda text: click.echo(text, err=True), _live())
+            yield (
+                spark,
+                Progress(
+                    lambda text: say(text, err=True), say_over if sys.stderr.isatty() else None
+                ),
+            )
         finally:
             spark.stop()
     except PipelineError as error:
         raise click.ClickException(str(error)) from None
-
-
-def _live() -> Callable[[str], None] | None:
-    """Writes a line over the one before, on a terminal."""
-    if not sys.stderr.isatty():
-        return None
-    return lambda text: click.echo(f"\r\x1b[K{text}", nl=False, err=True)
