@@ -112,6 +112,8 @@ FINDS: dict[str, set[str]] = {
     },
     "take": {BY_ID},
     "count": {"SEARCH c USING PRIMARY KEY (queue=? AND status=?) LEFT-JOIN"},
+    "count_more": {"SEARCH queue_counts USING PRIMARY KEY (queue=? AND status=?)"},
+    "count_first": set(),
     "clear_jobs": set(),
     "clear_payloads": set(),
     "clear_results": set(),

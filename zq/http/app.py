@@ -1,5 +1,6 @@
 """The application: every door's routes behind one guard and one table of errors."""
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Sequence
@@ -89,6 +90,8 @@ class App:
         expected = request.headers.get(hdrs.EXPECT, "100-continue")
         if expected.lower() != "100-continue" and request.version == HttpVersion11:
             return answer({"error": "expectation failed"}, error_codec(request), 417)
+        if not route.ticks and asyncio.current_task() is None:
+            await asyncio.sleep(0)  # it goes on as a task, which time-outs and the like want
         return await route.handler(request)
 
 

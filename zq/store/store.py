@@ -139,14 +139,14 @@ class Store:
     async def _land(self, result: TickResult, *, durable: bool) -> None:
         """See that what was committed stays. Raises OSError or `FilesMoved` where it does not."""
         if not durable:
-            self.check_files()
+            self._files.glance()
             return
         self._landing.hold_back()
         began = time.perf_counter()
         flushed = self._flush.begin()
         try:
             # Before anybody is told of it: no restart would find it in a file without a name.
-            self.check_files()
+            self._files.glance()
         finally:
             await flushed
             result.flush_s = time.perf_counter() - began

@@ -45,11 +45,11 @@ class JobsApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        new = partial(body_endpoint, bodies=self._bodies, reserved=False, ticks=True)
+        new = partial(body_endpoint, bodies=self._bodies, reserved=False)
         change = partial(body_endpoint, bodies=self._bodies, reserved=True)
         return [
-            Route("POST", "/jobs", new(self.enqueue), ENQUEUE),
-            Route("POST", "/jobs/bulk", new(self.enqueue_bulk), ENQUEUE),
+            Route("POST", "/jobs", new(self.enqueue), ENQUEUE, ticks=True),
+            Route("POST", "/jobs/bulk", new(self.enqueue_bulk), ENQUEUE, ticks=True),
             Route("GET", "/jobs", endpoint(self.list), READ),
             Route("GET", "/jobs/count", endpoint(self.count), READ),
             Route("GET", "/queues", endpoint(self.queues), READ),

@@ -33,12 +33,12 @@ class SettlementsApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        settle = partial(body_endpoint, bodies=self._bodies, reserved=True, ticks=True)
+        settle = partial(body_endpoint, bodies=self._bodies, reserved=True)
         succeed = settle(self.succeed, optional=True)
         return [
-            Route("POST", "/jobs/success", settle(self.succeed_bulk), TAKE),
-            Route("POST", "/jobs/{id}/success", succeed, TAKE),
-            Route("POST", "/jobs/{id}/failure", settle(self.fail), TAKE),
+            Route("POST", "/jobs/success", settle(self.succeed_bulk), TAKE, ticks=True),
+            Route("POST", "/jobs/{id}/success", succeed, TAKE, ticks=True),
+            Route("POST", "/jobs/{id}/failure", settle(self.fail), TAKE, ticks=True),
             Route("GET", "/jobs/{id}/errors", endpoint(self.list_errors), READ),
             Route("GET", "/jobs/{id}/errors/{attempt}", endpoint(self.get_error), READ),
         ]
