@@ -149,6 +149,11 @@ class Engine:
         return self._options.durable, self._options.durable_enqueues
 
     @property
+    def flushed_by(self) -> str:
+        """How commits get to the disk: `linux-aio`, `io-uring` or `thread`."""
+        return self._store.flushed_by
+
+    @property
     def stats(self) -> Stats:
         """What it has done since it started."""
         return self._loop.stats
