@@ -222,7 +222,7 @@ class Engine:
         return self._loop.waiters
 
     async def ping(self) -> None:
-        """A finished round trip through the database's thread."""
+        """Until the tick under way and the database's thread are done."""
         await self._store.ping()
 
     # Jobs in
