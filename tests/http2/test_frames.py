@@ -19,7 +19,7 @@ from hyperframe.frame import (
     WindowUpdateFrame,
 )
 
-from zq.http.h2.frames import STREAM_WINDOW
+from zq.http.h2.codec import STREAM_WINDOW
 
 from .peer import GET, POST, Answer, Peer, changed
 

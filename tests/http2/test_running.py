@@ -11,7 +11,8 @@ from h2.errors import ErrorCodes
 from hyperframe.frame import DataFrame, RstStreamFrame, WindowUpdateFrame
 
 from zq.http.gate import Gate
-from zq.http.h2.frames import CONNECTION_WINDOW, MAX_STREAMS, STREAM_WINDOW
+from zq.http.h2.choice import codec_by
+from zq.http.h2.codec import CONNECTION_WINDOW, MAX_STREAMS, STREAM_WINDOW
 from zq.http.listener import Listener
 from zq.model.clock import SystemClock
 
@@ -28,7 +29,9 @@ async def serving(handler: Handler) -> AsyncIterator[int]:
     """The port of a listener whose one handler answers everything."""
     clock = SystemClock()
     gate = Gate(clock, Counter(), max_connections=10, max_per_peer=0)
-    listener = Listener(handler, "off", gate=gate, clock=clock, header_timeout=60)
+    listener = Listener(
+        handler, "off", gate=gate, clock=clock, header_timeout=60, make_codec=codec_by("h2")
+    )
     _, port = await listener.start("127.0.0.1", 0)
     yield port
     await listener.stop(0.1)
