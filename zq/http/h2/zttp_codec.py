@@ -42,11 +42,12 @@ _SETTING = Struct(">HI")
 _CODES = Struct(">II")  # a GOAWAY's last stream and error code
 _SIZE = Struct(">I")
 
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _GOAWAY, _WINDOW_UPDATE = (
+_DATA, _HEADERS, _PRIORITY, _RST_STREAM, _SETTINGS, _GOAWAY, _WINDOW_UPDATE = (
     int(kind)
     for kind in (
         Kind.DATA,
         Kind.HEADERS,
+        Kind.PRIORITY,
         Kind.RST_STREAM,
         Kind.SETTINGS,
         Kind.GOAWAY,
@@ -146,6 +147,8 @@ class ZttpCodec:
             elif kind == _SETTINGS:
                 self._receive_settings(core, flags, raw)
                 continue
+            elif kind == _PRIORITY and not number:
+                self._break(ErrorCode.PROTOCOL_ERROR, "a priority of no stream")
             self._read(core, raw, by_peer=kind == _RST_STREAM)
 
     def _core_for(self, kind: int, number: int) -> _Core:
@@ -273,13 +276,15 @@ class ZttpCodec:
         if (stream := self._streams.get(number)) is not None:
             head = [(name, value) for name, value in fields[1:]]
             stream.handle.send_response(int(fields[0][1]), head, end)
-            self._sent(number, stream, end=end)
+            self._out.append(stream.core.connection.data_to_send())
+            if end:
+                self._said(number, stream)
 
     def send_data(self, number: int, data: memoryview, *, end: bool) -> None:
         if (stream := self._streams.get(number)) is None:
             return
+        connection = stream.core.connection
         if data:
-            connection = stream.core.connection
             if connection.send_window < LOW_WINDOW:
                 connection.receive_data(window_update(0, LOW_WINDOW))
                 connection.next_event()
@@ -287,14 +292,19 @@ class ZttpCodec:
             self._window -= len(data)
         if end:
             stream.handle.end_message()
-        self._sent(number, stream, end=end)
-
-    def _sent(self, number: int, stream: _Stream, *, end: bool) -> None:
-        self._out.append(stream.core.connection.data_to_send())
+        frames = connection.data_to_send()
+        if end and data:
+            # The core says the end in an empty frame of its own.
+            frames = make(Kind.DATA, number, bytes(data), Flag.END_STREAM)
+        self._out.append(frames)
         if end:
-            stream.ended = True
-            if stream.heard:
-                self._forget(number)
+            self._said(number, stream)
+
+    def _said(self, number: int, stream: _Stream) -> None:
+        """Our end of a stream is sent."""
+        stream.ended = True
+        if stream.heard:
+            self._forget(number)
 
     def reset(self, number: int, code: ErrorCode) -> None:
         if (stream := self._streams.get(number)) is not None:
