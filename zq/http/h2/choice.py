@@ -20,8 +20,8 @@ def codec_by(library: str) -> MakeCodec:
         if error.name != library:
             raise
         raise LibraryMissing(
-            f"--http2-engine {library}: the package {library} is not installed: install it with"
-            f' pip install "zq-queue[{library}]", or choose h2'
+            f"--http2-engine {library}: the package {library} is not installed: run"
+            f" pip install 'zq-queue[{library}]', or choose h2"
         ) from None
     make: MakeCodec = getattr(module, _CODECS[library])
     return make
