@@ -23,9 +23,7 @@ def authority(tmp_path: Path) -> Authority:
 
 
 @pytest.fixture
-async def tls_site(
-    authority: Authority, tmp_path: Path, http2_engine: str
-) -> AsyncIterator[Site]:
+async def tls_site(authority: Authority, tmp_path: Path, http2_engine: str) -> AsyncIterator[Site]:
     cert, key = authority.issue("server")
     settings = {"tls_cert": cert, "tls_key": key, "http2_engine": http2_engine}
     site = Site(tmp_path / "data", settings)

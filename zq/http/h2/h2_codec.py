@@ -62,9 +62,10 @@ class H2Codec:
         self._connection.acknowledge_received_data(size, number)
 
     def window(self, number: int) -> int:
-        with contextlib.suppress(StreamClosedError):
+        try:
             return self._connection.local_flow_control_window(number)
-        return 0
+        except StreamClosedError:
+            return 0
 
     @property
     def max_frame(self) -> int:
