@@ -29,6 +29,7 @@ ZQ = ["-m", "zq.cli", "serve", "--no-admin", *LOG, *ONE_PEER]
 COMMANDS = {
     "zq": ZQ,
     "zq-history": [*ZQ, "--history", "7d"],
+    "zq-zttp": [*ZQ, "--http2-engine", "zttp"],
     "baseline": ["-m", "bench.baseline"],
     "null": ["-m", "bench.null"],
 }
