@@ -315,7 +315,7 @@ def _catch_signals() -> asyncio.Queue[signal.Signals]:
 
 
 async def _feed_watchdog(engine: Engine) -> None:
-    """Tell systemd that the server lives: only once ticks and the database's thread have moved on."""
+    """Tell systemd that the server lives: once ticks and the database's thread have moved on."""
     interval = notify.watchdog_interval()
     while interval is not None:
         await engine.ping()

@@ -29,8 +29,6 @@ PATIENCE_MS = 5_000
 """How long the writer waits for another program that has locked the database."""
 
 WRITER_PRAGMAS = {
-    # Ticks run in the event loop, which waits for nobody: see `begin`.
-    "busy_timeout": "0",
     # Readers see the last commit while the writer works.
     "journal_mode": "WAL",
     # A commit writes to the log and returns; who flushes it, and when, is `zq.store.flush`. SQLite
@@ -131,13 +129,18 @@ def begin(connection: sqlite3.Connection) -> Callable[[], object] | None:
     return None
 
 
+def wait_for_nobody(connection: sqlite3.Connection) -> None:
+    """Make a connection one for the event loop, once it is open: see `begin`."""
+    connection.execute("PRAGMA busy_timeout = 0")
+
+
 def patiently(connection: sqlite3.Connection, function: Callable[[], T]) -> T:
     """Run a function that waits for other programs' locks, in the connection's thread."""
     connection.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
     try:
         return function()
     finally:
-        connection.execute("PRAGMA busy_timeout = 0")
+        wait_for_nobody(connection)
 
 
 def in_snapshot(connection: sqlite3.Connection, function: Callable[[], T]) -> T:

@@ -21,6 +21,7 @@ from zq.store.connection import (
     open_reader,
     open_writer,
     stops_the_server,
+    wait_for_nobody,
 )
 from zq.store.damage import is_small, refuse_damage, refuse_damaged_log, report_torn_tail
 from zq.store.files import (
@@ -328,6 +329,7 @@ async def open_store(
         )
         opened += [await open_reader(path) for _ in range(READERS)]
         flush = await open_flush(wal)
+        await writer.hop(wait_for_nobody, writer.raw)
         await asyncio.to_thread(lock.sync_names)
     except BaseException as error:
         if flush is not None:

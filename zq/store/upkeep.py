@@ -52,7 +52,7 @@ def recover(connection: sqlite3.Connection, history: Bounds | None = None) -> Re
     They keep their attempts, ids and places. Where a `history` is kept, it has these bounds from
     now on. It runs before the first request is accepted.
     """
-    patiently(connection, partial(connection.execute, "BEGIN IMMEDIATE"))
+    connection.execute("BEGIN IMMEDIATE")
     try:
         left = _value(connection, "read_left_in_flight")
         held = msgspec.json.decode(left, type=list[tuple[int, str]])
