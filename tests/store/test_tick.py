@@ -35,7 +35,7 @@ from zq.store.deal import deal
 from zq.store.due import SLICE
 from zq.store.merge import MOST_ARMS
 from zq.store.slices import FAILURE_ROWS, SLICE_ROWS
-from zq.store.work import LARGEST_INSERT
+from zq.store.work import FEW_COUNTS, LARGEST_INSERT
 
 from .rig import Ticker, new_job
 
@@ -195,7 +195,7 @@ def test_new_jobs_go_in_by_a_few_statements_of_many_rows(
     inserts = [sql for sql in seen if sql.startswith(("INSERT INTO jobs", "INSERT INTO payloads"))]
     tables = 2 if "payload" in fields else 1
     assert len(inserts) <= tables * (count // LARGEST_INSERT + 4)
-    assert len(seen) - len(inserts) <= 5
+    assert len(seen) - len(inserts) <= FEW_COUNTS + 3
     jobs = ticker.jobs()
     assert list(jobs) == list(enqueue.keys)
     assert [job.queue for job in jobs.values()] == [job.queue for job in enqueue.jobs]

@@ -339,11 +339,12 @@ LEFT JOIN queue_counts AS c ON c.queue = d.value ->> 0 AND c.status = d.value ->
 WHERE true
 ON CONFLICT (queue, status) DO UPDATE SET n = excluded.n
 
--- name: count_more
-UPDATE queue_counts SET n = n + :n WHERE queue = :queue AND status = :status
-
--- name: count_first
+-- name: count_up
 INSERT INTO queue_counts (queue, status, n) VALUES (:queue, :status, :n)
+ON CONFLICT (queue, status) DO UPDATE SET n = n + excluded.n
+
+-- name: count_down
+UPDATE queue_counts SET n = n + :n WHERE queue = :queue AND status = :status
 
 -- name: clear_jobs
 DELETE FROM jobs

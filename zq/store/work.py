@@ -322,8 +322,7 @@ class Work:
         else:
             for queue, status, n in deltas:
                 row: dict[str, object] = {"queue": queue, "status": int(status), "n": n}
-                if not self.execute(QUERIES["count_more"], row):
-                    self.execute(QUERIES["count_first"], row)
+                self.execute(QUERIES["count_up" if n > 0 else "count_down"], row)
         if limited := self.rulebook.limited:
             freed = [q for q, s, n in deltas if s is Status.IN_FLIGHT and n < 0 and q in limited]
             self.woken.update(freed)
