@@ -1,16 +1,21 @@
 """One HTTP exchange, whoever carries it, and when a failed one is tried again."""
 
 import random
+import re
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
 
 from zq.client.errors import InvalidOption, Unavailable, ZqError, refusal
 from zq.client.formats import CODECS, JSON, Codec
+
+_VISIBLE = re.compile("[!-~]+")
 
 FIRST_DELAY_S = 0.1
 LONGEST_DELAY_S = 5.0
@@ -68,12 +73,47 @@ class Address:
     codec: Codec = JSON
     tls: Tls = Tls()
 
+    def __post_init__(self) -> None:
+        if self.token is not None and not _VISIBLE.fullmatch(self.token):
+            raise InvalidOption("token: it is no visible ASCII: has it a space, or an end of line?")
+
     def headers(self) -> dict[str, str]:
         """The headers of every request."""
         headers = {"Accept": self.codec.content_type}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
         return headers
+
+    @cached_property
+    def parts(self) -> SplitResult:
+        """The URL, taken apart."""
+        return urlsplit(self.url)
+
+    def written(self, request: "Request") -> bytes:
+        """A request as it goes out over HTTP/1.1: the same bytes, whichever transport sends them.
+
+        Clients that take a request apart into headers and put it together again need as long for
+        that as for all the rest.
+        """
+        if not _VISIBLE.fullmatch(request.path):
+            raise ValueError(f"{request.path!r} is not percent-encoded")
+        head = f"{request.method} {self._prefix}{request.path} HTTP/1.1\r\n{self._fields}"
+        if request.body is None:
+            size = "" if request.method == "GET" else "Content-Length: 0\r\n"
+            return f"{head}{size}\r\n".encode()
+        about = f"Content-Type: {self.codec.content_type}\r\nContent-Length: {len(request.body)}"
+        return b"%b%b\r\n\r\n%b" % (head.encode(), about.encode(), request.body)
+
+    @cached_property
+    def _prefix(self) -> str:
+        return quote(self.parts.path, safe="/%:@!$&'()*+,;=~")
+
+    @cached_property
+    def _fields(self) -> str:
+        host = self.parts.netloc
+        host = host if host.isascii() else host.encode("idna").decode()
+        fields = {"Host": host, **self.headers()}
+        return "".join(f"{name}: {value}\r\n" for name, value in fields.items())
 
 
 @dataclass(frozen=True)
