@@ -146,6 +146,11 @@ class Reply:
         return refusal(code, message, self.status, said.status)
 
     @property
+    def is_decided(self) -> bool:
+        """Whether it is known what became of the request. A proxy's 5xx leaves that open."""
+        return self.status < 500 or self.headers.get("zq-error", "internal") not in UNDECIDED
+
+    @property
     def retry_after(self) -> float:
         """Seconds that the server asks for, 0 where it does not."""
         text = self.headers.get("retry-after", "")
