@@ -27,6 +27,7 @@ from bench.loops import LOOPS, best_loop
 from bench.report import Progress, Table, facts
 from bench.rows import ROWS
 from bench.servers import COMMANDS, Lab, ServerError, lab
+from bench.singles import singles, singles_table
 
 Scenario = Callable[[argparse.Namespace, Lab, Progress], tuple[Table, Any]]
 PAIR = ["zq", "baseline"]
@@ -43,6 +44,7 @@ examples:
   python -m bench depth --waiting 10k,1M,5M      the take rate over a backlog
   python -m bench http2 --engines zttp           HTTP/2 by that library, and HTTP/1.1
   python -m bench library                        the Python library: worker, enqueue_many, call
+  python -m bench singles                        its single enqueues beside plain HTTP
   python -m bench calls                          the library's calls, by how many are under way
   python -m bench history                        the same load with a history and without
   python -m bench idle --streams 10000           workers with nothing to do
@@ -92,6 +94,11 @@ def run_http2(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple
 def run_library(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = library(place, args.rounds, args.seconds, progress)
     return library_table(found), [asdict(each) for each in found]
+
+
+def run_singles(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = singles(place, args.rounds, args.seconds, progress)
+    return singles_table(found), [asdict(each) for each in found]
 
 
 def run_calls(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -229,6 +236,9 @@ def arguments() -> argparse.ArgumentParser:
     add = command("library", run_library, "the Python library: worker, enqueue_many, call")
     add("--rounds", type=int, default=5, help="runs of each row [5]")
     add("--seconds", type=float, default=3.0, help="measured time of a run, about [3]")
+    add = command("singles", run_singles, "single enqueues of the library beside plain HTTP")
+    add("--rounds", type=int, default=5, help="runs of each row [5]")
+    add("--seconds", type=float, default=2.0, help="measured time of a run, about [2]")
     add = command("calls", run_calls, "calls of the Python library, by how many are under way")
     add("--rounds", type=int, default=3, help="runs of each case [3]")
     add = command("history", run_history, "what keeping a history costs")

@@ -22,9 +22,6 @@ Enqueue = Callable[[Batch], Awaitable[list[StoredJob]]]
 R = TypeVar("R")
 A = TypeVar("A")
 
-TURNS_TO_SEND = 2
-"""Turns of the event loop after which a request of aiohttp is on its way."""
-
 
 async def one_by_one(enqueue: Enqueue, batches: Iterable[Batch]) -> Stored:
     """What becomes of each batch, in smaller ones where the server finds one too large."""
@@ -67,8 +64,7 @@ async def overlapped(
             if request is not None:
                 assert batch is not None
                 under_way = batch, asyncio.create_task(send(request))
-                for _ in range(TURNS_TO_SEND):
-                    await asyncio.sleep(0)
+                await asyncio.sleep(0)  # a turn of the event loop, and it is on its way
             for answer in answers:
                 yield read(answer)
             if trouble is not None:

@@ -21,6 +21,7 @@ ZqError                     `code` is stable and meant for programs
 An error that a server has sent carries the server's code, its header `Zq-Error`.
 """
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from zq.model.errors import ZqError
@@ -160,3 +161,10 @@ def refusal(code: str, message: str, status: int | None = None, state: str = "")
         error = BackendError(message, status)
     error.code = code
     return error
+
+
+def again(error: ZqError) -> ZqError:
+    """The same error for another caller, who may add notes to it."""
+    copied = copy(error)
+    copied.__cause__ = error.__cause__
+    return copied

@@ -37,6 +37,8 @@ class Codec:
     read: Callable[..., Any]
     cut: Callable[[bytes], tuple[Sequence[Delivery | Notice], bytes]]
     """What has arrived of a stream, and the part of a frame that is left."""
+    gather: Callable[[Sequence[bytes]], bytes]
+    """A body of many jobs, of what each was encoded to."""
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return _codec, (self.content_type,)
@@ -90,6 +92,14 @@ def _pack(value: Any) -> bytes:
     return _packer.encode(msgspec.to_builtins(value, str_keys=True, enc_hook=plain))
 
 
+def _gather_texts(jobs: Sequence[bytes]) -> bytes:
+    return b'{"jobs":[%b]}' % b",".join(jobs)
+
+
+def _gather_packed(jobs: Sequence[bytes]) -> bytes:
+    return _packer.encode({"jobs": [msgspec.Raw(job) for job in jobs]})
+
+
 # A notice begins with the field that only notices have.
 _NOTICE = b'{"control":'
 _PACKED_NOTICE = msgspec.msgpack.encode("control")
@@ -106,6 +116,7 @@ JSON = Codec(
     msgspec.json.Encoder(enc_hook=plain).encode,
     msgspec.json.decode,
     _cut_lines,
+    _gather_texts,
 )
 MSGPACK = Codec(
     "application/msgpack",
@@ -113,6 +124,7 @@ MSGPACK = Codec(
     _pack,
     msgspec.msgpack.decode,
     _cut_frames,
+    _gather_packed,
 )
 CODECS = {codec.content_type: codec for codec in (JSON, MSGPACK)}
 

@@ -12,10 +12,11 @@ import msgspec
 from zq.client.aio import AioTransport
 from zq.client.backend import EventStream, TakeStream
 from zq.client.batches import Stored, one_by_one, overlapped
-from zq.client.errors import BackendError
+from zq.client.errors import BackendError, ZqError, again
+from zq.client.gathering import Encoded, Fate, Gatherer
 from zq.client.streams import Deliveries, Events
 from zq.client.sync import BlockingTransport
-from zq.client.transport import Address, Reply, Request, Transport, persist
+from zq.client.transport import Address, Reply, Request, Transport, Unreachable, persist
 from zq.client.values import (
     EVERYTHING,
     EventQuery,
@@ -81,6 +82,8 @@ class HttpBackend:
         self._codec = address.codec
         self._transport = AioTransport(address) if transport is None else transport
         self._blocking: HttpBackend | None = None
+        blocks = isinstance(transport, BlockingTransport)
+        self._store_one = self._alone if blocks else Gatherer(self._alone, self._together).store
 
     @property
     def blocking(self) -> "HttpBackend":
@@ -96,8 +99,8 @@ class HttpBackend:
     async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
         """Store all or none, in order."""
         if len(jobs) == 1:
-            reply = await self._call("POST", "/jobs", jobs[0], safe=_is_repeatable(jobs[0]))
-            return [self._read(reply, StoredJob)]
+            job = Encoded(self._codec.encode(jobs[0]), _is_repeatable(jobs[0]))
+            return [await self._store_one(job)]
         return self._stored(await self._exchange(self._bulk(jobs)))
 
     def enqueue_each(self, batches: Iterable[Sequence[Submission]]) -> Stored:
@@ -289,6 +292,27 @@ class HttpBackend:
             path = urlsplit(self._address.url).path if reply.status == 404 else ""
             raise reply.error(f" (its address ends in {path}: should it?)" if path else "")
         return reply
+
+    async def _alone(self, job: Encoded) -> StoredJob:
+        request = Request("POST", "/jobs", job.text, TIMEOUT_S, job.safe)
+        return self._read(await self._exchange(request), StoredJob)
+
+    async def _together(self, jobs: Sequence[Encoded]) -> Sequence[Fate]:
+        """Try once to store jobs of several callers, whose errors are their own."""
+        body = self._codec.gather([job.text for job in jobs])
+        try:
+            reply = await self._transport.send(Request("POST", "/jobs/bulk", body, TIMEOUT_S))
+            if reply.status >= 300:
+                return [None if job.safe or reply.is_decided else reply.error() for job in jobs]
+            stored = self._stored(reply)
+            if len(stored) != len(jobs):
+                raise BackendError(
+                    f"{self._address.url} tells of {len(stored)} of {len(jobs)} jobs"
+                )
+        except ZqError as error:
+            never_sent = isinstance(error, Unreachable) and not error.sent
+            return [None if job.safe or never_sent else again(error) for job in jobs]
+        return stored
 
     def _bulk(self, jobs: Sequence[Submission]) -> Request:
         safe = all(_is_repeatable(job) for job in jobs)

@@ -7,9 +7,8 @@ import socket
 import time
 from collections import deque
 from collections.abc import Coroutine, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from zq.client.transport import Address, Bytes, Reply, Request, unreachable
 
@@ -44,21 +43,23 @@ class BlockingTransport:
 
     async def send(self, request: Request) -> Reply:
         """One try. Raises `Unreachable`."""
+        data = self._address.written(request)
         connection = self._connection(request.timeout)
-        headers = self._address.headers()
-        if request.body is not None:
-            headers["Content-Type"] = self._address.codec.content_type
-        path = urlsplit(self._address.url).path + request.path
         try:
-            connection.request(request.method, path, request.body, headers)
-            response = connection.getresponse()
-            body = response.read()
+            # At once: http.client would send the body after the head, and wake the server twice.
+            connection.sock.sendall(data)
+            with HTTPResponse(connection.sock, method=request.method) as response:
+                response.begin()
+                body = response.read()
         except BaseException as error:
             connection.close()
             if isinstance(error, (HTTPException, OSError)):
                 raise unreachable(self._address.url, error) from error
             raise
-        self._idle.append(connection)
+        if response.will_close:
+            connection.close()
+        else:
+            self._idle.append(connection)
         lowered = {name.lower(): value for name, value in response.getheaders()}
         return Reply(response.status, lowered, body)
 
@@ -92,7 +93,7 @@ class BlockingTransport:
             connection.close()
 
     def _connect(self, timeout: float) -> HTTPConnection:
-        parts = urlsplit(self._address.url)
+        parts = self._address.parts
         if parts.scheme == "https":
             context = self._address.tls.context()
             connection: HTTPConnection = HTTPSConnection(

@@ -6,8 +6,10 @@ import re
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol, Self
+from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
 
@@ -97,6 +99,37 @@ class Address:
             headers["Authorization"] = f"Bearer {self.token}"
         return headers
 
+    @cached_property
+    def parts(self) -> SplitResult:
+        """The URL, taken apart."""
+        return urlsplit(self.url)
+
+    def written(self, request: "Request") -> bytes:
+        """A request as it goes out over HTTP/1.1: the same bytes, whichever transport sends them.
+
+        Clients that take a request apart into headers and put it together again need as long for
+        that as for all the rest.
+        """
+        if not _VISIBLE.fullmatch(request.path):
+            raise ValueError(f"{request.path!r} is not percent-encoded")
+        head = f"{request.method} {self._prefix}{request.path} HTTP/1.1\r\n{self._fields}"
+        if request.body is None:
+            size = "" if request.method == "GET" else "Content-Length: 0\r\n"
+            return f"{head}{size}\r\n".encode()
+        about = f"Content-Type: {self.codec.content_type}\r\nContent-Length: {len(request.body)}"
+        return b"%b%b\r\n\r\n%b" % (head.encode(), about.encode(), request.body)
+
+    @cached_property
+    def _prefix(self) -> str:
+        return quote(self.parts.path, safe="/%:@!$&'()*+,;=~")
+
+    @cached_property
+    def _fields(self) -> str:
+        host = self.parts.netloc
+        host = host if host.isascii() else host.encode("idna").decode()
+        fields = {"Host": host, **self.headers()}
+        return "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+
 
 @dataclass(frozen=True)
 class Request:
@@ -126,6 +159,11 @@ class Reply:
         code = self.headers.get("zq-error") or f"http_{self.status}"
         message = (said.error or self._foreign()) + hint
         return refusal(code, message, self.status, said.status)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it is known what became of the request. A proxy's 5xx leaves that open."""
+        return self.status < 500 or self.headers.get("zq-error", "internal") not in UNDECIDED
 
     @property
     def retry_after(self) -> float:

@@ -66,6 +66,18 @@ class Delivering(Contract):
         assert sum(not job.duplicate for (job,) in answers) == 1
         assert len({job.id for (job,) in answers}) == 1
 
+    async def test_of_enqueues_at_once_each_gets_its_own_answer(self, backend: Backend) -> None:
+        good = [submission(n) for n in range(20)]
+        wanted = [*good[:10], Submission("a,b", "work", None), *good[10:]]
+        told: list[Any] = await asyncio.gather(
+            *(backend.enqueue([job]) for job in wanted), return_exceptions=True
+        )
+        refused = told.pop(10)
+        assert isinstance(refused, BackendError)
+        assert refused.code == "invalid_request"
+        assert [(await backend.get(job.id)).payload for (job,) in told] == list(range(20))
+        assert await backend.count() == 20
+
     async def test_batches_are_stored_in_order_up_to_one_that_is_refused(
         self, backend: Backend
     ) -> None:
