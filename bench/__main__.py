@@ -7,10 +7,12 @@ import json
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from bench.baseline_disk import KINDS
+from bench.beside import beside, beside_table
 from bench.calls import calls, calls_table
 from bench.compare import Plan, compare, comparison
 from bench.cost import cost, cost_table
@@ -22,13 +24,14 @@ from bench.idle import idle, idle_table
 from bench.large import large, large_table
 from bench.latency import latency, latency_table
 from bench.library import library, library_table
+from bench.lone import lone, lone_table
 from bench.loops import LOOPS, best_loop
 from bench.report import Progress, Table, facts
 from bench.rows import ROWS
-from bench.servers import COMMANDS, Lab, ServerError, lab
+from bench.servers import NAMES, Lab, ServerError, lab
 
 Scenario = Callable[[argparse.Namespace, Lab, Progress], tuple[Table, Any]]
-PAIR = ["zq", "baseline"]
+SERVERS_HELP = f"a comma list of {', '.join(NAMES)} [zq,baseline and what else is named]"
 DEPTHS = [10**4, 10**6, 5 * 10**6]
 EXAMPLES = """
 examples:
@@ -36,8 +39,11 @@ examples:
   python -m bench --rows single,ack --rounds 9   two rows, more rounds
   python -m bench --queues 1000 --markdown       a table for the README
   python -m bench --commit-delay-ms 5 --json     a slower disk, for scripts
-  python -m bench --subject baseline             what noise makes of a ratio of 1
-  python -m bench --subject null                 the ceiling of the load itself
+  python -m bench --servers baseline,baseline    what noise makes of a ratio of 1
+  python -m bench --servers null,baseline        the ceiling of the load itself
+  python -m bench --before DIR --zizq PATH       an earlier zq and the original as well
+  python -m bench lone                           requests of one job each, under wrk too
+  python -m bench beside                         a lone caller beside bulks and checkpoints
   python -m bench latency                        from enqueue to delivery
   python -m bench depth --waiting 10k,1M,5M      the take rate over a backlog
   python -m bench http2                          acknowledgements over both versions
@@ -57,29 +63,45 @@ rows:
 
 
 def run_compare(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
-    plan = Plan(args.rows, args.rounds, args.seconds, args.queues, args.subject)
+    plan = Plan(args.rows, args.rounds, args.seconds, args.queues, args.servers or place.at_hand)
     samples = compare(place, plan, progress)
     return comparison(plan, samples), [asdict(sample) for sample in samples]
 
 
 def run_latency(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
-    found = latency(place, args.servers, args.queues, args.seconds, progress)
+    found = latency(place, args.servers or place.at_hand, args.queues, args.seconds, progress)
     return latency_table(found), [asdict(each) for each in found]
 
 
 def run_depth(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
-    found = depth(place, args.servers, args.waiting, args.queues, args.seconds, progress)
+    found = depth(
+        place, args.servers or place.at_hand, args.waiting, args.queues, args.seconds, progress
+    )
     return depth_table(found), [asdict(each) for each in found]
 
 
 def run_idle(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
-    found = idle(place, args.servers, args.streams, args.seconds, progress)
+    found = idle(place, args.servers or place.at_hand, args.streams, args.seconds, progress)
     return idle_table(found), {server: asdict(each) for server, each in found.items()}
 
 
 def run_large(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
-    found = large(place, args.servers, args.payload, args.jobs, args.rounds, progress)
+    found = large(
+        place, args.servers or place.at_hand, args.payload, args.jobs, args.rounds, progress
+    )
     return large_table(found), [asdict(each) for each in found]
+
+
+def run_lone(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    servers = args.servers or place.at_hand
+    found = lone(place, servers, args.rounds, args.seconds, args.queues, progress)
+    return lone_table(servers, found), [asdict(each) for each in found]
+
+
+def run_beside(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    servers = args.servers or place.at_hand
+    found = beside(place, servers, args.rounds, args.seconds, args.queues, progress)
+    return beside_table(servers, found), [asdict(each) for each in found]
 
 
 def run_http2(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -142,7 +164,7 @@ def rows_with_workers(text: str) -> list[str]:
 
 def server_names(text: str) -> list[str]:
     names = text.split(",")
-    if unknown := [name for name in names if name not in COMMANDS]:
+    if unknown := [name for name in names if name not in NAMES]:
         raise argparse.ArgumentTypeError(f"no such server: {', '.join(unknown)}")
     return names
 
@@ -158,9 +180,12 @@ def common() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
     add = parser.add_argument
     add("--queues", type=int, default=10, help="queues that the jobs go to [10]")
-    add("--commit-delay-ms", type=float, default=0.0, help="sleep before every fsync [0]")
+    add("--commit-delay-ms", type=float, default=0.0, help="delay of every flush [0]")
     add("--dir", type=Path, help="a directory on the disk to measure [that for temporary files]")
-    add("--baseline-loop", choices=LOOPS, default=best_loop(), help=f"[{best_loop()}]")
+    add("--baseline", choices=KINDS, default=KINDS[0], help=f"where it ticks [{KINDS[0]}]")
+    add("--event-loop", choices=LOOPS, default=best_loop(), help=f"the baseline's [{best_loop()}]")
+    add("--before", type=Path, metavar="DIR", help="a checkout of an earlier zq to run as well")
+    add("--zizq", type=Path, metavar="PATH", help="the original's program, to run as well")
     add("--json", action="store_true", help="everything that was measured, for scripts")
     add("--markdown", action="store_true", help="a table and its circumstances, for a README")
     return parser
@@ -181,24 +206,32 @@ def arguments() -> argparse.ArgumentParser:
         added.set_defaults(function=function)
         return added.add_argument
 
-    add = command("compare", run_compare, "the same rows on both servers, by rounds")
+    add = command("compare", run_compare, "the same rows on all servers, by rounds")
     add("--rows", type=row_names, default=list(ROWS), help="a comma list [all]")
     add("--rounds", type=int, default=5, help="runs of each row on each server [5]")
     add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
-    add("--subject", choices=COMMANDS, default="zq", help="what runs beside the baseline [zq]")
+    add("--servers", type=server_names, help=SERVERS_HELP)
+    add = command("lone", run_lone, "requests of one job each, under wrk and the Python load")
+    add("--servers", type=server_names, help=SERVERS_HELP)
+    add("--rounds", type=int, default=3, help="runs of each row on each server [3]")
+    add("--seconds", type=int, default=3, help="measured time of a run, whole seconds [3]")
+    add = command("beside", run_beside, "how long a lone caller waits beside large requests")
+    add("--servers", type=server_names, help=SERVERS_HELP)
+    add("--rounds", type=int, default=3, help="runs of each case on each server [3]")
+    add("--seconds", type=float, default=5.0, help="measured time of a run [5]")
     add = command("latency", run_latency, "from enqueue to delivery, worker idle or busy")
-    add("--servers", type=server_names, default=PAIR, help="a comma list [zq,baseline]")
+    add("--servers", type=server_names, help=SERVERS_HELP)
     add("--seconds", type=float, default=10.0, help="measured time [10]")
     add = command("depth", run_depth, "the take rate over a backlog")
-    add("--servers", type=server_names, default=PAIR, help="a comma list [zq,baseline]")
+    add("--servers", type=server_names, help=SERVERS_HELP)
     add("--seconds", type=float, default=10.0, help="measured time [10]")
     add("--waiting", type=counts, default=DEPTHS, help="a comma list [10k,1M,5M]")
     add = command("idle", run_idle, "take streams with nothing to do")
-    add("--servers", type=server_names, default=PAIR, help="a comma list [zq,baseline]")
+    add("--servers", type=server_names, help=SERVERS_HELP)
     add("--seconds", type=float, default=30.0, help="measured time [30]")
     add("--streams", type=int, default=10_000, help="how many [10,000]")
     add = command("large", run_large, "large payloads over a take stream")
-    add("--servers", type=server_names, default=PAIR, help="a comma list [zq,baseline]")
+    add("--servers", type=server_names, help=SERVERS_HELP)
     add("--payload", type=int, default=2**20, help="bytes of a payload [1048576]")
     add("--jobs", type=int, default=200, help="how many are taken [200]")
     add("--rounds", type=int, default=3, help="runs on each server [3]")
@@ -255,7 +288,14 @@ def main() -> int:
     # A bench that is told to stop must not leave its servers behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with lab(args.dir, args.commit_delay_ms, args.baseline_loop) as place:
+        with lab(args.dir, args.commit_delay_ms) as empty:
+            place = replace(
+                empty,
+                event_loop=args.event_loop,
+                baseline=args.baseline,
+                before=args.before,
+                zizq=args.zizq,
+            )
             notes = facts(sys.argv[1:], place.sync_ms())
             table, data = args.function(args, place, progress)
     except KeyboardInterrupt:
