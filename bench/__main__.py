@@ -26,6 +26,7 @@ from bench.latency import latency, latency_table
 from bench.library import library, library_table
 from bench.lone import lone, lone_table
 from bench.loops import LOOPS, best_loop
+from bench.pages import pages, pages_table
 from bench.report import Progress, Table, facts
 from bench.rows import ROWS
 from bench.servers import NAMES, Lab, ServerError, lab
@@ -55,6 +56,7 @@ examples:
   python -m bench pipeline --records 2M,20M      job history through Spark, by stage
   python -m bench spark-write --rows 10M         rows of Spark become jobs: rate and memory
   python -m bench cost --jobs 10,1000            a tick, statement by statement
+  python -m bench pages                          pages that each kind of tick writes
   python -m bench gates --waiting 5M             claims past a thousand paused queues
   python -m bench peers --help                   zq beside other job queues
 
@@ -127,6 +129,11 @@ def run_history(args: argparse.Namespace, place: Lab, progress: Progress) -> tup
 def run_cost(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = cost(place, args.jobs, args.ticks, args.queues, progress)
     return cost_table(found), [asdict(each) for each in found]
+
+
+def run_pages(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = pages(place, args.queues, args.ticks, progress)
+    return pages_table(found), [asdict(each) for each in found]
 
 
 def run_gates(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -256,6 +263,8 @@ def arguments() -> argparse.ArgumentParser:
     add = command("cost", run_cost, "where the time of a tick goes, without a server")
     add("--jobs", type=counts, default=[10, 1000], help="settled and claimed a tick [10,1000]")
     add("--ticks", type=int, default=60, help="measured ticks [60]")
+    add = command("pages", run_pages, "pages that each kind of tick writes, without a server")
+    add("--ticks", type=int, default=20, help="measured ticks of each kind [20]")
     add = command("gates", run_gates, "claims past a thousand paused queues, without a server")
     add("--jobs", type=counts, default=[12, 100, 1000], help="settled and claimed a tick")
     add("--waiting", type=lambda text: counts(text)[0], default=500_000, help="[500k]")
