@@ -21,6 +21,7 @@ from bench.gates import gates, gates_table
 from bench.history import AIMS, history, history_table
 from bench.http2 import http2, http2_table
 from bench.idle import idle, idle_table
+from bench.instructions import instructions, instructions_table
 from bench.large import large, large_table
 from bench.latency import latency, latency_table
 from bench.library import library, library_table
@@ -57,6 +58,7 @@ examples:
   python -m bench spark-write --rows 10M         rows of Spark become jobs: rate and memory
   python -m bench cost --jobs 10,1000            a tick, statement by statement
   python -m bench pages                          pages that each kind of tick writes
+  python -m bench instructions                   of one enqueue, counted by callgrind
   python -m bench gates --waiting 5M             claims past a thousand paused queues
   python -m bench peers --help                   zq beside other job queues
 
@@ -134,6 +136,11 @@ def run_cost(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[
 def run_pages(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = pages(place, args.queues, args.ticks, progress)
     return pages_table(found), [asdict(each) for each in found]
+
+
+def run_instructions(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = instructions(place, args.servers or place.at_hand, args.queues, progress)
+    return instructions_table(found), [asdict(each) for each in found]
 
 
 def run_gates(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -265,6 +272,8 @@ def arguments() -> argparse.ArgumentParser:
     add("--ticks", type=int, default=60, help="measured ticks [60]")
     add = command("pages", run_pages, "pages that each kind of tick writes, without a server")
     add("--ticks", type=int, default=20, help="measured ticks of each kind [20]")
+    add = command("instructions", run_instructions, "instructions of one enqueue, by callgrind")
+    add("--servers", type=server_names, help=SERVERS_HELP)
     add = command("gates", run_gates, "claims past a thousand paused queues, without a server")
     add("--jobs", type=counts, default=[12, 100, 1000], help="settled and claimed a tick")
     add("--waiting", type=lambda text: counts(text)[0], default=500_000, help="[500k]")
