@@ -28,6 +28,7 @@ from bench.library import library, library_table
 from bench.lone import lone, lone_table
 from bench.loops import LOOPS, best_loop
 from bench.pages import pages, pages_table
+from bench.publish import publish
 from bench.report import Progress, Table, facts
 from bench.rows import ROWS
 from bench.servers import NAMES, Lab, ServerError, lab
@@ -60,6 +61,7 @@ examples:
   python -m bench pages                          pages that each kind of tick writes
   python -m bench instructions                   of one enqueue, counted by callgrind
   python -m bench gates --waiting 5M             claims past a thousand paused queues
+  python -m bench publish --before DIR           all that is published, in markdown: an hour
   python -m bench peers --help                   zq beside other job queues
 
 rows:
@@ -292,19 +294,24 @@ def show(args: argparse.Namespace, table: Table, data: Any, notes: dict[str, str
         print(f"\n{table.text()}")
 
 
-def main() -> int:
-    words = sys.argv[1:]
-    if words[:1] == ["peers"]:
-        # A command of its own: the others share options and a baseline, this one has neither.
-        from bench.peers.cli import main as peers
+def published(words: list[str]) -> int:
+    """`publish`: its options are those that all commands share, but for two."""
+    own = argparse.ArgumentParser(add_help=False)
+    own.add_argument("--rounds", type=int, help="[what each command has]")
+    own.add_argument("--seconds", type=int, help="[what each command has]")
+    title = "everything that bench/README.md publishes of the server, in markdown"
+    parser = argparse.ArgumentParser(
+        prog="python -m bench publish", parents=[common(), own], description=f"Measure {title}."
+    )
+    parser.parse_args(words)
+    chosen, shared = own.parse_known_args(words)
+    return publish(run, shared, chosen.rounds, chosen.seconds)
 
-        return peers(words[1:])
-    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
-        words.insert(0, "compare")
+
+def run(words: list[str]) -> int:
+    """Run one command and print what it found; the exit status."""
     args = arguments().parse_args(words)
     progress = Progress()
-    # A bench that is told to stop must not leave its servers behind.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with lab(args.dir, args.commit_delay_ms) as empty:
             place = replace(
@@ -314,17 +321,36 @@ def main() -> int:
                 before=args.before,
                 zizq=args.zizq,
             )
-            notes = facts(sys.argv[1:], place.sync_ms())
+            notes = facts(words, place.sync_ms())
             table, data = args.function(args, place, progress)
-    except KeyboardInterrupt:
-        progress.clear()
-        return 130
     except (ServerError, ValueError) as error:
         progress.clear()
         print(f"bench: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        progress.clear()
+        raise
     show(args, table, data, notes)
     return 0
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    if words[:1] == ["peers"]:
+        # A command of its own: the others share options and a baseline, this one has neither.
+        from bench.peers.cli import main as peers
+
+        return peers(words[1:])
+    # A bench that is told to stop must not leave its servers behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if words[:1] == ["publish"]:
+            return published(words[1:])
+        if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
+            words.insert(0, "compare")
+        return run(words)
+    except KeyboardInterrupt:
+        return 130
 
 
 if __name__ == "__main__":
