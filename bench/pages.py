@@ -79,10 +79,10 @@ def successes(count: int, claim: int = 0) -> Callable[[Ticks, Iterator[int], int
     return prepare
 
 
-def failure(**said: bool) -> Callable[[Ticks, Iterator[int], int], Prepared]:
+def failure(kill: bool) -> Callable[[Ticks, Iterator[int], int], Prepared]:
     def prepare(ticks: Ticks, numbers: Iterator[int], queues: int) -> Prepared:
         (key,) = ticks.claim(1)
-        return lambda: ticks.run(Fail(key=key, failure=Failure("no connection", **said)))
+        return lambda: ticks.run(Fail(key=key, failure=Failure("no connection", kill=kill)))
 
     return prepare
 
@@ -120,9 +120,10 @@ KINDS = (
     Kind("acknowledge 1, take 1", 1, successes(1, 1)),
     Kind("acknowledge 50, take 50", 50, successes(50, 50)),
     Kind("acknowledge 1,000, take 1,000", 1000, successes(1000, 1000)),
-    Kind("fail 1, to be tried again", 1, failure()),
+    Kind("fail 1, to be tried again", 1, failure(kill=False)),
     Kind("fail 1, dead", 1, failure(kill=True)),
     Kind("give 1 back", 1, give_back),
+    Kind("100 fall due", 100, promotion),
 )
 
 
