@@ -16,6 +16,7 @@ from bench.beside import beside, beside_table
 from bench.calls import calls, calls_table
 from bench.compare import Plan, compare, comparison
 from bench.cost import cost, cost_table
+from bench.crowd import crowd, crowd_table
 from bench.depth import depth, depth_table
 from bench.gates import gates, gates_table
 from bench.history import AIMS, history, history_table
@@ -61,6 +62,7 @@ examples:
   python -m bench pages                          pages that each kind of tick writes
   python -m bench instructions                   of one enqueue, counted by callgrind
   python -m bench gates --waiting 5M             claims past a thousand paused queues
+  python -m bench crowd --jobs 100               claims from 10,000 queues while one is paused
   python -m bench publish --before DIR           all that is published, in markdown: an hour
   python -m bench peers --help                   zq beside other job queues
 
@@ -148,6 +150,11 @@ def run_instructions(args: argparse.Namespace, place: Lab, progress: Progress) -
 def run_gates(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = gates(place, args.jobs, args.waiting, args.ticks, args.queues, progress)
     return gates_table(found), [asdict(each) for each in found]
+
+
+def run_crowd(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = crowd(place, args.jobs, args.waiting, args.ticks, progress)
+    return crowd_table(found), [asdict(each) for each in found]
 
 
 def run_pipeline(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -279,6 +286,10 @@ def arguments() -> argparse.ArgumentParser:
     add = command("gates", run_gates, "claims past a thousand paused queues, without a server")
     add("--jobs", type=counts, default=[12, 100, 1000], help="settled and claimed a tick")
     add("--waiting", type=lambda text: counts(text)[0], default=500_000, help="[500k]")
+    add("--ticks", type=int, default=60, help="measured ticks [60]")
+    add = command("crowd", run_crowd, "claims from 10,000 queues, without a server")
+    add("--jobs", type=counts, default=[12, 100, 1000], help="settled and claimed a tick")
+    add("--waiting", type=lambda text: counts(text)[0], default=50_000, help="paused jobs [50k]")
     add("--ticks", type=int, default=60, help="measured ticks [60]")
     return parser
 

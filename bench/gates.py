@@ -11,14 +11,17 @@ import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from bench.report import Progress, Table, number
 from bench.servers import Lab
-from bench.ticks import Ticks, plain_job, taken
+from bench.ticks import WORKERS, Ticks, plain_job, taken
 from zq.model.commands import SetQueue, Succeed
+from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
 from zq.store import upkeep
+from zq.store.walk import LONGEST_WALK
 
 OTHERS = 1_000
 BATCH = 10_000
@@ -41,10 +44,18 @@ class Bench:
     def __init__(self, path: Path) -> None:
         self._ticks = Ticks(path)
 
-    def store(self, count: int, prefix: str, queues: int, priority: int) -> None:
+    def store(self, count: int, prefix: str, queues: int, priority: int, between: str = "") -> None:
+        """Store jobs, one after the other in these queues; every eleventh in one of `between`."""
         for start in range(0, count, BATCH):
             numbers = range(start, min(start + BATCH, count))
-            jobs = [plain_job(n, f"{prefix}{n % queues}", priority=priority) for n in numbers]
+            jobs = [
+                plain_job(
+                    n,
+                    f"{between if between and n % 11 == 0 else prefix}{n % queues}",
+                    priority=priority,
+                )
+                for n in numbers
+            ]
             self._ticks.store(jobs, BATCH)
 
     def pause(self, prefix: str, queues: int) -> None:
@@ -52,12 +63,12 @@ class Bench:
             *(SetQueue(f"{prefix}{n}", QueueSettings(paused=True)) for n in range(queues))
         )
 
-    def ticks(self, jobs: int) -> Iterator[float]:
+    def ticks(self, jobs: int, reach: Reach = EVERYWHERE) -> Iterator[float]:
         """Thread seconds of each tick."""
-        held = self._ticks.claim(jobs)
+        held = taken(self._ticks.run(claim=jobs, reach=reach))
         while held:
             began = time.thread_time()
-            held = taken(self._ticks.run(Succeed(keys=held), claim=jobs))
+            held = taken(self._ticks.run(Succeed(keys=held), claim=jobs, reach=reach))
             yield time.thread_time() - began
             upkeep.checkpoint(self._ticks.connection)
 
@@ -71,8 +82,12 @@ def gates(
     free.store(waiting, "other-", OTHERS, LATER)
     shut.store(waiting, "other-", OTHERS, URGENT)
     shut.pause("other-", OTHERS)
+    # Claims pass what was paused once, a stretch each; what counts is how they go on from there.
+    passing = waiting // LONGEST_WALK + 2
     for bench in (free, shut):
-        bench.store(2 * (ticks + 2) * sum(sizes), "queue-", queues, URGENT)
+        bench.store(2 * (ticks + 2) * sum(sizes) + WORKERS * passing, "queue-", queues, URGENT)
+        for _ in islice(bench.ticks(WORKERS), passing):
+            pass
     found = []
     for jobs in sizes:
         progress.show(f"ticks of {jobs:,} jobs")

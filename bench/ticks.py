@@ -10,6 +10,7 @@ from random import Random
 from zq.model.commands import Claim, Command, Due, Enqueue, Tick, TickResult
 from zq.model.ids import Mint
 from zq.model.job import NewJob
+from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settling import Policy
 from zq.store import upkeep
 from zq.store.connection import WRITER_PRAGMAS, WRITER_STATEMENTS
@@ -39,14 +40,17 @@ class Ticks:
         self._runner = TickRunner(watched(self.connection), Policy(), Random(1), self._mint.last)
 
     def run(
-        self, *commands: Command, claim: int = 0, due: frozenset[Due] = frozenset()
+        self,
+        *commands: Command,
+        claim: int = 0,
+        reach: Reach = EVERYWHERE,
+        due: frozenset[Due] = frozenset(),
     ) -> TickResult:
         """One tick, in which the workers can take `claim` jobs together."""
-        shares = [
-            (worker, (claim + WORKERS - worker) // WORKERS) for worker in range(1, WORKERS + 1)
-        ]
-        credits = [(worker, share) for worker, share in shares if share]
-        claims = [Claim(queues=None, credits=credits)] if claim else []
+        places = range(1, WORKERS + 1)
+        credits = [(place, (claim + WORKERS - place) // WORKERS) for place in places]
+        credits = [(place, credit) for place, credit in credits if credit]
+        claims = [Claim(queues=None, credits=credits, reach=reach)] if claim else []
         return self._runner.run(Tick(NOW, NOW, commands, claims, due, durable=True))
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Enqueue:

@@ -22,7 +22,8 @@ def load(name: str, text: str) -> Any:
     ("text", "milliseconds"),
     [
         ("0", 0),
-        ("1500", 1_500),
+        ("000", 0),
+        ("1500 ms", 1_500),
         ("500ms", 500),
         ("30s", 30_000),
         ("10m", 600_000),
@@ -73,9 +74,10 @@ def test_the_default_as_shown_is_the_default(setting: Any) -> None:
             "heartbeat_interval",
             "3 parsecs",
             '--heartbeat-interval: "3 parsecs" is no duration: '
-            "write a number of milliseconds or 500ms, 3s, 10m, 1h, 7d",
+            "write a number with its unit, such as 500ms, 3s, 10m, 1h or 7d",
         ),
-        ("drain", "-1", '--drain: "-1" is no duration: write a number of milliseconds or'),
+        ("drain", "-1", '--drain: "-1" is no duration: write a number with its unit'),
+        ("drain", "30", '--drain: "30" is no duration: write a number with its unit'),
         ("drain", "1.5s", '--drain: "1.5s" is no duration'),
         ("drain", "9" * 5_000, "is no duration"),
         ("drain", "٣", '--drain: "٣" is no duration'),
@@ -85,6 +87,7 @@ def test_the_default_as_shown_is_the_default(setting: Any) -> None:
             '"64 mebibytes" is no size: write a number of bytes or 512KiB',
         ),
         ("max_body", "0", "--max-body: 0 is out of range: write a size of at least 1B"),
+        ("max_body", "64M", '"64M" is no size'),
         ("port", "http", '--port: "http" is no number: write a whole number'),
         ("port", "70000", "--port: 70000 is out of range: write a number from 0 to 65535"),
         ("port", "-1", "--port: -1 is out of range: write a number from 0 to 65535"),
@@ -152,13 +155,20 @@ def test_the_flag_comes_before_the_variables_and_zq_before_zizq() -> None:
         "ZIZQ_PORT": "3",
         "ZIZQ_HOST": "::1",
         "ZQ_DRAIN": "",
-        "ZIZQ_DRAIN": "5",
+        "ZIZQ_DRAIN": "5s",
     }
 
     assert Settings.load({"port": "1"}, environ).port == 1
     assert Settings.load({}, environ).port == 2
     assert Settings.load({}, environ).host == "::1"
-    assert Settings.load({}, environ).drain == 5  # an empty variable counts as unset
+    assert Settings.load({}, environ).drain == 5_000  # an empty variable counts as unset
+
+
+def test_a_bare_duration_is_milliseconds_where_zizq_says_so_and_else_refused() -> None:
+    assert Settings.load({}, {"ZIZQ_READ_TIMEOUT": "1500"}).read_timeout == 1_500
+    assert Settings.load({}, {"ZIZQ_READ_TIMEOUT": "2s"}).read_timeout == 2_000
+    with pytest.raises(ConfigError, match='ZQ_READ_TIMEOUT: "1500" is no duration'):
+        Settings.load({}, {"ZQ_READ_TIMEOUT": "1500", "ZIZQ_READ_TIMEOUT": "1500"})
 
 
 @pytest.mark.parametrize("variable", ["ZQ_READ_TIMEOUT", "ZIZQ_READ_TIMEOUT"])

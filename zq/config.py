@@ -38,6 +38,10 @@ _U32 = 2**32 - 1
 _LARGEST = 2**53 - 1
 
 
+ZIZQ = "ZIZQ_"
+"""Begins the names of Zizq's variables. A bare number in one is milliseconds, as Zizq has it."""
+
+
 class ConfigError(ValueError):
     """A setting that cannot be used. The text names the flag or variable, and the remedy."""
 
@@ -88,6 +92,8 @@ class Setting:
     def read(self, text: str, source: str) -> Any:
         """The value of `text`, which `source` (a flag or a variable) gave. Raises ConfigError."""
         kind = self.rule.kind
+        if kind is DURATION and source.startswith(ZIZQ) and text.strip().isdecimal():
+            text += "ms"
         try:
             value = kind.parse(text)
         except ValueError:
@@ -117,7 +123,7 @@ class Setting:
 
 def variable_given(variable: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
     """(name, text) of a `ZQ_…` variable or, where that is unset, of its `ZIZQ_…` twin."""
-    for name in (variable, f"ZI{variable}"):
+    for name in (variable, ZIZQ + variable.removeprefix("ZQ_")):
         if environ.get(name):
             return name, environ[name]
     return None
@@ -328,11 +334,11 @@ class Settings:
         ),
     ] = 2**30
     read_timeout: Annotated[
-        int, Rule(DURATION, "Longest time a listing or count may take.", low=1)
+        int, Rule(DURATION, "Longest time a listing or count may take, and wait.", low=1)
     ] = 5_000
-    filter_timeout: Annotated[int, Rule(DURATION, "Longest time a jq filter may take.", low=1)] = (
-        2_000
-    )
+    filter_timeout: Annotated[
+        int, Rule(DURATION, "Longest time a jq filter may take, its wait included.", low=1)
+    ] = 2_000
     max_sweeps: Annotated[
         int, Rule(INT, "Changes by filter that may run at a time; further ones get 429.", low=1)
     ] = 16

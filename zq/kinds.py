@@ -1,6 +1,7 @@
 """Kinds of settings: how a value of each is written, read and shown.
 
-Durations are held in milliseconds, sizes in bytes.
+Durations are held in milliseconds, sizes in bytes. A duration is written with its unit: a bare
+number would be seconds to users of the library and milliseconds to users of the HTTP API.
 """
 
 import re
@@ -19,12 +20,17 @@ _ORIGIN = re.compile(r"https?://[^\s,/?#]+")
 
 
 def _quantity(text: str, units: Mapping[str, int]) -> int:
-    """`64MiB` → 67108864. A bare number counts single units. ValueError for anything else."""
+    """`64MiB` → 67108864. ValueError where the number has none of the `units`."""
     match = re.fullmatch(r"([0-9]{1,16})\s*([A-Za-z]*)", text.strip())
-    factors = {"": 1} | {unit.lower(): factor for unit, factor in units.items()}
+    factors = {unit.lower(): factor for unit, factor in units.items()}
     if match is None or match[2].lower() not in factors:
         raise ValueError(text)
     return int(match[1]) * factors[match[2].lower()]
+
+
+def _duration(text: str) -> int:
+    """`3s` → 3000. Nothing takes no time in any unit, so 0 may stand alone."""
+    return 0 if re.fullmatch("0+", text.strip()) else _quantity(text, _DURATIONS)
 
 
 def _in_largest_unit(value: int, units: Mapping[str, int]) -> str:
@@ -97,13 +103,13 @@ FLOAT = Kind("number", "write a number such as 4 or 4.0", float)
 CHOICE = Kind("choice", "", lambda text: text.strip().lower())
 DURATION = Kind(
     "duration",
-    "write a number of milliseconds or 500ms, 3s, 10m, 1h, 7d",
-    lambda text: _quantity(text, _DURATIONS),
+    "write a number with its unit, such as 500ms, 3s, 10m, 1h or 7d",
+    _duration,
     lambda value: _in_largest_unit(value, _DURATIONS),
 )
 SIZE = Kind(
     "size",
     "write a number of bytes or 512KiB, 64MiB, 256MB, 1GiB",
-    lambda text: _quantity(text, _SIZES),
+    lambda text: _quantity(text, {"": 1} | _SIZES),
     lambda value: _in_largest_unit(value, _SIZES),
 )

@@ -134,9 +134,9 @@ async def test_a_wrong_word_gives_2_and_stores_nothing(
 
 
 async def test_a_refusal_gives_1_and_its_reason_on_one_line(shell: Shell) -> None:
-    said = await shell.zq("push", "a,b", "1")
+    said = await shell.zq("push", "mail", "1", "--type", "a,b")
     assert (said.code, said.output, said.errors.count("\n")) == (1, "", 1)
-    assert "queue" in said.errors
+    assert "type" in said.errors
 
 
 async def test_no_server_gives_3_and_says_where_it_was_sought(shell: Shell) -> None:

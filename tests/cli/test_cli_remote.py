@@ -1,15 +1,22 @@
 """What all commands for people share: where the server is, and how they end."""
 
 import asyncio
+import re
+import signal
 from pathlib import Path
 
+import aiohttp
 import pytest
 from click.testing import CliRunner
 from conformance.keyed import secret, write_keys
+from conformance.streams import PATIENCE_S
 from process.server import running
 from tls.authority import Authority
 
+import zq
 from zq.cli import PEOPLE, main
+
+from .shell import Shell, ended
 
 WORDS = {
     "push": ("mail", "1"),
@@ -35,7 +42,7 @@ def test_no_server_gives_3_in_one_line(command: str) -> None:
 def test_help_has_examples_and_tells_the_exit_codes(command: str) -> None:
     text = CliRunner().invoke(main, [command, "--help"]).output
     assert f"\n    zq {command}" in text
-    assert all(f"ZQ_{name}" in text for name in ("URL", "TOKEN", "CA"))
+    assert all(f"ZQ_{name}" in text for name in ("URL", "TOKEN", "CA", "CLIENT_CERT", "CLIENT_KEY"))
     told = " ".join(text.split()).partition("Ends with ")[2]
     assert told.startswith("0")
     assert told.endswith("3 where no server answers.")
@@ -46,25 +53,102 @@ async def test_a_key_opens_what_it_is_for(tmp_path: Path) -> None:
     async with running(tmp_path / "data", "--keys", str(file)) as server:
         url = f"http://127.0.0.1:{server.port}"
 
-        async def zq(*words: str, **env: str) -> tuple[int, str]:
+        async def run(*words: str, **env: str) -> tuple[int, str]:
             result = await asyncio.to_thread(CliRunner().invoke, main, words, env=env)
             return result.exit_code, result.stderr
 
-        code, said = await zq("jobs", "--url", url)
+        code, said = await run("jobs", "--url", url)
         assert code == 1
         assert "ZQ_TOKEN" in said
-        assert await zq("jobs", "--url", url, "--token", token) == (0, "")
-        assert await zq("jobs", ZQ_URL=url, ZQ_TOKEN=token) == (0, "")
-        code, said = await zq("push", "mail", "1", ZQ_URL=url, ZQ_TOKEN=token)
+        assert await run("jobs", "--url", url, "--token", token) == (0, "")
+        assert await run("jobs", ZQ_URL=url, ZQ_TOKEN=token) == (0, "")
+        code, said = await run("push", "mail", "1", ZQ_URL=url, ZQ_TOKEN=token)
         assert code == 1
         assert said.count("\n") == 1
 
 
 def test_an_embedded_queue_needs_no_server(tmp_path: Path) -> None:
     url = f"sqlite://{tmp_path}/data"
+    with zq.App(url) as app:
+        app.queue("mail").sync.enqueue("1", None)
     pushed = CliRunner().invoke(main, ["push", "mail", "1", "--url", url])
+    assert pushed.exit_code == 0
     listed = CliRunner().invoke(main, ["jobs", "--url", url, "--json"])
+    assert listed.stdout.count("\n") == 2
     assert pushed.stdout.strip() in listed.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_directory_that_is_none_is_not_made(command: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for directory in ("typo", "empty", "typo/deeper"):
+        url = f"sqlite://{tmp_path}/{directory}"
+        result = CliRunner().invoke(main, [command, *WORDS.get(command, ()), "--url", url])
+        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+        assert f"{tmp_path}/{directory} holds no database" in result.stderr
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["jobs", "--url", "localhost:7890"],
+        ["jobs", "--url", "http://h:port"],
+        ["jobs", "--limit", "0"],
+        ["jobs", "--status", "alive"],
+        ["jobs", "--no-such-flag"],
+        ["jobs", "word"],
+        *(["jobs", "--queue", ""], ["jobs", "--type", ","], ["dead", "--queue", " "]),
+        *(["status", ""], ["wait", " "], ["cancel", ""], ["requeue", ""], ["pause", ""]),
+        *(["queues", ""], ["push", "", "1"], ["push", "a,b", "1"], ["requeue", "--queue", ""]),
+        ["no-such-command"],
+        ["serve", "word"],
+        ["worker"],
+        ["push"],
+        ["keys", "add", "name"],
+        ["tls", "init", "--days", "x"],
+        ["history", "export", "--out", "x", "--url", "http://[::1"],
+        ["pipeline", "run"],
+        ["check", "--root-dir", "/no/such"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_word_is_one_line_and_2(words: list[str]) -> None:
+    result = CliRunner().invoke(main, words)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith("Error: ")
+    assert "?." not in result.stderr
+    assert "--help`" in result.stderr
+
+
+@pytest.mark.parametrize("words", [["-h"], ["jobs", "-h"], ["serve", "-h"], ["keys", "add", "-h"]])
+def test_help_is_to_be_had_in_short(words: list[str]) -> None:
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0
+    assert "Examples:" in result.stdout
+
+
+async def test_ctrl_c_ends_what_waits_with_130_in_one_line(shell: Shell) -> None:
+    (job,) = await shell.push(1)
+    for words in (["wait", job.id], ["push", "mail", "1", "--wait"]):
+        process = await shell.start(*words)
+        # Its connection stays open while it waits.
+        async with asyncio.timeout(PATIENCE_S):
+            while await waiting(shell) == 0:
+                pass
+        process.send_signal(signal.SIGINT)
+        said = await ended(process)
+        assert (said.code, said.output) == (130, "")
+        assert said.errors.splitlines()[-1] == "Error: interrupted"
+        assert await shell.backend.count() >= 1
+
+
+async def waiting(shell: Shell) -> int:
+    """How many requests wait for the end of a job."""
+    async with aiohttp.ClientSession() as session, session.get(f"{shell.url}/metrics") as answer:
+        found = re.search(r"^zq_connections (\d+)", await answer.text(), re.M)
+    assert found
+    return int(found[1]) - 2
 
 
 async def test_https_needs_the_authority(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_bad_setting_ends_the_start_with_78(before: list[str]) -> None:
     assert code == 78
     assert output == (
         'Error: --heartbeat-interval: "3 parsecs" is no duration: '
-        "write a number of milliseconds or 500ms, 3s, 10m, 1h, 7d\n"
+        "write a number with its unit, such as 500ms, 3s, 10m, 1h or 7d\n"
     )
 
 

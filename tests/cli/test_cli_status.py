@@ -2,6 +2,8 @@
 
 from .shell import Shell
 
+UNKNOWN = "job not found: there is none with this id, or it is finished and was not kept"
+
 
 async def test_it_shows_what_there_is_of_a_job(shell: Shell) -> None:
     (job,) = await shell.push({"to": "ann"}, group="g")
@@ -33,4 +35,4 @@ async def test_it_shows_what_an_exception_says_of_itself(shell: Shell) -> None:
 
 async def test_an_unknown_job_gives_1(shell: Shell) -> None:
     said = await shell.zq("status", "0" * 26)
-    assert (said.code, said.output, said.errors) == (1, "", "Error: job not found\n")
+    assert (said.code, said.output, said.errors) == (1, "", f"Error: {UNKNOWN}\n")

@@ -360,3 +360,19 @@ def test_every_flag_has_a_variable() -> None:
         if flag.strip(".") in ("--concurrency", "--help"):
             continue
         assert "ZQ_WORKER_" + flag.strip("-.").replace("-", "_").upper() in help.replace("\n", "")
+
+
+def test_a_broken_address_in_a_variable_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_address.py").write_text("import zq\napp = zq.App()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    result = CliRunner().invoke(main, ["worker", "broken_address"], env={"ZQ_URL": "here:7890"})
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "broken_address: 'here:7890' is no address" in result.stderr
+
+
+def test_a_file_in_place_of_a_module_is_told_what_to_write() -> None:
+    result = CliRunner().invoke(main, ["worker", "shop.py"])
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "write shop:app" in result.stderr

@@ -83,7 +83,7 @@ async def test_the_path_tells_group_and_copy(client: Client) -> None:
     first = await push(client, "mail.fifo/push/ann/order%201", b'{"n":1}', None)
     again = await push(client, "mail.fifo/push/ann/order%201", b'{"n":2}', None)
     other = await push(client, "mail.fifo/push/bob/order%201", b'{"n":3}', None)
-    plain = await push(client, "mail.fifo/push/ann", b'{"n":1}', None)
+    plain = await push(client, "mail.fifo/push/ann?page=7", b'{"n":1}', None)
 
     assert (first.status, again.status) == (202, 202)
     assert again.headers["x-job-id"] == first.headers["x-job-id"]
@@ -95,3 +95,24 @@ async def test_the_path_tells_group_and_copy(client: Client) -> None:
         ("bob", 3),
         ("ann", 1),
     ]
+    assert [job["meta"]["params"] for job in jobs] == [
+        {"group": "ann", "dedupe": "order 1"},
+        {"group": "bob", "dedupe": "order 1"},
+        {"group": "ann", "page": "7"},
+    ]
+
+
+async def test_equal_payloads_of_a_group_are_one_job(client: Client) -> None:
+    first = await push(client, "mail.fifo/push/ann", b'{"n": 1, "m": [2]}', None)
+    equal = await push(client, "mail.fifo/push/ann", b'{"m":[2],"n":1}', None)
+    others = [
+        await push(client, "mail.fifo/push/ann", b'{"m":[2],"n":2}', None),
+        await push(client, "mail.fifo/push/bob", b'{"m":[2],"n":1}', None),
+    ]
+    assert equal.doc["duplicate"] is True
+    assert equal.headers["x-job-id"] == first.headers["x-job-id"]
+    assert len({first.doc["id"], *(other.doc["id"] for other in others)}) == 3
+
+    for _ in range(2):  # a queue that is none of groups knows no copies
+        await push(client, "mail/push", b'{"n":1}', None)
+    assert await client.count(queue="mail") == 2

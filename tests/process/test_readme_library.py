@@ -84,10 +84,33 @@ async def test_the_web_app_and_the_worker_of_the_readme(tmp_path: Path) -> None:
         assert isinstance(made, dict)
         assert re.fullmatch(r"/thumbs/[0-9a-f]{16}/cat\.png", made["path"])
         assert await shell(thumb) == made
+        for command, answer in zip(commands("calls from elsewhere"), ELSEWHERE, strict=True):
+            said = await called(command, url)
+            assert said | answer == said, command
         first, second = await shell(join), await shell(join)
         assert isinstance(first, dict)
         assert first["queued before"] is False
         assert second == first | {"queued before": True}
+
+
+ELSEWHERE: list[dict[str, object]] = [
+    {"result": 3},
+    {"result": "welcomed ann@example.org in cs"},
+    {"status": "completed", "result": 7},
+    {"queue": "thumbs", "type": "thumbs"},
+]
+"""What comes of the calls from elsewhere."""
+
+
+async def called(command: str, url: str) -> dict[str, object]:
+    """What a call of one of the tasks answers; of `zq`, what it prints as the `result`."""
+    command = command.replace("http://127.0.0.1:7890", url)
+    if command.startswith("zq "):
+        command = f"ZQ_URL={url} {sys.executable} -m zq.cli {command.removeprefix('zq ')}"
+        return {"result": await shell(command)}
+    answer = await shell(command)
+    assert isinstance(answer, dict)
+    return answer
 
 
 def at(server: ServerProcess) -> str:

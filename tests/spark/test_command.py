@@ -30,6 +30,8 @@ def test_the_readme_tells_every_table_and_option() -> None:
         "--target-wait",
         "--master",
         "--format",
+        "--days",
+        "--to",
     ):
         assert option in text
     assert f"within {round(ACCURACY * 100)} %" in text
@@ -46,12 +48,19 @@ def test_segments_become_a_lake_and_the_lake_a_page(tmp_path: Path) -> None:
         SPARK_CONF_DIR=quick,
     )
     assert ran.returncode == 0, ran.stderr
-    told = zq("report", "--lake", lake, "--out", page, "--title", "Mine", SPARK_CONF_DIR=quick)
+    told = zq(
+        *("report", "--lake", lake, "--out", page, "--title", "Mine"),
+        *("--from", "2026-01-05T06:00", "--to", "2026-01-06"),
+        SPARK_CONF_DIR=quick,
+    )
     assert told.returncode == 0, told.stderr
 
     assert f"{len(records)} new records of 1 segments" in ran.stderr
+    words = [line.split()[0] for line in ran.stderr.splitlines()]
+    assert words == ["bronze", "attempts", "jobs", "gold", "summary"], "and nothing of Java's"
     text = page.read_text(encoding="utf-8")
     assert "<title>Mine</title>" in text
+    assert "5 January 2026, 06:" in text
     assert "under 1 min" in text
     assert str(page) in told.stderr
 
@@ -101,7 +110,16 @@ def test_a_duration_that_is_none_is_refused_before_spark_starts(tmp_path: Path) 
     ran = zq("run", "--from", tmp_path, "--lake", tmp_path, "--target-wait", "soon")
 
     assert ran.returncode == 2
-    assert "'soon' is no duration: write a number of milliseconds" in ran.stderr
+    assert '"soon" is no duration: write a number with its unit' in ran.stderr
+
+
+def test_a_span_that_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
+    span = ("--from", "2026-01-06", "--to", "2026-01-05")
+
+    ran = zq("report", "--lake", tmp_path, "--out", tmp_path / "x", *span)
+
+    assert ran.returncode == 2
+    assert "--from must be earlier than --to" in ran.stderr
 
 
 def test_no_other_command_imports_spark_or_what_draws() -> None:

@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from datetime import date
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,19 @@ from PIL import Image
 from pyspark.sql import Row, SparkSession
 
 from spark.conftest import Golden
-from spark.expected import facts, hour_of, percentile, run_of, wait_of
+from spark.expected import facts, hour_of, most_waiting, percentile, run_of, wait_of
 from spark.fleet import HOUR, MONDAY, history, write_segments
+from zq.model.history import AttemptOutcome, HistoryRecord
+from zq.spark.columns import MINUTE_MS as MINUTE
 from zq.spark.errors import NoHistory
 from zq.spark.histogram import ACCURACY
+from zq.spark.lake import Lake
 from zq.spark.pipeline import open_lake, run
 from zq.spark.progress import Progress
 from zq.spark.report import plots
-from zq.spark.report.figures import Figures, gather
+from zq.spark.report.figures import Asked, Figures, gather
 from zq.spark.report.page import render
+from zq.spark.report.span import Span
 
 
 def browser(*arguments: str, page: Path) -> str:
@@ -72,7 +76,7 @@ class Cells(HTMLParser):
 @pytest.fixture(scope="module")
 def page(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(render(gather(golden.lake, 14), "Fleet & friends"), encoding="utf-8")
+    path.write_text(render(gather(golden.lake), "Fleet & friends"), encoding="utf-8")
     return path
 
 
@@ -104,9 +108,6 @@ def test_the_totals_on_the_page_are_those_of_the_events(golden: Golden, cells: C
 def test_a_queues_row_is_that_of_its_events(golden: Golden, cells: Cells, queue: str) -> None:
     mine = [record for record in golden.records if record.queue == queue]
     waits = [wait for each in mine if (wait := wait_of(each)) is not None]
-    hours: Counter[int] = Counter()
-    for (hour, _, _), sums in facts(mine).items():
-        hours[hour] += sums["waiting_ms"]
     row = {
         name: float(value)
         for (table, key, name), value in cells.values.items()
@@ -114,7 +115,7 @@ def test_a_queues_row_is_that_of_its_events(golden: Golden, cells: Cells, queue:
     }
 
     assert row["attempts"] == len(mine)
-    assert row["peak_backlog"] == pytest.approx(max(hours.values()) / HOUR)
+    assert row["peak_backlog"] == most_waiting(mine, MONDAY - 72 * HOUR, MONDAY + 99 * HOUR)
     assert row["wait_p99_ms"] == pytest.approx(percentile(waits, 99), rel=ACCURACY + 1e-9)
     assert row["peak_workers"] == 1
 
@@ -191,31 +192,192 @@ def test_a_clock_far_ahead_does_not_decide_which_days_are_shown(
     write_segments(sources / "b", history("edge-2", 1, seed=2, start=MONDAY + 99 * 24 * HOUR), 9)
     run(spark, [str(sources)], path, Progress(print))
 
-    figures = gather(open_lake(spark, path), 14)
+    figures = gather(open_lake(spark, path))
 
-    assert (figures.last - figures.first).days < 14
+    assert len(figures.span.days) < 14
     assert figures.outside == 1
-    assert ">1 attempts of other days" in render(figures, "Jobs")
+    assert ">1 attempts of other times" in render(figures, "Jobs")
+
+
+# Spans
+
+NOON = MONDAY + 12 * HOUR
+
+
+@pytest.fixture(scope="module")
+def burst() -> list[HistoryRecord]:
+    """Ten minutes: 60 jobs at once, which take a worker three and a half; beside, one every 5 s."""
+    mail = [(NOON, NOON + 3_500 * n, NOON + 3_500 * (n + 1)) for n in range(60)]
+    video = [(at, at + 30, at + 90 + at % 7) for at in range(NOON, NOON + 10 * MINUTE, 5_000)]
+    return [
+        HistoryRecord(
+            seq=seq,
+            epoch="EPOCH",
+            device="lab",
+            job_id=f"{seq}",
+            queue=queue,
+            type="t",
+            attempt=1,
+            outcome=AttemptOutcome.COMPLETED,
+            enqueued_at=ready,
+            ready_at=ready,
+            dequeued_at=dequeued,
+            finished_at=finished,
+            error_type=None,
+            error_message=None,
+            worker="w",
+            payload_bytes=1,
+            priority=1,
+        )
+        for seq, (queue, ready, dequeued, finished) in enumerate(
+            [*(("mail", *each) for each in mail), *(("video", *each) for each in video)], 1
+        )
+    ]
+
+
+@pytest.fixture(scope="module")
+def minutes(
+    spark: SparkSession, burst: list[HistoryRecord], tmp_path_factory: pytest.TempPathFactory
+) -> Lake:
+    folder = tmp_path_factory.mktemp("minutes")
+    write_segments(folder / "in", burst, 5_000)
+    run(spark, [str(folder / "in")], str(folder / "lake"), Progress(print))
+    return open_lake(spark, str(folder / "lake"))
+
+
+@pytest.fixture(scope="module")
+def ten_minutes(minutes: Lake) -> Figures:
+    return gather(minutes)
+
+
+def test_ten_minutes_have_a_point_a_minute_and_a_peak_is_the_most_at_once(
+    ten_minutes: Figures, burst: list[HistoryRecord]
+) -> None:
+    figures = ten_minutes
+
+    assert figures.span == Span(NOON, NOON + 10 * MINUTE, MINUTE)
+    sums = facts(burst, MINUTE)
+    assert [(row["begin"], row["attempts"]) for row in figures.buckets] == [
+        (begin, sum(each["attempts"] for (at, _, _), each in sums.items() if at == begin))
+        for begin in range(NOON, NOON + 10 * MINUTE, MINUTE)
+    ]
+    for row in figures.queue_buckets:
+        begin, mine = row["begin"], [each for each in burst if each.queue == row["queue"]]
+        assert row["peak_backlog"] == most_waiting(mine, begin, begin + MINUTE)
+        assert row["backlog"] == pytest.approx(
+            sums[begin, row["queue"], "t"]["waiting_ms"] / MINUTE
+        )
+    # The first of the sixty does not wait.
+    assert {row["queue"]: row["peak_backlog"] for row in figures.queues} == {"mail": 59, "video": 1}
+
+
+def test_a_span_that_is_asked_for_has_what_ended_in_it_and_what_waited(
+    minutes: Lake, burst: list[HistoryRecord]
+) -> None:
+    since, until = NOON + 2 * MINUTE, NOON + 3 * MINUTE
+
+    figures = gather(minutes, Asked(since=since, until=until))
+
+    inside = [each for each in burst if since <= each.finished_at < until]
+    mail = [each for each in burst if each.queue == "mail"]
+    assert figures.span == Span(since, until, MINUTE)
+    assert figures.total["attempts"] == len(inside)
+    assert figures.outside == len(burst) - len(inside)
+    assert [row["attempts"] for row in figures.devices] == [len(inside)]
+    peaks = {row["queue"]: row["peak_backlog"] for row in figures.queues}
+    assert peaks["mail"] == most_waiting(mail, since, until) == 25
+    text = render(figures, "Jobs")
+    assert "5 January 2026, 12:02 to 12:03 UTC" in text
+    assert "the most at once in each minute" in text
+    assert "mail: 25 at most" in text
+
+
+def test_a_span_without_history_says_where_there_is_some(minutes: Lake) -> None:
+    with pytest.raises(NoHistory, match=r"from 2026-01-05 13:00 to .* UTC: it has some from 2026"):
+        gather(minutes, Asked(since=NOON + HOUR))
+
+
+@pytest.mark.parametrize(
+    ("length", "attempts", "size"),
+    [
+        (10 * MINUTE, 10, MINUTE),
+        (6 * HOUR, 10_000, MINUTE),
+        (6 * HOUR, 100, 15 * MINUTE),
+        (48 * HOUR, 3_000, HOUR),
+        (14 * 24 * HOUR, 1_000_000, HOUR),
+        (14 * 24 * HOUR, 1_500, 6 * HOUR),
+        (366 * 24 * HOUR, 1_000_000, 24 * HOUR),
+    ],
+)
+def test_buckets_follow_the_span_and_what_fills_it(length: int, attempts: int, size: int) -> None:
+    span = Span.fitted(NOON + 1, NOON + length, attempts)
+
+    assert span.size == size
+    assert span.since <= NOON < NOON + length <= span.until
+    assert span.since % size == span.until % size == 0
+
+
+# Details of the drawing
+
+
+def test_a_bar_of_failures_is_not_full_where_hardly_any_fail(
+    ten_minutes: Figures,
+) -> None:
+    rated = {"failure_rate": 1 / 4_000}
+    queues = [Row(**row.asDict() | rated) for row in ten_minutes.queues]
+
+    text = render(replace(ten_minutes, queues=queues), "Jobs")
+
+    assert "0.03 %" in text
+    widths = [float(width) for width in re.findall(r'<i style="width: ([0-9.]+)%', text)]
+    assert len(widths) == 2
+    assert max(widths) == 0.5
+
+
+def drawn(figures: Figures) -> str:
+    with plots.style():
+        return plots.percentile_lines(figures, "wait")
+
+
+def of_one(row: Row, span: Span) -> Figures:
+    names_of_none = ("queues", "queue_buckets", "types", "devices", "errors")
+    nothing: dict[str, Any] = {name: [] for name in names_of_none}
+    return Figures(
+        span=span, target_ms=1, outside=0, total=row, buckets=[row], hours=[row], **nothing
+    )
 
 
 def test_an_hour_that_stands_alone_is_a_dot() -> None:
     names = [f"wait_p{p}_ms" for p in (50, 95, 99)]
-    row = Row(hour=MONDAY + 5 * HOUR, **dict.fromkeys(names, 7.0))
-    day = date(2026, 1, 5)
-    names_of_none = ("queues", "queue_hours", "types", "devices", "errors")
-    nothing: dict[str, Any] = {name: [] for name in names_of_none}
-    figures = Figures(
-        first=day, last=day, target_ms=1, outside=0, total=row, hours=[row], **nothing
-    )
+    row = Row(begin=MONDAY + 5 * HOUR, **dict.fromkeys(names, 7.0))
 
-    with plots.style():
-        drawn = plots.percentile_lines(figures, "wait")
+    text = drawn(of_one(row, Span(MONDAY, MONDAY + 24 * HOUR, HOUR)))
 
-    dots = re.findall(r"<use [^>]*style=\"fill: var\(--series-\d\)", drawn)
+    dots = re.findall(r"<use [^>]*style=\"fill: var\(--series-\d\)", text)
     assert len(dots) == 3
-    assert "Mon 05 Jan, 05:00 UTC\np50  7 ms" in drawn
+    assert "Mon 05 Jan, 05:00 UTC\np50  7 ms" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ((410.0, 420.0, 430.0), {"200 ms", "500 ms"}),
+        ((3.0, 70_000.0, 7_200_000.0), {"2 ms", "50 ms", "1 h"}),
+    ],
+)
+def test_a_scale_of_durations_has_labels_however_close_they_are(
+    values: tuple[float, ...], labels: set[str]
+) -> None:
+    named = {f"wait_p{p}_ms": value for p, value in zip((50, 95, 99), values, strict=True)}
+    row = Row(begin=NOON, **named)
+
+    text = drawn(of_one(row, Span(NOON, NOON + HOUR, HOUR)))
+
+    found = re.findall(r">([0-9.]+ (?:ms|s|min|h|d))</text>", text)
+    assert labels <= set(found)
+    assert 2 <= len(found) <= plots.MOST_TICKS
 
 
 def test_an_empty_lake_has_no_report(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(NoHistory, match="has no history: bring some in by zq pipeline run"):
-        gather(open_lake(spark, str(tmp_path / "lake")), 14)
+        gather(open_lake(spark, str(tmp_path / "lake")))

@@ -4,20 +4,16 @@ import pickle
 import re
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import types as T
 
 from zq.client.history import HistoryReader
 from zq.spark.fetch import Range
 from zq.spark.options import KNOWN, SourceError, parse
-from zq.spark.pushdown import Condition, bounds, kept, split
 from zq.spark.rows import BadRow, check_columns, job_of
 from zq.spark.stream import admit
 
 SECRET = "s3cret-of-the-key"
-COLUMNS: dict[str, type] = {"n": int, "s": str}
-TABLE = pa.table({"n": [1, 2, 3, None], "s": ["a", "b", None, "d"]})
 
 
 @pytest.mark.parametrize(
@@ -30,6 +26,14 @@ TABLE = pa.table({"n": [1, 2, 3, None], "s": ["a", "b", None, "d"]})
         ({"onUnavailable": "wait"}, "onUnavailable must be fail or skip"),
         ({"url": "http://a", "urls": "http://b"}, "not both"),
         ({"url": "localhost:7890"}, "no address of a server"),
+        ({"queue": ""}, "queue is empty: leave it out where any value will do"),
+        ({"outcome": "dead,"}, "outcome is empty"),
+        ({"outcome": "died"}, "outcome must be of completed, .*, not 'died'"),
+        ({"table": "jobs", "filter": ""}, "filter is empty"),
+        ({"status": "dead"}, "status selects nothing from the table history"),
+        ({"table": "jobs", "until": "7"}, "until selects nothing from the table jobs"),
+        ({"table": "dead", "STATUS": "ready"}, "status selects nothing from the table dead"),
+        ({"pushdown": "true"}, "unknown option 'pushdown'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(given: dict[str, str], complaint: str) -> None:
@@ -62,97 +66,6 @@ def test_what_goes_to_executors_pickles() -> None:
     part = pickle.loads(pickle.dumps(Range("http://a", "e", 1, 2)))
     assert (part.url, part.until) == ("http://a", 2)
     assert pickle.loads(pickle.dumps(HistoryReader("http://a", SECRET))).url == "http://a"
-
-
-# Filters
-
-
-class EqualTo:
-    def __init__(self, name: str, value: object) -> None:
-        self.attribute, self.value = (name,), value
-
-
-class In(EqualTo):
-    pass
-
-
-class GreaterThan(EqualTo):
-    pass
-
-
-class GreaterThanOrEqual(EqualTo):
-    pass
-
-
-class LessThan(EqualTo):
-    pass
-
-
-class LessThanOrEqual(EqualTo):
-    pass
-
-
-class IsNull(EqualTo):
-    pass
-
-
-class IsNotNull(EqualTo):
-    pass
-
-
-class StringContains(EqualTo):
-    pass
-
-
-@pytest.mark.parametrize(
-    ("filter", "left"),
-    [
-        (EqualTo("s", "b"), [2]),
-        (EqualTo("n", 9), []),
-        (In("s", ("a", "d", "x")), [1, None]),
-        (GreaterThan("n", 1), [2, 3]),
-        (GreaterThanOrEqual("n", 2), [2, 3]),
-        (LessThan("n", 2), [1]),
-        (LessThanOrEqual("n", 2), [1, 2]),
-        (IsNull("s", None), [3]),
-        (IsNotNull("s", None), [1, 2, None]),
-    ],
-)
-def test_a_filter_that_is_taken_lets_through_what_sql_does(
-    filter: object, left: list[object]
-) -> None:
-    taken, rest = split([filter], COLUMNS)
-    assert (len(taken), rest) == (1, [])
-    assert kept(TABLE, taken).column("n").to_pylist() == left
-
-
-@pytest.mark.parametrize(
-    "filter",
-    [
-        StringContains("s", "a"),
-        EqualTo("other", 1),
-        EqualTo("n", 1.5),
-        EqualTo("n", True),
-        EqualTo("s", None),
-        In("n", (1, None)),
-        GreaterThan("s", "a"),
-    ],
-)
-def test_a_filter_that_is_not_understood_is_given_back(filter: object) -> None:
-    assert split([filter], COLUMNS) == ([], [filter])
-
-
-def test_conditions_bound_a_column() -> None:
-    conditions = [
-        Condition("GreaterThan", "n", 4),
-        Condition("GreaterThanOrEqual", "n", 3),
-        Condition("LessThan", "n", 9),
-        Condition("In", "n", (2, 7)),
-        Condition("EqualTo", "s", "a"),
-    ]
-    assert bounds(conditions, "n") == (5, 7)
-    assert bounds([], "n") == (None, None)
-    assert bounds([Condition("EqualTo", "n", 6)], "n") == (6, 6)
 
 
 @pytest.mark.parametrize(
@@ -224,8 +137,8 @@ def test_the_readme_has_every_option() -> None:
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     table = text.partition("| option | means | default |")[2].partition("\n\n")[0]
     listed = {name for line in table.splitlines() for name in _names(line)}
-    # The filters of a listing and the fields of a job are told of in the text above it.
-    assert listed == set(KNOWN) - {"queue", "type", "status", "filter", "priority"}
+    # The fields of a job are told of in the text above it.
+    assert listed == set(KNOWN) - {"priority"}
 
 
 def _names(line: str) -> list[str]:

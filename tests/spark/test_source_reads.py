@@ -11,13 +11,12 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSourceReader
 
 from zq.spark.admitting import AdmittingStream
-from zq.spark.batch import HistoryRead, PushedHistoryRead
+from zq.spark.batch import HistoryRead
 from zq.spark.options import SourceError, parse
 from zq.spark.stream import CappedStream, HistoryStream
 from zq.spark.tables import history_schema
 
 from .served import Served, past, served
-from .test_source_options import EqualTo, GreaterThan, StringContains
 
 HISTORY = history_schema()
 NOWHERE = "http://127.0.0.1:9"
@@ -44,7 +43,7 @@ def seqs(found: list[dict[str, Any]]) -> list[int]:
 
 
 def batch(server: Served, **given: str) -> HistoryRead:
-    return PushedHistoryRead(parse({"url": server.url, **given}), HISTORY)
+    return HistoryRead(parse({"url": server.url, **given}), HISTORY)
 
 
 # Batches
@@ -70,18 +69,25 @@ def test_only_the_columns_that_are_asked_for_come(lab: Served) -> None:
     assert rows(reader, reader.partitions()) == [{"queue": "q1", "seq": 1}]
 
 
-def test_filters_leave_out_rows_and_ranges_and_the_rest_is_given_back(lab: Served) -> None:
-    reader = batch(lab, recordsPerPartition="10")
-    assert isinstance(reader, PushedHistoryRead)
-    strange = StringContains("error_message", "oo")
-    filters = [EqualTo("outcome", "dead"), GreaterThan("seq", 50), strange]
-    assert list(reader.pushFilters(filters)) == [strange]
-    parts = reader.partitions()
-    assert len(parts) == 5
-    found = rows(reader, parts)
-    assert {row["outcome"] for row in found} == {"dead"}
+def test_options_select_records(lab: Served) -> None:
     every = lab.call("GET", "/history?limit=100")["records"]
-    assert found == [r for r in every if r["seq"] > 50 and r["outcome"] == "dead"]
+    since, before = every[20]["finished_at"], every[70]["finished_at"]
+    reader = batch(
+        lab,
+        queue="q0,q2",
+        outcome="dead",
+        finishedSince=str(since),
+        finishedBefore=str(before),
+    )
+    found = rows(reader, reader.partitions())
+    assert found == [
+        record
+        for record in every
+        if record["queue"] in ("q0", "q2")
+        and record["outcome"] == "dead"
+        and since <= record["finished_at"] < before
+    ]
+    assert found
 
 
 def test_a_server_without_a_history_is_named(tmp_path: Path) -> None:
@@ -145,6 +151,17 @@ def test_each_server_has_an_offset_of_its_own(fleet: tuple[Served, Served]) -> N
     again = stream.latestOffset(end, stream.getDefaultReadLimit())
     assert at(again) == [10, 6]
     assert seqs(rows(stream, stream.partitions(end, again))) == [5, 6]
+
+
+def test_options_select_records_of_a_stream_too(fleet: tuple[Served, Served]) -> None:
+    stream = streaming(fleet, type="t1", outcome="completed")
+    start = stream.initialOffset()
+    end = stream.latestOffset(start, stream.getDefaultReadLimit())
+    found = rows(stream, stream.partitions(start, end))
+    assert {(row["type"], row["outcome"]) for row in found} == {("t1", "completed")}
+    every = [server.call("GET", "/history?limit=100")["records"] for server in fleet]
+    kept = [r for each in every for r in each if (r["type"], r["outcome"]) == ("t1", "completed")]
+    assert found == kept
 
 
 def test_a_limit_holds_over_all_servers(fleet: tuple[Served, Served]) -> None:

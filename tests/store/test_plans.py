@@ -26,7 +26,13 @@ HOUR_MS = 3_600_000
 SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED, EXPIRED = Status
 
 BY_ID = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"
+HEAD_BY_ID = BY_ID.replace("jobs", "head")
 CLAIM_ANY = "SCAN jobs USING INDEX ready_by_priority"
+CLAIM_BEHIND = {
+    "SEARCH jobs USING INDEX ready_by_priority (priority=? AND id>?)",
+    "SEARCH jobs USING INDEX ready_by_priority (priority>?)",
+}
+SORTED = "USE TEMP B-TREE FOR ORDER BY"
 CLAIM_QUEUE = "SEARCH jobs USING INDEX ready_by_queue (queue=?)"
 LOG_BY_NAME = "SEARCH logs USING INDEX sqlite_autoindex_logs_1 (name=?)"
 BATCHES_OF_LOG = "SEARCH log_batches USING INDEX sqlite_autoindex_log_batches_1 (log=?)"
@@ -94,6 +100,10 @@ FINDS: dict[str, set[str]] = {
     },
     "read_purgeable": {"SEARCH jobs USING COVERING INDEX purgeable (purge_at>? AND purge_at<?)"},
     "claim_any": {CLAIM_ANY, BY_ID},
+    "claim_behind": {*CLAIM_BEHIND, BY_ID},
+    "read_spots": CLAIM_BEHIND,
+    "first_heads": {HEAD_BY_ID, CLAIM_QUEUE, SORTED},
+    "heads_before": {HEAD_BY_ID, CLAIM_QUEUE},
     "claim_arm": {CLAIM_QUEUE},
     "claim_bounded_arm": {CLAIM_QUEUE},
     "ready_queues": {
@@ -102,6 +112,8 @@ FINDS: dict[str, set[str]] = {
     },
     "take": {BY_ID},
     "count": {"SEARCH c USING PRIMARY KEY (queue=? AND status=?) LEFT-JOIN"},
+    "count_more": {"SEARCH queue_counts USING PRIMARY KEY (queue=? AND status=?)"},
+    "count_first": set(),
     "clear_jobs": set(),
     "clear_payloads": set(),
     "clear_results": set(),
@@ -124,7 +136,6 @@ FINDS: dict[str, set[str]] = {
     "clear_settings": set(),
     "unset_queue": {"SEARCH queue_settings USING PRIMARY KEY (queue=?)"},
     "read_depths": {"SEARCH queue_counts USING PRIMARY KEY (queue=? AND status<?)"},
-    "read_ready": {"SCAN queue_counts"},
     "read_in_flight": {"SEARCH queue_counts USING PRIMARY KEY (queue=? AND status=?)"},
     "read_meta": {"SCAN meta"},
     "write_meta": set(),
@@ -140,6 +151,7 @@ FINDS: dict[str, set[str]] = {
     "note_trim": {"SEARCH logs USING INTEGER PRIMARY KEY (rowid=?)", BATCHES_BEHIND},
     "set_bounds": {LOG_BY_NAME, BATCHES_OF_LOG},
     "batches": {BATCHES_BEHIND},
+    "next": {BATCHES_BEHIND},
 }
 # Its arms are filled in when it runs; what becomes of it is traced below.
 COMPOSED = {"claim_merged"}
@@ -230,7 +242,9 @@ def test_the_plan_of_every_query_is_known() -> None:
 
 
 def test_no_named_query_sorts_or_visits_all_jobs() -> None:
-    lines = {line for lines in FINDS.values() for line in lines}
+    # The heads of queues are sorted: there are as many as queues, however many jobs wait.
+    heads = {"first_heads"}
+    lines = {line for name, lines in FINDS.items() if name not in heads for line in lines}
     in_order_up_to_a_limit = {CLAIM_ANY, FIRST_SCHEDULED}
     for line in lines - in_order_up_to_a_limit:
         assert "TEMP B-TREE" not in line
@@ -252,18 +266,18 @@ def test_a_claim_merges_the_heads_of_its_queues_without_sorting(ticker: Ticker, 
     assert plans_of(ticker, lambda: ticker.run(claims=[claim])) == [[CLAIM_QUEUE] * count + [BY_ID]]
 
 
-def test_a_claim_through_gates_visits_the_open_queues_alone(ticker: Ticker) -> None:
+def test_a_claim_through_gates_from_named_queues_visits_the_open_ones_alone(ticker: Ticker) -> None:
     for name in QUEUES[5:]:
         ticker.run(SetQueue(name, QueueSettings(paused=True)))
     for name in QUEUES[3:5]:
         ticker.run(SetQueue(name, QueueSettings(concurrency=10_000)))
-    lines = plans_of(ticker, lambda: ticker.run(claims=[Claim(None, [(1, 0)])]))
+    lines = plans_of(ticker, lambda: ticker.run(claims=[Claim(QUEUES, [(1, 0)])]))
     for name in QUEUES[3:]:
         ticker.run(SetQueue(name, NO_SETTINGS))
     (merge,) = [part for part in lines if CLAIM_QUEUE in part]
     assert merge.count(CLAIM_QUEUE) == 5
     # What a bound lets through is sorted again, and that is little.
-    assert set(merge) <= {CLAIM_QUEUE, BY_ID, "USE TEMP B-TREE FOR ORDER BY"}
+    assert set(merge) <= {CLAIM_QUEUE, BY_ID, SORTED}
 
 
 def test_a_claim_of_more_queues_than_one_statement_merges_takes_several(ticker: Ticker) -> None:
@@ -365,8 +379,8 @@ def test_ready_jobs_of_one_queue_are_found_by_their_queue(ticker: Ticker) -> Non
 
 
 def test_counting_by_queue_and_status_visits_no_job_but_the_expired(ticker: Ticker) -> None:
-    filter = Filter(statuses=(READY,), queues=("q01",))
-    (lines,) = plans_of(ticker, lambda: reads.count_jobs(ticker.connection, filter, NOW))
+    assert reads.is_kept(Filter(statuses=(READY,), queues=("q01",)))
+    (lines,) = plans_of(ticker, lambda: reads.visible_counts(ticker.connection, NOW))
     purgeable = "SEARCH jobs USING INDEX purgeable (purge_at>? AND purge_at<?)"
     assert [line for line in lines if " jobs " in line] == [purgeable]
 
@@ -408,7 +422,7 @@ HOT: dict[str, Callable[[Ticker], object]] = {
     "claim from 30 queues": lambda t: t.run(claims=[Claim(QUEUES, [(1, 5)])]),
     "look for what is due": lambda t: t.run(promote=True, purge=True),
     "enqueue a unique job": lambda t: t.store(1, unique_key="new", unique_while=Scope.QUEUED),
-    "count a queue": lambda t: reads.count_jobs(t.connection, Filter(queues=("q01",)), NOW),
+    "count by queue": lambda t: reads.visible_counts(t.connection, NOW),
     "list a page": lambda t: reads.list_jobs(t.connection, EVERYTHING, 0, False, 5, NOW),
     "list dead jobs": lambda t: reads.list_jobs(
         t.connection, Filter(statuses=(DEAD,)), 0, False, 5, NOW

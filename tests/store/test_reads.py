@@ -5,18 +5,19 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from zq.model.commands import DeleteSlice, Enqueued, Fail
-from zq.model.errors import ReadTimeout
+from zq.model.errors import ReadersBusy, ReadTimeout
 from zq.model.filters import EVERYTHING, Filter
 from zq.model.lifecycle import Status
 from zq.model.settling import Failure
 from zq.model.unique import Scope
 from zq.store import reads
-from zq.store.store import READERS
+from zq.store.readers import MOST_WAITING, SCANNERS
 
 from .rig import FOREVER, NOW, POLICY, Rig, new_job
 
@@ -80,28 +81,47 @@ async def hasty(tmp_path: Path) -> AsyncIterator[Rig]:
 async def check_every_reader(rig: Rig) -> None:
     """Each reader answers, and none was lost: as many as there are answer at the same time."""
     keys = await rig.keep(1)
-    meeting = threading.Barrier(READERS, timeout=PATIENCE_S)
+    meeting = threading.Barrier(SCANNERS, timeout=PATIENCE_S)
 
     def read(connection: sqlite3.Connection) -> list[int]:
         meeting.wait()
         return reads.list_keys(connection, EVERYTHING, 0, FOREVER, 10)
 
-    for found in await asyncio.gather(*(rig.store.read(read) for _ in range(READERS))):
+    for found in await asyncio.gather(
+        *(rig.store.readers.scans.read(read) for _ in range(SCANNERS))
+    ):
         assert found[-1:] == keys
+
+
+@asynccontextmanager
+async def all_scanners_busy(rig: Rig) -> AsyncIterator[None]:
+    """Every scanner reads without an end."""
+    busy = [LongRead(pause=True) for _ in range(SCANNERS)]
+    tasks = [asyncio.create_task(rig.store.readers.scans.read(long)) for long in busy]
+    for long in busy:
+        await long.under_way.wait()
+    try:
+        yield
+    finally:
+        for task, long in zip(tasks, busy, strict=True):
+            task.cancel()
+            long.go_on.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(long.end() for long in busy))
 
 
 async def test_a_read_past_its_deadline_is_stopped_with_advice(hasty: Rig) -> None:
     long = LongRead()
     with pytest.raises(ReadTimeout, match="narrow the filter") as refusal:
-        await hasty.store.read(long)
+        await hasty.store.readers.scans.read(long)
     assert f"{SOON_S:g} s" in refusal.value.message
     await long.end()
 
 
 async def test_readers_work_after_their_deadlines(hasty: Rig) -> None:
-    for _ in range(READERS + 1):
+    for _ in range(SCANNERS + 1):
         with pytest.raises(ReadTimeout):
-            await hasty.store.read(LongRead())
+            await hasty.store.readers.scans.read(LongRead())
     await check_every_reader(hasty)
 
 
@@ -109,16 +129,16 @@ async def test_a_deadline_that_falls_between_two_statements_still_holds(hasty: R
     long = LongRead(pause=True)
     # The loop's timers run in the order of their times: the deadline's comes before this one.
     asyncio.get_running_loop().call_later(4 * SOON_S, long.go_on.set)
-    task = asyncio.create_task(hasty.store.read(long))
+    task = asyncio.create_task(hasty.store.readers.scans.read(long))
     await long.end()
     with pytest.raises(ReadTimeout):
         await task
 
 
 async def test_a_cancelled_read_stops_and_does_not_hurt_the_next(rig: Rig) -> None:
-    for _ in range(READERS + 1):
+    for _ in range(SCANNERS + 1):
         long = LongRead()
-        task = asyncio.create_task(rig.store.read(long))
+        task = asyncio.create_task(rig.store.readers.scans.read(long))
         await long.under_way.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -129,7 +149,7 @@ async def test_a_cancelled_read_stops_and_does_not_hurt_the_next(rig: Rig) -> No
 
 async def test_a_read_cancelled_between_two_statements_stops_as_well(rig: Rig) -> None:
     long = LongRead(pause=True)
-    task = asyncio.create_task(rig.store.read(long))
+    task = asyncio.create_task(rig.store.readers.scans.read(long))
     await long.under_way.wait()
     task.cancel()
     await asyncio.sleep(0)
@@ -141,31 +161,76 @@ async def test_a_read_cancelled_between_two_statements_stops_as_well(rig: Rig) -
 
 
 async def test_a_read_that_is_cancelled_while_it_waits_for_a_reader_takes_none(rig: Rig) -> None:
-    busy = [LongRead(pause=True) for _ in range(READERS)]
-    tasks = [asyncio.create_task(rig.store.read(long)) for long in busy]
-    for long in busy:
-        await long.under_way.wait()
-    waiting = asyncio.create_task(rig.store.read(reads.key_range))
-    await asyncio.sleep(0)
-    waiting.cancel()
-    for task, long in zip(tasks, busy, strict=True):
-        task.cancel()
-        long.go_on.set()
-    await asyncio.gather(*tasks, waiting, return_exceptions=True)
-    await asyncio.gather(*(long.end() for long in busy))
+    async with all_scanners_busy(rig):
+        waiting = asyncio.create_task(rig.store.readers.scans.read(reads.key_range))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
     await check_every_reader(rig)
 
 
+async def test_long_reads_hold_up_none_but_their_own_kind(rig: Rig) -> None:
+    (key,) = await rig.keep(1, payload=f'"{"x" * 100_000}"')
+    readers = rig.store.readers
+    async with all_scanners_busy(rig):
+        scan = asyncio.create_task(readers.scans.read(reads.key_range))
+        for lane in (readers.deliveries, readers.looks, readers.sweeps):
+            assert list(await lane.read(reads.payloads, [key])) == [key]
+        assert not scan.done()
+    assert await scan == (key, key)
+
+
+async def test_the_line_of_long_reads_is_bounded(rig: Rig) -> None:
+    scans, served = rig.store.readers.scans, list[int]()
+
+    async def scan(number: int) -> None:
+        await scans.read(reads.key_range)
+        served.append(number)
+
+    async with all_scanners_busy(rig):
+        line = [asyncio.create_task(scan(number)) for number in range(MOST_WAITING)]
+        await asyncio.sleep(0)
+        with pytest.raises(ReadersBusy, match="try again later"):
+            await scan(-1)
+        # Whoever leaves the line makes room for another.
+        line.pop().cancel()
+        await asyncio.sleep(0)
+        line.append(asyncio.create_task(scan(MOST_WAITING)))
+        await asyncio.sleep(0)
+        with pytest.raises(ReadersBusy):
+            await scan(-1)
+    await asyncio.gather(*line)
+    assert sorted(served) == [*range(MOST_WAITING - 1), MOST_WAITING]
+
+
+async def test_a_long_read_whose_turn_does_not_come_is_told_so(hasty: Rig) -> None:
+    scans = hasty.store.readers.scans
+    blocked = [LongRead(pause=True) for _ in range(SCANNERS)]
+    tasks = [asyncio.create_task(scans.read(long)) for long in blocked]
+    for long in blocked:
+        await long.under_way.wait()
+    with pytest.raises(ReadersBusy, match="before this one"):
+        await scans.read(reads.key_range)
+    for long in blocked:
+        long.go_on.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await check_every_reader(hasty)
+
+
 async def test_an_error_of_the_query_is_raised_as_it_is_and_the_reader_goes_on(rig: Rig) -> None:
-    for _ in range(READERS + 1):
+    for _ in range(SCANNERS + 1):
         with pytest.raises(sqlite3.OperationalError, match="no such table"):
-            await rig.store.read(lambda connection: connection.execute("SELECT * FROM missing"))
+            await rig.store.readers.scans.read(
+                lambda connection: connection.execute("SELECT * FROM missing")
+            )
     await check_every_reader(rig)
 
 
 async def test_a_reader_cannot_write(rig: Rig) -> None:
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        await rig.store.read(lambda connection: connection.execute("DELETE FROM jobs"))
+        await rig.store.readers.scans.read(
+            lambda connection: connection.execute("DELETE FROM jobs")
+        )
 
 
 async def test_a_purge_between_two_statements_of_a_read_is_not_seen_by_it(rig: Rig) -> None:

@@ -102,6 +102,9 @@ class History(RuleBasedStateMachine):
         now, read = self.rig.now, self.rig.store.read
         expected = self.queue.visible(now, filter)
         assert self.runner.run(read(reads.count_jobs, filter, now)) == len(expected)
+        if reads.is_kept(filter):
+            counts = self.runner.run(read(reads.visible_counts, now))
+            assert reads.kept_count(counts, filter) == len(expected)
         start = FOREVER if descending else -1
         listed = self.runner.run(read(reads.list_jobs, filter, start, descending, limit, now))
         assert listed == (expected[::-1] if descending else expected)[:limit]

@@ -31,9 +31,9 @@ from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.settling import Failure
 from zq.model.unique import OnConflict, Scope
-from zq.store.claim import MOST_ARMS
 from zq.store.deal import deal
 from zq.store.due import SLICE
+from zq.store.merge import MOST_ARMS
 from zq.store.slices import FAILURE_ROWS, SLICE_ROWS
 from zq.store.work import LARGEST_INSERT
 

@@ -1,6 +1,8 @@
 """The command `zq`. One file a command; what a command alone needs is imported when it runs."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -19,6 +21,7 @@ from zq.cli.queues import queues
 from zq.cli.requeue import requeue
 from zq.cli.serve import serve
 from zq.cli.status import status
+from zq.cli.terminal import harmless, interrupted
 from zq.cli.tls import tls
 from zq.cli.wait import wait
 from zq.cli.worker import worker
@@ -37,6 +40,16 @@ def _open_standard_descriptors() -> None:
             os.open(os.devnull, os.O_RDWR)  # The lowest number that is free is this one.
 
 
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except click.ClickException as error:
+        raise harmless(error) from None
+    except (KeyboardInterrupt, click.Abort):
+        raise interrupted() from None
+
+
 class _Commands(click.Group):
     """Runs `serve` where no command is named: `zq --port 0` is `zq serve --port 0`."""
 
@@ -48,14 +61,20 @@ class _Commands(click.Group):
         rest = args
         while rest and rest[0].partition("=")[0] in ("--root-dir", "-k", "--license-key"):
             rest = rest[1 if "=" in rest[0] else 2 :]
-        own = rest[:1] in (["--help"], ["--version"])
+        own = rest[:1] in (["--help"], ["-h"], ["--version"])
         if not rest or (rest[0].startswith("-") and not own):
             args = ["serve", *args]
-        return super().parse_args(ctx, args)
+        with _in_one_line():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _in_one_line():
+            return super().invoke(ctx)
 
 
 @click.group(
     cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""\b
 Examples:
   zq                                   serve ./zq-root on 127.0.0.1:7890

@@ -4,6 +4,8 @@ import click
 
 from zq.cli.output import job_document, print_json
 from zq.cli.remote import Remote, talks
+from zq.cli.terminal import say
+from zq.cli.words import NAME
 
 
 @click.command(
@@ -16,7 +18,7 @@ Ends with 0 where the job is cancelled now, with 1 where it runs, is finished or
 wrong word, 3 where no server answers.
 """
 )
-@click.argument("id")
+@click.argument("id", type=NAME)
 @click.option("--force", is_flag=True, help="Also a job that runs; what it does is not undone.")
 @talks
 def cancel(remote: Remote, id: str, force: bool) -> None:
@@ -25,4 +27,4 @@ def cancel(remote: Remote, id: str, force: bool) -> None:
     if remote.as_json:
         print_json(job_document(job))
     else:
-        click.echo(f"{job.id} is {job.status}")
+        say(f"{job.id} is {job.status}")

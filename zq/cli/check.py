@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import click
 
+from zq.cli.terminal import say
 from zq.config import Settings
 
 EX_DATABASE = 74  # sysexits.h, EX_IOERR
@@ -57,7 +58,7 @@ def check(ctx: click.Context, root_dir: Path) -> None:
     try:
         lock = DirectoryLock(root_dir)
     except DirectoryInUse as error:
-        click.echo(str(error), err=True)
+        say(str(error), err=True)
         ctx.exit(EX_IN_USE)
     try:
         refuse_damaged_log(root_dir / WAL_NAME)
@@ -68,9 +69,9 @@ def check(ctx: click.Context, root_dir: Path) -> None:
     finally:
         lock.release()
     for text in report.said:
-        click.echo(f"{file}: {text}")
+        say(f"{file}: {text}")
     for text in report.damage:
-        click.echo(f"{file}: {text}", err=True)
+        say(f"{file}: {text}", err=True)
     ctx.exit(report.code)
 
 

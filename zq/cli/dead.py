@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zq.cli.jobs import DEFAULT_LIMIT, LIMIT, NAMES, found, tell_of_more
+from zq.cli.jobs import DEFAULT_LIMIT, LIMIT, found, tell_of_more
 from zq.cli.output import ago, job_document, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.status import failure_text
+from zq.cli.words import NAMES
 
 if TYPE_CHECKING:
     from zq.client.values import JobError, StoredJob

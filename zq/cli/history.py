@@ -1,40 +1,15 @@
 """`zq history`: take the history of jobs away, for devices that are seldom online."""
 
-import json
-import os
-import re
-import sys
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from zq.config import variable_given
-from zq.kinds import DURATION
+from zq.cli.moments import Moment
+from zq.cli.output import print_json
+from zq.cli.remote import Server, addressed, explained
+from zq.cli.terminal import one_line, say, say_over
 
-DEFAULT_URL = "http://127.0.0.1:7890"
 DEFAULT_RECORDS = 100_000
-
-
-class _Since(click.ParamType[int]):
-    """A moment in milliseconds since 1970: so long ago, or a date with or without a time."""
-
-    name = "when"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        text = str(value)
-        try:
-            if re.fullmatch(r"\d+(ms|s|m|h|d)", text):
-                return time.time_ns() // 1_000_000 - int(DURATION.parse(text))
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            self.fail(f"{text!r} is no time: write 7d, 2026-01-31 or 2026-01-31T18:00", param, ctx)
-        # A time that names no zone is UTC, as everything in the history is.
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return int(moment.timestamp() * 1000)
 
 
 @click.group(
@@ -70,11 +45,10 @@ of other devices, and read in any order.
 )
 @click.option(
     "--since",
-    type=_Since(),
+    type=Moment(),
     metavar="WHEN",
     help="Where to begin in an empty directory: 7d, or a date. [default: all that is kept]",
 )
-@click.option("--url", help=f"The server. [ZQ_URL; default: {DEFAULT_URL}]")
 @click.option(
     "--segment-records",
     type=click.IntRange(min=1),
@@ -83,8 +57,9 @@ of other devices, and read in any order.
     help="Most records in a segment.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@addressed
 def export(
-    out: Path, since: int | None, url: str | None, segment_records: int, as_json: bool
+    out: Path, since: int | None, segment_records: int, as_json: bool, server: Server
 ) -> None:
     """Write what is new of a server's history into a directory.
 
@@ -94,8 +69,10 @@ def export(
     from zq.client.export import Directory
     from zq.client.export import export as run
     from zq.client.history import HistoryReader
+    from zq.client.urls import DEFAULT_URL
 
-    reader = HistoryReader(url or _variable("ZQ_URL") or DEFAULT_URL, _variable("ZQ_TOKEN"))
+    with explained():
+        reader = HistoryReader(server.url or DEFAULT_URL, server.token, tls=server.tls)
     try:
         with Directory(out) as directory:
             done = run(
@@ -106,36 +83,25 @@ def export(
                 progress=_progress,
             )
     except (ZqError, OSError) as error:
-        _clear()
-        raise click.ClickException(str(error)) from None
+        say_over("")
+        raise click.ClickException(one_line(str(error))) from None
     finally:
         reader.close()
-    _clear()
+    say_over("")
     for first, last in done.lost:
-        click.echo(
+        say(
             f"records {first} to {last} had passed their retention before they were exported:"
             " export more often, or raise --history",
             err=True,
         )
     if not done.recording:
-        click.echo("the server records nothing at present: start it with --history 7d", err=True)
+        say("the server records nothing at present: start it with --history 7d", err=True)
     if as_json:
         files = [segment.file for segment in done.segments]
-        click.echo(json.dumps({"records": done.records, "segments": files, "lost": done.lost}))
+        print_json({"records": done.records, "segments": files, "lost": done.lost})
     else:
-        click.echo(f"{done.records} new records in {len(done.segments)} segments")
-
-
-def _variable(name: str) -> str | None:
-    given = variable_given(name, os.environ)
-    return given and given[1]
+        say(f"{done.records} new records in {len(done.segments)} segments")
 
 
 def _progress(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\r{done:,} of {total:,} records", nl=False, err=True)
-
-
-def _clear() -> None:
-    if sys.stderr.isatty():
-        click.echo("\r\x1b[K", nl=False, err=True)
+    say_over(f"{done:,} of {total:,} records")

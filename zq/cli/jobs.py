@@ -7,6 +7,8 @@ import click
 
 from zq.cli.output import ago, job_document, print_json, print_table, short
 from zq.cli.remote import Remote, talks
+from zq.cli.terminal import say
+from zq.cli.words import NAMES, Names
 from zq.model.lifecycle import BY_NAME
 
 if TYPE_CHECKING:
@@ -16,28 +18,7 @@ PAGE = 1000
 DEFAULT_LIMIT = 50
 
 
-class _Names(click.ParamType[tuple[str, ...]]):
-    """Names with commas between them."""
-
-    name = "names"
-
-    def __init__(self, known: tuple[str, ...] = ()) -> None:
-        self._known = known
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        if isinstance(value, tuple):
-            return value
-        names = tuple(name.strip() for name in value.split(",") if name.strip())
-        for name in names:
-            if self._known and name not in self._known:
-                self.fail(f"{name!r} is none of {', '.join(self._known)}", param, ctx)
-        return names
-
-
-NAMES = _Names()
-STATUSES = _Names(tuple(BY_NAME))
+STATUSES = Names(tuple(BY_NAME))
 LIMIT = click.IntRange(min=1)
 
 
@@ -99,7 +80,7 @@ def tell_of_more(remote: Remote, query: "JobQuery", shown: int, limit: int) -> N
         return
     more = remote.run(remote.backend.count(query)) - shown
     if more > 0:
-        click.echo(f"{more:,} more: --limit {shown + more} shows all", err=True)
+        say(f"{more:,} more: --limit {shown + more} shows all", err=True)
 
 
 def _row(job: "StoredJob") -> tuple[object, ...]:

@@ -1,6 +1,5 @@
 """`zq keys`: the file of access keys that `zq serve --keys` goes by."""
 
-import json
 import os
 import secrets
 from collections.abc import Sequence
@@ -9,6 +8,8 @@ from pathlib import Path
 import click
 
 from zq import keyfile
+from zq.cli.output import print_json, print_table
+from zq.cli.terminal import say
 from zq.config import variable_given
 from zq.model.keys import InvalidKey, Key, KeyScope, digest_of, make_key
 from zq.model.reach import EVERYWHERE
@@ -70,17 +71,26 @@ def add(
     except InvalidKey as error:
         raise click.ClickException(str(error)) from None
     if as_json:
-        click.echo(json.dumps(_document(key) | {"secret": secret}))
+        print_json(_document(key) | {"secret": secret})
         return
     if secret is None:
-        click.echo(f"{name} is for clients whose certificate has CN={name}.")
+        say(f"{name} is for clients whose certificate has CN={name}.")
     else:
-        click.echo(f"{secret}\n\nThis is the secret of {name}. It is kept nowhere: note it now.")
-        click.echo("Send it as: Authorization: Bearer SECRET")
-    click.echo(RELOAD)
+        say(secret)
+        say("")
+        say(f"This is the secret of {name}. It is kept nowhere: note it now.")
+        say("Send it as: Authorization: Bearer SECRET")
+    say(RELOAD)
 
 
-@keys.command("list")
+@keys.command(
+    "list",
+    epilog="""\b
+Examples:
+  zq keys list --keys /etc/zq/keys
+  ZQ_KEYS=/etc/zq/keys zq keys list --json
+""",
+)
 @_file
 @_json
 def list_(path: Path | None, as_json: bool) -> None:
@@ -90,16 +100,17 @@ def list_(path: Path | None, as_json: bool) -> None:
     except InvalidKey as error:
         raise click.ClickException(str(error)) from None
     if as_json:
-        click.echo(json.dumps([_document(key) for key in found]))
+        print_json([_document(key) for key in found])
         return
-    rows = [("NAME", "SCOPES", "QUEUES", "BY"), *map(_row, found)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+    print_table(("NAME", "SCOPES", "QUEUES", "BY"), map(_row, found))
 
 
-@keys.command()
+@keys.command(
+    epilog="""\b
+Examples:
+  zq keys revoke shop --keys /etc/zq/keys
+"""
+)
 @click.argument("name")
 @_file
 @_json
@@ -110,9 +121,9 @@ def revoke(name: str, path: Path | None, as_json: bool) -> None:
     except InvalidKey as error:
         raise click.ClickException(str(error)) from None
     if as_json:
-        click.echo(json.dumps({"revoked": name}))
+        print_json({"revoked": name})
     else:
-        click.echo(f"{name} is revoked. {RELOAD}. Streams that it holds end then.")
+        say(f"{name} is revoked. {RELOAD}. Streams that it holds end then.")
 
 
 def _path(path: Path | None) -> Path:

@@ -5,10 +5,9 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
 import msgspec
 
-from zq.cli.remote import one_line
+from zq.cli.terminal import one_line, say, say_json
 
 if TYPE_CHECKING:
     from zq.client.values import StoredJob
@@ -23,7 +22,7 @@ Row = Sequence[object]
 
 def print_json(value: Any) -> None:
     """One document on a line of its own."""
-    click.echo(msgspec.json.encode(value).decode())
+    say_json(msgspec.json.encode(value).decode())
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
@@ -40,7 +39,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
             cell.rjust(width) if right else cell.ljust(width)
             for cell, width, right in zip(cells, widths, numeric, strict=True)
         )
-        click.echo("  ".join(aligned).rstrip())
+        say("  ".join(aligned).rstrip())
 
 
 def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:

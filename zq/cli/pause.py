@@ -3,7 +3,9 @@
 import click
 
 from zq.cli.output import print_json
-from zq.cli.remote import Remote, one_line, talks
+from zq.cli.remote import Remote, talks
+from zq.cli.terminal import one_line, say
+from zq.cli.words import NAME
 
 
 @click.command(
@@ -16,7 +18,7 @@ Jobs still come in, and those in flight go on. It holds over restarts, until `zq
 0, with 1 where the server refuses, 2 for a wrong word, 3 where no server answers.
 """
 )
-@click.argument("queue")
+@click.argument("queue", type=NAME)
 @talks
 def pause(remote: Remote, queue: str) -> None:
     """Deliver nothing more of QUEUE."""
@@ -32,7 +34,7 @@ Ends with 0, also for a queue that was not paused, with 1 where the server refus
 word, 3 where no server answers.
 """
 )
-@click.argument("queue")
+@click.argument("queue", type=NAME)
 @talks
 def resume(remote: Remote, queue: str) -> None:
     """Deliver the jobs of QUEUE again."""
@@ -48,4 +50,4 @@ def _set(remote: Remote, queue: str, paused: bool | None) -> None:
         print_json({"queue": queue, "paused": bool(settings.paused)})
     else:
         does = "is paused" if settings.paused else "delivers its jobs"
-        click.echo(f"{one_line(queue)} {does}")
+        say(f"{one_line(queue)} {does}")

@@ -1,13 +1,16 @@
 """`zq pipeline`: the history of one server or a fleet as a lake, and a report about it."""
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from zq.cli.moments import Moment
+from zq.cli.terminal import say, say_over
+from zq.cli.words import MILLISECONDS
 from zq.kinds import DURATION
 
 if TYPE_CHECKING:
@@ -26,22 +29,6 @@ _format = click.option(
     show_default=True,
     help="How the lake keeps its tables; delta takes the extra `delta`.",
 )
-
-
-class Duration(click.ParamType[int]):
-    """`10s` as milliseconds."""
-
-    name = "duration"
-
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        if isinstance(value, int):
-            return value
-        try:
-            return int(DURATION.parse(value))
-        except ValueError:
-            self.fail(f"{value!r} is no duration: {DURATION.remedy}", param, ctx)
 
 
 @click.group(
@@ -81,7 +68,7 @@ Examples:
 @_master
 @click.option(
     "--target-wait",
-    type=Duration(),
+    type=MILLISECONDS,
     default="10s",
     show_default=True,
     help="Wait below which 95 % shall stay: workers_needed is for it.",
@@ -89,7 +76,7 @@ Examples:
 @click.option("--streaming", is_flag=True, help="Go on, taking what comes.")
 @click.option(
     "--every",
-    type=Duration(),
+    type=MILLISECONDS,
     default="10s",
     show_default=True,
     help="With --streaming: how often to look for what is new.",
@@ -137,6 +124,10 @@ def run(
 Examples:
   zq pipeline report --lake /srv/lake --out report.html
   zq pipeline report --lake /srv/lake --out june.html --days 30 --title 'Jobs in June'
+  zq pipeline report --lake /srv/lake --out noon.html --from 2026-06-01T11:30 --to 2026-06-01T12:30
+
+Times are UTC where they name no zone. The charts have a point a minute, a few of them, an hour
+or a day, whichever the time that is shown has room for.
 """
 )
 @_lake
@@ -146,20 +137,45 @@ Examples:
     type=click.IntRange(1, 366),
     default=14,
     show_default=True,
-    help="How many days to show, the last ones.",
+    help="How many days to show, the last ones; those before --to, where that is given.",
+)
+@click.option(
+    "--from",
+    "since",
+    type=Moment(),
+    metavar="WHEN",
+    help="Show what there is from then on: 2026-01-31, 2026-01-31T18:00, or 90m for so long ago.",
+)
+@click.option(
+    "--to",
+    "until",
+    type=Moment(),
+    metavar="WHEN",
+    help="Show what there is before then. [default: the end of the history]",
 )
 @click.option("--title", default="Job history", show_default=True, help="The page's title.")
 @_format
 @_master
-def report(lake: str, out: Path, days: int, title: str, format: str, master: str) -> None:
+def report(
+    lake: str,
+    out: Path,
+    days: int,
+    since: int | None,
+    until: int | None,
+    title: str,
+    format: str,
+    master: str,
+) -> None:
     """Render a page about the lake: one HTML file that needs nothing else."""
+    if since is not None and until is not None and since >= until:
+        raise click.UsageError("--from must be earlier than --to")
     with _spark(master, format) as (spark, progress):
         from zq.spark.pipeline import open_lake
-        from zq.spark.report.figures import gather
+        from zq.spark.report.figures import Asked, gather
         from zq.spark.report.page import render
 
         with progress.step("figures", spark.sparkContext):
-            figures = gather(open_lake(spark, lake, format), days)
+            figures = gather(open_lake(spark, lake, format), Asked(days, since, until))
         with progress.step("page", spark.sparkContext) as step:
             out.write_text(render(figures, title), encoding="utf-8")
             step.result = f"{out}, {out.stat().st_size // 1024} KiB"
@@ -174,6 +190,7 @@ def _spark(master: str, format: str) -> "Iterator[tuple[SparkSession, Progress]]
         from zq.spark.delta import with_delta
         from zq.spark.errors import PipelineError, SparkDown
         from zq.spark.progress import Progress
+        from zq.spark.quiet import starting_quietly
         from zq.spark.session import builder, local_quiet
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("pyspark", "pyarrow"):
@@ -188,19 +205,19 @@ def _spark(master: str, format: str) -> "Iterator[tuple[SparkSession, Progress]]
         if format == "delta":
             made = with_delta(made)
         try:
-            spark = made.getOrCreate()
+            # A cluster's start takes long, and what it says meanwhile is worth reading.
+            with starting_quietly() if master.startswith("local") else nullcontext():
+                spark = made.getOrCreate()
         except PySparkRuntimeError as error:
             raise SparkDown from error
         try:
-            yield spark, Progress(lambda text: click.echo(text, err=True), _live())
+            yield (
+                spark,
+                Progress(
+                    lambda text: say(text, err=True), say_over if sys.stderr.isatty() else None
+                ),
+            )
         finally:
             spark.stop()
     except PipelineError as error:
         raise click.ClickException(str(error)) from None
-
-
-def _live() -> Callable[[str], None] | None:
-    """Writes a line over the one before, on a terminal."""
-    if not sys.stderr.isatty():
-        return None
-    return lambda text: click.echo(f"\r\x1b[K{text}", nl=False, err=True)

@@ -10,8 +10,10 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from zq.cli.output import job_document, print_json
-from zq.cli.remote import Milliseconds, Remote, ending, one_line, talks
+from zq.cli.remote import Remote, ending, talks
+from zq.cli.terminal import one_line, say
 from zq.cli.wait import report, wait_for
+from zq.cli.words import MILLISECONDS
 from zq.model.names import check_name
 
 if TYPE_CHECKING:
@@ -47,10 +49,10 @@ no server answers.
 @click.option("--dedupe", metavar="ID", help="A second job with this id is the first one again.")
 @click.option("--key", help="Unique key: a job that waits under it is not stored twice.")
 @click.option("--priority", type=click.IntRange(0, 65_535), help="0 is the most urgent.")
-@click.option("--delay", type=Milliseconds(), help="Not before so long from now: 500ms, 10m, 1d.")
+@click.option("--delay", type=MILLISECONDS, help="Not before so long from now: 500ms, 10m, 1d.")
 @click.option("--text", is_flag=True, help="The payload is text, whatever it looks like.")
 @click.option("--wait", is_flag=True, help="Wait for the job, and print its result.")
-@click.option("--timeout", type=Milliseconds(), help="Wait no longer than that.")
+@click.option("--timeout", type=MILLISECONDS, help="Wait no longer than that.")
 @click.option("--file", "file", type=_FILE, help="Jobs, one a line; - is standard input.")
 @click.option("--payloads", is_flag=True, help="Lines of the file are payloads.")
 @click.option("--from-line", type=click.IntRange(min=1), default=1, help="Where in it to begin.")
@@ -106,14 +108,14 @@ def _push_one(remote: Remote, queue: str, payload: str | None, options: dict[str
     (stored,) = remote.run(remote.backend.enqueue([job]))
     if options["wait"]:
         if not remote.as_json:
-            click.echo(f"{stored.id} is stored; waiting", err=True)
+            say(f"{stored.id} is stored; waiting", err=True)
         report(remote, stored.id, wait_for(remote, stored.id, options["timeout"]))
     elif remote.as_json:
         print_json(job_document(stored))
     else:
-        click.echo(stored.id)
+        say(stored.id)
         if stored.duplicate:
-            click.echo(f"it was there already: {stored.status or 'finished'}", err=True)
+            say(f"it was there already: {stored.status or 'finished'}", err=True)
 
 
 def _data(word: str | None, *, as_text: bool) -> bytes:
@@ -194,7 +196,7 @@ def _push_file(remote: Remote, queue: str | None, name: str, options: dict[str, 
         print_json(counts)
     else:
         also = f", {load.duplicates:,} were there already" if load.duplicates else ""
-        click.echo(f"{load.stored:,} jobs stored{also}")
+        say(f"{load.stored:,} jobs stored{also}")
     if stopped is not None:
         raise _explained(stopped, name)
 

@@ -7,6 +7,7 @@ import msgspec
 
 from zq.cli.output import print_json, print_table, span
 from zq.cli.remote import Remote, talks
+from zq.cli.words import NAME
 
 if TYPE_CHECKING:
     from zq.client.values import QueueStats
@@ -30,7 +31,7 @@ GET /stats tells and `paused`, a queue a line. Ends with 0, with 1 where the ser
 wrong word, 3 where no server answers.
 """
 )
-@click.argument("names", nargs=-1, metavar="[QUEUE]…")
+@click.argument("names", nargs=-1, type=NAME, metavar="[QUEUE]…")
 @talks
 def queues(remote: Remote, names: tuple[str, ...]) -> None:
     """Show queues that have jobs, or had traffic of late."""

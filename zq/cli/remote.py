@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from zq.kinds import DURATION
+from zq.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from zq.client.backend import Backend
     from zq.client.errors import ZqError
+    from zq.client.transport import Tls
 
 T = TypeVar("T")
 
-_CA = click.Path(exists=True, dir_okay=False)
+_FILE = click.Path(exists=True, dir_okay=False)
 
 
 class Refused(click.ClickException):
@@ -29,21 +30,6 @@ class NoServer(click.ClickException):
     """Nobody is there."""
 
     exit_code = 3
-
-
-class Milliseconds(click.ParamType[int]):
-    """500ms, 3s, 10m, 1h, or a number of milliseconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """In milliseconds."""
-        if isinstance(value, int):
-            return value
-        try:
-            return int(DURATION.parse(value))
-        except ValueError:
-            self.fail(f'"{value}" is no {DURATION.noun}: {DURATION.remedy}', param, ctx)
 
 
 @dataclass(frozen=True)
@@ -60,22 +46,57 @@ class Remote:
         return run(verb)
 
 
+@dataclass(frozen=True)
+class Server:
+    """Which server the options and variables of a command name; what is None is the default."""
+
+    url: str | None
+    token: str | None
+    tls: "Tls"
+
+
+def addressed(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command a `Server`, and the options that say which."""
+
+    @_option("--url", help="The server; default: here.")
+    @_option("--token", help="Secret of an access key.")
+    @_option("--ca", type=_FILE, help="Authority of https.")
+    @_option("--client-cert", type=_FILE, help="Certificate to show to a server that wants one.")
+    @_option("--client-key", type=_FILE, help="The key of that.")
+    @wraps(command)
+    def addressing(
+        *args: Any,
+        url: str | None,
+        token: str | None,
+        ca: str | None,
+        client_cert: str | None,
+        client_key: str | None,
+        **rest: Any,
+    ) -> None:
+        from zq.client.transport import Tls
+
+        command(*args, server=Server(url, token, Tls(ca, client_cert, client_key)), **rest)
+
+    return addressing
+
+
+def _option(flag: str, **rest: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """An option and its variable: `--client-key` is ZQ_CLIENT_KEY."""
+    variable = "ZQ_" + flag.removeprefix("--").replace("-", "_").upper()
+    return click.option(flag, envvar=variable, show_envvar=True, **rest)
+
+
 def talks(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command a `Remote`, the options that say which, and its errors as one line each."""
 
-    @click.option("--url", envvar="ZQ_URL", show_envvar=True, help="The server; default: here.")
-    @click.option("--token", envvar="ZQ_TOKEN", show_envvar=True, help="Secret of an access key.")
-    @click.option("--ca", type=_CA, envvar="ZQ_CA", show_envvar=True, help="Authority of https.")
+    @addressed
     @click.option("--json", "as_json", is_flag=True, help="Print JSON, one document a line.")
     @wraps(command)
-    def talking(
-        *args: Any, url: str | None, token: str | None, ca: str | None, as_json: bool, **rest: Any
-    ) -> None:
+    def talking(*args: Any, server: Server, as_json: bool, **rest: Any) -> None:
         from zq.client.connect import connect
-        from zq.client.transport import Tls
 
         with explained():
-            backend = connect(url, token, tls=None if ca is None else Tls(ca=ca)).blocking
+            backend = connect(server.url, server.token, tls=server.tls, must_exist=True).blocking
             remote = Remote(backend, as_json)
             try:
                 command(*args, remote=remote, **rest)
@@ -89,10 +110,11 @@ def talks(command: Callable[..., None]) -> Callable[..., None]:
 def explained() -> Iterator[None]:
     """Errors of the library as one line on stderr, and an exit code."""
     from zq.client.errors import InvalidOption, ZqError
+    from zq.model.errors import InvalidRequest
 
     try:
         yield
-    except InvalidOption as error:
+    except (InvalidOption, InvalidRequest) as error:
         raise click.UsageError(error.message) from None
     except ZqError as error:
         raise ending(error) from None
@@ -113,21 +135,10 @@ def is_absent(error: "ZqError") -> bool:
 
 def hint(error: "ZqError") -> str:
     """What to do about errors whose text does not say it."""
-    from zq.client.errors import BackendError
+    from zq.client.errors import BackendError, JobNotFound
 
+    if isinstance(error, JobNotFound):
+        return ": there is none with this id, or it is finished and was not kept"
     if isinstance(error, BackendError) and error.status == 401:
         return " (the key of this command is that of --token, or ZQ_TOKEN)"
-    if "CERTIFICATE_VERIFY_FAILED" in error.message:
-        return " (name the authority that signed its certificate: --ca, or ZQ_CA)"
     return ""
-
-
-def one_line(text: str) -> str:
-    """The text without line breaks, and without what could steer a terminal."""
-    return "".join(_shown(character) for character in " ".join(text.split()))
-
-
-def _shown(character: str) -> str:
-    if character.isprintable():
-        return character
-    return character.encode("unicode_escape").decode()

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 import click
 
 from zq.cli.output import job_document, print_json
-from zq.cli.remote import Refused, Remote, hint, is_absent, one_line, talks
+from zq.cli.remote import Refused, Remote, hint, is_absent, talks
+from zq.cli.terminal import one_line, say
+from zq.cli.words import NAME
 
 
 @click.command(
@@ -22,7 +24,7 @@ where a job is not dead or unknown (the others are brought back all the same) or
 2 for a wrong word, 3 where no server answers.
 """
 )
-@click.argument("ids", nargs=-1, metavar="[ID]…")
+@click.argument("ids", nargs=-1, type=NAME, metavar="[ID]…")
 @click.option("--queue", help="All of this queue.")
 @click.option("--limit", type=click.IntRange(min=1), help="No more than so many of the queue.")
 @talks
@@ -49,12 +51,12 @@ def _retry(remote: Remote, ids: tuple[str, ...]) -> None:
             if is_absent(error):
                 raise
             refused += 1
-            click.echo(one_line(f"{id}: {error.message}{hint(error)}"), err=True)
+            say(one_line(f"{id}: {error.message}{hint(error)}"), err=True)
             continue
         if remote.as_json:
             print_json(job_document(job))
         else:
-            click.echo(f"{job.id} is {job.status} in {one_line(job.queue)}")
+            say(f"{job.id} is {job.status} in {one_line(job.queue)}")
     if refused:
         raise Refused(f"{refused} of {len(ids)} jobs were not brought back")
 
@@ -69,7 +71,7 @@ def _redrive(remote: Remote, queue: str, limit: int | None) -> None:
     if remote.as_json:
         print_json({"redriven": count})
     else:
-        click.echo(f"{count:,} jobs brought back")
+        say(f"{count:,} jobs brought back")
 
 
 @contextmanager

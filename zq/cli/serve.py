@@ -71,8 +71,9 @@ Examples:
   zq serve --port 0 --log-format json      any free port; the log tells which
   ZQ_DEFAULT_RETRY_LIMIT=5 zq serve        a variable instead of a flag
 
-Durations are milliseconds or 500ms, 3s, 10m, 1h, 7d; sizes are bytes or 512KiB, 64MiB, 256MB.
-ZIZQ_… is read where ZQ_… is unset. Zizq's other flags are taken and ignored, with a log line each.
+Durations have a unit: 500ms, 3s, 10m, 1h, 7d; sizes are bytes or 512KiB, 64MiB, 256MB. ZIZQ_… is
+read where ZQ_… is unset; there a bare number is milliseconds. Zizq's other flags are taken and
+ignored, with a log line each.
 """,
 )
 @click.pass_context

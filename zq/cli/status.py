@@ -7,7 +7,9 @@ import click
 import msgspec
 
 from zq.cli.output import ago, job_document, print_json
-from zq.cli.remote import Remote, one_line, talks
+from zq.cli.remote import Remote, talks
+from zq.cli.terminal import one_line, say
+from zq.cli.words import NAME
 
 if TYPE_CHECKING:
     from zq.client.values import JobError
@@ -28,7 +30,7 @@ Ends with 0 for a job that exists, whatever its status, with 1 where there is no
 refuses, 2 for a wrong word, 3 where no server answers.
 """
 )
-@click.argument("id")
+@click.argument("id", type=NAME)
 @talks
 def status(remote: Remote, id: str) -> None:
     """Show the job ID: its fields, payload, result and last failures."""
@@ -41,11 +43,11 @@ def status(remote: Remote, id: str) -> None:
     width = max(map(len, document))
     for name, value in document.items():
         if value or name in ("payload", "result", "priority", "attempts"):
-            click.echo(f"{name.ljust(width)}  {_shown(name, value)}")
+            say(f"{name.ljust(width)}  {_shown(name, value)}")
     for error in errors:
-        click.echo(f"{f'failure {error.attempt}'.ljust(width)}  {failure_text(error)}")
+        say(f"{f'failure {error.attempt}'.ljust(width)}  {failure_text(error)}")
         if error.details is not None:
-            click.echo(f"{'details'.ljust(width)}  {_shown('details', error.details)}")
+            say(f"{'details'.ljust(width)}  {_shown('details', error.details)}")
 
 
 def _shown(name: str, value: object) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from zq.cli.terminal import say
 from zq.config import SETTINGS, variable_given
 from zq.model.keys import InvalidKey, check_key_name
 
@@ -74,7 +75,13 @@ def tls() -> None:
     """Make certificates: an authority, and what it signs for the server and its clients."""
 
 
-@tls.command()
+@tls.command(
+    epilog="""\b
+Examples:
+  zq tls init
+  zq tls init --san queue.example.org --san 10.0.0.7 --client worker-1
+"""
+)
 @_san
 @click.option("--cn", help="Common name of the server. [default: the first --san]")
 @click.option("--client", "clients", multiple=True, metavar="NAME", help="Client; repeat it.")
@@ -102,7 +109,12 @@ def init(
         _put_client(files, signer, name, name, days)
 
 
-@tls.command()
+@tls.command(
+    epilog="""\b
+Examples:
+  zq tls ca --out-dir /etc/zq/tls
+"""
+)
 @click.option("--cn", default=CA_NAME, show_default=True, help="Common name of the authority.")
 @click.option("--days", "--ca-days", type=_days, default=3650, show_default=True)
 @_where
@@ -112,7 +124,13 @@ def ca(cn: str, days: int, root_dir: Path | None, out_dir: Path | None, overwrit
     files.put("ca", lambda made: made.make_authority(cn, days))
 
 
-@tls.command("server-cert")
+@tls.command(
+    "server-cert",
+    epilog="""\b
+Examples:
+  zq tls server-cert --san queue.example.org --overwrite
+""",
+)
 @_san
 @click.option("--cn", help="Common name. [default: the first --san]")
 @_leaf_days
@@ -134,7 +152,13 @@ def server_cert(
     files.put("server", lambda made: made.make_server(signer, cn or sans[0], sans, days))
 
 
-@tls.command("client-cert")
+@tls.command(
+    "client-cert",
+    epilog="""\b
+Examples:
+  zq tls client-cert --name worker-2 --days 30
+""",
+)
 @click.option("--name", required=True, help="Name in the files, and the key's name with `zq keys`.")
 @click.option("--cn", help="Common name. [default: the --name]")
 @_leaf_days
@@ -172,14 +196,14 @@ class _Files:
             if len(there) < len(paths):
                 raise click.ClickException(f"{there[0]} exists without its other half: --overwrite")
             for path in there:
-                click.echo(f"skip: {path} (already exists)")
+                say(f"skip: {path} (already exists)")
             return
         try:
             pair = make(made)
             self._directory.mkdir(parents=True, exist_ok=True)
             for path, text, mode in zip(paths, pair, (0o644, 0o600), strict=True):
                 _write(path, text, mode)
-                click.echo(f"wrote: {path}")
+                say(f"wrote: {path}")
         except (OSError, ValueError) as error:
             raise click.ClickException(f"{paths[0]}: {error}") from None
 

@@ -7,7 +7,9 @@ import click
 import msgspec
 
 from zq.cli.output import print_json
-from zq.cli.remote import Milliseconds, Refused, Remote, one_line, talks
+from zq.cli.remote import Refused, Remote, talks
+from zq.cli.terminal import one_line
+from zq.cli.words import MILLISECONDS, NAME
 
 if TYPE_CHECKING:
     from zq.client.values import JobOutcome
@@ -27,8 +29,8 @@ is dead, cancelled, expired, unknown or not finished in time, 2 for a wrong word
 answers.
 """
 )
-@click.argument("id")
-@click.option("--timeout", type=Milliseconds(), help="Wait no longer: 500ms, 30s, 1h.")
+@click.argument("id", type=NAME)
+@click.option("--timeout", type=MILLISECONDS, help="Wait no longer: 500ms, 30s, 1h.")
 @talks
 def wait(remote: Remote, id: str, timeout: int | None) -> None:
     """Wait until the job ID is finished, and print its result."""

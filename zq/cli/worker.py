@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from zq import logs, notify
+from zq.cli.words import SECONDS
 from zq.config import LogFormat, LogLevel
-from zq.kinds import DURATION
 
 if TYPE_CHECKING:
     from zq.client.app import App
@@ -25,24 +25,6 @@ EX_ABORTED = 1
 EX_UNREACHABLE = 3
 
 log = logging.getLogger("zq.worker")
-
-
-class _Time(click.ParamType[float]):
-    """Milliseconds, or 500ms, 3s, 10m."""
-
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """In seconds, as the library has it."""
-        if isinstance(value, float):
-            return value
-        try:
-            milliseconds: int = DURATION.parse(value)
-        except ValueError:
-            self.fail(f'"{value}" is no {DURATION.noun}: {DURATION.remedy}', param, ctx)
-        return milliseconds / 1000
 
 
 def _option(flag: str, *more: str, **rest: Any) -> Callable[[F], F]:
@@ -77,12 +59,12 @@ not finished goes back to its queue. What does not end although it is told to is
 @_option("--prefetch", type=_COUNT, help="Jobs to hold at most; default: twice --concurrency.")
 @_option("--threads", type=_COUNT, help="Threads for ordinary functions; default: --concurrency.")
 @_option("--processes", type=click.IntRange(min=0), default=0, help="Processes in their place.")
-@_option("--lease", type=_Time(), default="30s", help="How long jobs are held unless renewed.")
+@_option("--lease", type=SECONDS, default="30s", help="How long jobs are held unless renewed.")
 @_option("--burst", is_flag=True, help="Stop when no job is left.")
 @_option("--max-jobs", type=_COUNT, help="Stop after so many jobs.")
-@_option("--shutdown-timeout", type=_Time(), default="30s", help="How long a stop may take.")
-@_option("--cleanup-timeout", type=_Time(), default="5s", help="How long a clean-up may take.")
-@_option("--connect-timeout", type=_Time(), default="10s", help="How long to seek the server.")
+@_option("--shutdown-timeout", type=SECONDS, default="30s", help="How long a stop may take.")
+@_option("--cleanup-timeout", type=SECONDS, default="5s", help="How long a clean-up may take.")
+@_option("--connect-timeout", type=SECONDS, default="10s", help="How long to seek the server.")
 @_option("--reload", is_flag=True, help="Start again whenever a file here changes.")
 @_option("--log-level", type=click.Choice(_LEVELS), default="info", help="As that of serve.")
 @_option("--log-format", type=click.Choice(_FORMATS), help="As that of serve.")
@@ -114,6 +96,7 @@ def _app(spec: str | None, package: str | None) -> "App":
 def load(spec: str) -> "App":
     """The app of ``module:name``; the name is `app` where none is given."""
     from zq.client.app import App
+    from zq.client.errors import ZqError
 
     module, _, name = spec.partition(":")
     try:
@@ -121,7 +104,11 @@ def load(spec: str) -> "App":
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
-        raise click.UsageError(f"there is no module {module!r}, seen from here") from None
+        hint = f": write {module.removesuffix('.py')}:app" if module.endswith(".py") else ""
+        raise click.UsageError(f"there is no module {module!r}, seen from here{hint}") from None
+    except ZqError as error:
+        # Of an app that cannot be made: a variable with no address in it, for one.
+        raise click.UsageError(f"{spec}: {error.message}") from None
     except AttributeError:
         raise click.UsageError(f"the module {module!r} has no {name or 'app'!r}") from None
     if not isinstance(found, App):

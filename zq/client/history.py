@@ -1,7 +1,7 @@
 """Reading a server's history page by page, over the blocking transport; objects pickle."""
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
@@ -9,7 +9,7 @@ import msgspec
 from zq.client.errors import BackendError
 from zq.client.formats import JSON
 from zq.client.sync import BlockingTransport, run
-from zq.client.transport import Address, Request, persist
+from zq.client.transport import Address, Request, Tls, persist
 
 LINES = dataclasses.replace(JSON, content_type="application/x-ndjson")
 
@@ -66,14 +66,17 @@ class Mark(msgspec.Struct):
 class HistoryReader:
     """The history of one server. `tries` bounds how often a failing request is sent."""
 
-    def __init__(self, url: str, token: str | None = None, tries: int = TRIES) -> None:
+    def __init__(
+        self, url: str, token: str | None = None, tries: int = TRIES, tls: Tls | None = None
+    ) -> None:
+        """Without `tls`, that of the variables. Raises `InvalidOption`."""
         self.url = url
-        self._token = token
         self._tries = tries
-        self._transport = BlockingTransport(Address(url.rstrip("/"), token, LINES))
+        self._address = Address(url.rstrip("/"), token, LINES, tls or Tls.of_environment())
+        self._transport = BlockingTransport(self._address)
 
-    def __reduce__(self) -> tuple[type["HistoryReader"], tuple[str, str | None, int]]:
-        return HistoryReader, (self.url, self._token, self._tries)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HistoryReader, (self.url, self._address.token, self._tries, self._address.tls)
 
     def page(
         self,

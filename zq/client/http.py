@@ -5,7 +5,7 @@ The same class serves both transports. Over the blocking one its coroutines neve
 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
@@ -286,7 +286,8 @@ class HttpBackend:
     async def _exchange(self, request: Request, also: tuple[int, ...] = ()) -> Reply:
         reply = await persist(self._transport.send, self._transport.sleep, request, TRIES)
         if reply.status >= 300 and reply.status not in also:
-            raise reply.error()
+            path = urlsplit(self._address.url).path if reply.status == 404 else ""
+            raise reply.error(f" (its address ends in {path}: should it?)" if path else "")
         return reply
 
     def _bulk(self, jobs: Sequence[Submission]) -> Request:

@@ -3,7 +3,6 @@
 import base64
 import dataclasses
 import enum
-import hashlib
 import inspect
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +15,7 @@ import msgspec
 
 from zq.client.errors import InvalidPayload
 from zq.client.formats import plain
-from zq.wire.pushing import BYTES, TEXT
+from zq.wire.pushing import BYTES, TEXT, digest_of
 
 Convert = Callable[[Any], Any]
 
@@ -37,7 +36,7 @@ def content_key(payload: Any) -> str:
 
     It is taken of the JSON with sorted keys, so the order of a dict's items is of no account.
     """
-    return hashlib.sha256(_canonical.encode(payload)).hexdigest()[:16]
+    return digest_of(_canonical.encode(payload))
 
 
 def converter(annotation: Any) -> Convert | None:
@@ -107,6 +106,33 @@ def unpacked(payload: Any, content_type: str | None) -> Any:
         raise InvalidPayload(f"the payload says {BYTES} and is no base64 text: {error}") from error
 
 
+def call_of(payload: Any) -> tuple[list[Any], dict[str, Any]]:
+    """The positional and the named arguments that a payload holds, whoever has written it.
+
+    An object holds named arguments, a list those by position, null none, and any other value is the
+    only one. What `Signature.payload` makes holds both sorts: an object of `args` and `kwargs`.
+    """
+    if _is_own(payload):
+        return payload["args"], payload["kwargs"]
+    if isinstance(payload, dict):
+        return [], payload
+    if isinstance(payload, list):
+        return payload, {}
+    return [] if payload is None else [payload], {}
+
+
+def _is_own(payload: Any) -> bool:
+    return (
+        isinstance(payload, dict)
+        and payload.keys() == _OWN
+        and isinstance(payload["args"], list)
+        and isinstance(payload["kwargs"], dict)
+    )
+
+
+_OWN = {"args", "kwargs"}
+
+
 class Signature:
     """The parameters of a function: checks calls, and turns payloads into arguments."""
 
@@ -132,14 +158,17 @@ class Signature:
         return {"args": args, "kwargs": kwargs}
 
     def arguments(self, payload: Any) -> tuple[list[Any], dict[str, Any]]:
-        """The call that a payload stands for. Raises `InvalidPayload`."""
-        try:
-            args, kwargs = payload["args"], payload["kwargs"]
-            bound = None if self._plain() else self._signature.bind(*args, **kwargs)
-        except (TypeError, KeyError, IndexError) as error:
-            raise InvalidPayload(f"the payload is no call of {self._name}: {error}") from error
-        if bound is None:
+        """The call that a payload stands for: see `call_of`. Raises `InvalidPayload`."""
+        args, kwargs = call_of(payload)
+        if self._plain() and not kwargs and len(args) in self._fit:
             return args, kwargs
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidPayload(
+                f"the payload is no call of {self._name}: {error} (an object holds named arguments,"
+                " a list those by position)"
+            ) from error
         for name, convert in self._by_name().items():
             if name in bound.arguments:
                 bound.arguments[name] = self._converted(name, convert, bound.arguments[name])

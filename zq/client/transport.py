@@ -1,16 +1,22 @@
 """One HTTP exchange, whoever carries it, and when a failed one is tried again."""
 
+import os
 import random
+import re
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 import msgspec
 
 from zq.client.errors import InvalidOption, Unavailable, ZqError, refusal
 from zq.client.formats import CODECS, JSON, Codec
+from zq.client.reasons import reason_of
+from zq.client.urls import check_url
+
+_TOKEN = re.compile(r"[!-~]+")
 
 FIRST_DELAY_S = 0.1
 LONGEST_DELAY_S = 5.0
@@ -31,11 +37,13 @@ class Unreachable(Unavailable):
 
 def unreachable(url: str, error: Exception, *, sent: bool = True) -> Unreachable:
     """What to tell of a connection that failed."""
-    reason = str(error) or type(error).__name__
+    reason = reason_of(url, error)
     if sent:
         return Unreachable(f"no answer from {url}: {reason}")
-    hint = "Is `zq serve` running?"
-    return Unreachable(f"no zq server answers at {url}: {reason}. {hint}", sent=False)
+    return Unreachable(f"no zq server answers at {url}: {reason}", sent=False)
+
+
+_FILES = ("CA", "CLIENT_CERT", "CLIENT_KEY")
 
 
 @dataclass(frozen=True)
@@ -48,14 +56,22 @@ class Tls:
     """This client's, where the server demands one; with its `key`."""
     key: str | Path | None = None
 
+    @classmethod
+    def of_environment(cls) -> Self:
+        """What the variables ZQ_CA, ZQ_CLIENT_CERT and ZQ_CLIENT_KEY name."""
+        return cls(*(os.environ.get(f"ZQ_{name}") or None for name in _FILES))
+
     def context(self) -> ssl.SSLContext:
         """Raises `InvalidOption` where a file cannot be used."""
         try:
-            context = ssl.create_default_context(cafile=self.ca)
+            file = self.ca
+            context = ssl.create_default_context(cafile=file)
             if self.certificate is not None:
-                context.load_cert_chain(self.certificate, self.key)
+                file = self.certificate
+                context.load_cert_chain(file, self.key)
         except OSError as error:
-            raise InvalidOption(f"{self}: {error}") from error
+            reason = "it holds none" if isinstance(error, ssl.SSLError) else error.strerror
+            raise InvalidOption(f"{file} cannot be used as a certificate: {reason}") from error
         return context
 
 
@@ -67,6 +83,12 @@ class Address:
     token: str | None = field(default=None, repr=False)
     codec: Codec = JSON
     tls: Tls = Tls()
+
+    def __post_init__(self) -> None:
+        """Raises `InvalidOption`."""
+        check_url(self.url)
+        if self.token is not None and not _TOKEN.fullmatch(self.token):
+            raise InvalidOption("the token is no key's secret: it has characters that none has")
 
     def headers(self) -> dict[str, str]:
         """The headers of every request."""
@@ -98,11 +120,11 @@ class Reply:
     headers: Mapping[str, str]
     body: bytes
 
-    def error(self) -> ZqError:
-        """The answer as the error that it tells of."""
+    def error(self, hint: str = "") -> ZqError:
+        """The answer as the error that it tells of; the `hint` is said after it."""
         said = self._said()
         code = self.headers.get("zq-error") or f"http_{self.status}"
-        message = said.error or f"the server answered {self.status}"
+        message = (said.error or self._foreign()) + hint
         return refusal(code, message, self.status, said.status)
 
     @property
@@ -116,8 +138,14 @@ class Reply:
         try:
             return codec.decode(self.body, _Said)
         except msgspec.MsgspecError:
-            # A proxy's words, for example.
-            return _Said(self.body[:200].decode("utf-8", "replace").strip())
+            return _Said()
+
+    def _foreign(self) -> str:
+        """What a proxy, or a server of something else, has answered."""
+        text = self.body[:500].decode("utf-8", "replace")
+        words = " ".join(re.sub("<[^>]*>?", " ", text).split())[:100]
+        told = f"{self.status}: {words}" if words else str(self.status)
+        return f"no zq server but something before it, or in its place, answers {told}"
 
 
 class _Said(msgspec.Struct):

@@ -54,9 +54,11 @@ class Handler:
 
 
 def handler_of_task(task: Task[Any, Any]) -> Handler:
-    """The payload is a call: positional and named arguments."""
+    """The payload is a call: see `zq.client.payloads.call_of`."""
 
     def arguments(job: Running[Any]) -> Arguments:
+        if isinstance(job.payload, str):  # posted to the queue, perhaps as bytes
+            job.payload = unpacked(job.payload, job.delivery.content_type)
         return task.signature.arguments(job.payload)
 
     return _handler(task.function, arguments, task.effective)

@@ -25,6 +25,7 @@ from zq.engine.settlements import Settlements
 from zq.engine.stats import Stats
 from zq.engine.streams import Streams
 from zq.engine.sweeps import Sweeps
+from zq.engine.tallies import Tallies
 from zq.engine.waiters import Waiter, Waiters
 from zq.engine.workers import Workers
 from zq.model.clock import Clock
@@ -113,7 +114,8 @@ class Engine:
             durable=options.durable,
             durable_enqueues=options.durable_enqueues,
         )
-        self._listing = Listing(store, clock, self._filter, options.read_timeout)
+        self._tallies = Tallies(store, clock)
+        self._listing = Listing(store, clock, self._tallies, self._filter, options.read_timeout)
         self.sweeps = Sweeps(store, clock, self._filter, self._submit, options.max_sweeps)
         self.settings = SettingsOfQueues(store, self._submit)
         self.revivals = Revivals(self.ids, self.sweeps, self._submit)
@@ -125,7 +127,7 @@ class Engine:
             store, clock, self.ids, self._loop.readers, recording=options.recording
         )
         self.progress = Progress(store, clock, self.ids, self._loop.events)
-        self.queue_stats = QueueStats(store, clock, self._loop.flows)
+        self.queue_stats = QueueStats(store, clock, self._tallies, self._loop.flows)
         self.leases = Leases(clock, self.ids, self._loop, self.streams, self._submit)
         self.workers = Workers(store, clock, self.ids, self._loop, self.streams)
         self._task: asyncio.Task[None] | None = None
@@ -313,13 +315,13 @@ class Engine:
 
     async def queues(self, reach: Reach) -> list[str]:
         """The queues that have jobs in any status, in byte order."""
-        counts = await self._store.read(reads.visible_counts, self._clock.now_ms())
+        counts = await self._tallies.read()
         found = {queue for (queue, _), n in counts.items() if n and reach.covers(queue)}
         return sorted(found, key=str.encode)
 
     async def counts(self) -> Counter[tuple[str, Status]]:
         """How many jobs each queue has in each status."""
-        return await self._store.read(reads.visible_counts, self._clock.now_ms())
+        return await self._tallies.read()
 
     async def list_errors(
         self, id: str, reach: Reach, after: int | None, descending: bool, limit: int
@@ -332,7 +334,8 @@ class Engine:
         if await self._store.read(reads.get_row, key, reach, now) is None:
             raise JobNotFound
         start = after if after is not None else (2**63 - 1 if descending else 0)
-        return await self._store.read(reads.errors_page, key, start, descending, limit)
+        read = self._store.read if limit == 1 else self._store.readers.scans.read
+        return await read(reads.errors_page, key, start, descending, limit)
 
     async def error(self, id: str, reach: Reach, attempt: int) -> ErrorRecord:
         """One failure. Raises `JobNotFound` or `ErrorRecordNotFound`."""

@@ -75,7 +75,8 @@ class Flows:
 
     def learn(self, committed: Committed) -> None:
         """Count what a tick has done."""
-        self.count(committed.result.traffic)
+        if committed.result.traffic is not None:
+            self.count(committed.result.traffic)
 
     def count(self, traffic: Traffic) -> None:
         """Count what has been done just now."""

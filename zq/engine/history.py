@@ -83,11 +83,12 @@ class History:
         Where there is none yet, it waits for some. Raises `RecordsGone` or `CursorAhead`.
         """
         seen = self.readers.readable
-        found = await self._store.read(self._read, after, until, seen, limit)
+        scans = self._store.readers.scans
+        found = await scans.read(self._read, after, until, seen, limit)
         if found.records or not wait_ms or (after is not None and after >= until):
             return found
         await self.readers.wait(seen, wait_ms, self._clock)
-        return await self._store.read(self._read, after, until, self.readers.readable, limit)
+        return await scans.read(self._read, after, until, self.readers.readable, limit)
 
     def close(self) -> None:
         """Let nobody wait any longer."""

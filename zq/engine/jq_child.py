@@ -1,4 +1,4 @@
-"""The program of the process that runs jq. Only `jq_filter` starts it and speaks to it.
+"""The program of the process that runs jq. Only `jq_process` starts it and speaks to it.
 
     python -I -S jq_child.py DIRECTORY MEMORY CPU_SECONDS
 
@@ -16,7 +16,7 @@ What jq could do to the host, and what stops it:
     read the environment            it is empty
     open files, or learn of them    no descriptor can be opened; `import` and `include` are syntax
                                     errors and `modulemeta` fails (see GUARD)
-    fill memory, run for ever       address space and processor time are limited, and jq_filter
+    fill memory, run for ever       address space and processor time are limited, and jq_lane
                                     kills this process when a call takes too long
     outlive the server              the kernel kills this process when its parent ends
 

@@ -1,46 +1,46 @@
-"""jq programs over payloads, run by a process of its own: see `jq_child` for how it is confined.
+"""jq programs over payloads, in processes of their own: see `jq_child` for how they are confined.
 
-The jq library holds the GIL while a program runs, and a program cannot be stopped. A process can:
-it is killed when a call takes too long, when its caller goes away, or at the end. The next call
-starts another (30 ms).
+The jq library holds the GIL while a program runs, and a program cannot be stopped. So every call
+first gets a short time in one process. A program that needs more goes on in a second process, and
+begins there from then on: what is slow waits for what is slow, and not what is quick for it.
 """
 
 import asyncio
-import contextlib
-import importlib.util
+import hashlib
 import math
-import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from zq.engine import jq_child
-from zq.engine.jq_child import REPLY, REQUEST, ROW
+from zq.engine.jq_lane import Answer, JqLane, Overtime
 from zq.model.errors import FilterAborted, InvalidFilter
 
 MIB = 1024 * 1024
 
-_PROGRAM = str(Path(jq_child.__file__).resolve())
-_START_TIMEOUT_S = 10
-_CHUNK_BYTES = 64 * 1024
-"""What is written to the pipe at a time; as much as Linux lets wait in it."""
+QUICK = 1 / 8
+"""The part of its time-out that a call gets in the first process, and again for every `QUICK_BYTES`
+of payloads."""
+
+QUICK_BYTES = 4 * MIB
+MOST_QUICK = 1 / 2
+
+MOST_KNOWN = 1024
+"""Programs that are remembered, the last ones that were used."""
 
 
 class JqFilter:
-    """Decides which payloads a jq program matches. One call runs at a time, the others wait.
+    """Decides which payloads a jq program matches. Of each kind one call runs, others wait.
 
-    `timeout` is in seconds from the moment a call has its turn, `memory` in bytes of address space
-    for the process, of which 15 MiB go to the interpreter, `rows` the most payloads of a call.
+    `timeout` in seconds bounds a call, its wait for others included; `memory` is in bytes of
+    address space for a process, of which 15 MiB go to the interpreter, `rows` the most payloads of
+    a call.
     """
 
     def __init__(self, *, timeout: float, memory: int = 256 * MIB, rows: int = 1000) -> None:
         self._timeout = timeout
-        self._memory = memory
         self._rows = rows
-        self._turn = asyncio.Lock()
-        self._child: _Child | None = None
-        self._reaping: set[asyncio.Task[None]] = set()
-        self._closed = False
+        self._quick = JqLane(memory, math.ceil(timeout))
+        self._slow = JqLane(memory, math.ceil(timeout))
+        self._known: dict[bytes, bool] = {}
+        """Whether programs are slow, by their digests."""
 
     async def check(self, program: str) -> None:
         """Raise InvalidFilter, whose message says why and where, if `program` does not compile."""
@@ -54,7 +54,8 @@ class JqFilter:
         all its digits; arithmetic is in doubles, exact to 2^53. The environment is empty, there is
         no further input, no module, and local time is UTC.
 
-        Raises InvalidFilter, or FilterAborted if the call took too long or too much memory.
+        Raises InvalidFilter, FilterAborted if the call took too long or too much memory, or
+        FiltersBusy if too many wait already.
         """
         if len(payloads) > self._rows:
             raise ValueError(f"{len(payloads)} payloads in a call; {self._rows} are the most")
@@ -62,145 +63,55 @@ class JqFilter:
         return [verdict == 1 for verdict in verdicts]
 
     async def close(self) -> None:
-        """End the process. Calls that are under way or waiting raise FilterAborted."""
-        self._closed = True
-        if self._child is not None:
-            self._child.kill()
-        async with self._turn:
-            self._drop_child()
-        await asyncio.gather(*self._reaping)
+        """End the processes. Calls that are under way or waiting raise FilterAborted."""
+        await asyncio.gather(self._quick.close(), self._slow.close())
 
     async def _ask(self, program: str, payloads: Sequence[str]) -> bytes:
         source = _encode(program)
-        async with self._turn:
-            try:
-                child = await self._ready_child()
-                compiles, body = await self._timed(child, source, payloads)
-            except BaseException:
-                # Also when the caller is cancelled: a reply to nobody would answer the next call.
-                self._drop_child()
-                raise
-        if not compiles:
-            raise _refusal(body.decode())
-        return body
-
-    async def _timed(
-        self, child: "_Child", source: bytes, payloads: Sequence[str]
-    ) -> tuple[bool, bytes]:
         try:
-            async with asyncio.timeout(self._timeout):
-                return await child.ask(source, payloads)
-        except TimeoutError:
+            async with asyncio.timeout(self._timeout) as limit:
+                answer = await self._run(source, payloads, limit)
+        except (TimeoutError, Overtime):
             raise FilterAborted(
-                f"the filter took longer than {self._timeout:g} s: name the queue, type, status or"
-                " ids too, make the program cheaper, or start the server with a longer"
-                " --filter-timeout"
+                f"the filter took longer than {self._timeout:g} s, its wait for other slow filters"
+                " included: name the queue, type, status or ids too, make the program cheaper, or"
+                " start the server with a longer --filter-timeout"
             ) from None
+        if not answer.compiles:
+            raise _refusal(answer.body.decode())
+        return answer.body
 
-    async def _ready_child(self) -> "_Child":
-        self._refuse_if_closed()
-        if self._child is None or self._child.has_ended:
-            self._drop_child()
-            await self._start_child()
-            self._refuse_if_closed()
-        assert self._child is not None
-        return self._child
+    async def _run(self, source: bytes, payloads: Sequence[str], limit: asyncio.Timeout) -> Answer:
+        digest = hashlib.blake2b(source, digest_size=16).digest()
+        is_slow = self._known.get(digest)
+        share = QUICK * (1 + sum(map(len, payloads)) / QUICK_BYTES)
+        quickly = self._timeout * min(share, MOST_QUICK)
+        if not is_slow:
+            try:
+                answer = await self._quick.run(
+                    source, payloads, limit, seconds=quickly, newcomer=is_slow is None
+                )
+            except Overtime:
+                pass
+            except FilterAborted:
+                # It has ended its process, and might do so again.
+                self._remember(digest, is_slow=True)
+                raise
+            else:
+                if payloads:
+                    # To be compiled proves nothing.
+                    self._remember(digest, is_slow=False)
+                return answer
+        self._remember(digest, is_slow=True)
+        answer = await self._slow.run(source, payloads, limit, seconds=self._timeout)
+        self._remember(digest, is_slow=answer.seconds > quickly)
+        return answer
 
-    async def _start_child(self) -> None:
-        try:
-            # Nothing can be created in the directory once it is gone, nor is it left behind.
-            with tempfile.TemporaryDirectory(prefix="zq-jq-") as empty:
-                self._child = await _Child.start(empty, self._memory, math.ceil(self._timeout))
-                async with asyncio.timeout(_START_TIMEOUT_S):
-                    await self._child.reply()
-        except OSError as error:  # TimeoutError is one
-            raise FilterAborted(f"the filter's process did not start: {error!r}") from error
-
-    def _refuse_if_closed(self) -> None:
-        if self._closed:
-            raise FilterAborted("the server is stopping")
-
-    def _drop_child(self) -> None:
-        if self._child is None:
-            return
-        self._child.kill()
-        # A task, because its caller may be cancelled again while the process ends.
-        reaping = asyncio.create_task(self._child.reap())
-        self._reaping.add(reaping)
-        reaping.add_done_callback(self._reaping.discard)
-        self._child = None
-
-
-class _Child:
-    """A process that runs `jq_child`, and its pipes. After any error it is of no more use."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._process = process
-        self._stdin = process.stdin
-        self._stdout = process.stdout
-
-    @classmethod
-    async def start(cls, directory: str, memory: int, cpu_seconds: int) -> "_Child":
-        """Start it in `directory`. Its first reply comes unasked."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", _PROGRAM),
-            *(_jq_directory(), str(memory), str(cpu_seconds)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            cwd=directory,
-            env={},
-            # An interrupt from the terminal is for the server alone.
-            start_new_session=True,
-        )
-        return cls(process)
-
-    @property
-    def has_ended(self) -> bool:
-        return self._process.returncode is not None
-
-    async def ask(self, source: bytes, payloads: Sequence[str]) -> tuple[bool, bytes]:
-        """Whether the program compiles, and a byte a payload or the reason. See `jq_child`."""
-        try:
-            for chunk in _chunks(source, payloads):
-                self._stdin.write(chunk)
-                await self._stdin.drain()
-        except ConnectionError:
-            raise await self._death() from None
-        return await self.reply()
-
-    async def reply(self) -> tuple[bool, bytes]:
-        try:
-            compiles, length = REPLY.unpack(await self._stdout.readexactly(REPLY.size))
-            return compiles, await self._stdout.readexactly(length)
-        except asyncio.IncompleteReadError:
-            raise await self._death() from None
-
-    def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-
-    async def reap(self) -> None:
-        """Wait for the end of the killed process. The pipes close with it."""
-        await self._process.wait()
-
-    async def _death(self) -> FilterAborted:
-        status = await self._process.wait()
-        return FilterAborted(
-            f"the filter's process ended by itself (status {status}), most likely because the"
-            " program or a payload needs too much memory: make the program simpler, or name the"
-            " queue, type, status or ids too"
-        )
-
-
-def _jq_directory() -> str:
-    """Where the jq package is. It is never loaded into this process."""
-    found = importlib.util.find_spec("jq")
-    if found is None or found.origin is None:
-        raise ModuleNotFoundError("the jq package is not installed", name="jq")
-    return str(Path(found.origin).parent)
+    def _remember(self, digest: bytes, *, is_slow: bool) -> None:
+        self._known.pop(digest, None)
+        self._known[digest] = is_slow
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
 
 
 def _encode(program: str) -> bytes:
@@ -215,15 +126,3 @@ def _encode(program: str) -> bytes:
 
 def _refusal(reason: str) -> InvalidFilter:
     return InvalidFilter(f"invalid filter: {reason}")
-
-
-def _chunks(source: bytes, payloads: Sequence[str]) -> Iterator[bytes]:
-    """A request, cut where that costs few writes and no second copy of all payloads."""
-    chunk = bytearray(REQUEST.pack(len(source), len(payloads)) + source)
-    for payload in payloads:
-        row = payload.encode()
-        chunk += ROW.pack(len(row)) + row
-        if len(chunk) >= _CHUNK_BYTES:
-            yield bytes(chunk)
-            chunk.clear()
-    yield bytes(chunk)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from zq.engine.jq_filter import JqFilter
+from zq.engine.tallies import Tallies
 from zq.model.clock import Clock
 from zq.model.errors import ReadTimeout
 from zq.model.filters import Filter
@@ -27,9 +28,12 @@ class Page(NamedTuple):
 class Listing:
     """Reads pages and counts. `timeout` in seconds bounds one whole request."""
 
-    def __init__(self, store: Store, clock: Clock, filter: JqFilter, timeout: float) -> None:
-        self._store = store
+    def __init__(
+        self, store: Store, clock: Clock, tallies: Tallies, filter: JqFilter, timeout: float
+    ) -> None:
+        self._scans = store.readers.scans
         self._clock = clock
+        self._tallies = tallies
         self._filter = filter
         self._timeout = timeout
 
@@ -42,8 +46,10 @@ class Listing:
 
     async def count(self, filter: Filter) -> int:
         """How many jobs match."""
+        if reads.is_kept(filter):
+            return await self._tallies.count(filter)
         if filter.program is None:
-            return await self._store.read(reads.count_jobs, filter, self._clock.now_ms())
+            return await self._scans.read(reads.count_jobs, filter, self._clock.now_ms())
         await self._filter.check(filter.program)
         total, after = 0, -1
         deadline = self._clock.monotonic() + self._timeout
@@ -82,7 +88,7 @@ class Listing:
     async def _read(self, filter: Filter, after: int, descending: bool, limit: int) -> list[Job]:
         now = self._clock.now_ms()
         plain = msgspec.structs.replace(filter, program=None)
-        return await self._store.read(reads.list_jobs, plain, after, descending, limit, now)
+        return await self._scans.read(reads.list_jobs, plain, after, descending, limit, now)
 
     async def _decide(self, program: str, jobs: Sequence[Job]) -> list[bool]:
         return await self._filter.matches(program, [job.payload or "null" for job in jobs])

@@ -44,6 +44,9 @@ is looked at, what buffered mode can lose is two seconds."""
 IDLE_S = 1.0
 """Idle time after which free space is given back, a slice at a time."""
 
+CHECK_S = 0.5
+"""Time between two looks at the files of an idle server: they may have been removed or replaced."""
+
 WAL_RETRY_S = 1.0
 """Time between two looks whether the reader is gone that keeps the WAL over its limit."""
 
@@ -129,7 +132,7 @@ class TickLoop:
         self._stopping = False
         self._untidy = True
         store.when_unreadable = self.set_aside
-        self._ticked = self._synced = self._checkpointed = clock.monotonic()
+        self._ticked = self._synced = self._checkpointed = self._checked = clock.monotonic()
 
     def wake(self) -> None:
         """Something has changed that a tick may want to know."""
@@ -238,7 +241,9 @@ class TickLoop:
 
     async def _tidy(self) -> bool:
         """Use an idle moment: copy the WAL, give free space back. False before its time."""
-        self._store.check_files()
+        if self._clock.monotonic() - self._checked >= CHECK_S:
+            self._checked = self._clock.monotonic()
+            self._store.check_files()
         if self._wal_retry() <= 0:
             await self._checkpoint()
             return True

@@ -4,23 +4,26 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from zq.engine.flows import Flow, Flows
+from zq.engine.tallies import Tallies
 from zq.model.clock import Clock
 from zq.model.lifecycle import NAMES, Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.store import reads
-from zq.store.store import READERS, Store
+from zq.store.readers import SCANNERS
+from zq.store.store import Store
 from zq.wire.stats import FlowDocument, QueueStatsDocument
 
 WORTH_SHARING = 1000
-"""Queues from which on all readers look for the oldest jobs, each for its part."""
+"""Queues from which on it is a scan to look for the oldest jobs, and scanners do a part each."""
 
 
 class QueueStats:
     """A part of the engine."""
 
-    def __init__(self, store: Store, clock: Clock, flows: Flows) -> None:
+    def __init__(self, store: Store, clock: Clock, tallies: Tallies, flows: Flows) -> None:
         self._store = store
         self._clock = clock
+        self._tallies = tallies
         self._flows = flows
 
     async def all(self, reach: Reach) -> list[QueueStatsDocument]:
@@ -39,19 +42,20 @@ class QueueStats:
 
     async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
         """When the longest waiting ready job of each queue became ready."""
-        share = len(queues) if len(queues) < WORTH_SHARING else -(-len(queues) // READERS)
-        parts = [queues[at : at + share] for at in range(0, len(queues), share or 1)]
+        if len(queues) < WORTH_SHARING:
+            return await self._store.read(reads.oldest_ready, queues)
+        share = -(-len(queues) // SCANNERS)
+        parts = [queues[at : at + share] for at in range(0, len(queues), share)]
+        scans = self._store.readers.scans
         found: dict[str, int] = {}
-        for part in await asyncio.gather(
-            *(self._store.read(reads.oldest_ready, part) for part in parts)
-        ):
+        for part in await asyncio.gather(*(scans.read(reads.oldest_ready, p) for p in parts)):
             found |= part
         return found
 
     async def _counts(self) -> dict[str, dict[str, int]]:
         """How many jobs each queue has in each status by its name, where it has some."""
         counts: dict[str, dict[str, int]] = {}
-        kept = await self._store.read(reads.visible_counts, self._clock.now_ms())
+        kept = await self._tallies.read()
         for (queue, status), n in kept.items():
             if n:
                 counts.setdefault(queue, {})[NAMES[status]] = n

@@ -185,7 +185,7 @@ class Streams:
         committed leases, so it knows what the settlements will find. Only of those with a bounded
         reach it does not, for it does not know queues: their slots are free a tick later.
         """
-        freed = self._freed(commands)
+        freed = self._freed(commands) if self._holders else _NOTHING_FREED
         for stream in freed:
             self.credit_changed(stream)
         enqueues = [command for command in commands if isinstance(command, Enqueue)]
@@ -365,6 +365,8 @@ class Streams:
             del group.waiting[player]
         return credits, terms
 
+
+_NOTHING_FREED: Counter[Player] = Counter()
 
 _NOBODY = Stream(0, Group(()), Wish(), 0, lambda: 0)
 """Stands for a stream that closed while a tick claimed for it, until its jobs are back."""

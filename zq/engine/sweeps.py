@@ -179,7 +179,7 @@ class Sweeps:
         if sweep.after is not None:
             await asyncio.wait([sweep.after.task])
         sweep.has_begun = True
-        first, upto = await self._store.read(reads.key_range)
+        first, upto = await self._store.readers.sweeps.read(reads.key_range)
         after = -1
         while after < upto and not sweep.is_stopped:
             after, keys = await self._slice(plain, filter.program, after, upto)
@@ -200,10 +200,10 @@ class Sweeps:
     ) -> tuple[int, list[int]]:
         """The next place to go on from, and the keys up to there that match."""
         if program is None:
-            keys = await self._store.read(reads.list_keys, plain, after, upto, SLICE)
+            keys = await self._store.readers.sweeps.read(reads.list_keys, plain, after, upto, SLICE)
             return (keys[-1] if keys else upto), keys
         # As of time 0 nothing is purged: sweeps see what readers no longer do.
-        jobs = await self._store.read(reads.list_jobs, plain, after, False, SLICE, 0)
+        jobs = await self._store.readers.sweeps.read(reads.list_jobs, plain, after, False, SLICE, 0)
         verdicts = await self._filter.matches(program, [job.payload or "null" for job in jobs])
         matching = [job.key for job, match in zip(jobs, verdicts, strict=True) if match]
         reached = jobs[-1].key if jobs else upto

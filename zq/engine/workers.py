@@ -70,7 +70,7 @@ class Workers:
         beside = [job.key for job in jobs if job.payload is None]
         if not beside:
             return list(jobs)
-        bodies = await self._store.read(reads.payloads, beside)
+        bodies = await self._store.readers.deliveries.read(reads.payloads, beside)
         for job in jobs:
             if job.payload is None:
                 job.payload = bodies.get(job.key)

@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+from typing import Any
 
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
@@ -15,7 +16,7 @@ ACCESS_LOG = logging.getLogger("zq.api.primary")
 class AccessLogger(AbstractAccessLogger):
     """One line a request: method, path, status, milliseconds."""
 
-    def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
+    def log(self, request: web.BaseRequest, response: Any, time: float) -> None:
         """Called by aiohttp; `time` is in seconds."""
         fields = {
             "method": request.method,
@@ -31,7 +32,7 @@ class SampledAccessLogger(AccessLogger):
 
     _count = itertools.count()
 
-    def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
+    def log(self, request: web.BaseRequest, response: Any, time: float) -> None:
         """Called by aiohttp; `time` is in seconds."""
         if response.status >= 500 or next(self._count) % ONE_IN == 0:
             super().log(request, response, time)

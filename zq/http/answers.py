@@ -11,7 +11,9 @@ from functools import cached_property
 from aiohttp import web
 
 from zq import heap
+from zq.http.answer import Answer
 from zq.http.channel import Channel, Peer, channel_of
+from zq.http.endpoints import Response
 from zq.http.peer import PeerWatch
 from zq.http.rounds import Rounds
 from zq.model.clock import Clock
@@ -73,54 +75,36 @@ class Answers:
         if not self.held:
             heap.trim()
 
-    async def send(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
+    async def send(self, request: web.BaseRequest, response: Response) -> None:
         """Send what a handler has answered, unless it has done so itself.
 
         Raises `AnswersFull` where there is no room for it and the request can just be made again.
         """
-        if not isinstance(response, web.Response) or response.prepared:
+        if not isinstance(response, Answer) or response.sent:
             return
-        size = _size(response)
+        size = len(response.body)
         if size <= SMALL and request.version.major < 2:
-            return  # aiohttp does it
+            await channel_of(request).send(request, response)
+            return
         if request.method in ("GET", "HEAD"):
             self.admit(size)
         with self.room(size):
             await self.write(request, response)
 
-    async def write(self, request: web.BaseRequest, response: web.Response) -> None:
+    async def write(self, request: web.BaseRequest, response: Answer) -> None:
         """Write an answer for which there is room. It returns when the connection has taken it."""
         channel = channel_of(request)
         if channel.transport is None:
             raise ConnectionResetError("the connection is gone")
         watch = _Watch(channel, request.path, self._clock, self._rounds, self._timeout)
         try:
-            await response.prepare(request)
-            if request.version.major < 2 and request.method != "HEAD":
-                await _write_parts(response)
-            await response.write_eof()
+            await channel.send(request, response)
         finally:
             watch.stop()
-        # The connection remembers its last answer for as long as it rests.
-        response.body = None
 
     @cached_property
     def _rounds(self) -> Rounds:
         return Rounds(self._clock, self._timeout / LOOKS)
-
-
-def _size(response: web.Response) -> int:
-    return len(response.body) if isinstance(response.body, bytes) else 0
-
-
-async def _write_parts(response: web.Response) -> None:
-    """Write the whole body, as fast as the connection takes it. HTTP/2 does so by itself."""
-    body = response.body
-    assert isinstance(body, bytes)
-    view = memoryview(body)
-    for start in range(0, len(view), SMALL):
-        await response.write(view[start : start + SMALL])
-    response.body = None
 
 
 class _Watch:

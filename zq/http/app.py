@@ -1,5 +1,6 @@
 """The application: every door's routes behind one guard and one table of errors."""
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Sequence
@@ -8,10 +9,11 @@ from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 
 from zq.engine.engine import Engine
+from zq.http.answer import Answer
 from zq.http.answers import Answers
 from zq.http.bodies import Bodies, is_withheld
 from zq.http.description.api import DescriptionApi
-from zq.http.endpoints import Route
+from zq.http.endpoints import Response, Route
 from zq.http.guard import Guard
 from zq.http.metrics.api import MetricsApi
 from zq.http.native.events import EventsApi
@@ -51,12 +53,12 @@ class App:
         self._guard = guard
         self._refused = refused
 
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def __call__(self, request: web.BaseRequest) -> Response:
         """Answer a request. Raises where its connection is lost, or it is cancelled."""
         response = await self._answer(request)
-        if is_withheld(request):
+        if isinstance(response, Answer) and is_withheld(request):
             # Whether its body comes after all nobody knows, so nothing can follow it.
-            response.force_close()
+            response.closes = True
         try:
             await self._answers.send(request, response)
         except AnswersFull as error:
@@ -64,7 +66,7 @@ class App:
             await self._answers.send(request, response)
         return response
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _answer(self, request: web.BaseRequest) -> Response:
         try:
             return await self._serve(request)
         except ZqError as error:
@@ -75,11 +77,11 @@ class App:
             log.exception("a handler failed", extra={"fields": {"path": request.path}})
             return problem(Internal(), error_codec(request))
 
-    def _refuse(self, request: web.BaseRequest, error: ZqError) -> web.Response:
+    def _refuse(self, request: web.BaseRequest, error: ZqError) -> Answer:
         self._refused[error.code] += 1
         return problem(error, error_codec(request))
 
-    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _serve(self, request: web.BaseRequest) -> Response:
         methods, request[PATH] = self._router.find(request.rel_url.path_safe)
         route = methods.get(request.method) or methods.get("*")
         self._guard.admit(request, route)
@@ -88,6 +90,8 @@ class App:
         expected = request.headers.get(hdrs.EXPECT, "100-continue")
         if expected.lower() != "100-continue" and request.version == HttpVersion11:
             return answer({"error": "expectation failed"}, error_codec(request), 417)
+        if not route.ticks and asyncio.current_task() is None:
+            await asyncio.sleep(0)  # it goes on as a task, which time-outs and the like want
         return await route.handler(request)
 
 
@@ -135,7 +139,7 @@ def all_routes(
     return routes + DescriptionApi(routes).routes()
 
 
-def _not_here(request: web.BaseRequest, methods: Methods) -> web.Response:
+def _not_here(request: web.BaseRequest, methods: Methods) -> Answer:
     if methods:
-        return web.Response(status=405, headers={"Allow": ", ".join(sorted(methods))})
+        return Answer(405, headers={"Allow": ", ".join(sorted(methods))})
     return answer({"error": "not found"}, answer_codec(request), 404)

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from zq.http.answer import Answer
+
 
 class Peer(Enum):
     """What a look at a channel's peer finds."""
@@ -33,6 +35,12 @@ class Channel(Protocol):
 
     def ask_for_body(self) -> None:
         """Tell a client that waits to hear it that the body of its request is wanted."""
+
+    async def send(self, request: web.BaseRequest, answer: Answer) -> None:
+        """Send a whole answer; it returns when the connection has taken it.
+
+        Raises ConnectionError where nobody is there any more.
+        """
 
     def unsent(self) -> int:
         """Bytes written that the kernel does not have yet."""

@@ -11,7 +11,10 @@ from aiohttp import StreamReader, web, web_protocol
 from aiohttp.http import StreamWriter
 from aiohttp.http_exceptions import LineTooLong
 
+from zq.http.answer import Answer
+from zq.http.bodies import is_withheld
 from zq.http.channel import Channel, Peer
+from zq.http.endpoints import Response
 from zq.http.gate import Gate
 from zq.http.handling import Handling
 from zq.http.problems import answer, last_words
@@ -25,6 +28,9 @@ MAX_REQUEST_LINE = MAX_HEADER_FIELD + 1
 """One more than a header field, by which the parser's one exception tells the two apart."""
 MAX_HEADERS = 100
 
+
+PART_BYTES = 64 * 1024
+"""A larger answer is written in parts of this size."""
 
 LINGER_S = 10.0
 """How long the rest of a body is taken in that nobody reads: an answer that is followed by a reset
@@ -162,13 +168,50 @@ class Connection(web.RequestHandler):
         writer, factory = StreamWriter(self, self._loop), self._manager.request_factory
         request: web.BaseRequest = factory(message, payload, self, writer, None)  # type: ignore[arg-type]
         self._current_request = request
-        response = await handler(request)
-        response, is_lost = await self.finish_response(request, response, started)
-        if is_lost:
-            raise ConnectionResetError("the client has gone")
-        self._keepalive = bool(response.keep_alive)
-        if not payload.is_eof():
+        response: Response = await handler(request)
+        if isinstance(response, Answer):
+            if not response.sent:
+                await self.send(request, response)
+            self._decline_upgrade()
+            self.log_access(request, response, started)  # type: ignore[arg-type]
+            self._keepalive = response.keeps_alive(request)
+        else:
+            _, is_lost = await self.finish_response(request, response, started)
+            if is_lost:
+                raise ConnectionResetError("the client has gone")
+            self._keepalive = bool(response.keep_alive)
+        if not payload.is_eof() and not is_withheld(request):
             await self._linger(payload)
+
+    async def send(self, request: web.BaseRequest, answer: Answer) -> None:
+        """Write an answer: a small one whole, a larger one as fast as the client takes it."""
+        if self.transport is None:
+            raise ConnectionResetError("the connection is gone")
+        answer.sent = True
+        body = b"" if request.method == "HEAD" else answer.body
+        if len(body) <= PART_BYTES:
+            self.transport.write(answer.head(request) + body)
+        else:
+            self.transport.write(answer.head(request))
+            view = memoryview(body)
+            for start in range(0, len(view), PART_BYTES):
+                self.transport.write(view[start : start + PART_BYTES])
+                await self._drain_helper()
+        # The request may rest with its connection; what was sent need not.
+        answer.body = b""
+        if self._paused:
+            await self._drain_helper()
+
+    def _decline_upgrade(self) -> None:
+        """Read on after a request that asked for another protocol and was answered in this one."""
+        if self._upgraded and not self._messages and self._parser is not None:
+            self._parser.set_upgraded(False)
+            self._upgraded = False
+            rest, self._message_tail = self._message_tail, b""
+            if rest:
+                self.data_received(rest)
+            if self._buffer_paused:
+                self._resume_reading_if_drained()
 
     async def _linger(self, payload: StreamReader) -> None:
         """Drop the rest of a body as it comes, for a while; where it takes longer, close."""
@@ -244,12 +287,12 @@ class Connection(web.RequestHandler):
         status: int = 500,
         exc: BaseException | None = None,
         message: str | None = None,
-    ) -> web.StreamResponse:
+    ) -> Any:
         """Answer what is not HTTP as errors are answered, and close."""
         status, text = _describe(status, exc)
         log.debug("bad request", extra={"fields": {"status": status, "error": text}})
         response = answer({"error": text}, JSON, status, {"Connection": "close"})
-        response.force_close()
+        response.closes = True
         return response
 
 

@@ -1,19 +1,20 @@
 """What every endpoint needs: a place, a permit, the answer's format, the body and its format."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from aiohttp import web
 
+from zq.http.answer import Answer
 from zq.http.bodies import Bodies
 from zq.http.negotiation import answer_codec, body_codec
 from zq.model.keys import KeyScope
 from zq.wire.codecs import JSON, Codec
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-Plain = Callable[[web.BaseRequest, Codec], Awaitable[web.StreamResponse]]
-WithBody = Callable[[web.BaseRequest, Codec, bytes, Codec], Awaitable[web.StreamResponse]]
+Response = Answer | web.StreamResponse
+Handler = Callable[[web.BaseRequest], Awaitable[Response]]
+Plain = Callable[[web.BaseRequest, Codec], Awaitable[Response]]
+WithBody = Callable[[web.BaseRequest, Codec, bytes, Codec], Awaitable[Response]]
 
 
 class Route(NamedTuple):
@@ -21,7 +22,8 @@ class Route(NamedTuple):
 
     Its handler's docstring tells users what it does, and `zq.http.description` what it takes and
     answers. A `scope` of None asks for no key. A route that is about the `whole` server is not for
-    keys with queue prefixes.
+    keys with queue prefixes. One that `ticks` waits for a tick and hardly ever for anything else: it
+    can do without a task (see `zq.http.handling`).
     """
 
     method: str
@@ -29,6 +31,7 @@ class Route(NamedTuple):
     handler: Handler
     scope: KeyScope | None
     whole: bool = False
+    ticks: bool = False
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -39,8 +42,7 @@ class Route(NamedTuple):
 def endpoint(serve: Plain) -> Handler:
     """An endpoint without a body: ``serve(request, answer format)``."""
 
-    async def handler(request: web.BaseRequest) -> web.StreamResponse:
-        await _task()
+    async def handler(request: web.BaseRequest) -> Response:
         return await serve(request, answer_codec(request))
 
     handler.__doc__ = serve.__doc__
@@ -48,23 +50,15 @@ def endpoint(serve: Plain) -> Handler:
 
 
 def body_endpoint(
-    serve: WithBody,
-    bodies: Bodies,
-    *,
-    reserved: bool,
-    optional: bool = False,
-    ticks: bool = False,
+    serve: WithBody, bodies: Bodies, *, reserved: bool, optional: bool = False
 ) -> Handler:
     """An endpoint that reads a body: ``serve(request, answer format, body, body's format)``.
 
     `reserved` marks what has a reserved share of memory: everything but new jobs. A body that is
-    `optional` may be missing, and then its format is of no account. One that `ticks` waits for a
-    tick and hardly ever for anything else: it can do without a task.
+    `optional` may be missing, and then its format is of no account.
     """
 
-    async def handler(request: web.BaseRequest) -> web.StreamResponse:
-        if not ticks:
-            await _task()
+    async def handler(request: web.BaseRequest) -> Response:
         accepted = answer_codec(request)
         sent = JSON if optional and not request.can_read_body else body_codec(request)
         body = await bodies.read(request, reserved=reserved)
@@ -77,9 +71,3 @@ def body_endpoint(
 
     handler.__doc__ = serve.__doc__
     return handler
-
-
-async def _task() -> None:
-    """Go on as a task, which time-outs and the like want: see `zq.http.handling`."""
-    if asyncio.current_task() is None:
-        await asyncio.sleep(0)

@@ -42,7 +42,8 @@ class Listener:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         # A handler ends with its connection: a command that it has submitted does not.
-        self._manager = web.Server(handler, handler_cancellation=True)
+        answering: Any = handler
+        self._manager = web.Server(answering, handler_cancellation=True)
         self._access_log = access_log
         self._gate = gate
         self._clock = clock

@@ -1,7 +1,10 @@
 """Errors as answers: the one table from the error tree to statuses, and the one shape of a body."""
 
+from http import HTTPStatus
+
 from aiohttp import web
 
+from zq.http.answer import Answer
 from zq.http.credentials import CHALLENGE
 from zq.http.negotiation import NotAcceptable, UnsupportedMediaType, answer_codec
 from zq.model import errors
@@ -37,7 +40,7 @@ def status_of(error: ZqError) -> int:
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
 
 
-def problem(error: ZqError, codec: Codec) -> web.Response:
+def problem(error: ZqError, codec: Codec) -> Answer:
     """An error as an answer in the format that the client accepts."""
     body: dict[str, object] = {"error": error.message}
     headers = {CODE_HEADER: error.code}
@@ -54,29 +57,27 @@ def problem(error: ZqError, codec: Codec) -> web.Response:
     response = answer(body, codec, status_of(error), headers)
     if isinstance(error, errors.RequestTimeout):
         # What is left of the request may come or not: nothing can follow it.
-        response.force_close()
+        response.closes = True
     return response
 
 
 def last_words(error: ZqError) -> bytes:
     """An error as the bytes of an HTTP/1.1 answer, where there is no request to be answered."""
     response = problem(error, JSON)
-    body = response.body
-    assert isinstance(body, bytes)
-    headers = {**response.headers, "Content-Length": str(len(body)), "Connection": "close"}
-    lines = [f"HTTP/1.1 {response.status} {response.reason}"]
+    headers = {**response.all_headers(), "Connection": "close"}
+    lines = [f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    return "\r\n".join([*lines, "", ""]).encode() + body
+    return "\r\n".join([*lines, "", ""]).encode() + response.body
 
 
 def answer(
     document: object, codec: Codec, status: int = 200, headers: dict[str, str] | None = None
-) -> web.Response:
+) -> Answer:
     """A document as an answer."""
     all_headers = {"Content-Type": codec.content_type}
     if headers:
         all_headers |= headers
-    return web.Response(body=codec.encode(document), status=status, headers=all_headers)
+    return Answer(status, codec.encode(document), all_headers)
 
 
 def error_codec(request: web.BaseRequest) -> Codec:

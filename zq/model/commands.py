@@ -383,7 +383,8 @@ class TickResult(msgspec.Struct):
     rows: int
     """Rows inserted, updated or deleted."""
     tally: Tally
-    traffic: Traffic = msgspec.field(default_factory=Traffic)
+    traffic: Traffic | None = None
+    """None where nothing was delivered or settled."""
     news: list[News] = msgspec.field(default_factory=list)
     """What has happened to stored jobs, but for what the replies and `claimed` tell."""
     left: set[str] = msgspec.field(default_factory=set)

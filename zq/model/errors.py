@@ -42,7 +42,9 @@ ZqError
 │   ├── TooManyStreams
 │   ├── AnswersFull         of answers that their clients do not read
 │   ├── ReadTimeout
+│   ├── ReadersBusy         long reads wait for each other
 │   ├── FilterAborted
+│   ├── FiltersBusy         jq filters wait for each other
 │   └── OutcomeUnknown      the disk failed while the change was being written
 ├── LimitReached            there is as much of something as there may be; there will be room again
 │   ├── QueueFull           a queue has as many unfinished jobs as its settings allow
@@ -297,8 +299,28 @@ class ReadTimeout(Unavailable):
     code = "read_timeout"
 
 
+class ReadersBusy(Unavailable):
+    code = "readers_busy"
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(
+            f"{cause}: try again later, ask less often, or narrow the filters of what is asked (by"
+            " id, status or queue)"
+        )
+
+
 class FilterAborted(Unavailable):
     code = "filter_aborted"
+
+
+class FiltersBusy(Unavailable):
+    code = "filters_busy"
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(
+            f"{waiting} jq filters wait for their turn already: try again later, ask less often, or"
+            " use the other filters alone"
+        )
 
 
 class OutcomeUnknown(Unavailable):

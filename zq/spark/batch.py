@@ -1,17 +1,14 @@
 """Batch reads of the history: a range of numbers a server, split into partitions."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from zq.client.errors import Unavailable
-from zq.spark.fetch import COLUMNS, Range, fetch, look, split
+from zq.spark.fetch import Range, fetch, look, split
 from zq.spark.options import Options, SourceError
-from zq.spark.pushdown import Condition, bounds
-from zq.spark.pushdown import split as split_filters
 
 TRIES = 4
 
@@ -22,7 +19,6 @@ class HistoryRead(DataSourceReader):
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        self._conditions: list[Condition] = []
 
     def partitions(self) -> Sequence[InputPartition]:
         """Ranges of about `recordsPerPartition` records, of all servers."""
@@ -34,7 +30,7 @@ class HistoryRead(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one range; of none, where there is nothing to read."""
         if isinstance(partition, Range):
-            yield from fetch(partition, self._options, self._schema, self._conditions)
+            yield from fetch(partition, self._options, self._schema)
 
     def _ranges(self, url: str) -> list[Range]:
         options = self._options
@@ -44,22 +40,12 @@ class HistoryRead(DataSourceReader):
             if options.skip_unavailable:
                 return []
             raise SourceError(f"{error} (onUnavailable=skip leaves a server out)") from None
-        least, most = bounds(self._conditions, "seq")
         after = there.min_seq - 1 if options.after is None else options.after
         if after < there.min_seq - 1 and options.fail_on_data_loss:
             raise SourceError(
                 f"{url} has no records {after + 1} to {there.min_seq - 1} any more: read from"
                 f" after={there.min_seq - 1} on, or set failOnDataLoss=false"
             )
-        after = max(after, there.min_seq - 1, -1 if least is None else least - 1)
-        ends = [end for end in (there.max_seq, options.until, most) if end is not None]
-        return split(url, there.epoch, after, min(ends), options.records_per_partition)
-
-
-class PushedHistoryRead(HistoryRead):
-    """The same for versions of PySpark that leave filters to the source (4.1 and later)."""
-
-    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Take what compares a column with a value; a range of `seq` is not even fetched."""
-        self._conditions, rest = split_filters(filters, COLUMNS)
-        return rest
+        after = max(after, there.min_seq - 1)
+        until = there.max_seq if options.until is None else min(there.max_seq, options.until)
+        return split(url, there.epoch, after, until, options.records_per_partition)

@@ -3,7 +3,8 @@
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-HOUR_MS = 3_600_000
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 
 
@@ -14,4 +15,9 @@ def day_of(millis: Column) -> Column:
 
 def hour_of(millis: Column) -> Column:
     """When the hour of a time began, in milliseconds."""
-    return millis - F.pmod(millis, F.lit(HOUR_MS))
+    return floor_to(millis, HOUR_MS)
+
+
+def floor_to(millis: Column, size: int) -> Column:
+    """When the hour, minute or whatever takes `size` milliseconds began."""
+    return millis - F.pmod(millis, F.lit(size))

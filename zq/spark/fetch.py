@@ -1,10 +1,11 @@
 """Ranges of a server's history as Arrow batches: what batch and stream reads have in common."""
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
@@ -13,18 +14,12 @@ from zq.client.errors import Unavailable, ZqError
 from zq.client.history import HistoryGone, HistoryPage, HistoryReader
 from zq.model.history import HistoryRecord
 from zq.spark.options import Options, SourceError
-from zq.spark.pushdown import Condition, kept
-
-COLUMNS: dict[str, type] = {
-    field.name: int if field.type in (int, int | None) else str
-    for field in msgspec.structs.fields(HistoryRecord)
-}
 
 _ARROW = pa.schema(
     [
         pa.field(
             field.name,
-            pa.int64() if COLUMNS[field.name] is int else pa.string(),
+            pa.int64() if field.type in (int, int | None) else pa.string(),
             not field.required,
         )
         for field in msgspec.structs.fields(HistoryRecord)
@@ -71,10 +66,8 @@ def look(url: str, options: Options, tries: int) -> HistoryPage:
     return found
 
 
-def fetch(
-    part: Range, options: Options, schema: StructType, conditions: Sequence[Condition] = ()
-) -> Iterator[pa.RecordBatch]:
-    """The records of a range that meet the conditions, in the columns of `schema`."""
+def fetch(part: Range, options: Options, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The records of a range that the options select, in the columns of `schema`."""
     reader = HistoryReader(part.url, options.token, TASK_TRIES)
     wanted = arrow_schema(schema)
     after = part.after
@@ -84,7 +77,7 @@ def fetch(
             last = page.last
             if page.epoch != part.epoch or last is None:
                 raise other_database(part.url, part.epoch, page.epoch)
-            table = kept(_table(page.lines), conditions)
+            table = _selected(_table(page.lines), options)
             for batch in table.select(wanted.names).to_batches():
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=wanted)
             after = last.seq
@@ -106,12 +99,22 @@ def other_database(url: str, before: str, now: str) -> SourceError:
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The Arrow form of the history's columns that are asked for. Raises `SourceError`."""
-    strangers = [name for name in schema.names if name not in COLUMNS]
+    strangers = [name for name in schema.names if name not in _ARROW.names]
     if strangers:
         raise SourceError(f"the history has no columns {', '.join(strangers)}")
     return pa.schema(
         [_ARROW.field(each.name).with_nullable(each.nullable) for each in schema.fields]
     )
+
+
+def _selected(table: pa.Table, options: Options) -> pa.Table:
+    for column, names in options.filters.items():
+        table = table.filter(pc.is_in(table[column], value_set=pa.array(names.split(","))))
+    if options.finished_since is not None:
+        table = table.filter(pc.greater_equal(table["finished_at"], options.finished_since))
+    if options.finished_before is not None:
+        table = table.filter(pc.less(table["finished_at"], options.finished_before))
+    return table
 
 
 def _table(lines: bytes) -> pa.Table:

@@ -3,13 +3,16 @@
 An attempt counts for each hour that it touches: it arrives in one, waits and runs through some,
 finishes in one. All of that comes from the attempt alone. So what new attempts add is added to the
 days that they touch, late ones to theirs, and nothing else is read.
+
+What an attempt contributes can be had for shorter times than hours too (`size`, in milliseconds;
+the column `hour` has their beginnings then): the report looks at short spans so.
 """
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from zq.model.history import OUTCOMES
-from zq.spark.columns import HOUR_MS, day_of, hour_of
+from zq.spark.columns import HOUR_MS, day_of, floor_to
 from zq.spark.formats import Table
 from zq.spark.histogram import bucket
 from zq.spark.lake import Lake, Transaction
@@ -29,10 +32,10 @@ def add_gold(lake: Lake, commits: list[Commit]) -> Commit:
     attempts = lake.added(ATTEMPTS, commits)
     counts = F.sum("count").alias("count")
     sums = [F.sum(name).alias(name) for name in FACT_SUMS]
-    _add(transaction, FACTS, _touched_hours(attempts), KEY, sums)
-    _add(transaction, HISTOGRAMS, _durations(attempts), HISTOGRAM_KEY, [counts])
+    _add(transaction, FACTS, contributions(attempts), KEY, sums)
+    _add(transaction, HISTOGRAMS, durations(attempts), HISTOGRAM_KEY, [counts])
     sample = F.min("message").alias("message")
-    _add(transaction, ERRORS, _errors(attempts), ERROR_KEY, [sample, counts])
+    _add(transaction, ERRORS, errors(attempts), ERROR_KEY, [sample, counts])
     return transaction.commit(commits[-1].id)
 
 
@@ -47,8 +50,13 @@ def _add(
     transaction.merge(table, written, lambda old, new: summed(old.unionByName(new)), replace=True)
 
 
-def _touched_hours(attempts: DataFrame) -> DataFrame:
-    """A row for each hour that an attempt touches, with what it adds there (`FACT_SUMS`)."""
+def contributions(
+    attempts: DataFrame, size: int = HOUR_MS, within: tuple[int, int] | None = None
+) -> DataFrame:
+    """A row for each hour that an attempt touches, with what it adds there (`FACT_SUMS`).
+
+    With `within`, from the one on (Unix ms, at which an hour begins) and before the other.
+    """
     ready, finished = F.unix_millis("ready_at"), F.unix_millis("finished_at")
     timed = attempts.withColumns(
         {
@@ -59,17 +67,25 @@ def _touched_hours(attempts: DataFrame) -> DataFrame:
             "placed": ~F.col("skewed") & (ready <= finished),
         }
     )
-    hours = F.when(
-        F.col("placed"),
-        F.sequence(hour_of(F.col("ready")), hour_of(F.col("finished")), F.lit(HOUR_MS)),
-    ).otherwise(F.array(hour_of(F.col("finished"))))
+    first, last = (floor_to(F.col(name), size) for name in ("ready", "finished"))
+    spread = F.col("placed")
+    if within is not None:
+        since, until = within
+        # A wait of a year must not become half a million minutes that nobody looks at.
+        spread &= (F.col("ready") < until) & (F.col("finished") >= since)
+        first, through = F.greatest(first, F.lit(since)), F.least(last, F.lit(until - size))
+    else:
+        through = last
+    hours = F.when(spread, F.sequence(first, through, F.lit(size))).otherwise(F.array(last))
     touched = timed.withColumn("begin", F.explode(hours))
-    return touched.select(*_key("begin"), *_at_the_end(), *_over_the_hour())
+    if within is not None:
+        touched = touched.where((F.col("begin") >= since) & (F.col("begin") < until))
+    return touched.select(*_key("begin"), *_at_the_end(size), *_over_the_hour(size))
 
 
-def _at_the_end() -> list[Column]:
+def _at_the_end(size: int) -> list[Column]:
     """What an attempt adds to the hour in which it finished."""
-    ends = F.col("begin") == hour_of(F.col("finished"))
+    ends = F.col("begin") == floor_to(F.col("finished"), size)
     one = F.lit(1).cast("bigint")
     run = F.col("run_ms")
     values = {
@@ -86,10 +102,10 @@ def _at_the_end() -> list[Column]:
     return [F.when(ends, value).otherwise(0).alias(name) for name, value in values.items()]
 
 
-def _over_the_hour() -> list[Column]:
+def _over_the_hour(size: int) -> list[Column]:
     """What it adds to each hour between becoming ready and finishing."""
     begin = F.col("begin")
-    end = begin + HOUR_MS
+    end = begin + size
     placed, ready, dequeued = F.col("placed"), F.col("ready"), F.col("dequeued")
     left = F.coalesce(dequeued, "finished")
 
@@ -97,7 +113,7 @@ def _over_the_hour() -> list[Column]:
         inside = F.least(end, until) - F.greatest(begin, since)
         return F.when(placed & since.isNotNull() & (inside > 0), inside).otherwise(0)
 
-    arrives = F.when(placed, begin == hour_of(ready)).otherwise(F.col("skewed"))
+    arrives = F.when(placed, begin == floor_to(ready, size)).otherwise(F.col("skewed"))
     return [
         arrives.cast("bigint").alias("arrivals"),
         share(ready, left).alias("waiting_ms"),
@@ -106,7 +122,7 @@ def _over_the_hour() -> list[Column]:
     ]
 
 
-def _durations(attempts: DataFrame) -> DataFrame:
+def durations(attempts: DataFrame, size: int = HOUR_MS) -> DataFrame:
     """A row for each wait and each run, with its bucket, under the hour of the attempt's end."""
     both = F.array(
         F.struct(F.lit("wait").alias("measure"), bucket(F.col("wait_ms")).alias("bucket")),
@@ -114,15 +130,16 @@ def _durations(attempts: DataFrame) -> DataFrame:
     )
     rows = attempts.withColumn("duration", F.explode(both)).where("duration.bucket is not null")
     return rows.select(
-        *_key(hour_of(F.unix_millis("finished_at"))),
+        *_key(floor_to(F.unix_millis("finished_at"), size)),
         *("duration.measure", "duration.bucket"),
         F.lit(1).cast("bigint").alias("count"),
     )
 
 
-def _errors(attempts: DataFrame) -> DataFrame:
+def errors(attempts: DataFrame, size: int = HOUR_MS) -> DataFrame:
+    """A row for each attempt with an error, under the hour of its end."""
     return attempts.where(F.col("fingerprint").isNotNull()).select(
-        *_key(hour_of(F.unix_millis("finished_at"))),
+        *_key(floor_to(F.unix_millis("finished_at"), size)),
         *("error_type", "fingerprint"),
         F.substring("error_message", 1, 300).alias("message"),
         F.lit(1).cast("bigint").alias("count"),

@@ -1,7 +1,6 @@
 """Batch reads of the jobs that are stored: the server's listing, split by when jobs were made."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlencode
 
 import msgspec
@@ -12,9 +11,7 @@ from zq.client.errors import ZqError
 from zq.client.sync import BlockingTransport, run
 from zq.client.transport import Address, Request, persist
 from zq.model.ids import ALPHABET, timestamp_ms
-from zq.model.lifecycle import BY_NAME
 from zq.spark.options import Options, SourceError
-from zq.spark.pushdown import split as split_filters
 
 PAGE = 2_000
 TRIES = 6
@@ -57,9 +54,6 @@ SCHEMA = StructType(
     ]
 )
 
-_FILTERED = {"queue": str, "type": str, "status": str}
-"""Columns by which the server filters, and gives back just what fits."""
-
 _decoder = msgspec.json.Decoder(_Page)
 
 
@@ -79,7 +73,7 @@ class JobsRead(DataSourceReader):
         self._url = options.url
         self._count = options.partitions
         self._names = schema.names
-        self._filters = dict(options.listing)
+        self._filters = dict(options.filters)
         if options.table == "dead":
             self._filters["status"] = "dead"
         strangers = [name for name in schema.names if name not in SCHEMA.names]
@@ -94,7 +88,7 @@ class JobsRead(DataSourceReader):
         finally:
             run(transport.close())
         if not all(ends):
-            return [Span("~", "~")]
+            return [Span("", "~")]
         first, last = (timestamp_ms(jobs[0].id) for jobs in ends)
         step = -(-(last - first + 1) // self._count)
         cuts = [_prefix(first + step * n) for n in range(1, self._count)]
@@ -103,8 +97,6 @@ class JobsRead(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[tuple[object, ...]]:
         """The jobs of one span."""
         assert isinstance(partition, Span)
-        if partition.after == partition.until:
-            return
         transport = self._connect()
         cursor = partition.after
         try:
@@ -133,30 +125,6 @@ class JobsRead(DataSourceReader):
         except ZqError as error:
             raise SourceError(f"{self._url}: {error}") from None
         return _decoder.decode(reply.body)
-
-
-class PushedJobsRead(JobsRead):
-    """The same for versions of PySpark that leave filters to the source (4.1 and later)."""
-
-    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Take equality and lists of queue, type and status, where no option says so already."""
-        rest: list[Any] = []
-        for each in filters:
-            taken, _ = split_filters([each], _FILTERED)
-            if not (taken and self._take(taken[0].kind, taken[0].column, taken[0].value)):
-                rest.append(each)
-        return rest
-
-    def _take(self, kind: str, column: str, value: Any) -> bool:
-        values = value if kind == "In" else (value,)
-        # In the server's list a comma would part the name, and no name at all would mean any.
-        sayable = bool(values) and all(text and "," not in text for text in values)
-        if kind not in ("EqualTo", "In") or not sayable or column in self._filters:
-            return False
-        if column == "status" and not set(values) <= BY_NAME.keys():
-            return False
-        self._filters[column] = ",".join(values)
-        return True
 
 
 def _from(cursor: str) -> Mapping[str, str]:

@@ -5,13 +5,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from zq.model.history import OUTCOMES
+
 DEFAULT_URL = "http://127.0.0.1:7890"
-TABLES = ("history", "jobs", "dead")
+SELECTING = {
+    "history": ("queue", "type", "outcome", "finishedSince", "finishedBefore", "after", "until"),
+    "jobs": ("queue", "type", "status", "filter"),
+    "dead": ("queue", "type", "filter"),
+}
+"""Table → the options that say which of its rows are read.
+
+Only options leave rows out at the source. It takes no filters from Spark, which may plan the scan
+of a DataFrame once for several queries, and would give all of them the rows of one."""
+
+LISTS = ("queue", "type", "status", "outcome")
+"""Of these, the columns: a row has to have one of the names that are given, with commas between."""
 
 KNOWN = (
-    *("url", "urls", "token", "table", "after", "until", "recordsPerPartition", "partitions"),
-    *("maxRecordsPerBatch", "startingFrom", "onUnavailable", "failOnDataLoss", "pushdown"),
-    *("queue", "type", "status", "filter"),
+    *("url", "urls", "token", "table", "recordsPerPartition", "partitions"),
+    *("maxRecordsPerBatch", "startingFrom", "onUnavailable", "failOnDataLoss"),
+    *dict.fromkeys(name for names in SELECTING.values() for name in names),
     *("priority", "batchSize", "writeId", "retryFor", "badRows", "dedupeFor"),
 )
 """All options. What Spark adds by itself is passed over."""
@@ -32,16 +45,17 @@ class Options:
     table: str
     after: int | None
     until: int | None
+    finished_since: int | None
+    finished_before: int | None
+    filters: Mapping[str, str]
+    """`LISTS` and `filter`, as the server's listing takes them; `queue` and `type` also fill in
+    rows that are written."""
     records_per_partition: int
     partitions: int
     max_records_per_batch: int | None
     from_latest: bool
     skip_unavailable: bool
     fail_on_data_loss: bool
-    pushdown: bool
-    listing: Mapping[str, str]
-    """The filters of a listing, as the server takes them; `queue` and `type` also fill in rows that
-    are written."""
     priority: int | None
     batch_size: int
     write_id: str | None
@@ -57,53 +71,81 @@ class Options:
         return self.urls[0]
 
 
-def parse(given: Mapping[str, str]) -> Options:
-    """The options of a DataFrame's reader or writer. Raises `SourceError`."""
-    known = {name.lower() for name in KNOWN}
-    for name in given:
-        if name.lower() not in known and name.lower() not in SPARKS_OWN:
-            raise SourceError(f"unknown option {name!r}, expected one of: {', '.join(KNOWN)}")
-    lowered = {name.lower(): value for name, value in given.items()}
+class _Given:
+    """Options as they are given: texts, by names in any case."""
 
-    def get(name: str) -> str | None:
-        return lowered.get(name.lower()) or None
+    def __init__(self, given: Mapping[str, str]) -> None:
+        known = {name.lower() for name in KNOWN}
+        for name in given:
+            if name.lower() not in known and name.lower() not in SPARKS_OWN:
+                raise SourceError(f"unknown option {name!r}, expected one of: {', '.join(KNOWN)}")
+        self._texts = {name.lower(): value for name, value in given.items()}
 
-    def number(name: str, least: int = 0) -> int | None:
-        text = get(name)
+    def text(self, name: str) -> str | None:
+        return self._texts.get(name.lower()) or None
+
+    def number(self, name: str, least: int = 0) -> int | None:
+        text = self.text(name)
         if text is None:
             return None
         if not text.isascii() or not text.isdigit() or int(text) < least:
             raise SourceError(f"{name} must be a whole number from {least} on, not {text!r}")
         return int(text)
 
-    def choice(name: str, *choices: str) -> str:
-        text = get(name) or choices[0]
+    def choice(self, name: str, *choices: str) -> str:
+        text = self.text(name) or choices[0]
         if text not in choices:
             raise SourceError(f"{name} must be {' or '.join(choices)}, not {text!r}")
         return text
 
+    def selecting(self, table: str) -> dict[str, str]:
+        """The options that select rows of the table. Raises `SourceError` for those of others, and
+        for empty ones: whoever names nothing would get everything."""
+        found: dict[str, str] = {}
+        for name in dict.fromkeys(name for names in SELECTING.values() for name in names):
+            text = self._texts.get(name.lower())
+            if text is None:
+                continue
+            if name not in SELECTING[table]:
+                raise SourceError(
+                    f"{name} selects nothing from the table {table}, but these do: "
+                    + ", ".join(SELECTING[table])
+                )
+            if not text or (name in LISTS and not all(text.split(","))):
+                raise SourceError(f"{name} is empty: leave it out where any value will do")
+            found[name] = text
+        return found
+
+
+def parse(options: Mapping[str, str]) -> Options:
+    """The options of a DataFrame's reader or writer. Raises `SourceError`."""
+    given = _Given(options)
+    table = given.choice("table", *SELECTING)
+    selecting = given.selecting(table)
+    for outcome in selecting.get("outcome", OUTCOMES[0]).split(","):
+        if outcome not in OUTCOMES:
+            raise SourceError(f"outcome must be of {', '.join(OUTCOMES)}, not {outcome!r}")
     return Options(
-        urls=_urls(get("url"), get("urls")),
-        token=get("token") or os.environ.get("ZQ_TOKEN") or None,
-        table=choice("table", *TABLES),
-        after=number("after"),
-        until=number("until"),
-        records_per_partition=number("recordsPerPartition", 1) or 100_000,
-        partitions=number("partitions", 1) or 4,
-        max_records_per_batch=number("maxRecordsPerBatch", 1),
-        from_latest=choice("startingFrom", "earliest", "latest") == "latest",
-        skip_unavailable=choice("onUnavailable", "fail", "skip") == "skip",
-        fail_on_data_loss=choice("failOnDataLoss", "true", "false") == "true",
-        pushdown=choice("pushdown", "true", "false") == "true",
-        listing={
-            name: text for name in ("queue", "type", "status", "filter") if (text := get(name))
-        },
-        priority=number("priority"),
-        batch_size=number("batchSize", 1) or 1_000,
-        write_id=get("writeId"),
-        retry_for_s=float(number("retryFor") or 600),
-        bad_rows=get("badRows"),
-        dedupe_for_s=float(number("dedupeFor", 1) or 86_400),
+        urls=_urls(given.text("url"), given.text("urls")),
+        token=given.text("token") or os.environ.get("ZQ_TOKEN") or None,
+        table=table,
+        after=given.number("after"),
+        until=given.number("until"),
+        finished_since=given.number("finishedSince"),
+        finished_before=given.number("finishedBefore"),
+        filters={name: selecting[name] for name in (*LISTS, "filter") if name in selecting},
+        records_per_partition=given.number("recordsPerPartition", 1) or 100_000,
+        partitions=given.number("partitions", 1) or 4,
+        max_records_per_batch=given.number("maxRecordsPerBatch", 1),
+        from_latest=given.choice("startingFrom", "earliest", "latest") == "latest",
+        skip_unavailable=given.choice("onUnavailable", "fail", "skip") == "skip",
+        fail_on_data_loss=given.choice("failOnDataLoss", "true", "false") == "true",
+        priority=given.number("priority"),
+        batch_size=given.number("batchSize", 1) or 1_000,
+        write_id=given.text("writeId"),
+        retry_for_s=float(given.number("retryFor") or 600),
+        bad_rows=given.text("badRows"),
+        dedupe_for_s=float(given.number("dedupeFor", 1) or 86_400),
     )
 
 

@@ -2,13 +2,14 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from pyspark import SparkContext
+from pyspark import SparkContext, SparkStageInfo
 
 EVERY_S = 0.5
+BAR = 20
 
 
 @dataclass
@@ -58,9 +59,20 @@ class Progress:
     def _watch(self, step: Step, context: SparkContext, stop: threading.Event) -> None:
         tracker = context.statusTracker()
         while not stop.wait(EVERY_S):
-            infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            done = sum(info.numCompletedTasks for info in infos if info)
-            tasks = sum(info.numTasks for info in infos if info)
+            found = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            stages = [info for info in found if info]
             took = time.monotonic() - step.started
             if self._live is not None:
-                self._live(f"{step.name:<9} {took:7.1f} s  {done} of {tasks} tasks")
+                self._live(f"{step.name:<9} {took:7.1f} s  {_how_far(stages)}".rstrip())
+
+
+def _how_far(stages: Sequence[SparkStageInfo]) -> str:
+    """A bar of tasks: those that are done, at work and to come, of the stages that run."""
+    tasks = sum(stage.numTasks for stage in stages)
+    if not tasks:
+        return ""
+    done = sum(stage.numCompletedTasks for stage in stages)
+    busy = sum(stage.numActiveTasks for stage in stages)
+    full, part = BAR * done // tasks, -(-BAR * busy // tasks)
+    bar = ("=" * full + "-" * part)[:BAR].ljust(BAR)
+    return f"[{bar}] {done} of {tasks} tasks, {busy} at work"

@@ -30,7 +30,7 @@ def check_columns(schema: StructType, options: Options) -> None:
             f" columns into the payload: struct({', '.join(strangers)}).alias('payload')"
         )
     for name in ("queue", "type"):
-        if name not in schema.names and name not in options.listing:
+        if name not in schema.names and name not in options.filters:
             raise SourceError(f"there is no column {name}: add one, or set the option {name}")
 
 
@@ -39,7 +39,7 @@ def job_of(row: Mapping[str, Any], options: Options, identity: str) -> dict[str,
 
     Raises `BadRow`.
     """
-    job: dict[str, Any] = {name: options.listing.get(name) for name in ("queue", "type")}
+    job: dict[str, Any] = {name: options.filters.get(name) for name in ("queue", "type")}
     job["payload"] = None
     if options.priority is not None:
         job["priority"] = options.priority

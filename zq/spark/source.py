@@ -13,15 +13,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from zq.spark.batch import HistoryRead, PushedHistoryRead
+from zq.spark.batch import HistoryRead
 from zq.spark.enqueue import JobsStreamWriter, JobsWriter
 from zq.spark.listing import SCHEMA as JOBS
-from zq.spark.listing import JobsRead, PushedJobsRead
+from zq.spark.listing import JobsRead
 from zq.spark.options import Options, SourceError, parse
 from zq.spark.stream import CappedStream
 from zq.spark.tables import history_schema
-
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 class ZqDataSource(DataSource):
@@ -39,15 +37,15 @@ class ZqDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read of the history, the jobs or the dead ones."""
         options = self._options()
-        if options.table == "history":
-            return (PushedHistoryRead if options.pushdown else HistoryRead)(options, schema)
-        return (PushedJobsRead if options.pushdown else JobsRead)(options, schema)
+        return (HistoryRead if options.table == "history" else JobsRead)(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """A streaming read of the history."""
         options = self._options()
         if options.table != "history":
             raise SourceError(f"only the history can be streamed, not {options.table}")
+        if options.after is not None or options.until is not None:
+            raise SourceError("after and until bound batch reads: a stream has startingFrom")
         if find_spec("pyspark.sql.streaming.datasource") is None:
             return CappedStream(options, schema)
         # What PySpark before 4.2 does not have is imported only where it is there.
@@ -73,10 +71,8 @@ class ZqDataSource(DataSource):
 
 
 def register(session: SparkSession) -> None:
-    """Make `format("zq")` known to a session, with filters pushed down where it can do that."""
+    """Make `format("zq")` known to a session. It changes nothing else of it."""
     session.dataSource.register(ZqDataSource)
-    if hasattr(DataSourceReader, "pushFilters"):
-        session.conf.set(PUSHDOWN, "true")
 
 
 def _only_append(overwrite: bool) -> None:

@@ -138,7 +138,6 @@ def _clear(work: Work, command: Clear) -> int:
     for table in ("jobs", "payloads", "results", "errors", "counts", "names"):
         work.run(f"clear_{table}")
     work.moved.update(Status)
-    work.miscounted = True
     return total
 
 

@@ -6,7 +6,7 @@ leaves no cursor open.
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -129,19 +129,27 @@ def settings(connection: sqlite3.Connection, queue: str) -> QueueSettings:
 
 
 def count_jobs(connection: sqlite3.Connection, filter: Filter, now: int) -> int:
-    """How many jobs match. Without other filters than queue and status, from the kept counts."""
-    if filter == Filter(statuses=filter.statuses, queues=filter.queues, reach=filter.reach):
-        return sum(
-            n
-            for (queue, status), n in visible_counts(connection, now).items()
-            if filter.reach.covers(queue)
-            and (not filter.queues or queue in filter.queues)
-            and (not filter.statuses or status in filter.statuses)
-        )
+    """How many jobs match. Where the kept counts tell that, they are much faster: `is_kept`."""
     conditions, parameters = where(filter, hide_purged_at=now)
     sql = QUERIES["count"].replace("CONDITIONS", conditions)
     total: int = connection.execute(sql, parameters).fetchone()[0]
     return total
+
+
+def is_kept(filter: Filter) -> bool:
+    """Whether a filter goes by nothing but queues and statuses, for which counts are kept."""
+    return filter == Filter(statuses=filter.statuses, queues=filter.queues, reach=filter.reach)
+
+
+def kept_count(counts: Mapping[tuple[str, Status], int], filter: Filter) -> int:
+    """How many jobs match such a filter by the `visible_counts`."""
+    return sum(
+        n
+        for (queue, status), n in counts.items()
+        if filter.reach.covers(queue)
+        and (not filter.queues or queue in filter.queues)
+        and (not filter.statuses or status in filter.statuses)
+    )
 
 
 def visible_counts(connection: sqlite3.Connection, now: int) -> Counter[tuple[str, Status]]:

@@ -24,9 +24,6 @@ def set_queue(work: Work, command: SetQueue) -> object:
     else:
         row: dict[str, object] = {"queue": command.queue, "settings": as_json(settings)}
         work.execute(QUERIES["set_queue"], row)
-    if settings.paused != former.paused:
-        # Queues that are paused are not among those that are known to have ready jobs.
-        work.miscounted = True
     # A gate may have opened.
     work.woken.add(command.queue)
     return settings

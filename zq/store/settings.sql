@@ -18,9 +18,6 @@ SELECT json_group_array(json_array(queue, n)) FROM (
     SELECT queue, sum(n) AS n FROM queue_counts
     WHERE queue IN (SELECT value FROM json_each(:queues)) AND status <= {in_flight} GROUP BY queue)
 
--- name: read_ready
-SELECT json_group_array(json_array(queue, n)) FROM queue_counts WHERE status = {ready} AND n > 0
-
 -- name: read_in_flight
 SELECT json_group_array(json_array(queue, n)) FROM queue_counts
 WHERE queue IN (SELECT value FROM json_each(:queues)) AND status = {in_flight}

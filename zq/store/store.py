@@ -7,22 +7,17 @@ import os
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TypeVar
 
 from zq.model.commands import Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
-from zq.model.errors import ReadTimeout, Unavailable
 from zq.model.settling import Policy
 from zq.store import upkeep
 from zq.store.connection import (
-    Deadline,
     HopConnection,
-    in_snapshot,
     is_full,
-    is_interrupt,
     open_reader,
     open_writer,
 )
@@ -38,18 +33,17 @@ from zq.store.files import (
 )
 from zq.store.flush import Flush, open_flush
 from zq.store.history import HistoryOptions
+from zq.store.landing import Landing
 from zq.store.lock import DirectoryLock
 from zq.store.migrate import migrate, refuse_foreign_file
 from zq.store.quarantine import MOST_NAMED, UnreadableRows, set_aside_at_start
+from zq.store.readers import READERS, Readers
 from zq.store.slices import Sliced
 from zq.store.tick import TickRunner
 
 log = logging.getLogger(__name__)
 
-P = ParamSpec("P")
 T = TypeVar("T")
-
-READERS = 2
 
 PAGE_BYTES = 4096
 """SQLite's default."""
@@ -71,7 +65,7 @@ class Store:
         lock: DirectoryLock,
         writer: HopConnection,
         flush: Flush,
-        readers: list[HopConnection],
+        readers: Sequence[HopConnection],
         recovered: upkeep.Recovered,
         runner: TickRunner,
         read_timeout: float,
@@ -94,14 +88,11 @@ class Store:
         self._files = OpenFiles(directory)
         self._writer = writer
         self._flush = flush
-        self._landing: asyncio.Future[bool] | None = None
-        """Whether what a tick has made visible got to the disk; None while that is not in doubt."""
-        self._readers = readers
-        self._free: asyncio.Queue[HopConnection] = asyncio.Queue()
-        for reader in readers:
-            self._free.put_nowait(reader)
+        self._landing = Landing()
+        self.readers = Readers(readers, read_timeout, self._repaired, self._landing.wait)
+        self.read = self.readers.looks.read
+        """Where a read does not grow with the jobs. The other lanes are in `readers`."""
         self._runner = runner
-        self._read_timeout = read_timeout
         self.uncopied_bytes = 0
         """What the last checkpoint had to leave in the WAL: the database may grow by as much."""
         self._rows = 0
@@ -136,10 +127,10 @@ class Store:
             result = await self._run(self._runner.slices(tick))
             await self._land(result, durable=tick.durable)
         except (OSError, FilesMoved):
-            self._let_go(False)
+            self._landing.let_go(False)
             raise
         finally:
-            self._let_go(True)
+            self._landing.let_go(True)
         if result.misfits:
             self._tell(result.misfits)
         self._rows += result.rows
@@ -148,14 +139,14 @@ class Store:
     async def _land(self, result: TickResult, *, durable: bool) -> None:
         """See that what was committed stays. Raises OSError or `FilesMoved` where it does not."""
         if not durable:
-            self.check_files()
+            self._files.glance()
             return
-        self._hold_back()
+        self._landing.hold_back()
         began = time.perf_counter()
         flushed = self._flush.begin()
         try:
             # Before anybody is told of it: no restart would find it in a file without a name.
-            self.check_files()
+            self._files.glance()
         finally:
             await flushed
             result.flush_s = time.perf_counter() - began
@@ -169,7 +160,7 @@ class Store:
                 long = send(value)
                 send, value = slices.send, None
                 if long is not None:
-                    self._hold_back()
+                    self._landing.hold_back()
                     try:
                         value = await self._writer.hop(long)
                     except Exception as error:
@@ -183,71 +174,11 @@ class Store:
         finally:
             slices.close()
 
-    async def landed(self) -> None:
-        """Until the disk has what is visible now, if a tick waits for that.
-
-        A commit is visible a little before it is durable. What leaves the server waits here first,
-        so that no power cut takes back what somebody was told. Raises `Unavailable` where the disk
-        has failed meanwhile.
-        """
-        if self._landing is not None and not await asyncio.shield(self._landing):
-            raise Unavailable("the server is stopping after a failure of its disk")
-
-    def _hold_back(self) -> None:
-        """Let who reads now wait: what a tick has committed, or will shortly, may not last."""
-        if self._landing is None:
-            self._landing = asyncio.get_running_loop().create_future()
-
-    def _let_go(self, is_safe: bool) -> None:
-        if self._landing is not None:
-            self._landing.set_result(is_safe)
-            self._landing = None
-
-    async def read(
-        self,
-        function: Callable[Concatenate[sqlite3.Connection, P], T],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        """Run a function of `zq.store.reads` on a reader, where all its queries see one moment.
-
-        Where rows cannot be read, they are set aside first. Raises `ReadTimeout` at its deadline.
-        """
-        while True:
-            try:
-                return await self._read(function, *args, **kwargs)
-            except UnreadableRows as found:
-                known = self.quarantined.rows
-                await self.when_unreadable(found.source, found.keys)
-                if self.quarantined.rows == known:
-                    raise
-
-    async def _read(
-        self,
-        function: Callable[Concatenate[sqlite3.Connection, P], T],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        reader = await self._free.get()
-        deadline = Deadline(self._read_timeout)
-        query = partial(function, reader.raw, *args, **kwargs)
-        bounded = partial(deadline.bound, reader.raw, query)
-        try:
-            found = await reader.hop(in_snapshot, reader.raw, bounded)
-        except asyncio.CancelledError:
-            deadline.expire()
-            raise
-        except sqlite3.OperationalError as error:
-            if not is_interrupt(error):
-                raise
-            raise ReadTimeout(
-                f"reading took longer than {self._read_timeout:g} s: narrow the filter (by id,"
-                " status or queue), ask for a smaller page, or raise --read-timeout"
-            ) from None
-        finally:
-            self._free.put_nowait(reader)
-        await self.landed()
-        return found
+    async def _repaired(self, found: UnreadableRows) -> bool:
+        """Have rows set aside that a read has found unreadable; whether there were any."""
+        known = self.quarantined.rows
+        await self.when_unreadable(found.source, found.keys)
+        return self.quarantined.rows != known
 
     def check_files(self) -> None:
         """Raise `FilesMoved` where what was committed lies in a file that has lost its name."""
@@ -298,7 +229,7 @@ class Store:
 
     async def ping(self) -> None:
         """Until a tick under way and the writer's thread are done: the watchdog's sign of life."""
-        await self.landed()
+        await self._landing.wait()
         await self._writer.hop(int)
 
     def wal_bytes(self) -> int:
@@ -334,7 +265,7 @@ class Store:
         except FilesMoved as moved:
             if moved.path.name != LOCK_NAME:
                 await self._rescue()
-        for connection in (*self._readers, self._writer):
+        for connection in (*self.readers.connections, self._writer):
             with contextlib.suppress(sqlite3.Error):
                 await connection.close()
         self._lock.release()

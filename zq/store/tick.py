@@ -242,7 +242,7 @@ def _result(work: Work, tick: Tick, replies: list[object], claimed: list[list[Jo
         logged=work.logged,
         rows=work.rows,
         tally=work.tally,
-        traffic=work.traffic,
+        traffic=work.traffic_seen,
         news=work.news,
         misfits=work.misfits,
     )

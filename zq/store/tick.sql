@@ -246,6 +246,27 @@ SELECT json_group_array({job_row}) FROM (
     SELECT id AS key FROM jobs WHERE status = {ready} AND held = 0 ORDER BY priority, id LIMIT :limit)
 CROSS JOIN jobs ON jobs.id = key
 
+-- name: claim_behind
+-- The same of the jobs behind a place in that order. SQLite seeks to a place by an equality only:
+-- for (priority, id) > (:priority, :after) it would visit all jobs of that priority.
+SELECT json_group_array({job_row}) FROM (
+    SELECT id AS key, priority AS urgency FROM jobs
+    WHERE status = {ready} AND held = 0 AND priority = :priority AND id > :after
+    UNION ALL
+    SELECT id, priority FROM jobs WHERE status = {ready} AND held = 0 AND priority > :priority
+    ORDER BY urgency, key LIMIT :limit)
+CROSS JOIN jobs ON jobs.id = key
+
+-- name: read_spots
+-- Where the jobs behind a place stand in that order, and in which queues.
+SELECT json_group_array(json_array(urgency, key, queue)) FROM (
+    SELECT priority AS urgency, id AS key, queue FROM jobs
+    WHERE status = {ready} AND held = 0 AND priority = :priority AND id > :after
+    UNION ALL
+    SELECT priority, id, queue FROM jobs
+    WHERE status = {ready} AND held = 0 AND priority > :priority
+    ORDER BY urgency, key LIMIT :limit)
+
 -- name: claim_arm
 -- One queue's part of a claim; several are joined by UNION ALL and merged in index order.
 SELECT id AS key, priority AS urgency FROM jobs
@@ -263,6 +284,25 @@ SELECT json_group_array({job_row}) FROM (
     ARMS
     ORDER BY urgency, key LIMIT :limit)
 CROSS JOIN jobs ON jobs.id = key
+
+-- name: first_heads
+-- Those of the queues whose first jobs come first: one seek a queue.
+SELECT json_group_array(queue) FROM (
+    SELECT q.value AS queue, head.priority AS urgency, head.id AS key
+    FROM json_each(:queues) AS q
+    CROSS JOIN jobs AS head ON head.id = (
+        SELECT id FROM jobs WHERE status = {ready} AND held = 0 AND jobs.queue = q.value
+        ORDER BY priority, id LIMIT 1)
+    ORDER BY urgency, key LIMIT :limit)
+
+-- name: heads_before
+-- Those of the queues whose first jobs do not come behind a place.
+SELECT json_group_array(q.value)
+FROM json_each(:queues) AS q
+CROSS JOIN jobs AS head ON head.id = (
+    SELECT id FROM jobs WHERE status = {ready} AND held = 0 AND jobs.queue = q.value
+    ORDER BY priority, id LIMIT 1)
+WHERE (head.priority, head.id) <= (:priority, :upto)
 
 -- name: ready_queues
 -- Queues with ready jobs whose names match :pattern and so begin with :prefix: one seek a queue.
@@ -298,6 +338,12 @@ FROM json_each(:deltas) AS d
 LEFT JOIN queue_counts AS c ON c.queue = d.value ->> 0 AND c.status = d.value ->> 1
 WHERE true
 ON CONFLICT (queue, status) DO UPDATE SET n = excluded.n
+
+-- name: count_more
+UPDATE queue_counts SET n = n + :n WHERE queue = :queue AND status = :status
+
+-- name: count_first
+INSERT INTO queue_counts (queue, status, n) VALUES (:queue, :status, :n)
 
 -- name: clear_jobs
 DELETE FROM jobs

@@ -4,6 +4,7 @@ https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#form-sub
 """
 
 import base64
+import hashlib
 from email.parser import BytesParser
 from email.policy import HTTP
 from typing import Any, NamedTuple
@@ -37,6 +38,21 @@ class Pushed(NamedTuple):
         """The payload as a program has it."""
         value = msgspec.json.decode(self.text)
         return base64.b64decode(value) if self.content_type == BYTES else value
+
+    def key(self) -> str:
+        """The same for equal payloads: see `digest_of`."""
+        return digest_of(_canonical.encode(msgspec.json.decode(self.text)))
+
+
+_canonical = msgspec.json.Encoder(order="sorted")
+
+
+def digest_of(canonical: bytes) -> str:
+    """By what a payload's copies are known: 16 hex digits of SHA-256 of its JSON with sorted keys.
+
+    Spaces and the order of an object's fields are of no account there.
+    """
+    return hashlib.sha256(canonical).hexdigest()[:16]
 
 
 def read_push(content_type: str | None, body: bytes) -> Pushed | None:

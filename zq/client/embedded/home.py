@@ -16,6 +16,7 @@ from zq.config import ConfigError, Settings
 from zq.core import Core
 from zq.engine.engine import Engine
 from zq.model.clock import Clock
+from zq.store.files import FILE_NAME
 from zq.store.lock import DirectoryInUse
 from zq.store.migrate import DatabaseTooNew, ForeignDatabase
 
@@ -152,10 +153,11 @@ class _Resident:
         self.loop.close()
 
 
-def directory_of(path: str) -> Path | None:
+def directory_of(path: str, must_exist: bool = False) -> Path | None:
     """The data directory that the path of a ``sqlite:`` address names; None for a private one.
 
     As for `zq serve --root-dir` it is a directory, so that either can go on with the other's jobs.
+    Raises `InvalidOption`.
     """
     if path in (":memory:", "/:memory:"):
         return None
@@ -164,6 +166,11 @@ def directory_of(path: str) -> Path | None:
         raise InvalidOption(
             f"{path!r} is no directory: write sqlite:///var/lib/zq for the directory that holds"
             " the database (it is made if need be), or sqlite://:memory:"
+        )
+    if must_exist and not (directory / FILE_NAME).exists():
+        raise InvalidOption(
+            f"{path} holds no database: name a directory that `zq serve --root-dir` or zq.App has"
+            " made"
         )
     return directory
 

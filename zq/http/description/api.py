@@ -5,6 +5,7 @@ from functools import cached_property
 
 from aiohttp import web
 
+from zq.http.answer import Answer
 from zq.http.description.openapi import Document, openapi
 from zq.http.endpoints import Route, endpoint
 from zq.http.problems import answer
@@ -24,7 +25,7 @@ class DescriptionApi:
         """
         return [Route("GET", "/openapi.json", endpoint(self.describe), None)]
 
-    async def describe(self, _request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def describe(self, _request: web.BaseRequest, accepted: Codec) -> Answer:
         """This description, as OpenAPI 3.1."""
         return answer(self._document, accepted)
 

@@ -14,7 +14,9 @@ from h2 import events
 from h2.errors import ErrorCodes
 from h2.exceptions import ProtocolError, StreamClosedError
 
+from zq.http.answer import Answer
 from zq.http.channel import Channel
+from zq.http.endpoints import Response
 from zq.http.gate import Gate
 from zq.http.h2.abuse import Nuisance, Patience
 from zq.http.h2.body import Body
@@ -31,7 +33,7 @@ log = logging.getLogger(__name__)
 LINGER_S = 10.0
 """How long the rest of a body is taken in that nobody reads: what aiohttp allows in HTTP/1.1."""
 
-Handler = Callable[[Any], Awaitable[web.StreamResponse]]
+Handler = Callable[[Any], Awaitable[Response]]
 
 
 class Http2Connection(asyncio.Protocol):
@@ -229,11 +231,15 @@ class Http2Connection(asyncio.Protocol):
         started = self._loop.time()
         response = await handler(request)
         try:
-            await response.prepare(request)
-            await response.write_eof()
+            if not isinstance(response, Answer):
+                await response.prepare(request)
+                await response.write_eof()
+            elif not response.sent:
+                await stream.send(request, response)
         finally:
             if self._access_logger is not None:
-                self._access_logger.log(request, response, self._loop.time() - started)
+                logged: Any = response
+                self._access_logger.log(request, logged, self._loop.time() - started)
 
     def _served(self, number: int, task: asyncio.Task[None]) -> None:
         """A handler has ended, in one way or another."""
@@ -339,7 +345,7 @@ class _Running(NamedTuple):
 
 
 def _refusal(error: BadHead) -> Handler:
-    async def refuse(request: Any) -> web.StreamResponse:
+    async def refuse(request: Any) -> Response:
         return answer({"error": str(error)}, JSON, error.status)
 
     return refuse

@@ -1,13 +1,15 @@
 """One response over HTTP/2: what aiohttp writes to, and a channel as HTTP/1.1 has one."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 
+from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from hpack import NeverIndexedHeaderTuple
 from multidict import CIMultiDict
 
+from zq.http.answer import Answer
 from zq.http.channel import Peer
 from zq.http.h2.outlet import Field, Outlet
 
@@ -56,7 +58,7 @@ class Http2Stream(AbstractStreamWriter):
         await self._outlet.ready()
         status = status_line.split(" ", 2)[1]
         self.bodiless = self.bodiless or status in _BODILESS
-        self._head = [(b":status", status.encode()), *_fields(headers)]
+        self._head = [(b":status", status.encode()), *_fields(headers.items())]
 
     def send_headers(self) -> None:
         """Send the head if it is still here."""
@@ -77,6 +79,16 @@ class Http2Stream(AbstractStreamWriter):
             self.send_headers()
             if not self.ended:
                 await self._send(chunk, last=True)
+
+    async def send(self, request: web.BaseRequest, answer: Answer) -> None:
+        """Send a whole answer. It returns when the windows and the transport have let it go."""
+        self._check()
+        answer.sent = True
+        await self._outlet.ready()
+        self.bodiless = self.bodiless or answer.bodiless
+        fields = _fields(answer.all_headers().items())
+        self._head = [(b":status", b"%d" % answer.status), *fields]
+        await self.write_eof(b"" if self.bodiless else answer.body)
 
     async def drain(self) -> None:
         """Nothing to wait for: `write` has done so."""
@@ -138,9 +150,9 @@ class Http2Stream(AbstractStreamWriter):
             self._transport.abort()
 
 
-def _fields(headers: CIMultiDict[str]) -> list[Field]:
+def _fields(headers: Iterable[tuple[str, str]]) -> list[Field]:
     fields: list[Field] = []
-    for key, value in headers.items():
+    for key, value in headers:
         name = key.lower().encode()
         if name == _CONTENT_LENGTH:
             # In the peer's table it would displace what comes again.

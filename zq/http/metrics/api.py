@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from zq.engine.stats import Histogram
+from zq.http.answer import Answer
 from zq.http.endpoints import Route
 from zq.http.metrics.scrape import Scrape, Scraper, Sources
 from zq.http.metrics.table import METRICS, Metric
@@ -34,11 +35,11 @@ class MetricsApi:
         """Method, path, handler and scope of each endpoint."""
         return [Route("GET", "/metrics", self.metrics, KeyScope.READ, whole=True)]
 
-    async def metrics(self, request: web.BaseRequest) -> web.Response:
+    async def metrics(self, request: web.BaseRequest) -> Answer:
         """All metrics, and those of the process."""
         encode, content_type = _encoder(request.headers.get("Accept", ""))
         page = _Page(await self._scraper.scrape(), self._process)
-        return web.Response(body=encode(page), headers={"Content-Type": content_type})
+        return Answer(200, encode(page), {"Content-Type": content_type})
 
 
 def _encoder(accept: str) -> tuple[Callable[[Collector], bytes], str]:

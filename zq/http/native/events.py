@@ -8,6 +8,7 @@ from aiohttp import web
 
 from zq.engine.engine import Engine
 from zq.engine.events import Reader, Told, Wanted
+from zq.http.answer import Answer
 from zq.http.bodies import Bodies
 from zq.http.channel import channel_of, watch_for_end
 from zq.http.endpoints import Route, body_endpoint
@@ -55,11 +56,11 @@ class EventsApi:
 
     async def progress(
         self, request: web.BaseRequest, _accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Tell those who listen how far a job in flight is. Nothing of it is stored."""
         id, (data, lease) = request[PATH]["id"], decode_progress(body, sent)
         await self._engine.progress.report(id, data, lease, reach_of(request))
-        return web.Response(status=204)
+        return Answer(204)
 
     async def events(self, request: web.BaseRequest) -> web.StreamResponse:
         """Stream what happens to jobs from now on, or from after `Last-Event-ID` on.

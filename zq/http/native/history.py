@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from zq.engine.engine import Engine
+from zq.http.answer import Answer
 from zq.http.endpoints import Route
 from zq.http.native.query import parameters, whole_number
 from zq.http.negotiation import lines_or_codec
@@ -29,7 +30,7 @@ class HistoryApi:
         """Method, path, handler and scope of each endpoint."""
         return [Route("GET", "/history", self.history, KeyScope.HISTORY, whole=True)]
 
-    async def history(self, request: web.BaseRequest) -> web.Response:
+    async def history(self, request: web.BaseRequest) -> Answer:
         """Records ``after < seq <= until``, up to `limit` (1,000; at most 10,000) of them.
 
         Without `after`, from the oldest that is kept. With `wait_ms` (at most 30,000) it waits for
@@ -56,7 +57,7 @@ class HistoryApi:
         headers = _headers(found)
         if codec is None:
             headers["Content-Type"] = NDJSON.content_type
-            return web.Response(body=lines_of(found.records), headers=headers)
+            return Answer(200, lines_of(found.records), headers)
         return answer(found if codec is JSON else plain(found), codec, headers=headers)
 
 

@@ -6,6 +6,7 @@ from functools import partial
 from aiohttp import web
 
 from zq.engine.engine import Accepted, Engine
+from zq.http.answer import Answer
 from zq.http.answers import Answers
 from zq.http.bodies import Bodies
 from zq.http.endpoints import Route, body_endpoint, endpoint
@@ -44,11 +45,11 @@ class JobsApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        new = partial(body_endpoint, bodies=self._bodies, reserved=False, ticks=True)
+        new = partial(body_endpoint, bodies=self._bodies, reserved=False)
         change = partial(body_endpoint, bodies=self._bodies, reserved=True)
         return [
-            Route("POST", "/jobs", new(self.enqueue), ENQUEUE),
-            Route("POST", "/jobs/bulk", new(self.enqueue_bulk), ENQUEUE),
+            Route("POST", "/jobs", new(self.enqueue), ENQUEUE, ticks=True),
+            Route("POST", "/jobs/bulk", new(self.enqueue_bulk), ENQUEUE, ticks=True),
             Route("GET", "/jobs", endpoint(self.list), READ),
             Route("GET", "/jobs/count", endpoint(self.count), READ),
             Route("GET", "/queues", endpoint(self.queues), READ),
@@ -61,7 +62,7 @@ class JobsApi:
 
     async def enqueue(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Store one job: 201, or 200 for a duplicate; with `wait_ms`, answer its outcome.
 
         A job of a `group` runs when it is the oldest unfinished one of its group in its queue. A
@@ -80,7 +81,7 @@ class JobsApi:
 
     async def enqueue_bulk(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Store many jobs or none: 200 only where every one is a duplicate.
 
         Results of the jobs that they are duplicates of are told up to 16 MiB of them.
@@ -94,7 +95,7 @@ class JobsApi:
         status = 200 if stored.duplicates == len(jobs) else 201
         return answer({"jobs": self._enqueued(jobs, stored)}, accepted, status)
 
-    async def list(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def list(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """A page of jobs.
 
         It may end before its `limit` where payloads are large, and has a `next` then.
@@ -110,24 +111,24 @@ class JobsApi:
         pages = links("/jobs", query, wanted, Shown(first, last, page.more))
         return answer({"jobs": documents, "pages": pages}, accepted)
 
-    async def count(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def count(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """How many jobs match."""
         filter = self._filter(request)
         return answer({"count": await self._engine.count(filter)}, accepted)
 
-    async def queues(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def queues(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """The names of queues that have jobs."""
         parameters(request, ())
         return answer({"queues": await self._engine.queues(reach_of(request))}, accepted)
 
-    async def get(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def get(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """One job with its payload."""
         job = await self._engine.get(request[PATH]["id"], reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=True), accepted)
 
     async def patch(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Change one job."""
         id, patch = request[PATH]["id"], decode_patch(body, sent)
         job = await self._engine.patch(id, patch, reach_of(request))
@@ -135,19 +136,19 @@ class JobsApi:
 
     async def patch_all(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Change the jobs that match. Faults of the body are reported before those of the query."""
         patch = decode_patch(body, sent)
         filter = self._filter(request)
         refuse_terminal_statuses(filter)
         return answer({"patched": await self._engine.patch_all(filter, patch)}, accepted)
 
-    async def delete(self, request: web.BaseRequest, _accepted: Codec) -> web.Response:
+    async def delete(self, request: web.BaseRequest, _accepted: Codec) -> Answer:
         """Delete one job."""
         await self._engine.delete(request[PATH]["id"], reach_of(request))
-        return web.Response(status=204)
+        return Answer(204)
 
-    async def delete_all(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def delete_all(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """Delete the jobs that match, all where nothing is asked for."""
         filter = self._filter(request)
         return answer({"deleted": await self._engine.delete_all(filter)}, accepted)

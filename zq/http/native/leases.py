@@ -7,6 +7,7 @@ from aiohttp import web
 
 from zq.engine.engine import Engine
 from zq.engine.leases import raise_refusal
+from zq.http.answer import Answer
 from zq.http.answers import Answers
 from zq.http.bodies import Bodies
 from zq.http.endpoints import Route, body_endpoint
@@ -56,7 +57,7 @@ class LeasesApi:
 
     async def claim(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Take up to `max` jobs of one queue for `holder`: 200 with the list `jobs`.
 
         Each carries `lease`, by which it is acknowledged, extended or released, and `lease_until`.
@@ -82,13 +83,13 @@ class LeasesApi:
                 await self._answers.write(request, response)
         return response
 
-    async def _render(self, claimed: Sequence[Job], accepted: Codec) -> web.Response:
+    async def _render(self, claimed: Sequence[Job], accepted: Codec) -> Answer:
         jobs = await self._engine.workers.large_payloads(claimed)
         return answer({"jobs": taken_documents(jobs, self._engine.ids)}, accepted)
 
     async def extend(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Let the lease of one job last `lease_ms` from now: 200 with `lease_until`."""
         lease, lease_ms = decode_extend(body, sent)
         named = {request[PATH]["id"]: lease}
@@ -98,7 +99,7 @@ class LeasesApi:
 
     async def extend_many(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Let the leases of many jobs last `lease_ms` from now: 200 with their `lease_until`.
 
         422 names those that were left alone, the others have the new deadline.
@@ -111,19 +112,19 @@ class LeasesApi:
 
     async def release(
         self, request: web.BaseRequest, _accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Give one job back, at no cost to it: ready at once, or scheduled in `delay_ms`."""
         lease, delay_ms = decode_release(body, sent)
         named = {request[PATH]["id"]: lease}
         raise_refusal(await self._engine.leases.release(named, delay_ms, reach_of(request)))
-        return web.Response(status=204)
+        return Answer(204)
 
     async def release_many(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Give many jobs back: 422 names those that were left alone, the others have gone back."""
         named, delay_ms = decode_release_many(body, sent, self._limits)
         refused = await self._engine.leases.release(named, delay_ms, reach_of(request))
         if any(refused):
             return answer(refused._asdict(), accepted, 422)
-        return web.Response(status=204)
+        return Answer(204)

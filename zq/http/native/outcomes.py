@@ -5,6 +5,7 @@ from functools import partial
 from aiohttp import web
 
 from zq.engine.engine import Engine
+from zq.http.answer import Answer
 from zq.http.bodies import Bodies
 from zq.http.endpoints import Route, body_endpoint, endpoint
 from zq.http.guard import reach_of
@@ -44,20 +45,20 @@ class OutcomesApi:
             Route("PATCH", "/jobs/{id}/retention", change(self.retain), MANAGE),
         ]
 
-    async def result(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def result(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """How a job came out, now or within `wait_ms`."""
         id, wait_ms = request[PATH]["id"], wait_time(request) or 0
         outcome = await self._engine.outcomes.result(id, reach_of(request), wait_ms)
         return outcome_answer(outcome, accepted)
 
-    async def by_key(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def by_key(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """The job that owns a unique key."""
         job = await self._engine.outcomes.by_key(_unique_key(request), reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=True), accepted)
 
     async def cancel(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Cancel one job; by force one in flight, of which its stream is told if it asked to be."""
         id, force = request[PATH]["id"], decode_force(body, sent)
         job = await self._engine.outcomes.cancel(id, force, reach_of(request))
@@ -65,7 +66,7 @@ class OutcomesApi:
 
     async def cancel_by_key(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Cancel the job that owns a unique key."""
         unique_key, force = _unique_key(request), decode_force(body, sent)
         job = await self._engine.outcomes.cancel_by_key(unique_key, force, reach_of(request))
@@ -73,7 +74,7 @@ class OutcomesApi:
 
     async def cancel_all(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Cancel the jobs that match, all that can be where nothing is asked for."""
         force = decode_force(body, sent)
         filter = job_filter(parameters(request, FILTERS), self._engine.ids, reach_of(request))
@@ -84,7 +85,7 @@ class OutcomesApi:
 
     async def retain(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Keep a finished job for so long from now."""
         id, retention = request[PATH]["id"], decode_retention(body, sent)
         job = await self._engine.outcomes.retain(id, retention, reach_of(request))
@@ -101,7 +102,7 @@ def wait_time(request: web.BaseRequest) -> int | None:
 
 def outcome_answer(
     outcome: Outcome, accepted: Codec, job: EnqueuedDocument | None = None
-) -> web.Response:
+) -> Answer:
     """200 for a job that ran to its end, 202 for one that still goes on, else 410.
 
     `job` is put in for those who have just stored it.

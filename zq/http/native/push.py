@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from zq.engine.engine import Engine
+from zq.http.answer import Answer
 from zq.http.bodies import Bodies
 from zq.http.endpoints import Route
 from zq.http.guard import reach_of
@@ -38,10 +39,11 @@ class PushApi:
             for path in (*paths, f"{paths[1]}/{{dedupe}}")
         ]
 
-    async def push(self, request: web.BaseRequest) -> web.Response:
+    async def push(self, request: web.BaseRequest) -> Answer:
         """Queue what is posted: 202 with the job's id in `X-Job-Id`.
 
-        JSON, MessagePack, forms, text and bytes. The query's parameters reach the worker in `meta`.
+        JSON, MessagePack, forms, text and bytes. Parameters of path and query reach the worker in
+        `meta`. Equal payloads of a group are one job for five minutes, unless the path says which.
         """
         accepted = answer_codec(request)
         try:
@@ -81,10 +83,9 @@ def _submission(request: web.BaseRequest, pushed: Pushed) -> dict[str, object]:
     job: dict[str, object] = {"queue": queue, "type": queue, "payload": pushed.raw}
     if "group" in named:
         job["group"] = named["group"]
-    if "dedupe" in named:
-        job["dedupe"] = {"id": named["dedupe"]}
-    if request.query:
-        job["meta"] = {"params": dict(request.query)}
+        job["dedupe"] = {"id": named.get("dedupe") or pushed.key()}
+    if params := {**request.query, **named}:
+        job["meta"] = {"params": params}
     if pushed.content_type is not None:
         job["content_type"] = pushed.content_type
     return job

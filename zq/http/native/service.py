@@ -5,6 +5,7 @@ from aiohttp import web
 from zq import __version__
 from zq.engine.engine import Engine
 from zq.http.addresses import is_loopback
+from zq.http.answer import Answer
 from zq.http.endpoints import Route, endpoint
 from zq.http.guard import GRANT
 from zq.http.problems import answer
@@ -39,7 +40,7 @@ class ServiceApi:
             *unbuilt,
         ]
 
-    async def health(self, _request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def health(self, _request: web.BaseRequest, accepted: Codec) -> Answer:
         """What an acknowledgement waits for, why new jobs are refused, what is damaged."""
         durable, durable_enqueues = self._engine.durable
         modes = {True: "fsync", False: "buffered"}
@@ -61,18 +62,18 @@ class ServiceApi:
             }
         return answer(document, accepted)
 
-    async def version(self, _request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def version(self, _request: web.BaseRequest, accepted: Codec) -> Answer:
         """The API's level, and zq's own version."""
         return answer({"version": API_VERSION, "zq": __version__}, accepted)
 
-    async def reset(self, request: web.BaseRequest, _accepted: Codec) -> web.Response:
+    async def reset(self, request: web.BaseRequest, _accepted: Codec) -> Answer:
         """Delete everything, settings too. Without keys, only this machine may ask for it."""
         if request[GRANT].key is None and not is_loopback(request.remote):
             raise Forbidden("reset is only for clients on this machine, or with a key")
         await self._engine.clear(settings=True)
-        return web.Response(status=204)
+        return Answer(204)
 
-    async def not_built(self, request: web.BaseRequest, _accepted: Codec) -> web.Response:
+    async def not_built(self, request: web.BaseRequest, _accepted: Codec) -> Answer:
         """Refused plainly rather than ignored."""
         feature = request.path.split("/")[1]
         raise NotBuilt(f"/{feature} is not supported by this version of zq")

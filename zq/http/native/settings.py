@@ -5,6 +5,7 @@ from functools import partial
 from aiohttp import web
 
 from zq.engine.engine import Engine
+from zq.http.answer import Answer
 from zq.http.bodies import Bodies
 from zq.http.endpoints import Route, body_endpoint, endpoint
 from zq.http.guard import reach_of
@@ -38,14 +39,14 @@ class SettingsApi:
             Route("DELETE", SETTINGS, endpoint(self.clear), MANAGE),
         ]
 
-    async def get(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def get(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """What is set for a queue: 200 with those fields that are set."""
         settings = await self._engine.settings.get(_queue(request), reach_of(request))
         return answer(settings, accepted)
 
     async def replace(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Set this and nothing else: 200, or 409 for a circle of dead-letter queues."""
         queue, settings = _queue(request), decode_settings(body, sent)
         result = await self._engine.settings.replace(queue, settings, reach_of(request))
@@ -53,16 +54,16 @@ class SettingsApi:
 
     async def change(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Change the fields that are sent, null clears one: 200 with all settings, 409 as above."""
         queue, patch = _queue(request), decode_settings_patch(body, sent)
         result = await self._engine.settings.change(queue, patch, reach_of(request))
         return answer(result, accepted)
 
-    async def clear(self, request: web.BaseRequest, _accepted: Codec) -> web.Response:
+    async def clear(self, request: web.BaseRequest, _accepted: Codec) -> Answer:
         """Let nothing be set for a queue: 204, whether or not something was."""
         await self._engine.settings.clear(_queue(request), reach_of(request))
-        return web.Response(status=204)
+        return Answer(204)
 
 
 def _queue(request: web.BaseRequest) -> str:

@@ -5,6 +5,7 @@ from functools import partial
 from aiohttp import web
 
 from zq.engine.engine import Engine
+from zq.http.answer import Answer
 from zq.http.bodies import Bodies
 from zq.http.endpoints import Route, body_endpoint, endpoint
 from zq.http.guard import reach_of
@@ -32,19 +33,19 @@ class SettlementsApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        settle = partial(body_endpoint, bodies=self._bodies, reserved=True, ticks=True)
+        settle = partial(body_endpoint, bodies=self._bodies, reserved=True)
         succeed = settle(self.succeed, optional=True)
         return [
-            Route("POST", "/jobs/success", settle(self.succeed_bulk), TAKE),
-            Route("POST", "/jobs/{id}/success", succeed, TAKE),
-            Route("POST", "/jobs/{id}/failure", settle(self.fail), TAKE),
+            Route("POST", "/jobs/success", settle(self.succeed_bulk), TAKE, ticks=True),
+            Route("POST", "/jobs/{id}/success", succeed, TAKE, ticks=True),
+            Route("POST", "/jobs/{id}/failure", settle(self.fail), TAKE, ticks=True),
             Route("GET", "/jobs/{id}/errors", endpoint(self.list_errors), READ),
             Route("GET", "/jobs/{id}/errors/{attempt}", endpoint(self.get_error), READ),
         ]
 
     async def succeed(
         self, request: web.BaseRequest, _accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Acknowledge one job, with its result, its retention and its delivery's name or none."""
         id = request[PATH]["id"]
         said = {id: decode_success(body, sent)} if body else None
@@ -53,11 +54,11 @@ class SettlementsApi:
             raise StaleLease
         if refused.not_found:
             raise NotInFlight
-        return web.Response(status=204)
+        return Answer(204)
 
     async def succeed_bulk(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Acknowledge many: 422 names those that were left alone, the others are done."""
         ids, said = decode_successes(body, sent, self._limits)
         refused = await self._engine.settlements.succeed(ids, reach_of(request), said)
@@ -65,11 +66,11 @@ class SettlementsApi:
             return answer(refused._asdict(), accepted, 422)
         if refused.not_found:
             return answer({"not_found": refused.not_found}, accepted, 422)
-        return web.Response(status=204)
+        return Answer(204)
 
     async def fail(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Report a failure.
 
         Of `message` 16 KiB are kept, of `error_type` 512 bytes, of `backtrace` 128 KiB: a longer
@@ -79,7 +80,7 @@ class SettlementsApi:
         job = await self._engine.settlements.fail(id, failure, reach_of(request))
         return answer(job_document(job, self._engine.ids, with_payload=False), accepted)
 
-    async def list_errors(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def list_errors(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """A page of a job's failures; the cursor is an attempt.
 
         It may end before its `limit` where texts are large, and has a `next` then.
@@ -97,7 +98,7 @@ class SettlementsApi:
         documents = [error_document(record) for record in records]
         return answer({"errors": documents, "pages": pages}, accepted)
 
-    async def get_error(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def get_error(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """One failure."""
         text = request[PATH]["attempt"]
         attempt = whole_number("attempt", text, MAX_UINT32)

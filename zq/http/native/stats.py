@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from zq.engine.engine import Engine
+from zq.http.answer import Answer
 from zq.http.endpoints import Route, endpoint
 from zq.http.guard import reach_of
 from zq.http.native.query import parameters
@@ -27,7 +28,7 @@ class StatsApi:
             Route("GET", "/queues/{queue}/stats", endpoint(self.one), KeyScope.READ),
         ]
 
-    async def all(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def all(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """Every queue that has jobs, or had traffic in the last five minutes.
 
         Of each: jobs by status, the age of the longest waiting ready job, and deliveries,
@@ -38,7 +39,7 @@ class StatsApi:
             StatsDocument(await self._engine.queue_stats.all(reach_of(request))), accepted
         )
 
-    async def one(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def one(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """One queue, as `GET /stats` shows it. One that does not exist is an empty one."""
         parameters(request, ())
         queue = check_name("queue", request[PATH]["queue"])

@@ -6,6 +6,7 @@ from aiohttp import web
 
 from zq.engine.engine import Engine
 from zq.engine.sweeps import Sweep
+from zq.http.answer import Answer
 from zq.http.bodies import Bodies
 from zq.http.endpoints import Route, body_endpoint, endpoint
 from zq.http.guard import reach_of
@@ -39,7 +40,7 @@ class SweepsApi:
             Route("DELETE", "/sweeps/{id}", endpoint(self.stop), MANAGE),
         ]
 
-    async def retry(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def retry(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """Make a dead job ready again where it died: 200 with the job, 409 if it is not dead.
 
         Its attempts begin anew, its error history is kept.
@@ -50,7 +51,7 @@ class SweepsApi:
 
     async def redrive(
         self, request: web.BaseRequest, accepted: Codec, body: bytes, sent: Codec
-    ) -> web.Response:
+    ) -> Answer:
         """Bring back the jobs that match the query, at most `limit`: 200 with their number.
 
         Those are dead jobs; where the query names queues, also the jobs that wait in these as in
@@ -61,7 +62,7 @@ class SweepsApi:
         refuse_unrevivable(filter)
         return answer({"redriven": await self._engine.revivals.redrive(filter, limit)}, accepted)
 
-    async def list(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def list(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """The changes by filter under way, oldest first, with how far they are.
 
         `changed` counts jobs, `progress` is the part of all ids that is passed, from 0 to 1.
@@ -70,14 +71,14 @@ class SweepsApi:
         sweeps = self._engine.sweeps.running(reach_of(request))
         return answer({"sweeps": list(map(_document, sweeps))}, accepted)
 
-    async def stop(self, request: web.BaseRequest, _accepted: Codec) -> web.Response:
+    async def stop(self, request: web.BaseRequest, _accepted: Codec) -> Answer:
         """Stop a change by filter between two slices: 204. What it has changed stays changed.
 
         Whoever began it is answered with the number so far.
         """
         parameters(request, ())
         self._engine.sweeps.cut_short(request[PATH]["id"], reach_of(request))
-        return web.Response(status=204)
+        return Answer(204)
 
 
 def _document(sweep: Sweep) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from zq.engine.engine import Engine
+from zq.http.answer import Answer
 from zq.http.endpoints import Route, endpoint
 from zq.http.guard import reach_of
 from zq.http.native.query import parameters
@@ -25,7 +26,7 @@ class WorkersApi:
             Route("POST", "/workers/{id}/drain", endpoint(self.drain), KeyScope.TAKE),
         ]
 
-    async def list(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def list(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """The open streams, the oldest first.
 
         Each has `id`, `queues` (none: all within its reach), `prefetch`, `concurrency`, `held` (the
@@ -36,7 +37,7 @@ class WorkersApi:
         workers = self._engine.workers.all(reach_of(request))
         return answer({"workers": [worker._asdict() for worker in workers]}, accepted)
 
-    async def drain(self, request: web.BaseRequest, accepted: Codec) -> web.Response:
+    async def drain(self, request: web.BaseRequest, accepted: Codec) -> Answer:
         """Deliver nothing more to a worker: 200 with its streams, as `GET /workers` shows them.
 
         They stay open for as long as the worker likes, and what it holds it may finish.

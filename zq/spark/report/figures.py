@@ -1,26 +1,21 @@
 """The figures of the report, added up by Spark from the lake.
 
-What comes back is small: a row an hour and queue at most, of the days and queues that are shown.
+What comes back is small: a row a bucket and queue at most, of the queues that are shown.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Row
 from pyspark.sql import functions as F
 
+from zq.spark.columns import DAY_MS, HOUR_MS
 from zq.spark.errors import NoHistory
-from zq.spark.formats import Table
-from zq.spark.histogram import percentiles
 from zq.spark.lake import Lake
-from zq.spark.summary import with_rates
-from zq.spark.tables import ATTEMPTS, ERRORS, FACT_SUMS, FACTS, HISTOGRAMS, QUEUES
-
-MOST_QUEUES = 8
-MOST_TYPES = 12
-MOST_DEVICES = 20
-MOST_ERRORS = 10
+from zq.spark.report.shown import Shown
+from zq.spark.report.span import Span, moment
+from zq.spark.tables import ATTEMPTS, FACTS
 
 OUTLIERS = 0.001
 """This share of the attempts may lie after the last day that is shown: a device whose clock is
@@ -28,130 +23,86 @@ years ahead must not decide which days are."""
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What the page shows. Rows have the columns of gold; `hour` is in Unix milliseconds.
+class Asked:
+    """What is to be shown: from `since` on and before `until` (Unix ms). Where one is not given, it
+    is where the history begins or ends, and it begins no more than `days` days before its end."""
 
-    `total` and `queues` are over all days shown, so their rates are means over these, and queues
-    have `peak_backlog` and `peak_workers` of their worst hours; `hours` are of all queues together.
-    `outside` counts attempts of other days.
+    days: int = 14
+    since: int | None = None
+    until: int | None = None
+
+
+DEFAULT = Asked()
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the page shows. Rows have the columns of gold, `begin` is in Unix milliseconds.
+
+    `total` and `queues` are over the whole span, so their rates are means over it; queues have
+    `peak_backlog` and `peak_workers` of their worst moment and time. `buckets` and `hours` (of
+    several days only) are of all queues together. `outside` counts attempts of other times.
     """
 
-    first: date
-    last: date
+    span: Span
     target_ms: int
     outside: int
     total: Row
+    buckets: list[Row]
     hours: list[Row]
     queues: list[Row]
-    queue_hours: list[Row]
+    queue_buckets: list[Row]
     types: list[Row]
     devices: list[Row]
     errors: list[Row]
 
-    @property
-    def days(self) -> list[date]:
-        return [self.first + timedelta(days=n) for n in range((self.last - self.first).days + 1)]
 
-
-def gather(lake: Lake, days: int) -> Figures:
-    """The figures of the last `days` days of the lake's history. Raises `NoHistory`."""
+def gather(lake: Lake, asked: Asked = DEFAULT) -> Figures:
+    """The figures of the span of the lake's history that is asked for. Raises `NoHistory`."""
     target = lake.state.target_ms
     per_day = lake.read(FACTS).groupBy("date").agg(F.sum("attempts").alias("n"))
     counts = {row["date"]: row["n"] for row in per_day.collect() if row["n"]}
     if target is None or not counts:
         raise NoHistory(f"{lake.path} has no history: bring some in by zq pipeline run")
-    last = _last_day(counts)
-    first = max(last - timedelta(days=days - 1), min(counts))
-    shown = Shown(lake, first, last, target)
-    queues = shown.queues()
-    names = [row["queue"] for row in queues]
-    return Figures(
-        first=first,
-        last=last,
-        target_ms=target,
-        outside=sum(n for day, n in counts.items() if not first <= day <= last),
-        total=shown.summed([]).collect()[0],
-        hours=_in_millis(shown.summed(["hour"])).orderBy("hour").collect(),
-        queues=queues,
-        queue_hours=_in_millis(shown.rows(QUEUES).where(F.col("queue").isin(names)))
-        .orderBy("hour", "queue")
-        .collect(),
-        types=shown.types(),
-        devices=shown.devices(),
-        errors=shown.errors(),
+    span = _span(lake, asked, counts)
+    with Shown(lake, span, target) as shown:
+        total = shown.total()
+        buckets = shown.by_time(span.size)
+        queues = shown.queues()
+        queue_buckets = shown.queues_by_time([row["queue"] for row in queues])
+        return Figures(
+            span=span,
+            target_ms=target,
+            outside=sum(counts.values()) - total["attempts"],
+            total=total,
+            buckets=buckets,
+            hours=shown.by_time(HOUR_MS) if len(span.days) > 1 else [],
+            queues=[_with_peaks(row, queue_buckets) for row in queues],
+            queue_buckets=queue_buckets,
+            types=shown.types(),
+            devices=shown.devices(),
+            errors=shown.errors(),
+        )
+
+
+def _span(lake: Lake, asked: Asked, counts: Mapping[date, int]) -> Span:
+    """What is asked for, as far as there is history."""
+    until = _midnight(_last_day(counts)) + DAY_MS if asked.until is None else asked.until
+    since = until - asked.days * DAY_MS if asked.since is None else asked.since
+    finished = F.unix_millis("finished_at")
+    days = [moment(max(0, each)).date() for each in (since, until)]
+    inside = lake.read(ATTEMPTS).where(
+        F.col("date").between(*days) & (finished >= since) & (finished < until)
     )
-
-
-@dataclass(frozen=True)
-class Shown:
-    """The lake within the days that are shown."""
-
-    lake: Lake
-    first: date
-    last: date
-    target_ms: int
-
-    def rows(self, table: Table) -> DataFrame:
-        return self.lake.read(table).where(F.col("date").between(self.first, self.last))
-
-    def summed(self, keys: list[str]) -> DataFrame:
-        """Facts and histograms added up by `keys`, and what follows from them."""
-        sums = self.rows(FACTS).groupBy(*keys).agg(*(F.sum(n).alias(n) for n in FACT_SUMS))
-        known = percentiles(self.rows(HISTOGRAMS), keys)
-        joined = sums.join(known, keys, "left") if keys else sums.crossJoin(known)
-        days = (self.last - self.first).days + 1
-        return with_rates(joined, self.target_ms, 1 if "hour" in keys else 24 * days)
-
-    def queues(self) -> list[Row]:
-        peaks = (
-            self.rows(QUEUES)
-            .groupBy("queue")
-            .agg(
-                F.max("backlog").alias("peak_backlog"),
-                F.max("workers_needed").alias("peak_workers"),
-            )
+    began = F.when(~F.col("skewed"), F.least(F.unix_millis("ready_at"), finished))
+    ends = F.min(F.coalesce(began, finished)), F.max(finished), F.count("*")
+    first, last, attempts = inside.agg(*ends).collect()[0]
+    if first is None:
+        raise NoHistory(
+            f"{lake.path} has no history from {moment(since):%Y-%m-%d %H:%M} to"
+            f" {moment(until):%Y-%m-%d %H:%M} UTC: it has some from {min(counts)} to {max(counts)}"
         )
-        joined = self.summed(["queue"]).join(peaks, "queue")
-        return joined.orderBy(F.desc("attempts"), "queue").limit(MOST_QUEUES).collect()
-
-    def types(self) -> list[Row]:
-        """Queue and type with the most failures first; those that never fail are left out."""
-        names = ("attempts", "completed", "failed", "dead")
-        sums = self.rows(FACTS).groupBy("queue", "type").agg(*(F.sum(n).alias(n) for n in names))
-        failures = F.col("failed") + F.col("dead")
-        ranked = sums.where(failures > 0).orderBy(F.desc(failures), "queue", "type")
-        return ranked.limit(MOST_TYPES).collect()
-
-    def devices(self) -> list[Row]:
-        """Devices, those that fail most first."""
-        ended = F.col("outcome").isin("completed", "failed", "dead")
-        failed = F.col("outcome").isin("failed", "dead")
-        summed = (
-            self.rows(ATTEMPTS)
-            .groupBy("device")
-            .agg(
-                F.count("*").alias("attempts"),
-                F.try_divide(F.count_if(failed), F.count_if(ended)).alias("failure_rate"),
-                F.avg("wait_ms").alias("mean_wait_ms"),
-                F.avg("run_ms").alias("mean_run_ms"),
-                F.count_if("skewed").alias("skewed"),
-                F.max(F.unix_millis("finished_at")).alias("last_seen"),
-            )
-        )
-        ranked = summed.orderBy(F.desc_nulls_last("failure_rate"), "device")
-        return ranked.limit(MOST_DEVICES).collect()
-
-    def errors(self) -> list[Row]:
-        summed = (
-            self.rows(ERRORS)
-            .groupBy("queue", "type", "error_type", "fingerprint")
-            .agg(
-                F.min("message").alias("message"),
-                F.sum("count").alias("count"),
-                F.max(F.unix_millis("hour")).alias("last_hour"),
-            )
-        )
-        return summed.orderBy(F.desc("count"), "fingerprint").limit(MOST_ERRORS).collect()
+    return Span.fitted(max(first, since), min(last + 1, until), attempts)
 
 
 def _last_day(counts: Mapping[date, int]) -> date:
@@ -164,5 +115,14 @@ def _last_day(counts: Mapping[date, int]) -> date:
     return max(counts)
 
 
-def _in_millis(rows: DataFrame) -> DataFrame:
-    return rows.withColumn("hour", F.unix_millis("hour"))
+def _midnight(day: date) -> int:
+    return round(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000
+
+
+def _with_peaks(queue: Row, buckets: list[Row]) -> Row:
+    mine = [row for row in buckets if row["queue"] == queue["queue"]]
+    return Row(
+        **queue.asDict(),
+        peak_backlog=max((row["peak_backlog"] or 0 for row in mine), default=0),
+        peak_workers=max((row["workers_needed"] or 0 for row in mine), default=0),
+    )

@@ -3,15 +3,21 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pyspark.sql import Row
 
+from zq.spark.columns import DAY_MS
 from zq.spark.histogram import ACCURACY, PERCENTILES
 from zq.spark.report import plots
-from zq.spark.report.figures import MOST_DEVICES, Figures
+from zq.spark.report.figures import Figures
+from zq.spark.report.shown import MOST_DEVICES
+from zq.spark.report.span import SIZES, Span, moment
 from zq.spark.report.text import count, duration, percent
+
+BAD_RATE = 0.05
+"""From this failure rate on a figure is marked. No bar of rates is full below it."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +41,18 @@ def render(figures: Figures, title: str) -> str:
     environment.globals |= {"count": count, "duration": duration}
     return environment.get_template("page.html.j2").render(
         title=title,
-        subtitle=_subtitle(figures),
+        subtitle=_subtitle(figures.span),
         tiles=_tiles(figures),
         figures=figures,
+        bucket=figures.span.bucket,
+        worst_time=SIZES[figures.span.grain],
         plots=_plots(figures),
-        heats=_heats(figures),
+        heats=_heats(figures) if figures.hours else None,
         heat_steps=plots.HEAT_STEPS,
         target=duration(figures.target_ms),
         accuracy=percent(ACCURACY),
         percentile_names=[f"{kind}_p{p}_ms" for kind in ("wait", "run") for p in PERCENTILES],
-        worst=max((row["failure_rate"] or 0 for row in rated), default=0) or 1,
+        full_share=max([BAD_RATE, *(row["failure_rate"] or 0 for row in rated)]),
         device_limit=MOST_DEVICES if len(figures.devices) == MOST_DEVICES else None,
     )
 
@@ -108,7 +116,7 @@ def _tiles(figures: Figures) -> list[Tile]:
     rate = total["failure_rate"]
     return [
         Tile("attempts", "Attempts", total["attempts"], count(total["attempts"])),
-        Tile("failure_rate", "Failure rate", rate, percent(rate), bad=(rate or 0) >= 0.05),
+        Tile("failure_rate", "Failure rate", rate, percent(rate), bad=(rate or 0) >= BAD_RATE),
         Tile("dead", "Dead jobs", total["dead"], count(total["dead"])),
         *(
             Tile(name, label, total[name], duration(total[name]))
@@ -121,11 +129,14 @@ def _tiles(figures: Figures) -> list[Tile]:
     ]
 
 
-def _subtitle(figures: Figures) -> str:
-    days = _day(figures.first)
-    if len(figures.days) > 1:
-        days += f" to {_day(figures.last)}, {len(figures.days)} days"
-    return f"{days}, as the devices' own histories tell"
+def _subtitle(span: Span) -> str:
+    first, last = span.days[0], span.days[-1]
+    shown = _day(first)
+    if first != last:
+        shown += f" to {_day(last)}, {len(span.days)} days"
+    elif span.until - span.since < DAY_MS:
+        shown += f", {span.begin:%H:%M} to {span.end:%H:%M} UTC"
+    return f"{shown}, as the devices' own histories tell"
 
 
 def _day(day: date) -> str:
@@ -133,4 +144,4 @@ def _day(day: date) -> str:
 
 
 def _moment(millis: int) -> str:
-    return f"{datetime.fromtimestamp(millis / 1000, UTC):%d %b %H:%M}"
+    return f"{moment(millis):%d %b %H:%M}"

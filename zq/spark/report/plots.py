@@ -3,16 +3,16 @@
 Matplotlib draws them: it is the best kept of all plotting libraries, and what it draws needs no
 script, so the page shows in mail and print, its text can be selected, and two weeks weigh a
 megabyte (the code of an interactive library alone weighs one to four). Colours are names of the
-page's style sheet, so that light and dark are one drawing; a hover tells the figures of an hour.
+page's style sheet, so that light and dark are one drawing; a hover tells the figures of a bucket.
 """
 
 import html
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
 import matplotlib
@@ -23,13 +23,22 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from pyspark.sql import Row
 
-from zq.spark.columns import HOUR_MS
+from zq.spark.columns import DAY_MS, HOUR_MS
 from zq.spark.report.figures import Figures
+from zq.spark.report.span import Span, moment
 from zq.spark.report.text import count, duration, percent
 
 WIDTH = 11.0
 HEAT_STEPS = 8
-HOUR = timedelta(hours=1)
+MOST_TICKS = 6
+ROUND = (
+    *(1, 2, 5, 10, 20, 50, 100, 200, 500),
+    *(seconds * 1_000 for seconds in (1, 2, 5, 10, 20, 30)),
+    *(minutes * 60_000 for minutes in (1, 2, 5, 10, 20, 30)),
+    *(hours * HOUR_MS for hours in (1, 2, 6, 12)),
+    *(days * DAY_MS for days in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+)
+"""Durations that are read at a glance, in milliseconds."""
 
 # Matplotlib wants colours; each of these stands for a variable of the page's style sheet.
 INK, MUTED, GRID = "#010101", "#010102", "#010103"
@@ -117,59 +126,58 @@ def style() -> Iterator[None]:
 
 
 def percentile_lines(figures: Figures, measure: str) -> str:
-    """50th, 95th and 99th percentile an hour, of waits or runs of all queues."""
+    """50th, 95th and 99th percentile of waits or runs of all queues."""
     plot = Plot(2.9)
     names = {p: f"{measure}_p{p}_ms" for p in (50, 95, 99)}
     for colour, (p, name) in zip((2, 0, 5), names.items(), strict=True):
-        # A log scale has no place for 0.
-        values = [row[name] and max(row[name], 1.0) for row in figures.hours]
-        _line(plot, figures.hours, values, SERIES[colour], f"p{p}")
-    plot.axes.set_yscale("log")
-    plot.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: duration(value)))
-    plot.axes.yaxis.set_major_locator(FixedLocator(_decades(figures.hours, names.values())))
-    plot.axes.minorticks_off()
+        values = {row["begin"]: _drawable(row[name]) for row in figures.buckets}
+        _line(plot, figures.span, values, SERIES[colour], f"p{p}")
+    drawn = [_drawable(row[name]) for row in figures.buckets for name in names.values()]
+    _log_durations(plot, [value for value in drawn if value is not None])
 
     def tell(row: Row) -> str:
         return "\n".join(f"p{p}  {duration(row[name])}" for p, name in names.items())
 
-    _over_hours(plot, figures, figures.hours, tell)
+    _over_time(plot, figures, figures.buckets, tell)
     _legend(plot)
-    return plot.svg(f"Percentiles of {measure} times by hour")
+    return plot.svg(f"Percentiles of {measure} times")
 
 
 def backlog(figures: Figures) -> str:
-    """Mean number of waiting attempts an hour, by queue."""
+    """The most attempts that waited at once, by queue."""
     plot = Plot(2.9)
     for place, queue in enumerate(row["queue"] for row in figures.queues):
-        rows = [row for row in figures.queue_hours if row["queue"] == queue]
-        _line(plot, rows, [row["backlog"] for row in rows], SERIES[place], queue)
+        mine = [row for row in figures.queue_buckets if row["queue"] == queue]
+        peaks = {row["begin"]: row["peak_backlog"] for row in mine}
+        _line(plot, figures.span, peaks, SERIES[place], queue, missing=0)
     _counted(plot)
-    _over_hours(plot, figures, figures.hours, _by_queue(figures, "backlog", "waiting"))
+    _over_time(plot, figures, figures.buckets, _waiting_by_queue(figures))
     _legend(plot)
-    return plot.svg("Attempts waiting, by queue and hour")
+    return plot.svg("Attempts waiting, by queue")
 
 
 def workers(figures: Figures) -> str:
     """Workers that were busy and that would have been needed, all queues together."""
     plot = Plot(2.6)
-    needed: dict[int, int] = {}
-    for row in figures.queue_hours:
-        needed[row["hour"]] = needed.get(row["hour"], 0) + (row["workers_needed"] or 0)
-    hours = [row for row in figures.hours if row["hour"] in needed]
-    _line(plot, hours, [needed[row["hour"]] for row in hours], SERIES[1], "needed", step=True)
-    _line(plot, hours, [row["busy_workers"] for row in hours], SERIES[0], "busy", fill=True)
+    needed: dict[int, float | None] = {}
+    for row in figures.queue_buckets:
+        needed[row["begin"]] = (needed.get(row["begin"]) or 0) + (row["workers_needed"] or 0)
+    rows = [row for row in figures.buckets if row["begin"] in needed]
+    _line(plot, figures.span, needed, SERIES[1], "needed", missing=0, step=True)
+    busy = {row["begin"]: row["busy_workers"] for row in rows}
+    _line(plot, figures.span, busy, SERIES[0], "busy", missing=0, fill=True)
     _counted(plot)
 
     def tell(row: Row) -> str:
-        return f"{row['busy_workers']:.1f} busy\n{needed.get(row['hour'], 0)} needed"
+        return f"{row['busy_workers']:.1f} busy\n{needed.get(row['begin'], 0)} needed"
 
-    _over_hours(plot, figures, hours, tell)
+    _over_time(plot, figures, rows, tell)
     _legend(plot)
-    return plot.svg("Workers busy and needed by hour")
+    return plot.svg("Workers busy and needed")
 
 
 def outcomes(figures: Figures) -> str:
-    """Attempts that finished in each hour, by outcome."""
+    """Attempts that finished in each bucket, by outcome."""
     plot = Plot(2.6)
     kinds = {
         "completed": (GOOD, ("completed",)),
@@ -177,11 +185,12 @@ def outcomes(figures: Figures) -> str:
         "dead": (BAD, ("dead",)),
         "cancelled or expired": (MUTED, ("cancelled", "expired")),
     }
-    times = [_time(row) + HOUR / 2 for row in figures.hours]
+    times = [moment(row["begin"] + figures.span.size // 2) for row in figures.buckets]
+    width = timedelta(milliseconds=0.86 * figures.span.size)
     base = [0] * len(times)
     for label, (colour, names) in kinds.items():
-        heights = [sum(row[name] for name in names) for row in figures.hours]
-        look: Any = {"width": HOUR * 0.86, "color": colour, "label": label, "linewidth": 0}
+        heights = [sum(row[name] for name in names) for row in figures.buckets]
+        look: Any = {"width": width, "color": colour, "label": label, "linewidth": 0}
         plot.axes.bar(times, heights, bottom=base, **look)  # type: ignore[arg-type]
         base = [below + height for below, height in zip(base, heights, strict=True)]
     _counted(plot)
@@ -192,9 +201,9 @@ def outcomes(figures: Figures) -> str:
             for label, (_, names) in kinds.items()
         )
 
-    _over_hours(plot, figures, figures.hours, tell)
+    _over_time(plot, figures, figures.buckets, tell)
     _legend(plot)
-    return plot.svg("Attempts finished by hour and outcome")
+    return plot.svg("Attempts finished, by outcome")
 
 
 def failures(figures: Figures) -> str:
@@ -232,11 +241,12 @@ def heat_map(
 ) -> str:
     """Days by hours of the day. What `scale` makes of a value is its place in the ramp of colours,
     from the lowest to the highest of all; `show` is how it is told."""
-    plot = Plot(0.55 + 0.30 * len(figures.days))
-    known = {row["hour"]: found for row in figures.hours if (found := value(row)) is not None}
+    days = figures.span.days
+    plot = Plot(0.55 + 0.30 * len(days))
+    known = {row["begin"]: found for row in figures.hours if (found := value(row)) is not None}
     low, high = (scale(each(known.values(), default=1)) for each in (min, max))
     step = (high - low) / HEAT_STEPS or 1
-    for line, day in enumerate(figures.days):
+    for line, day in enumerate(days):
         midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
         for hour in range(24):
             found = known.get(round(midnight.timestamp() * 1000) + hour * HOUR_MS)
@@ -250,10 +260,8 @@ def heat_map(
             plot.tip(cell, f"{day:%a %d %b} {hour:02}:00\n{told}")
             plot.axes.add_patch(cell)
     plot.axes.set_xlim(0, 24)
-    plot.axes.set_ylim(len(figures.days), 0)
-    plot.axes.set_yticks(
-        [n + 0.5 for n in range(len(figures.days))], [f"{day:%a %d %b}" for day in figures.days]
-    )
+    plot.axes.set_ylim(len(days), 0)
+    plot.axes.set_yticks([n + 0.5 for n in range(len(days))], [f"{day:%a %d %b}" for day in days])
     plot.axes.set_xticks(
         [n + 0.5 for n in range(0, 24, 2)], [f"{n:02}:00" for n in range(0, 24, 2)]
     )
@@ -265,26 +273,23 @@ def heat_map(
 
 def _line(
     plot: Plot,
-    rows: Sequence[Row],
-    values: Sequence[float | None],
+    span: Span,
+    values: Mapping[int, float | None],
     colour: str,
     label: str,
     *,
+    missing: float = nan,
     step: bool = False,
     fill: bool = False,
 ) -> None:
-    """A line that has a gap where hours are missing, and a dot where an hour stands alone."""
-    times: list[datetime] = []
-    heights: list[float] = []
-    for row, value in zip(rows, values, strict=True):
-        time = _time(row) + HOUR / 2
-        if times and time - times[-1] > HOUR:
-            times.append(times[-1] + HOUR)
-            heights.append(float("nan"))
-        times.append(time)
-        heights.append(float("nan") if value is None else value)
+    """A line through the values of buckets, by when these begin. Where one is unknown it has a gap,
+    and a dot where one stands alone; a bucket without a value has that of `missing`."""
+    begins = range(span.since, span.until, span.size)
+    times = [moment(begin + span.size // 2) for begin in begins]
+    found = [values.get(begin, missing) for begin in begins]
+    heights = [nan if value is None else value for value in found]
     shape = "steps-mid" if step else "default"
-    beside = [float("nan"), *heights, float("nan")]
+    beside = [nan, *heights, nan]
     alone = [n for n in range(len(heights)) if isnan(beside[n]) and isnan(beside[n + 2])]
     plot.axes.plot(times, heights, color=colour, label=label, drawstyle=shape)  # type: ignore[arg-type]
     dots = [times[n] for n in alone], [heights[n] for n in alone]
@@ -293,16 +298,17 @@ def _line(
         plot.axes.fill_between(times, heights, color=colour, alpha=0.18, linewidth=0)  # type: ignore[arg-type]
 
 
-def _over_hours(
+def _over_time(
     plot: Plot, figures: Figures, rows: Iterable[Row], tell: Callable[[Row], str]
 ) -> None:
-    """The axis of time, and over each hour what it tells."""
+    """The axis of time, and over each bucket what it tells."""
+    size = timedelta(milliseconds=figures.span.size)
+    shown = "%a %d %b" if figures.span.size == DAY_MS else "%a %d %b, %H:%M UTC"
     for row in rows:
-        begin = _time(row)
-        area = plot.axes.axvspan(begin, begin + HOUR, facecolor=INK, alpha=0, linewidth=0)  # type: ignore[arg-type]
-        plot.tip(area, f"{begin:%a %d %b, %H:%M} UTC\n{tell(row)}")
-    midnight = datetime(figures.first.year, figures.first.month, figures.first.day, tzinfo=UTC)
-    plot.axes.set_xlim(midnight, midnight + timedelta(days=len(figures.days)))  # type: ignore[arg-type]
+        begin = moment(row["begin"])
+        area = plot.axes.axvspan(begin, begin + size, facecolor=INK, alpha=0, linewidth=0)  # type: ignore[arg-type]
+        plot.tip(area, f"{begin:{shown}}\n{tell(row)}")
+    plot.axes.set_xlim(figures.span.begin, figures.span.end)  # type: ignore[arg-type]
     locator = mdates.AutoDateLocator(minticks=4, maxticks=15)  # type: ignore[no-untyped-call]
     plot.axes.xaxis.set_major_locator(locator)
     formatter = mdates.ConciseDateFormatter(  # type: ignore[no-untyped-call]
@@ -314,16 +320,18 @@ def _over_hours(
     plot.axes.xaxis.set_major_formatter(formatter)
 
 
-def _by_queue(figures: Figures, column: str, word: str) -> Callable[[Row], str]:
+def _waiting_by_queue(figures: Figures) -> Callable[[Row], str]:
     told: dict[int, list[str]] = {}
-    for row in figures.queue_hours:
-        told.setdefault(row["hour"], []).append(f"{row['queue']}: {row[column]:,.1f} {word}")
-    return lambda row: "\n".join(told.get(row["hour"], []))
+    for row in figures.queue_buckets:
+        peak, mean = count(row["peak_backlog"] or 0), count(row["backlog"])
+        lines = told.setdefault(row["begin"], [])
+        lines.append(f"{row['queue']}: {peak} at most, {mean} on average")
+    return lambda row: "\n".join(told.get(row["begin"], []))
 
 
 def _counted(plot: Plot) -> None:
-    plot.axes.set_ylim(bottom=0)
-    plot.axes.yaxis.set_major_locator(MaxNLocator(5))
+    plot.axes.set_ylim(0, max(plot.axes.get_ylim()[1], 1))
+    plot.axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     plot.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
 
 
@@ -334,14 +342,20 @@ def _legend(plot: Plot) -> None:
     )
 
 
-def _decades(rows: Iterable[Row], names: Iterable[str]) -> list[float]:
-    """Ticks of a scale of durations: a familiar one about every power of ten."""
-    wanted = list(names)
-    known = [row[name] for row in rows for name in wanted if row[name] is not None]
-    ticks = [1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 360_000_000]
-    low, high = min(known, default=1), max(known, default=1)
-    return [tick for tick in ticks if low / 10 <= tick <= high * 10]
+def _log_durations(plot: Plot, values: Sequence[float]) -> None:
+    """A log scale of durations between round ones, so that at least two have labels."""
+    low, high = min(values, default=1), max(values, default=1)
+    first = max(n for n, tick in enumerate(ROUND) if tick <= low)
+    last = next((n for n, tick in enumerate(ROUND) if tick > high), len(ROUND) - 1)
+    ticks = ROUND[first : last + 1]
+    step = -(-len(ticks) // MOST_TICKS)
+    plot.axes.set_yscale("log")
+    plot.axes.set_ylim(ticks[0], max(ticks[-1], high))
+    plot.axes.yaxis.set_major_locator(FixedLocator(ticks[::step]))
+    plot.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: duration(value)))
+    plot.axes.minorticks_off()
 
 
-def _time(row: Row) -> datetime:
-    return datetime.fromtimestamp(row["hour"] / 1000, UTC)
+def _drawable(millis: float | None) -> float | None:
+    """A log scale has no place for 0."""
+    return None if millis is None else max(millis, 1.0)

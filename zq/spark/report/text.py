@@ -24,11 +24,13 @@ def count(number: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """`0.4 %`; a dash for None."""
+    """`0.4 %`, `0.02 %` where it is that small but not nothing; a dash for None."""
     if share is None:
         return NOTHING
+    if 0 < share < 0.001:
+        return f"{share * 100:.2f} %" if share >= 0.0001 else "< 0.01 %"
     return f"{share * 100:.1f} %" if share < 0.0995 else f"{share * 100:.0f} %"
 
 
 def _short(number: float) -> str:
-    return f"{number:.0f}" if number >= 10 or number == round(number) else f"{number:.1f}"
+    return f"{number:.0f}" if number >= 9.95 or number == round(number) else f"{number:.1f}"

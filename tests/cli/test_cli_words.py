@@ -1,0 +1,61 @@
+"""What all commands have in common: durations with a unit, help with examples."""
+
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from zq.cli import main
+
+BARE = "write a number with its unit, such as 500ms, 3s, 10m, 1h or 7d"
+
+
+def durations(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words that lead to each option that takes a duration."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from durations(command, (*path, name))
+        for option in command.params:
+            if "DURATION" in (option.type.name.upper(), option.metavar):
+                yield *path, name, option.opts[0]
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of each command and each group of commands."""
+    yield path
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield *path, name
+
+
+@pytest.mark.parametrize("words", list(commands(main)), ids=lambda words: " ".join(("zq", *words)))
+def test_every_command_has_help_with_examples(words: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(main, [*words, "--help"])
+    assert result.exit_code == 0
+    examples = result.stdout.partition("Examples:\n")[2]
+    assert " ".join(("    zq", *words)) in examples
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+OPTIONS = sorted(durations(main))
+
+
+def test_all_commands_that_know_durations_are_looked_at() -> None:
+    assert {words[0] for words in OPTIONS} == {"serve", "worker", "push", "wait", "pipeline"}
+
+
+@pytest.mark.parametrize("words", OPTIONS, ids=" ".join)
+def test_a_number_without_a_unit_is_refused(words: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(main, [*words, "30"])
+    assert result.exit_code == (78 if words[0] == "serve" else 2)
+    assert f'"30" is no duration: {BARE}' in result.stderr.replace("\n", " ")
+
+
+@pytest.mark.parametrize("name", ["LEASE", "SHUTDOWN_TIMEOUT", "CONNECT_TIMEOUT"])
+def test_a_variable_of_the_worker_needs_a_unit_too(name: str) -> None:
+    result = CliRunner().invoke(main, ["worker", "app"], env={f"ZQ_WORKER_{name}": "30"})
+    assert result.exit_code == 2
+    assert BARE in result.stderr

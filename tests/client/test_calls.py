@@ -1,0 +1,99 @@
+"""Tasks that others call: over HTTP, on the command line, in other languages."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from conformance.streams import PATIENCE_S
+
+import zq
+from zq.client.app import App
+from zq.client.values import Submission
+from zq.model.job import Retention
+
+
+class Person(msgspec.Struct):
+    name: str
+    born: datetime
+
+
+async def finish(app: App) -> list[zq.Outcome]:
+    return await zq.Worker(app).run_until_idle(PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    ("payload", "call"),
+    [
+        ({"to": "ann", "locale": "cs"}, (("ann",), "cs")),
+        (["ann", "bob"], (("ann", "bob"), "en")),
+        ("ann", (("ann",), "en")),
+        (7, ((7,), "en")),
+        (False, ((False,), "en")),
+        (None, ((), "en")),
+        ([], ((), "en")),
+        ([["ann"]], ((["ann"],), "en")),
+        ({"args": ["ann"], "kwargs": {"locale": "cs"}}, (("ann",), "cs")),
+    ],
+)
+async def test_a_call_may_come_from_anybody(app: App, payload: Any, call: Any) -> None:
+    @app.task
+    async def named(to: Any, locale: str = "en") -> Any:
+        return [[to], locale]
+
+    @app.task
+    async def spread(*to: Any, locale: str = "en") -> Any:
+        return [list(to), locale]
+
+    kind = "named" if isinstance(payload, dict) else "spread"
+    (job,) = await app.backend.enqueue(
+        [Submission("default", kind, payload, retention=Retention(60_000, None))]
+    )
+    await finish(app)
+
+    assert (await app.backend.result(job.id, 0)).result == [list(call[0]), call[1]]
+
+
+async def test_values_that_anybody_sends_are_made_into_what_is_annotated(app: App) -> None:
+    got: list[Any] = []
+
+    @app.task
+    async def work(person: Person, photo: bytes = b"") -> None:
+        got.append((person, photo))
+
+    @app.task
+    async def store(photo: bytes) -> None:
+        got.append(photo)
+
+    ann = {"name": "Ann", "born": "2000-01-02T00:00:00Z"}
+    sent = Submission("default", "work", {"person": ann, "photo": "AP8="})
+    posted = Submission("default", "store", "AP8=", content_type="application/octet-stream")
+    await app.backend.enqueue([sent, posted])
+    await finish(app)
+
+    person = Person(name="Ann", born=datetime(2000, 1, 2, tzinfo=UTC))
+    assert got == [(person, b"\0\xff"), b"\0\xff"]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        *({}, None, [1, 2, 3], {"to": 1, "cc": 2}, {"args": [], "kwargs": {}}),
+        *({"args": [1], "kwargs": {"cc": 1}}, {"args": 1, "kwargs": {}}, {"args": [1]}),
+    ],
+)
+async def test_a_call_that_does_not_fit_tells_why_and_is_not_tried_again(
+    app: App, payload: Any
+) -> None:
+    @app.task
+    async def send(to: int, at: int = 0) -> None:
+        raise AssertionError
+
+    await app.backend.enqueue([Submission("default", "send", payload)])
+    (outcome,) = await finish(app)
+
+    assert (outcome.status, outcome.attempts) == ("dead", 1)
+    assert outcome.error is not None
+    assert outcome.error.error_type == "InvalidPayload"
+    assert "send: " in outcome.error.message
+    assert "an object holds named arguments" in outcome.error.message
