@@ -99,9 +99,9 @@ def through(ticks: Ticks, numbers: Iterator[int], queues: int) -> Prepared:
 
 
 def promotion(ticks: Ticks, numbers: Iterator[int], queues: int) -> Prepared:
-    late = [new_job(next(numbers), queues, ready_at=NOW - 1) for _ in range(100)]
+    late = [new_job(next(numbers), queues, ready_at=NOW + 1) for _ in range(100)]
     ticks.run(ticks.enqueue(late))
-    return lambda: ticks.run(due=frozenset({Due.PROMOTION}))
+    return lambda: ticks.run(due=frozenset({Due.PROMOTION}), now=NOW + 1)
 
 
 KINDS = (

@@ -23,7 +23,7 @@ BULK = 1_000
 
 
 class Ticks:
-    """Runs ticks at one moment, with four workers. `watched` may stand in for the connection."""
+    """Runs ticks, all at one moment if nothing else is said, with four workers. `watched` may stand in for the connection."""
 
     def __init__(
         self,
@@ -45,13 +45,14 @@ class Ticks:
         claim: int = 0,
         reach: Reach = EVERYWHERE,
         due: frozenset[Due] = frozenset(),
+        now: int = NOW,
     ) -> TickResult:
         """One tick, in which the workers can take `claim` jobs together."""
         places = range(1, WORKERS + 1)
         credits = [(place, (claim + WORKERS - place) // WORKERS) for place in places]
         credits = [(place, credit) for place, credit in credits if credit]
         claims = [Claim(queues=None, credits=credits, reach=reach)] if claim else []
-        return self._runner.run(Tick(NOW, NOW, commands, claims, due, durable=True))
+        return self._runner.run(Tick(now, now, commands, claims, due, durable=True))
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Enqueue:
         """The command that stores jobs."""
