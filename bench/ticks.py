@@ -23,7 +23,10 @@ BULK = 1_000
 
 
 class Ticks:
-    """Runs ticks, all at one moment if nothing else is said, with four workers. `watched` may stand in for the connection."""
+    """Runs ticks with four workers, at one moment if no other is given.
+
+    `watched` may stand in for the connection.
+    """
 
     def __init__(
         self,
