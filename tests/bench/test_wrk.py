@@ -1,8 +1,7 @@
-"""The load of wrk, against what it says of itself, if it is installed."""
+"""The load of wrk, against what it says of itself."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -11,8 +10,6 @@ from bench import wrk
 from bench.http1 import LoadError
 from bench.load import Target
 from bench.servers import Lab, ServerError, lab
-
-needs_wrk = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed")
 
 
 @pytest.fixture
@@ -27,7 +24,6 @@ def test_a_missing_wrk_is_told_with_how_to_get_it(monkeypatch: pytest.MonkeyPatc
         wrk.find_wrk()
 
 
-@needs_wrk
 def test_enqueues_and_acknowledges(place: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wrk, "MOST_ACKS_A_SECOND", 30_000)
     with place.server("baseline") as target:
@@ -40,14 +36,12 @@ def test_enqueues_and_acknowledges(place: Lab, monkeypatch: pytest.MonkeyPatch) 
         assert 0 < result.p50 <= result.p99
 
 
-@needs_wrk
 def test_no_figure_is_made_from_errors(place: Lab) -> None:
     script = wrk.written(place.directory / "lost.txt", [b"/nowhere\t{}"])
     with place.server("baseline") as target, pytest.raises(LoadError, match="requests of wrk"):
         wrk.drive(target, 2, 1, script)
 
 
-@needs_wrk
 def test_running_out_of_jobs_is_an_error(place: Lab) -> None:
     script = wrk.written(
         place.directory / "few.txt", [b"/jobs\t" + b'{"queue":"q","type":"t","payload":1}']
@@ -56,7 +50,6 @@ def test_running_out_of_jobs_is_an_error(place: Lab) -> None:
         wrk.drive(target, 2, 1, [*script, "once"])
 
 
-@needs_wrk
 def test_nobody_listens(place: Lab) -> None:
     with place.server("baseline") as target:
         port = target.port
