@@ -20,7 +20,7 @@ from bench.crowd import crowd, crowd_table
 from bench.depth import depth, depth_table
 from bench.gates import gates, gates_table
 from bench.history import AIMS, history, history_table
-from bench.http2 import http2, http2_table
+from bench.http2 import LIBRARIES, http2, http2_table
 from bench.idle import idle, idle_table
 from bench.instructions import instructions, instructions_table
 from bench.large import large, large_table
@@ -50,7 +50,7 @@ examples:
   python -m bench beside                         a lone caller beside bulks and checkpoints
   python -m bench latency                        from enqueue to delivery
   python -m bench depth --waiting 10k,1M,5M      the take rate over a backlog
-  python -m bench http2                          acknowledgements over both versions
+  python -m bench http2 --engines zttp           HTTP/2 by that library, and HTTP/1.1
   python -m bench library                        the Python library: worker, enqueue_many, call
   python -m bench calls                          the library's calls, by how many are under way
   python -m bench history                        the same load with a history and without
@@ -113,7 +113,7 @@ def run_beside(args: argparse.Namespace, place: Lab, progress: Progress) -> tupl
 
 
 def run_http2(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
-    found = http2(place, args.rounds, args.seconds, progress)
+    found = http2(place, args.engines, args.rounds, args.seconds, progress)
     return http2_table(found), [asdict(each) for each in found]
 
 
@@ -192,6 +192,13 @@ def server_names(text: str) -> list[str]:
     return names
 
 
+def engine_names(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := [name for name in names if name not in LIBRARIES]:
+        raise argparse.ArgumentTypeError(f"no such library of HTTP/2: {', '.join(unknown)}")
+    return names
+
+
 def counts(text: str) -> list[int]:
     """`10k,1M` as numbers; none for nothing."""
     if not text:
@@ -258,8 +265,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--payload", type=int, default=2**20, help="bytes of a payload [1048576]")
     add("--jobs", type=int, default=200, help="how many are taken [200]")
     add("--rounds", type=int, default=3, help="runs on each server [3]")
-    add = command("http2", run_http2, "acknowledgements over HTTP/2 beside HTTP/1.1")
-    add("--rounds", type=int, default=5, help="runs of each row over each version [5]")
+    add = command("http2", run_http2, "single jobs and acknowledgements over HTTP/2 and HTTP/1.1")
+    add("--engines", type=engine_names, default=LIBRARIES, help="a comma list [h2,zttp]")
+    add("--rounds", type=int, default=5, help="runs of each row each way [5]")
     add("--seconds", type=float, default=3.0, help="measured time of a run, about [3]")
     add = command("pipeline", run_pipeline, "job history through Spark: time by stage")
     add("--records", type=counts, default=[2_000_000], help="a comma list [2M]")

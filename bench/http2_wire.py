@@ -17,8 +17,9 @@ ACK = END_STREAM = 1
 END_HEADERS = 4
 WINDOW = 2**30
 REPLENISH = 2**20
-# HPACK by the static table alone: 200 and 204; method POST, scheme http, :authority, content-type.
-SUCCESSES = (0x88, 0x89)
+# HPACK: 200 and 204, by the static table or in full.
+SUCCESSES = (b"\x88", b"\x89", b"\x08\x03200", b"\x08\x03204")
+# By the static table alone: method POST, scheme http, :authority, content-type.
 PSEUDO = b"\x83\x86" + b"\x01\x09localhost" + b"\x04%c%b"
 FIELDS = b"\x0f\x10\x10application/json"
 
@@ -100,7 +101,7 @@ class Http2Connection(Client):
         self._buffer = data[start:]
 
     def _received(self, kind: int, flags: int, stream: int, body: bytes) -> None:
-        if kind == HEADERS and body[0] not in SUCCESSES:
+        if kind == HEADERS and not body.startswith(SUCCESSES):
             raise LoadError(f"an answer of another status than 200 or 204: {body!r}")
         if kind in (RST_STREAM, GOAWAY):
             raise LoadError(f"the server ended a stream or the connection: {body!r}")

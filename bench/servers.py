@@ -32,6 +32,7 @@ BASELINE = ["-m", "bench.baseline"]
 PROGRAMS = {
     "zq": ZQ,
     "zq-history": [*ZQ, "--history", "7d"],
+    "zq-zttp": [*ZQ, "--http2-engine", "zttp"],
     "before": ZQ,
     "baseline": BASELINE,
     "baseline-loop": [*BASELINE, "--tick", "loop"],

@@ -17,10 +17,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-async def site(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Site]:
+def http2_engine() -> str:
+    """The library that serves HTTP/2. Where it matters, a directory's tests run for each."""
+    return "h2"
+
+
+@pytest.fixture
+async def site(
+    tmp_path: Path, http2_engine: str, request: pytest.FixtureRequest
+) -> AsyncIterator[Site]:
     """A started server on a directory of its own. `@pytest.mark.settings(…)` changes settings."""
     marker = request.node.get_closest_marker("settings")
-    site = Site(tmp_path / "data", dict(marker.kwargs) if marker else {})
+    settings = dict(marker.kwargs) if marker else {}
+    site = Site(tmp_path / "data", {"http2_engine": http2_engine, **settings})
     await site.start()
     yield site
     await site.stop()

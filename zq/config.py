@@ -32,6 +32,7 @@ LogLevel = Literal["trace", "debug", "info", "warn", "error"]
 LogFormat = Literal["pretty", "compact", "json"]
 AccessLog = Literal["off", "sampled", "all"]
 CommitMode = Literal["buffered", "fsync"]
+Http2Engine = Literal["h2", "zttp"]
 
 _U32 = 2**32 - 1
 # Milliseconds and bytes stay exact as floats, and a time far ahead still fits SQLite's integers.
@@ -267,6 +268,14 @@ class Settings:
     max_bulk_items: Annotated[
         int, Rule(INT, "Most jobs, or ids, in one bulk request; more get 413.", low=1)
     ] = 10_000
+    http2_engine: Annotated[
+        Http2Engine,
+        Rule(
+            CHOICE,
+            "Library that reads and writes HTTP/2; zttp is fast, young and an extra (see HTTP/2).",
+            choices=get_args(Http2Engine),
+        ),
+    ] = "h2"
     max_connections: Annotated[
         int, Rule(INT, "Most open connections; further ones get 503 and are closed.", low=1)
     ] = 16_384

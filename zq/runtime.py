@@ -27,6 +27,7 @@ from zq.http.bodies import Bodies
 from zq.http.browsers import Browsers
 from zq.http.gate import Gate
 from zq.http.guard import Guard
+from zq.http.h2.choice import LibraryMissing, codec_by
 from zq.http.listener import Listener, ListenError, url
 from zq.http.metrics.api import MetricsApi
 from zq.http.metrics.scrape import Sources
@@ -101,6 +102,7 @@ class Server:
         await _refuse_exposure(settings, self._passed)
         self._guard = _guard(settings)
         self._certificates = _certificates(settings)
+        make_codec = codec_by(settings.http2_engine)
         await self._core.start()
         bodies = Bodies(
             settings.max_body,
@@ -131,6 +133,7 @@ class Server:
             gate=gate,
             clock=self._clock,
             header_timeout=settings.header_timeout / 1000,
+            make_codec=make_codec,
             tls=None if self._certificates is None else self._certificates.context,
         )
         try:
@@ -276,7 +279,14 @@ async def _start(server: Server, settings: Settings) -> int:
     except DirectoryInUse as error:
         log.error(str(error))
         return EX_TEMPFAIL
-    except (ConfigError, InvalidKey, DatabaseTooNew, ForeignDatabase, CertificateError) as error:
+    except (
+        ConfigError,
+        InvalidKey,
+        DatabaseTooNew,
+        ForeignDatabase,
+        CertificateError,
+        LibraryMissing,
+    ) as error:
         log.error(str(error))
         return EX_CONFIG
     except ListenError as error:
@@ -305,7 +315,7 @@ def _catch_signals() -> asyncio.Queue[signal.Signals]:
 
 
 async def _feed_watchdog(engine: Engine) -> None:
-    """Tell systemd that the server lives: only after a round trip through the database's thread."""
+    """Tell systemd that the server lives: only once ticks and the database's thread have moved on."""
     interval = notify.watchdog_interval()
     while interval is not None:
         await engine.ping()

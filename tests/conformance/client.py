@@ -46,6 +46,8 @@ class Wire:
     encode: Callable[[Any], bytes]
     decode: Callable[[bytes], Any]
     http2: bool = False
+    http2_engine: str = "h2"
+    """The library that serves it."""
 
     def __str__(self) -> str:
         return self.name
@@ -76,6 +78,7 @@ MSGPACK = Wire(
 )
 JSON_HTTP2 = replace(JSON, name="json-http2", http2=True)
 MSGPACK_HTTP2 = replace(MSGPACK, name="msgpack-http2", http2=True)
+JSON_ZTTP = replace(JSON_HTTP2, name="json-zttp", http2_engine="zttp")
 WIRES = {wire.media_type: wire for wire in (JSON, MSGPACK)}
 
 

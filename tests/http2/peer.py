@@ -7,8 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
 
+from h2.settings import SettingCodes
 from hpack import Decoder, Encoder
 from hyperframe.frame import (
+    ContinuationFrame,
     DataFrame,
     Frame,
     GoAwayFrame,
@@ -20,6 +22,7 @@ from hyperframe.frame import (
 )
 
 PATIENCE_S = 20.0
+MAX_FRAME = 16_384
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 GET = [(":method", "GET"), (":scheme", "http"), (":authority", "q"), (":path", "/health")]
@@ -80,7 +83,12 @@ class Peer:
         peer = cls(reader, writer)
         if preface == PREFACE:
             writer.write(preface + SettingsFrame(0, settings or {}).serialize())
-            await peer.until(SettingsFrame)
+            asked = await peer.until(SettingsFrame)
+            assert isinstance(asked, SettingsFrame)
+            table = asked.settings.get(
+                SettingCodes.HEADER_TABLE_SIZE, peer.encoder.header_table_size
+            )
+            peer.encoder.header_table_size = table
             peer.send(SettingsFrame(0, flags=["ACK"]))
         return peer
 
@@ -107,6 +115,15 @@ class Peer:
     ) -> HeadersFrame:
         """A HEADERS frame, complete and ending its stream unless told otherwise."""
         return HeadersFrame(number, self.encoder.encode(fields), flags=flags)
+
+    def blocks(self, number: int, fields: Fields) -> list[Frame]:
+        """A head that ends its stream, in as many frames as it needs."""
+        data = self.encoder.encode(fields)
+        parts = [data[start : start + MAX_FRAME] for start in range(0, len(data), MAX_FRAME)]
+        frames: list[Frame] = [HeadersFrame(number, parts[0], flags=["END_STREAM"])]
+        frames += [ContinuationFrame(number, part) for part in parts[1:]]
+        frames[-1].flags.add("END_HEADERS")
+        return frames
 
     async def frame(self) -> Frame:
         """The next frame. Raises Ended."""

@@ -40,6 +40,11 @@ def test_what_the_decoder_repeats_was_meant(lists: list[Block], steps: list[floa
     run(Encoder(), RepeatingDecoder(), lists, steps)
 
 
+def test_a_table_made_small_and_large_again_has_forgotten_what_was_in_it() -> None:
+    lists: list[Block] = [[(b"x-one", b"c")], [(b":status", b"200")]]
+    run(RepeatingEncoder(), Decoder(), lists, [0, 0, 0.0, 4096.0, 1, 0])
+
+
 def test_a_block_that_changes_nothing_is_made_once() -> None:
     encoder = RepeatingEncoder()
     fields = [(b":status", b"200"), (b"x-one", b"a")]

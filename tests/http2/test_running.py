@@ -1,40 +1,22 @@
 """Handlers and their streams: what counts as running, and back-pressure in both directions."""
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 
 from aiohttp import web
 from conformance.http2 import Http2Connection
 from h2.errors import ErrorCodes
 from hyperframe.frame import DataFrame, RstStreamFrame, WindowUpdateFrame
 
-from zq.http.gate import Gate
-from zq.http.h2.frames import CONNECTION_WINDOW, MAX_STREAMS, STREAM_WINDOW
-from zq.http.listener import Listener
-from zq.model.clock import SystemClock
+from zq.http.h2.codec import CONNECTION_WINDOW, MAX_STREAMS, STREAM_WINDOW
 
 from .peer import GET, POST, Peer, changed
+from .serving import Serving
 
 OPEN = ("END_HEADERS",)
 MIB = 2**20
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-
-@asynccontextmanager
-async def serving(handler: Handler) -> AsyncIterator[int]:
-    """The port of a listener whose one handler answers everything."""
-    clock = SystemClock()
-    gate = Gate(clock, Counter(), max_connections=10, max_per_peer=0)
-    listener = Listener(handler, "off", gate=gate, clock=clock, header_timeout=60)
-    _, port = await listener.start("127.0.0.1", 0)
-    yield port
-    await listener.stop(0.1)
-
-
-async def test_a_reset_stream_counts_until_its_handler_has_ended() -> None:
+async def test_a_reset_stream_counts_until_its_handler_has_ended(serving: Serving) -> None:
     going, may_end = asyncio.Event(), asyncio.Event()
 
     async def stubborn(request: web.BaseRequest) -> web.Response:
@@ -61,7 +43,7 @@ async def test_a_reset_stream_counts_until_its_handler_has_ended() -> None:
             number += 2
 
 
-async def test_a_handler_is_cancelled_with_its_stream() -> None:
+async def test_a_handler_is_cancelled_with_its_stream(serving: Serving) -> None:
     ended: asyncio.Queue[type[BaseException] | None] = asyncio.Queue()
     begun = asyncio.Event()
 
@@ -86,7 +68,7 @@ async def test_a_handler_is_cancelled_with_its_stream() -> None:
         assert await ended.get() is asyncio.CancelledError
 
 
-async def test_a_handler_that_fails_resets_its_stream() -> None:
+async def test_a_handler_that_fails_resets_its_stream(serving: Serving) -> None:
     async def broken(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -99,7 +81,7 @@ async def test_a_handler_that_fails_resets_its_stream() -> None:
         assert answer.reset == ErrorCodes.INTERNAL_ERROR
 
 
-async def test_a_body_that_nobody_reads_is_held_back_by_its_window() -> None:
+async def test_a_body_that_nobody_reads_is_held_back_by_its_window(serving: Serving) -> None:
     go_on = asyncio.Event()
 
     async def slow(request: web.BaseRequest) -> web.Response:
@@ -121,7 +103,7 @@ async def test_a_body_that_nobody_reads_is_held_back_by_its_window() -> None:
         assert sent < CONNECTION_WINDOW
 
 
-async def test_a_response_that_nobody_reads_is_held_back_and_slows_no_other() -> None:
+async def test_a_response_that_nobody_reads_waits_and_slows_no_other(serving: Serving) -> None:
     written = 0
 
     async def endless(request: web.BaseRequest) -> web.StreamResponse:
@@ -142,7 +124,7 @@ async def test_a_response_that_nobody_reads_is_held_back_and_slows_no_other() ->
         assert written == 0
 
 
-async def test_a_hundred_mib_go_up_and_down() -> None:
+async def test_a_hundred_mib_go_up_and_down(serving: Serving) -> None:
     async def echo(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -169,7 +151,7 @@ async def test_a_hundred_mib_go_up_and_down() -> None:
         await connection.close()
 
 
-async def test_large_responses_share_a_connection_fairly() -> None:
+async def test_large_responses_share_a_connection_fairly(serving: Serving) -> None:
     async def large(request: web.BaseRequest) -> web.Response:
         return web.Response(body=bytes(4 * MIB))
 

@@ -137,6 +137,22 @@ async def test_a_database_of_a_newer_zq_is_refused_and_left_alone(tmp_path: Path
     assert file.read_bytes() == before
 
 
+async def test_a_library_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    # Python takes a module for missing whose entry is None.
+    hidden = tmp_path / "sitecustomize.py"
+    hidden.write_text("import sys\nsys.modules['zttp'] = None\n")
+    env = {"PYTHONPATH": str(tmp_path)}
+    code, server = await refused(tmp_path / "data", "--http2-engine", "zttp", env=env)
+
+    assert code == os.EX_CONFIG
+    message = only_error(server)
+    assert message.startswith("--http2-engine zttp: the package zttp is not installed")
+    assert "pip install 'zq-queue[zttp]'" in message
+    # Who does not choose it does not need it.
+    async with running(tmp_path / "data", env=env) as server, server.client() as client:
+        await client.enqueue()
+
+
 @pytest.fixture
 def taken_port() -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as other:

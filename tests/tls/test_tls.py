@@ -15,6 +15,7 @@ from http2.peer import GET, Peer, changed
 from hyperframe.frame import DataFrame, HeadersFrame
 
 from zq.http.gate import Gate
+from zq.http.h2.choice import codec_by
 from zq.http.listener import Listener
 from zq.http.tls import CertificateError, CertificateFiles, Certificates, client_name
 from zq.model.clock import SystemClock
@@ -142,6 +143,7 @@ async def test_a_request_knows_the_name_in_its_clients_certificate(
         gate=Gate(clock, Counter(), max_connections=10, max_per_peer=0),
         clock=clock,
         header_timeout=60,
+        make_codec=codec_by("h2"),
         tls=Certificates(files).context,
     )
     _, port = await listener.start("127.0.0.1", 0)

@@ -149,6 +149,11 @@ class Engine:
         return self._options.durable, self._options.durable_enqueues
 
     @property
+    def flushed_by(self) -> str:
+        """How commits get to the disk: `linux-aio`, `io-uring` or `thread`."""
+        return self._store.flushed_by
+
+    @property
     def stats(self) -> Stats:
         """What it has done since it started."""
         return self._loop.stats
@@ -217,7 +222,7 @@ class Engine:
         return self._loop.waiters
 
     async def ping(self) -> None:
-        """A finished round trip through the database's thread."""
+        """Until the tick under way and the database's thread are done."""
         await self._store.ping()
 
     # Jobs in

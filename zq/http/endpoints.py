@@ -22,8 +22,8 @@ class Route(NamedTuple):
 
     Its handler's docstring tells users what it does, and `zq.http.description` what it takes and
     answers. A `scope` of None asks for no key. A route that is about the `whole` server is not for
-    keys with queue prefixes. One that `ticks` waits for a tick and hardly ever for anything else: it
-    can do without a task (see `zq.http.handling`).
+    keys with queue prefixes. One that `ticks` waits for a tick and hardly ever for anything else:
+    it can do without a task (see `zq.http.handling`).
     """
 
     method: str

@@ -13,6 +13,7 @@ from zq.http.access import ACCESS_LOG, AccessLogger, SampledAccessLogger
 from zq.http.connection import MAX_HEADER_FIELD, MAX_HEADERS, MAX_REQUEST_LINE, Connection
 from zq.http.endpoints import Handler
 from zq.http.gate import Gate
+from zq.http.h2.codec import MakeCodec
 from zq.http.h2.connection import Http2Connection
 from zq.http.opening import Opening
 from zq.model.clock import Clock
@@ -39,6 +40,7 @@ class Listener:
         gate: Gate,
         clock: Clock,
         header_timeout: float,
+        make_codec: MakeCodec,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         # A handler ends with its connection: a command that it has submitted does not.
@@ -48,6 +50,7 @@ class Listener:
         self._gate = gate
         self._clock = clock
         self._header_timeout = header_timeout
+        self._make_codec = make_codec
         self._tls = tls
         self._server: asyncio.Server | None = None
         self._opening: set[Opening] = set()
@@ -154,7 +157,13 @@ class Listener:
             on_lost()
 
         connection = Http2Connection(
-            self._manager, logger, self._gate, self._clock, self._header_timeout, forget
+            self._manager,
+            logger,
+            self._gate,
+            self._clock,
+            self._header_timeout,
+            self._make_codec,
+            forget,
         )
         self._http2.add(connection)
         return connection

@@ -6,11 +6,8 @@ from functools import partial
 from typing import cast
 
 from zq.http.gate import Gate, peer_of
+from zq.http.h2.frames import PREFACE
 from zq.model.clock import Clock, Timer
-
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""What every HTTP/2 connection begins with (RFC 9113, 3.4)."""
-
 
 Serve = Callable[[Callable[[], object]], asyncio.Protocol]
 """Makes the protocol that serves a connection, given what to call once that is lost."""
@@ -61,7 +58,7 @@ class Opening(asyncio.Protocol):
         protocol = serve(partial(self._gate.leave, self._peer))
         self.transport.set_protocol(protocol)
         protocol.connection_made(self.transport)
-        protocol.data_received(self._begun)
+        protocol.data_received(self._begun.removeprefix(PREFACE))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()

@@ -20,6 +20,7 @@ from zq.store.connection import (
     is_full,
     open_reader,
     open_writer,
+    stops_the_server,
 )
 from zq.store.damage import is_small, refuse_damage, refuse_damaged_log, report_torn_tail
 from zq.store.files import (
@@ -126,8 +127,9 @@ class Store:
         try:
             result = await self._run(self._runner.slices(tick))
             await self._land(result, durable=tick.durable)
-        except (OSError, FilesMoved):
-            self._landing.let_go(False)
+        except (OSError, sqlite3.Error) as error:
+            rolled_back = isinstance(error, sqlite3.Error) and not stops_the_server(error)
+            self._landing.let_go(rolled_back)
             raise
         finally:
             self._landing.let_go(True)

@@ -154,11 +154,16 @@ class Quarantine(msgspec.Struct):
 
 
 class Health(msgspec.Struct):
-    """`fsync` or `buffered`: what an acknowledgement, and an enqueue, waits for."""
+    """`fsync` or `buffered`: what an acknowledgement, and an enqueue, waits for.
+
+    `flushed_by` says who is asked to put the log on the disk: the kernel, as `linux-aio` or
+    `io-uring`, or a `thread`.
+    """
 
     status: str
     commit_mode: str
     enqueue_commit_mode: str
+    flushed_by: str
     enqueues_refused: Refusal | UnsetType = UNSET
     quarantined: Quarantine | UnsetType = UNSET
 

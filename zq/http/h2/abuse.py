@@ -2,6 +2,8 @@
 
 from enum import Enum
 
+from zq.http.h2.frames import HEAD_SIZE, Flag, Frame, Kind
+
 BURST = 1000
 PER_SECOND = 33
 """What nghttp2 allows of resets: so many at once, and so many a second after that."""
@@ -16,6 +18,34 @@ class Nuisance(Enum):
     PINGS = "PING frames"
     SETTINGS = "SETTINGS frames"
     IDLE_FRAMES = "frames that ask for nothing"
+
+
+_ALWAYS = {
+    int(Kind.RST_STREAM): Nuisance.PEER_RESETS,
+    int(Kind.PING): Nuisance.PINGS,
+    int(Kind.SETTINGS): Nuisance.SETTINGS,
+}
+_USEFUL = frozenset(map(int, Kind)) - {Kind.PRIORITY}
+_DATA, _END_STREAM, _PADDED = int(Kind.DATA), int(Flag.END_STREAM), int(Flag.PADDED)
+
+
+def nuisance_of(frame: Frame) -> Nuisance | None:
+    """What a frame counts as."""
+    kind, flags, _, raw = frame
+    if kind == _DATA:
+        empty = not flags & _END_STREAM and not _content(flags, raw)
+        return Nuisance.IDLE_FRAMES if empty else None
+    if kind in _USEFUL:
+        return _ALWAYS.get(kind)
+    return Nuisance.IDLE_FRAMES
+
+
+def _content(flags: int, raw: bytes) -> bool:
+    """Whether a DATA frame holds anything but padding."""
+    size = len(raw) - HEAD_SIZE
+    if flags & _PADDED and size:
+        return size - 1 > raw[HEAD_SIZE]
+    return size > 0
 
 
 class Patience:

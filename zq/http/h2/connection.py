@@ -1,26 +1,23 @@
 """One HTTP/2 connection: its events become requests, and handlers end with their streams."""
 
 import asyncio
-import contextlib
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
 from aiohttp import EMPTY_PAYLOAD, web
 from aiohttp.abc import AbstractAccessLogger
-from h2 import events
-from h2.errors import ErrorCodes
-from h2.exceptions import ProtocolError, StreamClosedError
 
 from zq.http.answer import Answer
 from zq.http.channel import Channel
 from zq.http.endpoints import Response
 from zq.http.gate import Gate
-from zq.http.h2.abuse import Nuisance, Patience
+from zq.http.h2.abuse import Nuisance, Patience, nuisance_of
 from zq.http.h2.body import Body
-from zq.http.h2.frames import MAX_STREAMS, Frames
+from zq.http.h2.codec import MAX_STREAMS, BadPeer, ErrorCode, Field, MakeCodec
+from zq.http.h2.frames import Splitter
 from zq.http.h2.head import EMPTY_HEAD, BadHead, check_trailers, read_head
 from zq.http.h2.outlet import Outlet
 from zq.http.h2.stream import Http2Stream
@@ -52,6 +49,7 @@ class Http2Connection(asyncio.Protocol):
         gate: Gate,
         clock: Clock,
         header_timeout: float,
+        make_codec: MakeCodec,
         on_lost: Callable[[], object],
     ) -> None:
         self._server = server
@@ -62,14 +60,13 @@ class Http2Connection(asyncio.Protocol):
         self._header_timer: Timer | None = None
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
-        self._frames = Frames()
+        self._splitter = Splitter()
+        self._codec = make_codec(self)
         self._patience = Patience(self._loop.time())
         self._running: dict[int, _Running] = {}
         """By stream: handlers that run. A stream that was reset is here until its handler ends."""
         self._lingering: dict[int, Timer] = {}
         """By stream: answered, while the body still comes."""
-        self._prioritised: events.PriorityUpdated | None = None
-        """Came with the last request: h2 tells of it again by itself."""
         self._leaving = False
         self._closed = False
         self._outlet: Outlet
@@ -103,27 +100,29 @@ class Http2Connection(asyncio.Protocol):
         connection: socket.socket | None = transport.get_extra_info("socket")
         if connection is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self._outlet = Outlet(self._frames, transport)
-        self._frames.initiate_connection()
+        self._outlet = Outlet(self._codec, transport)
+        self._codec.start()
         self._outlet.flush()
 
     def data_received(self, data: bytes) -> None:
         if self._closed:
             return
+        frames = self._splitter.split(data)
+        for frame in frames:
+            if (nuisance := nuisance_of(frame)) is not None:
+                self._count(nuisance)
+        if self._closed:
+            return
         try:
-            received = self._frames.receive_data(data)
-        except ProtocolError as error:
+            self._codec.receive(frames)
+        except BadPeer as error:
             log.debug("bad HTTP/2", extra={"fields": {"error": str(error)}})
             self._close()
-            return
-        for event in received:
-            react = _REACTIONS.get(type(event))
-            if react is not None:
-                react(self, event)
-                if self._closed:
-                    return
-        self._watch_head()
-        self._outlet.soon()
+        if self._splitter.endless_head:
+            self._calm("CONTINUATION frames")
+        if not self._closed:
+            self._watch_head()
+            self._outlet.soon()
 
     def eof_received(self) -> None:
         # A stream ends with the peer's half-close, unsent bytes or not.
@@ -155,7 +154,7 @@ class Http2Connection(asyncio.Protocol):
         if self._closed or self.transport is None:
             return
         self._leaving = True
-        self._frames.close_connection()
+        self._codec.goaway(ErrorCode.NO_ERROR)
         self._outlet.flush()
         await self._wait(patience)
         for running in list(self._running.values()):
@@ -172,6 +171,8 @@ class Http2Connection(asyncio.Protocol):
 
     def _close(self) -> None:
         """End everything, with a GOAWAY that is queued already."""
+        if self._closed:
+            return
         self._closed = True
         for running in list(self._running.values()):
             running.cancel()
@@ -179,7 +180,7 @@ class Http2Connection(asyncio.Protocol):
 
     def _watch_head(self) -> None:
         """Let a head that has begun not take too long."""
-        if not self._frames.in_head:
+        if not self._splitter.in_head:
             self._forget_head()
         elif self._header_timer is None:
             self._header_timer = self._clock.call_later(self._header_timeout, self._give_up)
@@ -191,41 +192,73 @@ class Http2Connection(asyncio.Protocol):
 
     def _give_up(self) -> None:
         error = self._gate.too_slow()
-        self._frames.close_connection(ErrorCodes.ENHANCE_YOUR_CALM, error.message.encode())
+        self._codec.goaway(ErrorCode.ENHANCE_YOUR_CALM, error.message.encode())
         self._close()
 
     def _count(self, nuisance: Nuisance) -> None:
-        if not self._patience.spend(nuisance, self._loop.time()) and not self._closed:
-            fields = {"peer": str(self.peername), "too many": nuisance.value}
+        if not self._patience.spend(nuisance, self._loop.time()):
+            self._calm(nuisance.value)
+
+    def _calm(self, too_many: str) -> None:
+        if not self._closed:
+            fields = {"peer": str(self.peername), "too many": too_many}
             log.info("a connection is closed", extra={"fields": fields})
-            self._frames.close_connection(ErrorCodes.ENHANCE_YOUR_CALM, nuisance.value.encode())
+            self._codec.goaway(ErrorCode.ENHANCE_YOUR_CALM, too_many.encode())
             self._close()
 
-    # Requests
+    # What the codec tells
 
-    def _request_received(self, event: events.RequestReceived) -> None:
-        number = event.stream_id
+    def request(self, number: int, fields: Sequence[Field], *, ended: bool) -> None:
+        if self._closed:
+            return
         if self._leaving or len(self._running) + len(self._lingering) >= MAX_STREAMS:
-            self._reset(number, ErrorCodes.REFUSED_STREAM)
+            self._reset(number, ErrorCode.REFUSED_STREAM)
             return
         assert self.transport is not None
         stream = Http2Stream(number, self._outlet, self.transport, self._cut_off)
         handler: Handler = self._server.request_handler
         head = EMPTY_HEAD
         try:
-            head = read_head(tuple(event.headers))
+            head = read_head(tuple(fields))
         except BadHead as error:
             handler = _refusal(error)
-        self._prioritised = event.priority_updated
         stream.bodiless = head.method == "HEAD"
-        body = None
-        if event.stream_ended is None:
-            body = Body(self, number, self._acknowledge)
+        body = None if ended else Body(self, number, self._acknowledge)
         factory: Any = self._server.request_factory
         request = factory(head, EMPTY_PAYLOAD if body is None else body, self, stream, None)
         task = self._loop.create_task(self._serve(stream, request, handler))
         self._running[number] = _Running(stream, body, task)
         task.add_done_callback(lambda task: self._served(number, task))
+
+    def body(self, number: int, data: bytes, weight: int) -> None:
+        running = self._running.get(number)
+        if running is None or running.body is None:
+            self._acknowledge(number, weight)
+        else:
+            running.body.receive(data, weight)
+
+    def trailers(self, number: int, fields: Sequence[Field]) -> None:
+        try:
+            check_trailers(fields)
+        except BadHead:
+            if running := self._running.get(number):
+                self._reset(number, ErrorCode.PROTOCOL_ERROR)
+                running.cancel()
+
+    def ended(self, number: int) -> None:
+        self._stop_lingering(number)
+        running = self._running.get(number)
+        if running is not None and running.body is not None and not running.stream.gone:
+            running.body.feed_eof()
+
+    def reset(self, number: int, *, by_peer: bool) -> None:
+        self._stop_lingering(number)
+        if running := self._running.get(number):
+            running.cancel()
+        if not by_peer:
+            self._count(Nuisance.OUR_RESETS)
+
+    # Requests
 
     async def _serve(self, stream: Http2Stream, request: web.BaseRequest, handler: Handler) -> None:
         started = self._loop.time()
@@ -253,7 +286,7 @@ class Http2Connection(asyncio.Protocol):
         if stream.gone or self.transport is None:
             return
         if not stream.ended:
-            self._reset(number, ErrorCodes.INTERNAL_ERROR)
+            self._reset(number, ErrorCode.INTERNAL_ERROR)
         elif body is not None and not body.is_eof():
             self._linger(number)
 
@@ -269,66 +302,22 @@ class Http2Connection(asyncio.Protocol):
         if timer := self._lingering.pop(number, None):
             timer.cancel()
             if reset:
-                self._reset(number, ErrorCodes.NO_ERROR)
+                self._reset(number, ErrorCode.NO_ERROR)
 
     def _cut_off(self, stream: Http2Stream) -> None:
-        self._reset(stream.number, ErrorCodes.CANCEL)
+        self._reset(stream.number, ErrorCode.CANCEL)
         self._running[stream.number].cancel()
 
-    def _reset(self, number: int, code: ErrorCodes) -> None:
-        # The peer may have reset it too, in a frame that was read along with the one in hand.
-        with contextlib.suppress(StreamClosedError):
-            self._frames.reset_stream(number, code)
+    def _reset(self, number: int, code: ErrorCode) -> None:
+        self._codec.reset(number, code)
         self._outlet.soon()
         self._count(Nuisance.OUR_RESETS)
 
     def _acknowledge(self, number: int, size: int) -> None:
         """Let the peer send as much again."""
         if self.transport is not None and size:
-            self._frames.acknowledge_received_data(size, number)
+            self._codec.acknowledge(number, size)
             self._outlet.soon()
-
-    # Other events
-
-    def _data_received(self, event: events.DataReceived) -> None:
-        weight = event.flow_controlled_length
-        running = self._running.get(event.stream_id)
-        if running is None or running.body is None:
-            self._acknowledge(event.stream_id, weight)
-        else:
-            running.body.receive(event.data, weight)
-        if not event.data and event.stream_ended is None:
-            self._count(Nuisance.IDLE_FRAMES)
-
-    def _trailers_received(self, event: events.TrailersReceived) -> None:
-        try:
-            check_trailers(event.headers)
-        except BadHead:
-            if running := self._running.get(event.stream_id):
-                self._reset(event.stream_id, ErrorCodes.PROTOCOL_ERROR)
-                running.cancel()
-
-    def _stream_ended(self, event: events.StreamEnded) -> None:
-        self._stop_lingering(event.stream_id)
-        running = self._running.get(event.stream_id)
-        if running is not None and running.body is not None and not running.stream.gone:
-            running.body.feed_eof()
-
-    def _stream_reset(self, event: events.StreamReset) -> None:
-        self._stop_lingering(event.stream_id)
-        if running := self._running.get(event.stream_id):
-            running.cancel()
-        self._count(Nuisance.PEER_RESETS if event.remote_reset else Nuisance.OUR_RESETS)
-
-    def _pinged(self, event: events.PingReceived) -> None:
-        self._count(Nuisance.PINGS)
-
-    def _settings_changed(self, event: events.RemoteSettingsChanged) -> None:
-        self._count(Nuisance.SETTINGS)
-
-    def _idle_frame(self, event: events.Event) -> None:
-        if event is not self._prioritised:
-            self._count(Nuisance.IDLE_FRAMES)
 
 
 class _Running(NamedTuple):
@@ -349,16 +338,3 @@ def _refusal(error: BadHead) -> Handler:
         return answer({"error": str(error)}, JSON, error.status)
 
     return refuse
-
-
-_REACTIONS: dict[type[events.Event], Callable[[Http2Connection, Any], None]] = {
-    events.RequestReceived: Http2Connection._request_received,
-    events.DataReceived: Http2Connection._data_received,
-    events.TrailersReceived: Http2Connection._trailers_received,
-    events.StreamEnded: Http2Connection._stream_ended,
-    events.StreamReset: Http2Connection._stream_reset,
-    events.PingReceived: Http2Connection._pinged,
-    events.RemoteSettingsChanged: Http2Connection._settings_changed,
-    events.PriorityUpdated: Http2Connection._idle_frame,
-    events.UnknownFrameReceived: Http2Connection._idle_frame,
-}

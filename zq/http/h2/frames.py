@@ -1,103 +1,114 @@
-"""The h2 library's connection, where it is too strict for a server that shares connections."""
+"""Bytes to whole frames, before any codec reads them: what bounds a peer is counted on these."""
 
-from h2.config import H2Configuration
-from h2.connection import (
-    ConnectionInputs,
-    ConnectionState,
-    H2Connection,
-    H2ConnectionStateMachine,
-)
-from h2.exceptions import DenialOfServiceError
-from h2.frame_buffer import CONTINUATION_BACKLOG, FrameBuffer
-from h2.settings import SettingCodes, Settings
-from hyperframe.frame import Frame
+from collections.abc import Iterator
+from enum import IntEnum
+from struct import Struct
 
-from zq.http.h2.hpack import RepeatingDecoder, RepeatingEncoder
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+"""What a client sends before its first frame (RFC 9113, 3.4)."""
 
-MAX_STREAMS = 200
-"""Requests under way on one connection: what Zizq allows."""
+MAX_FRAME = 16 * 1024
+"""Bytes that a frame may hold: what every peer may send unasked."""
 
-MAX_HEADER_LIST = 128 * 1024
-"""Bytes of all headers of a request, 32 for each besides. More ends the connection (h2)."""
+MOST_BLOCK_FRAMES = 64
+"""Frames of one block of headers."""
 
-STREAM_WINDOW = 256 * 1024
-CONNECTION_WINDOW = 1024 * 1024
-"""Bytes of bodies that may come before a handler has read any of them."""
+HEAD_SIZE = 9
+_HEAD = Struct(">HBBBI")  # the length in 24 bits, kind, flags, stream (RFC 9113, 4.1)
+_KIND_AT = 3
+_NUMBER = 2**31 - 1
 
-_MANY = 2 * MAX_STREAMS
-
-_TYPE_AT = 3  # in a frame (RFC 9113, 4.1)
-_HEAD_FRAMES = (b"\x01", b"\x09")  # HEADERS, CONTINUATION
+Frame = tuple[int, int, int, bytes]
+"""Its kind, flags and stream, and the whole of it as it came."""
 
 
-class _States(H2ConnectionStateMachine):
-    """GOAWAY tells of no new streams. Those that are open go on, whoever said it."""
+class Kind(IntEnum):
+    """What a frame is."""
 
-    _transitions = H2ConnectionStateMachine._transitions | {
-        (state, goaway): (None, state)
-        for state in (ConnectionState.IDLE, ConnectionState.SERVER_OPEN)
-        for goaway in (ConnectionInputs.SEND_GOAWAY, ConnectionInputs.RECV_GOAWAY)
-    }
-
-
-class _FrameBuffer(FrameBuffer):
-    """h2 bounds the frames of one block of headers, but does not call too many a flood."""
-
-    def _update_header_buffer(self, f: Frame | None) -> Frame | None:
-        if len(self._headers_buffer) >= CONTINUATION_BACKLOG:
-            raise DenialOfServiceError("too many CONTINUATION frames")
-        return super()._update_header_buffer(f)
+    DATA = 0
+    HEADERS = 1
+    PRIORITY = 2
+    RST_STREAM = 3
+    SETTINGS = 4
+    PUSH_PROMISE = 5
+    PING = 6
+    GOAWAY = 7
+    WINDOW_UPDATE = 8
+    CONTINUATION = 9
 
 
-class Frames(H2Connection):
-    """Bytes to events, and calls to bytes.
+class Flag(IntEnum):
+    """Bits of a frame's flags; ACK is of SETTINGS and PING."""
 
-    It does not judge headers: it would end the connection where one request is to be refused.
-    """
+    ACK = END_STREAM = 0x1
+    END_HEADERS = 0x4
+    PADDED = 0x8
+
+
+# Plain numbers: members of an enumeration are looked up and compared for every frame.
+_HEADERS, _CONTINUATION = int(Kind.HEADERS), int(Kind.CONTINUATION)
+_END_HEADERS = int(Flag.END_HEADERS)
+
+
+def make(kind: int, number: int = 0, payload: bytes = b"", flags: int = 0) -> bytes:
+    """A frame to send."""
+    size = len(payload)
+    return _HEAD.pack(size >> 8, size & 0xFF, kind, flags, number) + payload
+
+
+def whole(data: bytes) -> Iterator[Frame]:
+    """The frames of bytes that end with one."""
+    start = 0
+    while start < len(data):
+        high, low, kind, flags, number = _HEAD.unpack_from(data, start)
+        stop = start + HEAD_SIZE + (high << 8 | low)
+        yield kind, flags, number & _NUMBER, data[start:stop]
+        start = stop
+
+
+class Splitter:
+    """The frames of one connection, whose preface has come."""
 
     def __init__(self) -> None:
-        super().__init__(
-            H2Configuration(
-                client_side=False,
-                validate_inbound_headers=False,
-                normalize_inbound_headers=False,
-                validate_outbound_headers=False,
-                normalize_outbound_headers=False,
-            )
-        )
-        self.state_machine = _States()
-        self.incoming_buffer = _FrameBuffer(server=True)
-        self.encoder = RepeatingEncoder()
-        self.decoder = RepeatingDecoder()
-        self.decoder.max_header_list_size = MAX_HEADER_LIST
-        self.local_settings = Settings(
-            client=False,
-            initial_values={
-                SettingCodes.MAX_CONCURRENT_STREAMS: MAX_STREAMS,
-                SettingCodes.MAX_HEADER_LIST_SIZE: MAX_HEADER_LIST,
-                SettingCodes.INITIAL_WINDOW_SIZE: STREAM_WINDOW,
-            },
-        )
-
-    def initiate_connection(self) -> None:
-        """Queue the server's preface: its settings and the connection's window."""
-        super().initiate_connection()
-        self.increment_flow_control_window(CONNECTION_WINDOW - self.inbound_flow_control_window)
+        self._rest = b""
+        self._block = 0
 
     @property
     def in_head(self) -> bool:
         """Whether a head has begun that is not whole, in its first frame or in a later one."""
-        # h2 has no public word for what it has not parsed yet.
-        buffer = self.incoming_buffer
-        begun = buffer._data[_TYPE_AT : _TYPE_AT + 1]
-        return bool(buffer._headers_buffer) or begun in _HEAD_FRAMES
+        return self._block > 0 or self._rest[_KIND_AT : _KIND_AT + 1] in (b"\x01", b"\x09")
 
     @property
-    def open_inbound_streams(self) -> int:
-        """None, as h2 asks only to end a connection with too many: those are refused one by one."""
-        if len(self.streams) > _MANY:
-            self._open_streams(0)  # forgets closed streams as it counts
-        return 0
+    def endless_head(self) -> bool:
+        """Whether a block of headers has come in too many frames."""
+        return self._block > MOST_BLOCK_FRAMES
 
-    def clear_outbound_data_buffer(self) -> None:
-        """Drop nothing: what is queued for open streams is still due after a GOAWAY."""
+    def split(self, data: bytes) -> list[Frame]:
+        """The frames that are whole now.
+
+        One that is too large comes as far as it is there: a codec ends the connection at its head.
+        """
+        if self._rest:
+            data = self._rest + data
+        frames: list[Frame] = []
+        start, end = 0, len(data)
+        while end - start >= HEAD_SIZE:
+            high, low, kind, flags, number = _HEAD.unpack_from(data, start)
+            size = high << 8 | low
+            stop = start + HEAD_SIZE + size
+            if stop > end and size <= MAX_FRAME:
+                break
+            if kind == _HEADERS or (kind == _CONTINUATION and self._block):
+                self._count_block(kind, flags)
+                if self.endless_head:
+                    break
+            frames.append((kind, flags, number & _NUMBER, data[start:stop]))
+            start = stop
+        self._rest = data[start:]
+        return frames
+
+    def _count_block(self, kind: int, flags: int) -> None:
+        if flags & _END_HEADERS:
+            self._block = 0
+        else:
+            self._block = 1 if kind == _HEADERS else self._block + 1

@@ -16,20 +16,25 @@ _MOST_KNOWN = 64
 
 
 class _Table(HeaderTable):
-    """Counts the entries that it was given."""
+    """Counts what changes it, entries and sizes: blocks may mean something else after each."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.added = 0
+        self.changes = 0
 
     def add(self, name: bytes, value: bytes) -> None:
         super().add(name, value)
-        self.added += 1
+        self.changes += 1
 
     @property
-    def state(self) -> tuple[int, int]:
-        """Another one whenever blocks may mean something else."""
-        return self.added, self.maxsize
+    def maxsize(self) -> int:
+        return self._maxsize
+
+    @maxsize.setter
+    def maxsize(self, size: int) -> None:
+        # A table that was made small and large again is as large as before, and empty.
+        HeaderTable.maxsize.fset(self, size)  # type: ignore[attr-defined]
+        self.changes += 1
 
 
 class _Known(Generic[K, V]):
@@ -37,19 +42,19 @@ class _Known(Generic[K, V]):
 
     def __init__(self, table: _Table) -> None:
         self._table = table
-        self._state = table.state
+        self._state = table.changes
         self._known: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
         """The result for `key`, if the table is as it was then."""
-        if self._table.state != self._state:
-            self._state = self._table.state
+        if self._table.changes != self._state:
+            self._state = self._table.changes
             self._known.clear()
         return self._known.get(key)
 
     def keep(self, key: K, value: V) -> None:
         """Remember a result, unless coming by it has changed the table."""
-        if self._table.state == self._state:
+        if self._table.changes == self._state:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             self._known[key] = value

@@ -4,9 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from zq.http.h2.frames import Frames
-
-Field = tuple[bytes, bytes]
+from zq.http.h2.codec import Codec, Field
 
 QUANTUM = 64 * 1024
 """Bytes of one response that go out before the others have their turn."""
@@ -32,10 +30,10 @@ class Sender(Protocol):
 
 
 class Outlet:
-    """The frames and the transport of one connection."""
+    """The codec and the transport of one connection."""
 
-    def __init__(self, frames: Frames, transport: asyncio.Transport) -> None:
-        self._frames = frames
+    def __init__(self, codec: Codec, transport: asyncio.Transport) -> None:
+        self._codec = codec
         self._transport = transport
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Sender, None] = {}
@@ -61,7 +59,7 @@ class Outlet:
 
     def send_head(self, number: int, fields: Sequence[Field], *, end: bool) -> None:
         """Send the head of a response."""
-        self._frames.send_headers(number, fields, end_stream=end)
+        self._codec.send_head(number, fields, end=end)
         self.soon()
 
     def send(self, sender: Sender) -> bool:
@@ -95,8 +93,10 @@ class Outlet:
 
     def finish(self) -> None:
         """Write what is queued, and no more; close once the peer can have read it."""
-        self.flush()
         self._finished = True
+        if self._transport.is_closing():
+            return
+        self._write()
         # Closing with bytes unread would reset the connection, and the peer would not see why.
         if self._transport.can_write_eof():
             self._transport.write_eof()
@@ -105,7 +105,7 @@ class Outlet:
         self._loop.call_later(LINGER_S, self._transport.abort)
 
     def _write(self) -> None:
-        if data := self._frames.data_to_send():
+        if data := self._codec.queued():
             self._transport.write(data)
 
     def _deal(self) -> bool:
@@ -123,16 +123,16 @@ class Outlet:
 
     def _move(self, sender: Sender) -> bool:
         """Make frames of at most a quantum; whether nothing is left."""
-        frames, number = self._frames, sender.number
+        codec, number = self._codec, sender.number
         quantum = QUANTUM
         while True:
-            size = min(len(sender.rest), quantum, frames.max_outbound_frame_size)
+            size = min(len(sender.rest), quantum, codec.max_frame)
             if size:
-                size = min(size, frames.local_flow_control_window(number))
+                size = min(size, codec.window(number))
             if size <= 0 and sender.rest:
                 return False
             data, sender.rest = sender.rest[:size], sender.rest[size:]
             quantum -= size
-            frames.send_data(number, data, end_stream=sender.last and not sender.rest)
+            codec.send_data(number, data, end=sender.last and not sender.rest)
             if not sender.rest:
                 return True

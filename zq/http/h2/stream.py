@@ -6,12 +6,12 @@ from http import HTTPStatus
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
-from hpack import NeverIndexedHeaderTuple
 from multidict import CIMultiDict
 
 from zq.http.answer import Answer
 from zq.http.channel import Peer
-from zq.http.h2.outlet import Field, Outlet
+from zq.http.h2.codec import Field
+from zq.http.h2.outlet import Outlet
 
 _NOT_IN_HTTP2 = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade")
@@ -19,7 +19,6 @@ _NOT_IN_HTTP2 = frozenset(
 """RFC 9113, 8.2.2: what concerns one connection is not said in headers."""
 
 _BODILESS = frozenset((str(HTTPStatus.NO_CONTENT.value), str(HTTPStatus.NOT_MODIFIED.value)))
-_CONTENT_LENGTH = b"content-length"
 
 
 class Http2Stream(AbstractStreamWriter):
@@ -154,9 +153,6 @@ def _fields(headers: Iterable[tuple[str, str]]) -> list[Field]:
     fields: list[Field] = []
     for key, value in headers:
         name = key.lower().encode()
-        if name == _CONTENT_LENGTH:
-            # In the peer's table it would displace what comes again.
-            fields.append(NeverIndexedHeaderTuple(name, value.encode()))
-        elif name not in _NOT_IN_HTTP2:
+        if name not in _NOT_IN_HTTP2:
             fields.append((name, value.encode("utf-8", "surrogateescape")))
     return fields

@@ -133,7 +133,7 @@ METRICS = (
     Metric(
         "zq_tick_seconds",
         "histogram",
-        "Time of a transaction, with the way to the database's thread and back.",
+        "Time of a transaction, its flush included where it waits for that.",
         lambda s: s.sources.engine.stats.tick_seconds,
     ),
     Metric(

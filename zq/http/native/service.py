@@ -48,6 +48,7 @@ class ServiceApi:
             "status": "ok",
             "commit_mode": modes[durable],
             "enqueue_commit_mode": modes[durable_enqueues],
+            "flushed_by": self._engine.flushed_by,
         }
         if (refusal := self._engine.refusal()) is not None:
             # Still 200: acknowledgements pass, and a restart would not help.
