@@ -7,10 +7,12 @@ import json
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from bench.baseline_disk import KINDS
+from bench.beside import beside, beside_table
 from bench.calls import calls, calls_table
 from bench.compare import Plan, compare, comparison
 from bench.cost import cost, cost_table
@@ -20,17 +22,21 @@ from bench.gates import gates, gates_table
 from bench.history import AIMS, history, history_table
 from bench.http2 import LIBRARIES, http2, http2_table
 from bench.idle import idle, idle_table
+from bench.instructions import instructions, instructions_table
 from bench.large import large, large_table
 from bench.latency import latency, latency_table
 from bench.library import library, library_table
+from bench.lone import lone, lone_table
 from bench.loops import LOOPS, best_loop
+from bench.pages import pages, pages_table
+from bench.publish import publish
 from bench.report import Progress, Table, facts
 from bench.rows import ROWS
-from bench.servers import COMMANDS, Lab, ServerError, lab
+from bench.servers import NAMES, Lab, ServerError, lab
 from bench.singles import singles, singles_table
 
 Scenario = Callable[[argparse.Namespace, Lab, Progress], tuple[Table, Any]]
-PAIR = ["zq", "baseline"]
+SERVERS_HELP = f"a comma list of {', '.join(NAMES)} [zq,baseline and what else is named]"
 DEPTHS = [10**4, 10**6, 5 * 10**6]
 EXAMPLES = """
 examples:
@@ -38,8 +44,11 @@ examples:
   python -m bench --rows single,ack --rounds 9   two rows, more rounds
   python -m bench --queues 1000 --markdown       a table for the README
   python -m bench --commit-delay-ms 5 --json     a slower disk, for scripts
-  python -m bench --subject baseline             what noise makes of a ratio of 1
-  python -m bench --subject null                 the ceiling of the load itself
+  python -m bench --servers baseline,baseline    what noise makes of a ratio of 1
+  python -m bench --servers null,baseline        the ceiling of the load itself
+  python -m bench --before DIR --zizq PATH       an earlier zq and the original as well
+  python -m bench lone                           requests of one job each, under wrk too
+  python -m bench beside                         a lone caller beside bulks and checkpoints
   python -m bench latency                        from enqueue to delivery
   python -m bench depth --waiting 10k,1M,5M      the take rate over a backlog
   python -m bench http2 --engines zttp           HTTP/2 by that library, and HTTP/1.1
@@ -52,8 +61,11 @@ examples:
   python -m bench pipeline --records 2M,20M      job history through Spark, by stage
   python -m bench spark-write --rows 10M         rows of Spark become jobs: rate and memory
   python -m bench cost --jobs 10,1000            a tick, statement by statement
+  python -m bench pages                          pages that each kind of tick writes
+  python -m bench instructions                   of one enqueue, counted by callgrind
   python -m bench gates --waiting 5M             claims past a thousand paused queues
   python -m bench crowd --jobs 100               claims from 10,000 queues while one is paused
+  python -m bench publish --before DIR           all that is published, in markdown: an hour
   python -m bench peers --help                   zq beside other job queues
 
 rows:
@@ -61,29 +73,45 @@ rows:
 
 
 def run_compare(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
-    plan = Plan(args.rows, args.rounds, args.seconds, args.queues, args.subject)
+    plan = Plan(args.rows, args.rounds, args.seconds, args.queues, args.servers or place.at_hand)
     samples = compare(place, plan, progress)
     return comparison(plan, samples), [asdict(sample) for sample in samples]
 
 
 def run_latency(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
-    found = latency(place, args.servers, args.queues, args.seconds, progress)
+    found = latency(place, args.servers or place.at_hand, args.queues, args.seconds, progress)
     return latency_table(found), [asdict(each) for each in found]
 
 
 def run_depth(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
-    found = depth(place, args.servers, args.waiting, args.queues, args.seconds, progress)
+    found = depth(
+        place, args.servers or place.at_hand, args.waiting, args.queues, args.seconds, progress
+    )
     return depth_table(found), [asdict(each) for each in found]
 
 
 def run_idle(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
-    found = idle(place, args.servers, args.streams, args.seconds, progress)
+    found = idle(place, args.servers or place.at_hand, args.streams, args.seconds, progress)
     return idle_table(found), {server: asdict(each) for server, each in found.items()}
 
 
 def run_large(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
-    found = large(place, args.servers, args.payload, args.jobs, args.rounds, progress)
+    found = large(
+        place, args.servers or place.at_hand, args.payload, args.jobs, args.rounds, progress
+    )
     return large_table(found), [asdict(each) for each in found]
+
+
+def run_lone(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    servers = args.servers or place.at_hand
+    found = lone(place, servers, args.rounds, args.seconds, args.queues, progress)
+    return lone_table(servers, found), [asdict(each) for each in found]
+
+
+def run_beside(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    servers = args.servers or place.at_hand
+    found = beside(place, servers, args.rounds, args.seconds, args.queues, progress)
+    return beside_table(servers, found), [asdict(each) for each in found]
 
 
 def run_http2(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -114,6 +142,16 @@ def run_history(args: argparse.Namespace, place: Lab, progress: Progress) -> tup
 def run_cost(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = cost(place, args.jobs, args.ticks, args.queues, progress)
     return cost_table(found), [asdict(each) for each in found]
+
+
+def run_pages(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = pages(place, args.queues, args.ticks, progress)
+    return pages_table(found), [asdict(each) for each in found]
+
+
+def run_instructions(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = instructions(place, args.servers or place.at_hand, args.queues, progress)
+    return instructions_table(found), [asdict(each) for each in found]
 
 
 def run_gates(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -156,7 +194,7 @@ def rows_with_workers(text: str) -> list[str]:
 
 def server_names(text: str) -> list[str]:
     names = text.split(",")
-    if unknown := [name for name in names if name not in COMMANDS]:
+    if unknown := [name for name in names if name not in NAMES]:
         raise argparse.ArgumentTypeError(f"no such server: {', '.join(unknown)}")
     return names
 
@@ -179,9 +217,12 @@ def common() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
     add = parser.add_argument
     add("--queues", type=int, default=10, help="queues that the jobs go to [10]")
-    add("--commit-delay-ms", type=float, default=0.0, help="sleep before every fsync [0]")
+    add("--commit-delay-ms", type=float, default=0.0, help="delay of every flush [0]")
     add("--dir", type=Path, help="a directory on the disk to measure [that for temporary files]")
-    add("--baseline-loop", choices=LOOPS, default=best_loop(), help=f"[{best_loop()}]")
+    add("--baseline", choices=KINDS, default=KINDS[0], help=f"where it ticks [{KINDS[0]}]")
+    add("--event-loop", choices=LOOPS, default=best_loop(), help=f"the baseline's [{best_loop()}]")
+    add("--before", type=Path, metavar="DIR", help="a checkout of an earlier zq to run as well")
+    add("--zizq", type=Path, metavar="PATH", help="the original's program, to run as well")
     add("--json", action="store_true", help="everything that was measured, for scripts")
     add("--markdown", action="store_true", help="a table and its circumstances, for a README")
     return parser
@@ -202,24 +243,32 @@ def arguments() -> argparse.ArgumentParser:
         added.set_defaults(function=function)
         return added.add_argument
 
-    add = command("compare", run_compare, "the same rows on both servers, by rounds")
+    add = command("compare", run_compare, "the same rows on all servers, by rounds")
     add("--rows", type=row_names, default=list(ROWS), help="a comma list [all]")
     add("--rounds", type=int, default=5, help="runs of each row on each server [5]")
     add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
-    add("--subject", choices=COMMANDS, default="zq", help="what runs beside the baseline [zq]")
+    add("--servers", type=server_names, help=SERVERS_HELP)
+    add = command("lone", run_lone, "requests of one job each, under wrk and the Python load")
+    add("--servers", type=server_names, help=SERVERS_HELP)
+    add("--rounds", type=int, default=3, help="runs of each row on each server [3]")
+    add("--seconds", type=int, default=3, help="measured time of a run, whole seconds [3]")
+    add = command("beside", run_beside, "how long a lone caller waits beside large requests")
+    add("--servers", type=server_names, help=SERVERS_HELP)
+    add("--rounds", type=int, default=3, help="runs of each case on each server [3]")
+    add("--seconds", type=float, default=5.0, help="measured time of a run [5]")
     add = command("latency", run_latency, "from enqueue to delivery, worker idle or busy")
-    add("--servers", type=server_names, default=PAIR, help="a comma list [zq,baseline]")
+    add("--servers", type=server_names, help=SERVERS_HELP)
     add("--seconds", type=float, default=10.0, help="measured time [10]")
     add = command("depth", run_depth, "the take rate over a backlog")
-    add("--servers", type=server_names, default=PAIR, help="a comma list [zq,baseline]")
+    add("--servers", type=server_names, help=SERVERS_HELP)
     add("--seconds", type=float, default=10.0, help="measured time [10]")
     add("--waiting", type=counts, default=DEPTHS, help="a comma list [10k,1M,5M]")
     add = command("idle", run_idle, "take streams with nothing to do")
-    add("--servers", type=server_names, default=PAIR, help="a comma list [zq,baseline]")
+    add("--servers", type=server_names, help=SERVERS_HELP)
     add("--seconds", type=float, default=30.0, help="measured time [30]")
     add("--streams", type=int, default=10_000, help="how many [10,000]")
     add = command("large", run_large, "large payloads over a take stream")
-    add("--servers", type=server_names, default=PAIR, help="a comma list [zq,baseline]")
+    add("--servers", type=server_names, help=SERVERS_HELP)
     add("--payload", type=int, default=2**20, help="bytes of a payload [1048576]")
     add("--jobs", type=int, default=200, help="how many are taken [200]")
     add("--rounds", type=int, default=3, help="runs on each server [3]")
@@ -248,6 +297,10 @@ def arguments() -> argparse.ArgumentParser:
     add = command("cost", run_cost, "where the time of a tick goes, without a server")
     add("--jobs", type=counts, default=[10, 1000], help="settled and claimed a tick [10,1000]")
     add("--ticks", type=int, default=60, help="measured ticks [60]")
+    add = command("pages", run_pages, "pages that each kind of tick writes, without a server")
+    add("--ticks", type=int, default=20, help="measured ticks of each kind [20]")
+    add = command("instructions", run_instructions, "instructions of one enqueue, by callgrind")
+    add("--servers", type=server_names, help=SERVERS_HELP)
     add = command("gates", run_gates, "claims past a thousand paused queues, without a server")
     add("--jobs", type=counts, default=[12, 100, 1000], help="settled and claimed a tick")
     add("--waiting", type=lambda text: counts(text)[0], default=500_000, help="[500k]")
@@ -270,6 +323,46 @@ def show(args: argparse.Namespace, table: Table, data: Any, notes: dict[str, str
         print(f"\n{table.text()}")
 
 
+def published(words: list[str]) -> int:
+    """`publish`: its options are those that all commands share, but for two."""
+    own = argparse.ArgumentParser(add_help=False)
+    own.add_argument("--rounds", type=int, help="[what each command has]")
+    own.add_argument("--seconds", type=int, help="[what each command has]")
+    title = "everything that bench/README.md publishes of the server, in markdown"
+    parser = argparse.ArgumentParser(
+        prog="python -m bench publish", parents=[common(), own], description=f"Measure {title}."
+    )
+    parser.parse_args(words)
+    chosen, shared = own.parse_known_args(words)
+    return publish(run, shared, chosen.rounds, chosen.seconds)
+
+
+def run(words: list[str]) -> int:
+    """Run one command and print what it found; the exit status."""
+    args = arguments().parse_args(words)
+    progress = Progress()
+    try:
+        with lab(args.dir, args.commit_delay_ms) as empty:
+            place = replace(
+                empty,
+                event_loop=args.event_loop,
+                baseline=args.baseline,
+                before=args.before,
+                zizq=args.zizq,
+            )
+            notes = facts(words, place.sync_ms())
+            table, data = args.function(args, place, progress)
+    except (ServerError, ValueError) as error:
+        progress.clear()
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        progress.clear()
+        raise
+    show(args, table, data, notes)
+    return 0
+
+
 def main() -> int:
     words = sys.argv[1:]
     if words[:1] == ["peers"]:
@@ -277,25 +370,16 @@ def main() -> int:
         from bench.peers.cli import main as peers
 
         return peers(words[1:])
-    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
-        words.insert(0, "compare")
-    args = arguments().parse_args(words)
-    progress = Progress()
     # A bench that is told to stop must not leave its servers behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with lab(args.dir, args.commit_delay_ms, args.baseline_loop) as place:
-            notes = facts(sys.argv[1:], place.sync_ms())
-            table, data = args.function(args, place, progress)
+        if words[:1] == ["publish"]:
+            return published(words[1:])
+        if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
+            words.insert(0, "compare")
+        return run(words)
     except KeyboardInterrupt:
-        progress.clear()
         return 130
-    except (ServerError, ValueError) as error:
-        progress.clear()
-        print(f"bench: {error}", file=sys.stderr)
-        return 1
-    show(args, table, data, notes)
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """The bare baseline: aiohttp handlers over a minimal tick, and nothing else.
 
 It is the yardstick for the real server, so it does only what no server of this design can leave
-out: read the request, store it in one transaction a tick on one thread, fsync, answer, and deal
+out: read the request, store it in one transaction a tick, have it on the disk, answer, and deal
 claimed jobs out to streams. It validates nothing, counts nothing, knows only waiting and taken, and
 never gives a job back.
+
+With `--tick loop` a transaction runs on the event loop and the kernel is asked for the flush, as in
+the real server; with `--tick thread` both are left to a thread, which costs handing over to it.
 """
 
 from __future__ import annotations
@@ -14,22 +17,24 @@ import contextlib
 import itertools
 import json
 import socket
+import sqlite3
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import cast
 
-import aiosqlite
 import msgspec
 import orjson
 from aiohttp import web
 
+from bench.baseline_disk import KINDS, Disk, Kind, open_disk
 from bench.loops import LOOPS, best_loop, loop_factory
 
 # SQLite folds the WAL back by itself at 1,000 pages: as fast as doing it by hand, and one line.
 SCHEMA = """
-PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = OFF;
-PRAGMA wal_autocheckpoint = 1000; PRAGMA cache_size = -16384;
+PRAGMA journal_mode = WAL; PRAGMA secure_delete = OFF; PRAGMA wal_autocheckpoint = 1000;
+PRAGMA cache_size = -16384;
 CREATE TABLE jobs (
     id INTEGER PRIMARY KEY, queue TEXT NOT NULL, type TEXT NOT NULL, priority INTEGER NOT NULL,
     taken INTEGER NOT NULL DEFAULT 0, ready_at INTEGER NOT NULL, payload TEXT NOT NULL) STRICT;
@@ -69,11 +74,29 @@ class Stream:
         self.frames: asyncio.Queue[bytes] = asyncio.Queue()
 
 
-class Tick:
-    """Everything that waits goes into one transaction; while it commits, the next one gathers."""
+def transaction(
+    connection: sqlite3.Connection, rows: list[Row], done: list[int], credit: int
+) -> str:
+    """Store, delete and take; returns the rows of what was taken as JSON."""
+    run, jobs = connection.execute, "[]"
+    run("BEGIN IMMEDIATE")
+    if done:
+        run(DELETE, (orjson.dumps(done).decode(),))
+    if rows:
+        run(INSERT, (orjson.dumps(rows).decode(),))
+    if credit:
+        head = run(HEAD, (credit,)).fetchone()
+        run(TAKE, head)
+        jobs = run(READ, head).fetchone()[0]
+    run("COMMIT")
+    return jobs
 
-    def __init__(self, db: aiosqlite.Connection) -> None:
-        self.db = db
+
+class Tick:
+    """Everything that waits goes into one transaction; while it is on its way, the next gathers."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
         self.rows: list[Row] = []
         self.done: list[int] = []
         self.waiters: list[asyncio.Future[None]] = []
@@ -98,25 +121,12 @@ class Tick:
             for key in done:
                 self.holders.pop(key).credit += 1
             credit = sum(stream.credit for stream in self.streams)
-            jobs = await self.db._execute(self.commit, rows, done, credit)  # type: ignore[no-untyped-call]
+            run = partial(transaction, rows=rows, done=done, credit=credit)
+            jobs = await self.disk.commit(run)
             for waiter in waiters:
                 if not waiter.cancelled():
                     waiter.set_result(None)
             self.deal(orjson.loads(jobs))
-
-    def commit(self, rows: list[Row], done: list[int], credit: int) -> str:
-        run, jobs = self.db._conn.execute, "[]"
-        run("BEGIN IMMEDIATE")
-        if done:
-            run(DELETE, (orjson.dumps(done).decode(),))
-        if rows:
-            run(INSERT, (orjson.dumps(rows).decode(),))
-        if credit:
-            head = run(HEAD, (credit,)).fetchone()
-            run(TAKE, head)
-            jobs = run(READ, head).fetchone()[0]
-        run("COMMIT")
-        return jobs
 
     def deal(self, jobs: list[Row]) -> None:
         rest, now = iter(jobs), milliseconds()
@@ -215,10 +225,9 @@ def announce(listener: socket.socket) -> None:
     print(json.dumps({"fields": fields}, separators=(",", ":")), flush=True)
 
 
-async def serve(port: int, root: Path) -> None:
-    async with aiosqlite.connect(root / "jobs.db", isolation_level=None) as db:
-        await db.executescript(SCHEMA)
-        tick = Tick(db)
+async def serve(port: int, root: Path, kind: Kind) -> None:
+    async with open_disk(root / "jobs.db", SCHEMA, kind) as disk:
+        tick = Tick(disk)
         app = web.Application(client_max_size=MAX_BODY)
         app.add_routes(Api(tick).routes())
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
@@ -233,10 +242,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="the bare baseline of the benchmark")
     parser.add_argument("--port", type=int, default=0, help="0 means any free one")
     parser.add_argument("--root-dir", type=Path, required=True, help="an existing directory")
+    parser.add_argument("--tick", choices=KINDS, default=KINDS[0], help="where it runs")
     parser.add_argument("--loop", choices=LOOPS, default=best_loop())
     args = parser.parse_args()
     with asyncio.Runner(loop_factory=loop_factory(args.loop)) as runner:
-        runner.run(serve(args.port, args.root_dir))
+        runner.run(serve(args.port, args.root_dir, args.tick))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""The comparison: the same rows on two servers, interleaved by rounds."""
+"""The comparison: the same rows on several servers, interleaved by rounds."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from bench.actors import Measure
 from bench.load import LoadResult, in_own_process, run_load
@@ -12,7 +13,8 @@ from bench.report import Progress, Table, number, ratio, span
 from bench.rows import ROWS
 from bench.servers import Lab
 
-BASELINE = "baseline"
+T = TypeVar("T")
+
 ENDLESS = "null"
 
 
@@ -31,25 +33,35 @@ class Sample:
 
 @dataclass(frozen=True)
 class Plan:
+    """Which rows run on which servers; the first of them is compared with each other one."""
+
     rows: list[str]
     rounds: int
     seconds: float
     queues: int
-    subject: str
+    servers: list[str]
 
     def runs(self) -> Iterator[tuple[int, str, str, str]]:
-        """Round, row, label, server; every other round the baseline goes first."""
-        pair = [(self.subject_label, self.subject), (BASELINE, BASELINE)]
+        """Round, row, label, server; with every round another server goes first."""
+        labelled = list(zip(self.labels, self.servers, strict=True))
         for turn in range(1, self.rounds + 1):
-            pair.reverse()
             for row in self.rows:
-                for label, server in pair:
+                for label, server in turned(labelled, turn - 1):
                     yield turn, row, label, server
 
     @property
-    def subject_label(self) -> str:
-        # The baseline against itself shows what the machine's noise alone makes of a ratio.
-        return "baseline again" if self.subject == BASELINE else self.subject
+    def labels(self) -> list[str]:
+        # A server against itself shows what the machine's noise alone makes of a ratio.
+        return [
+            f"{server} again" if server in self.servers[:place] else server
+            for place, server in enumerate(self.servers)
+        ]
+
+
+def turned(servers: list[T], by: int) -> list[T]:
+    """The same in turn, beginning with another one."""
+    start = by % len(servers)
+    return servers[start:] + servers[:start]
 
 
 def compare(lab: Lab, plan: Plan, progress: Progress) -> list[Sample]:
@@ -68,33 +80,34 @@ def compare(lab: Lab, plan: Plan, progress: Progress) -> list[Sample]:
 
 
 HEADER = ["row", "server", "jobs/s", "low-high", "p50 ms", "p99 ms", "CPU µs/job"]
-HEADER += ["server CPU", "load CPU", "peak RSS MB", "ratio", "low-high", "by CPU"]
+HEADER += ["server CPU", "load CPU", "peak RSS MB"]
 
 
 def comparison(plan: Plan, samples: list[Sample]) -> Table:
+    """A line for each server, with how the first of them stands beside it."""
     lines: list[list[str]] = []
     for row in plan.rows:
         of_row = [sample for sample in samples if sample.row == row]
         for measure in of_row[0].result.measures:
             name = row if len(of_row[0].result.measures) == 1 else f"{row}: {measure.name}"
-            lines += pair_lines(name, measure.name, plan.subject_label, of_row)
-    return Table(HEADER, lines)
+            lines += row_lines(name, measure.name, plan.labels, of_row)
+    return Table([*HEADER, f"{plan.labels[0]} / it", "low-high", "by CPU"], lines)
 
 
-def pair_lines(name: str, measure: str, subject: str, samples: list[Sample]) -> Iterator[list[str]]:
-    """The subject's line with its ratio, then the baseline's."""
-    of = {server: [s for s in samples if s.server == server] for server in (subject, BASELINE)}
-    ratios = [
-        ours.measure(measure).rate / theirs.measure(measure).rate
-        for ours, theirs in zip(of[subject], of[BASELINE], strict=True)
-    ]
-    by_cpu = [
-        cpu_per_job(theirs.result) / cpu_per_job(ours.result)
-        for ours, theirs in zip(of[subject], of[BASELINE], strict=True)
-    ]
-    ours = server_cells(subject, measure, of[subject])
-    yield [name, *ours, ratio(ratios), span(ratios, 2), ratio(by_cpu)]
-    yield [name, *server_cells(BASELINE, measure, of[BASELINE]), "", "", ""]
+def row_lines(
+    name: str, measure: str, servers: list[str], samples: list[Sample]
+) -> Iterator[list[str]]:
+    of = {server: [s for s in samples if s.server == server] for server in servers}
+    subject = servers[0]
+    for server in servers:
+        cells = [name, *server_cells(server, measure, of[server])]
+        if server == subject:
+            yield [*cells, "", "", ""]
+            continue
+        pairs = list(zip(of[subject], of[server], strict=True))
+        ratios = [ours.measure(measure).rate / its.measure(measure).rate for ours, its in pairs]
+        by_cpu = [cpu_per_job(its.result) / cpu_per_job(ours.result) for ours, its in pairs]
+        yield [*cells, ratio(ratios), span(ratios, 2), ratio(by_cpu)]
 
 
 def server_cells(server: str, name: str, samples: list[Sample]) -> list[str]:

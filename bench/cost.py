@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from random import Random
-from types import SimpleNamespace
 from typing import Any, cast
 
 import orjson
@@ -23,18 +21,11 @@ import orjson
 from bench import baseline
 from bench.report import Progress, Table, number
 from bench.servers import Lab
-from zq.model.commands import Claim, Command, Enqueue, Succeed, Tick
-from zq.model.ids import Mint
-from zq.model.job import NewJob
-from zq.model.settling import Policy
+from bench.ticks import NOW, Ticks, new_job, taken, text
+from zq.model.commands import Succeed
 from zq.store import upkeep
-from zq.store.connection import WRITER_PRAGMAS
-from zq.store.migrate import migrate
-from zq.store.tick import TickRunner
 
 BACKLOG_TICKS = 100
-WORKERS = 4
-NOW = 1_790_000_000_000
 
 STEPS = (
     ("read what is settled", "WHERE status = 2"),
@@ -118,60 +109,43 @@ def timed(watch: Stopwatch, run: Callable[[], object]) -> dict[str, float]:
 
 
 def zq_ticks(path: Path, jobs: int, queues: int) -> Iterator[dict[str, float]]:
-    connection = sqlite3.connect(path, isolation_level=None, cached_statements=512)
-    for name, value in WRITER_PRAGMAS.items():
-        connection.execute(f"PRAGMA {name} = {value}")
-    migrate(connection)
-    mint = Mint(upkeep.recover(connection).last_key)
-    watch = Stopwatch(connection)
-    runner = TickRunner(cast(sqlite3.Connection, watch), Policy(), Random(1), mint.last)
+    watches: list[Stopwatch] = []
 
-    def tick(*commands: Command, claim: int = 0) -> Tick:
-        credits = [(worker, claim // WORKERS) for worker in range(1, WORKERS + 1)]
-        claims = [Claim(queues=None, credits=credits)] if claim else []
-        return Tick(NOW, NOW, commands, claims, due=frozenset(), durable=True)
+    def watched(connection: sqlite3.Connection) -> sqlite3.Connection:
+        watches.append(Stopwatch(connection))
+        return cast(sqlite3.Connection, watches[0])
 
-    held: list[int] = []
+    ticks = Ticks(path, watched)
+    ticks.store([new_job(n, queues) for n in range(BACKLOG_TICKS * max(jobs, 1000))])
+    held = ticks.claim(jobs)
 
-    def run(wanted: Tick) -> None:
-        held[:] = [job.key for hand in runner.run(wanted).claimed for job in hand]
+    def run() -> None:
+        held[:] = taken(ticks.run(Succeed(keys=list(held)), claim=jobs))
 
-    for _ in range(BACKLOG_TICKS):
-        new = [
-            NewJob(f"queue-{n % queues}", "send-email", payload := text(n), len(payload))
-            for n in range(max(jobs, 1000))
-        ]
-        run(tick(Enqueue(keys=mint.take(len(new), NOW), jobs=new, now=NOW, size=0)))
-    run(tick(claim=jobs))
     while held:
-        yield timed(watch, partial(run, tick(Succeed(keys=list(held)), claim=jobs)))
-        upkeep.checkpoint(connection)
+        yield timed(watches[0], run)
+        upkeep.checkpoint(ticks.connection)
 
 
 def baseline_ticks(path: Path, jobs: int, queues: int) -> Iterator[dict[str, float]]:
     connection = sqlite3.connect(path, isolation_level=None)
-    connection.executescript(baseline.SCHEMA)
-    watch = Stopwatch(connection)
-    tick = baseline.Tick(cast(Any, SimpleNamespace(_conn=watch)))
+    connection.executescript(f"PRAGMA synchronous = NORMAL; {baseline.SCHEMA}")
+    watch = cast(sqlite3.Connection, stopwatch := Stopwatch(connection))
     first = NOW << 20
     for start in range(0, BACKLOG_TICKS * max(jobs, 1000), 1000):
         rows = [
             (first + n, f"queue-{n % queues}", "send-email", baseline.PRIORITY, NOW, text(n))
             for n in range(start, start + 1000)
         ]
-        tick.commit(rows, [], 0)
+        baseline.transaction(watch, rows, [], 0)
     held: list[int] = []
 
     def run(credit: int) -> None:
-        held[:] = [row[0] for row in orjson.loads(tick.commit([], held, credit))]
+        held[:] = [row[0] for row in orjson.loads(baseline.transaction(watch, [], held, credit))]
 
     run(jobs)
     while held:
-        yield timed(watch, partial(run, jobs))
-
-
-def text(number: int) -> str:
-    return f'{{"n":{number},"user":"u-{number:06d}"}}'
+        yield timed(stopwatch, partial(run, jobs))
 
 
 def cost_table(found: list[Cost]) -> Table:

@@ -7,28 +7,20 @@ tick settles what was claimed and claims as many, from all queues.
 
 from __future__ import annotations
 
-import sqlite3
 import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from random import Random
 
-from bench.cost import NOW, WORKERS, text
 from bench.report import Progress, Table, number
 from bench.servers import Lab
-from zq.model.commands import Claim, Command, Enqueue, SetQueue, Succeed, Tick
-from zq.model.ids import Mint
-from zq.model.job import NewJob
+from bench.ticks import WORKERS, Ticks, plain_job, taken
+from zq.model.commands import SetQueue, Succeed
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
-from zq.model.settling import Policy
 from zq.store import upkeep
-from zq.store.connection import WRITER_PRAGMAS
-from zq.store.migrate import migrate
-from zq.store.tick import TickRunner
 from zq.store.walk import LONGEST_WALK
 
 OTHERS = 1_000
@@ -50,48 +42,35 @@ class Bench:
     """One database, and the ticks of four workers over it."""
 
     def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None, cached_statements=512)
-        for name, value in WRITER_PRAGMAS.items():
-            self._connection.execute(f"PRAGMA {name} = {value}")
-        migrate(self._connection)
-        self._mint = Mint(upkeep.recover(self._connection).last_key)
-        self._runner = TickRunner(self._connection, Policy(), Random(1), self._mint.last)
+        self._ticks = Ticks(path)
 
     def store(self, count: int, prefix: str, queues: int, priority: int, between: str = "") -> None:
         """Store jobs, one after the other in these queues; every eleventh in one of `between`."""
         for start in range(0, count, BATCH):
             numbers = range(start, min(start + BATCH, count))
             jobs = [
-                NewJob(
+                plain_job(
+                    n,
                     f"{between if between and n % 11 == 0 else prefix}{n % queues}",
-                    "send-email",
-                    payload := text(n),
-                    len(payload),
-                    priority,
+                    priority=priority,
                 )
                 for n in numbers
             ]
-            keys = self._mint.take(len(jobs), NOW)
-            self._run(Enqueue(keys=keys, jobs=jobs, now=NOW, size=0))
-            upkeep.checkpoint(self._connection)
+            self._ticks.store(jobs, BATCH)
 
     def pause(self, prefix: str, queues: int) -> None:
-        self._run(*(SetQueue(f"{prefix}{n}", QueueSettings(paused=True)) for n in range(queues)))
+        self._ticks.run(
+            *(SetQueue(f"{prefix}{n}", QueueSettings(paused=True)) for n in range(queues))
+        )
 
     def ticks(self, jobs: int, reach: Reach = EVERYWHERE) -> Iterator[float]:
         """Thread seconds of each tick."""
-        held = self._run(claim=jobs, reach=reach)
+        held = taken(self._ticks.run(claim=jobs, reach=reach))
         while held:
             began = time.thread_time()
-            held = self._run(Succeed(keys=held), claim=jobs, reach=reach)
+            held = taken(self._ticks.run(Succeed(keys=held), claim=jobs, reach=reach))
             yield time.thread_time() - began
-            upkeep.checkpoint(self._connection)
-
-    def _run(self, *commands: Command, claim: int = 0, reach: Reach = EVERYWHERE) -> list[int]:
-        credits = [(worker, claim // WORKERS) for worker in range(1, WORKERS + 1)]
-        claims = [Claim(queues=None, credits=credits, reach=reach)] if claim else []
-        result = self._runner.run(Tick(NOW, NOW, commands, claims, frozenset(), True))
-        return [job.key for hand in result.claimed for job in hand]
+            upkeep.checkpoint(self._ticks.connection)
 
 
 def gates(

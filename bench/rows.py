@@ -39,6 +39,9 @@ LARGE = Workers(count=4, prefetch=1000, acks=250, posts=1)
 ROWS = {
     "bulk": Row("bulk enqueue, 1,000 a request, 4 connections", bulk=4),
     "single": Row("single enqueue, 64 connections", single=64),
+    "single-1": Row("single enqueue, one connection", single=1),
+    "single-8": Row("single enqueue, 8 connections", single=8),
+    "single-256": Row("single enqueue, 256 connections", single=256),
     "both": Row("bulk and single enqueue at once", bulk=4, single=64),
     "take-1000": Row(
         "take, 4 workers, prefetch 1,000, 250 acks a post", workers=LARGE, pace=300_000

@@ -10,29 +10,40 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from signal import SIGTERM
 
+from bench.baseline_disk import Kind
 from bench.children import running
 from bench.http1 import LoadError
 from bench.load import Target
-from bench.loops import best_loop
+from bench.loops import LoopName, best_loop
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 # All clients of a bench come from one address.
 ONE_PEER = ["--max-connections-per-peer", "0", "--max-streams-per-peer", "0"]
 LOG = ["--log-format", "json", "--log-level", "info"]
-ZQ = ["-m", "zq.cli", "serve", "--no-admin", *LOG, *ONE_PEER]
-COMMANDS = {
+UNLIMITED = ["--global-in-flight-limit", "0"]
+ZQ = ["-m", "zq.cli", "serve", "--no-admin", *LOG, *ONE_PEER, *UNLIMITED]
+BASELINE = ["-m", "bench.baseline"]
+PROGRAMS = {
     "zq": ZQ,
     "zq-history": [*ZQ, "--history", "7d"],
     "zq-zttp": [*ZQ, "--http2-engine", "zttp"],
-    "baseline": ["-m", "bench.baseline"],
+    "before": ZQ,
+    "baseline": BASELINE,
+    "baseline-loop": [*BASELINE, "--tick", "loop"],
+    "baseline-thread": [*BASELINE, "--tick", "thread"],
     "null": ["-m", "bench.null"],
 }
+"""What the interpreter runs for each."""
+
+# Durable as zq is by itself, and without a limit that its own workers would come up against.
+ZIZQ = ["serve", "--no-admin", *LOG, "--default-commit-mode", "fsync", *UNLIMITED]
+NAMES = (*PROGRAMS, "zizq")
 START_SECONDS = 30.0
 STOP_SECONDS = 60.0
 LOOK_EVERY = 0.02
@@ -44,15 +55,46 @@ class ServerError(Exception):
 
 @dataclass(frozen=True)
 class Lab:
-    """Where servers keep their data and under which conditions they run."""
+    """Where servers keep their data and under which conditions they run.
+
+    `baseline` is what a server of that name does with its ticks, `before` a checkout of an earlier
+    zq, `zizq` the program of the original; `tool` is put in front of each command.
+    """
 
     directory: Path
     environment: Mapping[str, str] = field(default_factory=dict)
-    baseline_loop: str = field(default_factory=best_loop)
+    event_loop: LoopName = field(default_factory=best_loop)
+    baseline: Kind = "loop"
+    before: Path | None = None
+    zizq: Path | None = None
+    tool: Sequence[str] = ()
+    start_seconds: float = START_SECONDS
+
+    @property
+    def at_hand(self) -> list[str]:
+        """zq, and what there is to run beside it."""
+        given = {"before": self.before, "zizq": self.zizq}
+        return ["zq", "baseline", *(name for name, path in given.items() if path)]
 
     def command(self, name: str, root: Path) -> list[str]:
-        loop = ["--loop", self.baseline_loop] if name == "baseline" else []
-        return [sys.executable, *COMMANDS[name], *loop, "--port", "0", "--root-dir", str(root)]
+        if name == "zizq":
+            program = [str(self._given(name, self.zizq)), *ZIZQ]
+        else:
+            program = [sys.executable, *PROGRAMS[name]]
+        if name == "baseline":
+            program += ["--tick", self.baseline]
+        if name.startswith("baseline"):
+            program += ["--loop", self.event_loop]
+        return [*self.tool, *program, "--port", "0", "--root-dir", str(root)]
+
+    def working_directory(self, name: str) -> Path:
+        """Where a server is started: Python takes the zq of that checkout."""
+        return self._given(name, self.before) if name == "before" else REPOSITORY
+
+    def _given(self, name: str, path: Path | None) -> Path:
+        if path is None:
+            raise ServerError(f"where is it? Name it by --{name}")
+        return path.resolve()
 
     @contextlib.contextmanager
     def server(self, name: str) -> Iterator[Target]:
@@ -62,7 +104,7 @@ class Lab:
         try:
             with running(partial(self._start, name, root, log), end) as process:
                 try:
-                    yield Target(wait_for_port(process, log), process.pid)
+                    yield Target(wait_for_port(process, log, self.start_seconds), process.pid)
                 except (LoadError, OSError) as error:
                     raise ServerError(f"{error}\n{last_words(log)}") from error
             if process.returncode not in (0, -SIGTERM):
@@ -75,7 +117,7 @@ class Lab:
         with log.open("wb") as output:
             return subprocess.Popen(
                 self.command(name, root),
-                cwd=REPOSITORY,
+                cwd=self.working_directory(name),
                 env={**os.environ, **self.environment},
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -98,9 +140,9 @@ def end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def wait_for_port(process: subprocess.Popen[bytes], log: Path) -> int:
+def wait_for_port(process: subprocess.Popen[bytes], log: Path, seconds: float) -> int:
     """The port in the log line that tells scripts where the server listens."""
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.poll() is None:
         for line in log.read_text().splitlines(keepends=True):
             if '"api":"primary"' in line and line.endswith("\n"):
@@ -119,19 +161,18 @@ def tail(log: Path) -> str:
 
 
 @contextlib.contextmanager
-def lab(parent: Path | None, commit_delay_ms: float, baseline_loop: str) -> Iterator[Lab]:
-    """A temporary directory below `parent`, and a delay before every sync if one is asked for."""
+def lab(parent: Path | None = None, commit_delay_ms: float = 0.0) -> Iterator[Lab]:
+    """A temporary directory below `parent`, and a delay of every flush if one is asked for."""
     with tempfile.TemporaryDirectory(prefix="zq-bench-", dir=parent) as name:
         directory = Path(name)
         environment = slow_sync(directory, commit_delay_ms) if commit_delay_ms else {}
-        yield Lab(directory, environment, baseline_loop)
+        yield Lab(directory, environment)
 
 
 def slow_sync(directory: Path, delay_ms: float) -> dict[str, str]:
-    """Compile the library that delays syncs; returns the variables that switch it on."""
+    """Compile the library that delays flushes; returns the variables that switch it on."""
     library = directory / "slow_sync.so"
     source = Path(__file__).with_name("slow_sync.c")
-    subprocess.run(
-        ["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True
-    )
+    options = ["-O2", "-shared", "-fPIC", "-o", str(library)]
+    subprocess.run(["cc", *options, str(source), "-ldl", "-lpthread"], check=True)
     return {"LD_PRELOAD": str(library), "SLOW_SYNC_US": str(round(delay_ms * 1000))}

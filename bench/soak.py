@@ -16,7 +16,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from bench.loops import best_loop
 from bench.report import Progress, Table, number
 from bench.servers import REPOSITORY, lab
 from bench.soak_load import soak
@@ -192,7 +191,7 @@ def fuzz(args: argparse.Namespace, folder: Path, progress: Progress) -> Result:
 
 def load(args: argparse.Namespace, folder: Path, progress: Progress) -> Result:
     """Run a steady load and fit a line to what the server uses."""
-    with lab(folder, 0.0, best_loop()) as place:
+    with lab(folder) as place:
         found = soak(place, args.minutes, args.share, progress)
     lines = [
         [each.name, number(each.mean, 1), number(each.per_hour, 2), number(each.error, 2)]

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from bench.loops import best_loop
 from bench.peers.compare import Plan, compare, find_homes
 from bench.peers.plots import draw
 from bench.peers.roster import contenders, named
@@ -72,7 +71,7 @@ def row_names(words: str) -> list[str]:
 def measure(args: argparse.Namespace, words: Sequence[str]) -> Run:
     wanted = named(args.peers.split(",")) if args.peers else contenders()
     progress = Progress()
-    with lab(args.dir, 0.0, best_loop()) as place:
+    with lab(args.dir) as place:
         notes = facts(["peers", *words], place.sync_ms())
         homes, missing = find_homes(wanted, progress)
         plan = Plan(args.rows, wanted, args.rounds, Size.of(args.scale))

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from bench import proc
-from bench.loops import best_loop
 from bench.peers.compare import Plan, compare
 from bench.peers.install import Home, find_or_install
 from bench.peers.roster import Contender, contenders
@@ -30,7 +29,7 @@ BRIEF = Size(JOBS / 100_000, seconds=3.0)
 
 @pytest.fixture
 def place() -> Iterator[Lab]:
-    with lab(None, 0.0, best_loop()) as found:
+    with lab() as found:
         yield found
 
 

@@ -18,7 +18,7 @@ from zq.client.formats import CODECS, JSON, Codec
 from zq.client.reasons import reason_of
 from zq.client.urls import check_url
 
-_TOKEN = re.compile(r"[!-~]+")
+_VISIBLE = re.compile(r"[!-~]+")
 
 FIRST_DELAY_S = 0.1
 LONGEST_DELAY_S = 5.0
@@ -89,7 +89,7 @@ class Address:
     def __post_init__(self) -> None:
         """Raises `InvalidOption`."""
         check_url(self.url)
-        if self.token is not None and not _TOKEN.fullmatch(self.token):
+        if self.token is not None and not _VISIBLE.fullmatch(self.token):
             raise InvalidOption("the token is no key's secret: it has characters that none has")
 
     def headers(self) -> dict[str, str]:

@@ -1,0 +1,69 @@
+"""The bench's commands, as their user gives them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from bench.__main__ import arguments
+from bench.baseline_disk import KINDS, Kind
+from bench.beside import COMPANIONS, run_beside
+from bench.load import in_own_process
+from bench.publish import HAVE_ROUNDS, HAVE_SECONDS, SECTIONS, publish
+from bench.servers import lab
+
+
+def bench(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bench", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_server_beside_itself_has_a_line_for_each_and_one_ratio() -> None:
+    shown = bench(
+        "--servers", "baseline,baseline", "--rows", "single-8", "--rounds", "1", "--seconds", "1"
+    )
+    assert not shown.returncode, shown.stderr
+    header, first, second = shown.stdout.strip().splitlines()[-3:]
+    assert "baseline / it" in header
+    assert len(second.split()) == len(first.split()) + len(["again", "ratio", "low-high", "by CPU"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_baseline_ticks_where_it_is_told_to(kind: Kind) -> None:
+    words = ["--servers", "baseline", "--rows", "single-1", "--rounds", "1", "--seconds", "1"]
+    shown = bench(*words, "--baseline", kind, "--json")
+    assert not shown.returncode, shown.stderr
+    (sample,) = json.loads(shown.stdout)["results"]
+    assert sample["result"]["measures"][0]["jobs"] > 0
+
+
+def test_a_path_that_is_missing_is_asked_for() -> None:
+    shown = bench("--servers", "zizq", "--rows", "single-1", "--rounds", "1")
+    assert shown.returncode == 1
+    assert "--zizq" in shown.stderr
+
+
+@pytest.mark.parametrize("companion", COMPANIONS)
+def test_a_lone_caller_is_answered_beside_others(companion: str) -> None:
+    with lab() as place, place.server("baseline") as target:
+        waits, rate = in_own_process(run_beside, target, companion, 3, 1.0)
+    assert waits
+    assert (rate > 0) is (companion != "alone")
+
+
+def test_every_section_that_is_published_is_a_command_with_its_options() -> None:
+    ran: list[list[str]] = []
+
+    def run(words: list[str]) -> int:
+        arguments().parse_args(words)
+        ran.append(words)
+        return len(ran) == 2
+
+    assert publish(run, ["--before", "."], rounds=2, seconds=1) == 1
+    assert len(ran) == len(SECTIONS)
+    for words in ran:
+        assert ("--rounds" in words) is (words[0] in HAVE_ROUNDS)
+        assert ("--seconds" in words) is (words[0] in HAVE_SECONDS)
