@@ -290,7 +290,8 @@ async def test_a_foreign_lease_is_neither_extended_nor_released_in_bulk(
     for verb, lease in [("extend", None), ("extend", 7), ("release", None), ("release", 7)]:
         # A delivery that never was would be stale, if the job were there.
         items = [{"id": foreign["id"], "lease": lease}, {"id": mine["id"]}]
-        reply = await shop.post(f"/jobs/{verb}", {"items": items, "lease_ms": 9})
+        more = {"lease_ms": 9} if verb == "extend" else {}
+        reply = await shop.post(f"/jobs/{verb}", {"items": items, **more})
         assert (reply.status, reply.doc["stale"]) == (422, [])
         assert foreign["id"] in reply.doc["not_found"]
     assert await state(root) == before

@@ -124,7 +124,7 @@ def run(
 Examples:
   zq pipeline report --lake /srv/lake --out report.html
   zq pipeline report --lake /srv/lake --out june.html --days 30 --title 'Jobs in June'
-  zq pipeline report --lake /srv/lake --out noon.html --from 2026-06-01T11:30 --to 2026-06-01T12:30
+  zq pipeline report --lake /srv/lake --from 2026-06-01T11:30 --to 2026-06-01T12:30
 
 Times are UTC where they name no zone. The charts have a point a minute, a few of them, an hour
 or a day, whichever the time that is shown has room for.

@@ -33,6 +33,10 @@ FAILURE_ROWS = 4
 """A failure costs as much as so many successes: it writes a record of itself."""
 
 
+class Commit(partial[object]):
+    """What makes a transaction visible, where it takes long."""
+
+
 def exhaust(sliced: Sliced[T]) -> T:
     """Run all slices in one go; the result."""
     send, value = sliced.send, None

@@ -40,7 +40,7 @@ from zq.store.lock import DirectoryLock
 from zq.store.migrate import migrate, refuse_foreign_file
 from zq.store.quarantine import MOST_NAMED, UnreadableRows, set_aside_at_start
 from zq.store.readers import READERS, Readers
-from zq.store.slices import Sliced
+from zq.store.slices import Commit, Sliced
 from zq.store.tick import TickRunner
 
 log = logging.getLogger(__name__)
@@ -163,7 +163,8 @@ class Store:
                 long = send(value)
                 send, value = slices.send, None
                 if long is not None:
-                    self._landing.hold_back()
+                    if isinstance(long, Commit):
+                        self._landing.hold_back()
                     try:
                         value = await self._writer.hop(long)
                     except Exception as error:

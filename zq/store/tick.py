@@ -8,7 +8,6 @@ so that a job can be stored and handed to a waiting worker by one commit.
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
-from functools import partial
 from random import Random
 from typing import Any, get_args
 
@@ -40,7 +39,7 @@ from zq.store.groups import turn_heads
 from zq.store.leases import extend, give_back, release
 from zq.store.rulebook import read_rulebook
 from zq.store.settle import fail, succeed
-from zq.store.slices import SLICE_ROWS, Sliced, by_slices, claim_parts, exhaust
+from zq.store.slices import SLICE_ROWS, Commit, Sliced, by_slices, claim_parts, exhaust
 from zq.store.work import Work
 
 log = logging.getLogger(__name__)
@@ -150,7 +149,7 @@ class TickRunner:
             if result.rows < LARGE_COMMIT:
                 connection.execute("COMMIT")
             else:
-                yield partial(connection.execute, "COMMIT")
+                yield Commit(connection.execute, "COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
