@@ -13,7 +13,7 @@ from conformance.streams import PATIENCE_S
 from zq.client.aio import AioTransport
 from zq.client.errors import BackendError, Unavailable
 from zq.client.formats import JSON, MSGPACK
-from zq.client.gathering import AT_ONCE, MOST_BYTES, MOST_JOBS
+from zq.client.gathering import MOST_BYTES, MOST_JOBS
 from zq.client.http import HttpBackend
 from zq.client.transport import Address, Reply, Request, Unreachable
 from zq.client.values import StoredJob, Submission
@@ -69,12 +69,6 @@ async def backend(road: Road) -> AsyncIterator[HttpBackend]:
     await backend.close()
 
 
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits does so until an answer comes."""
-    monkeypatch.setattr("zq.client.gathering.LONGEST_WAIT_S", 2 * PATIENCE_S)
-
-
 def job(payload: Any = None, **fields: Any) -> Submission:
     return Submission("q", "work", payload, **fields)
 
@@ -90,74 +84,65 @@ def enqueueing(backend: HttpBackend, *jobs: Submission) -> list[asyncio.Task[lis
 
 
 async def begun(backend: HttpBackend, road: Road, *jobs: Submission) -> list[Any]:
-    """The same, where as many as go at once are under way, and the others wait."""
+    """The same, where the request of the first and that of the others are under way."""
     road.barred = True
     callers = enqueueing(backend, *jobs)
-    await road.came(AT_ONCE)
+    await road.came(2)
     return callers
 
 
-@pytest.mark.usefixtures("patient")
-async def test_callers_who_come_while_requests_are_under_way_go_together(
+async def test_callers_of_one_turn_go_with_the_first_and_in_one_more_request(
     backend: HttpBackend, road: Road
 ) -> None:
-    callers = await begun(backend, road, *(job({"n": n}) for n in range(AT_ONCE + 20)))
-    assert road.sent == ["/jobs"] * AT_ONCE
+    callers = enqueueing(backend, *(job({"n": n}) for n in range(20)))
 
-    road.unbar()
     stored = [only for (only,) in await asyncio.gather(*callers)]
 
-    assert road.sent == ["/jobs"] * AT_ONCE + ["/jobs/bulk"]
+    assert road.sent == ["/jobs", "/jobs/bulk"]
     for n, each in enumerate(stored):
         assert (await backend.get(each.id)).payload == {"n": n}
 
 
 async def test_callers_one_after_the_other_go_alone(backend: HttpBackend, road: Road) -> None:
-    for n in range(2 * AT_ONCE):
+    for n in range(5):
         await backend.enqueue([job(n)])
 
-    assert road.sent == ["/jobs"] * 2 * AT_ONCE
+    assert road.sent == ["/jobs"] * 5
 
 
-async def test_who_waits_goes_beside_requests_that_take_long(
+async def test_who_comes_while_requests_are_under_way_waits_for_none_of_them(
     backend: HttpBackend, road: Road
 ) -> None:
-    callers = await begun(backend, road, *(job(n) for n in range(AT_ONCE + 1)))
+    callers = await begun(backend, road, *(job(n) for n in range(5)))
+    for n in range(3):
+        callers += enqueueing(backend, job(n))
+        await road.came(3 + n)
 
-    await road.came(AT_ONCE + 1)
-
-    assert road.sent[-1] == "/jobs/bulk"
+    assert road.sent == ["/jobs", "/jobs/bulk"] + ["/jobs"] * 3
     road.unbar()
-    assert len({only.id for (only,) in await asyncio.gather(*callers)}) == AT_ONCE + 1
+    assert len({only.id for (only,) in await asyncio.gather(*callers)}) == 8
 
 
-@pytest.mark.usefixtures("patient")
 async def test_a_batch_has_its_bounds_and_large_jobs_go_alone(
     backend: HttpBackend, road: Road
 ) -> None:
-    small = [job(n) for n in range(AT_ONCE + MOST_JOBS + 1)]
+    small = [job(n) for n in range(1 + MOST_JOBS + 1)]
     heavy = [job("x" * (MOST_BYTES // 2)) for _ in range(3)]
-    callers = await begun(backend, road, *small, *heavy)
-    callers += enqueueing(backend, job("x" * MOST_BYTES))
-    await road.came(AT_ONCE + 1)
-    assert road.sent[-1] == "/jobs"
+    callers = enqueueing(backend, *small, *heavy, job("x" * MOST_BYTES))
 
-    road.unbar()
     await asyncio.gather(*callers)
 
-    # The last of the small ones goes with the first heavy one, and each other heavy one by itself.
-    assert road.sent[AT_ONCE + 1 :] == ["/jobs/bulk"] * 4
+    # The last of the small ones goes with the first heavy one; then no two are left that fit.
+    assert sorted(road.sent) == ["/jobs"] * 4 + ["/jobs/bulk"] * 2
     assert await backend.count() == len(callers)
 
 
-@pytest.mark.usefixtures("patient")
 async def test_a_job_that_is_refused_among_others_is_its_callers_alone(
     backend: HttpBackend, road: Road
 ) -> None:
-    good = [job(n) for n in range(AT_ONCE + 5)]
-    callers = await begun(backend, road, *good, Submission("a,b", "work", None), job("last"))
+    good = [job(n) for n in range(5)]
+    callers = enqueueing(backend, *good, Submission("a,b", "work", None), job("last"))
 
-    road.unbar()
     told = await asyncio.gather(*callers, return_exceptions=True)
 
     refused = told.pop(-2)
@@ -168,91 +153,72 @@ async def test_a_job_that_is_refused_among_others_is_its_callers_alone(
     assert await backend.count() == len(good) + 1
 
 
-@pytest.mark.usefixtures("patient")
 async def test_of_one_key_in_a_batch_the_second_job_is_a_duplicate_of_the_first(
     backend: HttpBackend, road: Road
 ) -> None:
     keyed = [job(n, unique_key="k", unique_while="active") for n in range(2)]
-    callers = await begun(backend, road, *(job() for _ in range(AT_ONCE)), *keyed)
+    callers = enqueueing(backend, job(), *keyed)
 
-    road.unbar()
     *_, (first,), (second,) = await asyncio.gather(*callers)
 
     assert (first.duplicate, second.duplicate, second.id) == (False, True, first.id)
     assert (await backend.get(first.id)).payload == 0
+    assert road.sent[:2] == ["/jobs", "/jobs/bulk"]
 
 
-@pytest.mark.usefixtures("patient")
 async def test_who_gives_up_before_a_batch_is_sent_is_left_out(
     backend: HttpBackend, road: Road
 ) -> None:
-    callers = await begun(backend, road, *(job(n) for n in range(AT_ONCE + 3)))
-    callers[-2].cancel()
+    callers = enqueueing(backend, *(job(n) for n in range(4)))
+    # In the turn in which they come, and after they have come.
+    asyncio.get_running_loop().call_soon(callers[2].cancel)
 
-    road.unbar()
     await asyncio.wait(callers)
 
-    assert callers[-2].cancelled()
+    assert callers[2].cancelled()
     payloads = [each.payload for each in (await backend.jobs()).jobs]
-    assert sorted(payloads) == [*range(AT_ONCE + 1), AT_ONCE + 2]
+    assert sorted(payloads) == [0, 1, 3]
 
 
 async def test_who_gives_up_while_its_batch_is_under_way_disturbs_no_other(
     backend: HttpBackend, road: Road
 ) -> None:
-    callers = await begun(backend, road, *(job(n) for n in range(AT_ONCE + 3)))
-    await road.came(AT_ONCE + 1)
+    callers = await begun(backend, road, *(job(n) for n in range(4)))
     callers[-2].cancel()
 
     road.unbar()
     await asyncio.wait(callers)
 
     (last,) = callers[-1].result()
-    assert (await backend.get(last.id)).payload == AT_ONCE + 2
+    assert (await backend.get(last.id)).payload == 3
     assert callers[-2].cancelled()
 
 
-@pytest.mark.usefixtures("patient")
-async def test_who_gives_up_alone_lets_the_next_ones_go(backend: HttpBackend, road: Road) -> None:
-    callers = await begun(backend, road, *(job(n) for n in range(AT_ONCE + 1)))
-
-    callers[0].cancel()
-    await road.came(AT_ONCE + 1)
-
-    assert road.sent[-1] == "/jobs/bulk"
-    road.unbar()
-    await asyncio.wait(callers)
-    assert callers[-1].result()
-
-
-@pytest.mark.usefixtures("patient")
 async def test_of_a_batch_whose_answer_is_lost_only_what_is_safe_is_sent_again(
     backend: HttpBackend, road: Road
 ) -> None:
     road.loses = True
     safe = job("safe", unique_key="k", unique_while="exists")
-    callers = await begun(backend, road, *(job() for _ in range(AT_ONCE)), job(1), safe, job(2))
+    callers = enqueueing(backend, job(0), job(1), safe, job(2))
 
-    road.unbar()
     *_, first, safely, second = await asyncio.gather(*callers, return_exceptions=True)
     (found,) = answered(safely)
 
-    assert road.sent[AT_ONCE:] == ["/jobs/bulk", "/jobs"]
+    assert road.sent == ["/jobs", "/jobs/bulk", "/jobs"]
     # It was stored: the caller is told so, as by a second try of its own.
     assert found.duplicate
-    assert await backend.count() == AT_ONCE + 3
+    assert await backend.count() == 4
     for unknown in (first, second):
         assert isinstance(unknown, Unreachable)
         assert unknown.sent
     assert first is not second
 
 
-@pytest.mark.usefixtures("patient")
 async def test_a_server_that_is_gone_refuses_each_caller(
     backend: HttpBackend, road: Road, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zq.client.http.TRIES", 1)
-    callers = await begun(backend, road, *(job(n) for n in range(AT_ONCE + 3)))
+    callers = await begun(backend, road, *(job(n) for n in range(4)))
     await site.stop()
 
     road.unbar()
@@ -268,14 +234,12 @@ async def test_a_server_that_is_gone_refuses_each_caller(
 async def test_a_server_that_takes_small_batches_only_gets_every_job(
     backend: HttpBackend, road: Road
 ) -> None:
-    callers = await begun(backend, road, *(job(n) for n in range(AT_ONCE + 10)))
-    road.unbar()
+    callers = enqueueing(backend, *(job(n) for n in range(10)))
 
-    assert len({only.id for (only,) in await asyncio.gather(*callers)}) == AT_ONCE + 10
-    assert await backend.count() == AT_ONCE + 10
+    assert len({only.id for (only,) in await asyncio.gather(*callers)}) == 10
+    assert await backend.count() == 10
 
 
-@pytest.mark.usefixtures("patient")
 async def test_a_batch_belongs_to_the_context_of_no_caller(
     backend: HttpBackend, road: Road
 ) -> None:
@@ -283,26 +247,24 @@ async def test_a_batch_belongs_to_the_context_of_no_caller(
         WHO.set(f"caller {n}")
         await backend.enqueue([job(n)])
 
-    road.barred = True
-    callers = [asyncio.create_task(enqueue(n)) for n in range(AT_ONCE + 2)]
-    await road.came(AT_ONCE)
-    road.unbar()
-    await asyncio.gather(*callers)
+    await asyncio.gather(*(enqueue(n) for n in range(4)))
 
-    assert road.senders == [*(f"caller {n}" for n in range(AT_ONCE)), "nobody"]
+    assert road.senders == ["caller 0", "nobody"]
 
 
 async def test_an_event_loop_that_ends_under_requests_holds_nobody_up_in_the_next(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: Site,
 ) -> None:
-    monkeypatch.setattr("zq.client.gathering.LONGEST_WAIT_S", 2 * PATIENCE_S)
     found: list[StoredJob] = []
 
     def elsewhere() -> None:
         backend = HttpBackend(Address(site.url), road := Road(Address(site.url)))
 
         async def left_under_way() -> None:
-            await begun(backend, road, *(job(n) for n in range(AT_ONCE + 2)))
+            road.barred = True
+            callers = enqueueing(backend, *(job(n) for n in range(3)))
+            await asyncio.sleep(0)
+            assert not any(each.done() for each in callers)
 
         async def the_next() -> None:
             road.unbar()
