@@ -18,11 +18,5 @@ DIFFERENCES = {
     },
     "test_what_is_too_long_is_answered_as_over_http_1[zttp-path]": _TOO_LONG,
     "test_what_is_too_long_is_answered_as_over_http_1[zttp-header]": _TOO_LONG,
-    "test_a_connection_error_is_told_with_goaway[zttp-generic/priority-of-itself]": (
-        "it reads no priorities, which RFC 9113 has dropped"
-    ),
-    "test_frames_on_a_stream_that_has_ended_are_an_error[zttp-5.1/12]": (
-        "it ends the connection with PROTOCOL_ERROR where STREAM_CLOSED is asked for"
-    ),
 }
 """By case of a test: the reason."""

@@ -245,7 +245,8 @@ class Engine:
             self.waiters.watch(waiter, keys[0])
         reply = await self._submit(command)
         assert isinstance(reply, Enqueued)
-        await self._large_results(reply.owners.values())
+        if reply.owners:
+            await self._large_results(reply.owners.values())
         return Accepted(keys, now, reply)
 
     async def enqueue_and_wait(

@@ -185,6 +185,8 @@ class Streams:
         committed leases, so it knows what the settlements will find. Only of those with a bounded
         reach it does not, for it does not know queues: their slots are free a tick later.
         """
+        if not self._groups and not self._hasty:
+            return Plan()
         freed = self._freed(commands) if self._holders else _NOTHING_FREED
         for stream in freed:
             self.credit_changed(stream)

@@ -324,7 +324,8 @@ class Tally(msgspec.Struct):
     def add(self, other: "Tally") -> None:
         """Count what another has counted too."""
         for name in Tally.__struct_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+            if more := getattr(other, name):
+                setattr(self, name, getattr(self, name) + more)
 
 
 class Traffic(msgspec.Struct):

@@ -86,7 +86,10 @@ class IdCodec:
         if len(self._times) > _MOST_TIMES:
             self._times.clear()
         number = ms_since_epoch + EPOCH_MS
-        text = "".join(_PAIRS[(number >> shift) & 1023] for shift in (40, 30, 20, 10, 0))
+        text = (
+            f"{_PAIRS[number >> 40]}{_PAIRS[(number >> 30) & 1023]}{_PAIRS[(number >> 20) & 1023]}"
+            f"{_PAIRS[(number >> 10) & 1023]}{_PAIRS[number & 1023]}"
+        )
         self._times[ms_since_epoch] = text
         return text
 

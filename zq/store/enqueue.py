@@ -142,11 +142,20 @@ class _Intake:
         work.open_groups([new.job for new in self._full])
         self._keys.release_former_owners()
         self._names.write()
-        yield from work.insert_by_slices("jobs", _PLAIN, self._plain)
-        yield from work.insert_by_slices("jobs", _TUNED, self._tuned)
-        full = [self._full_row(new) for new in self._full]
-        yield from work.insert_by_slices("jobs", _FULL, full)
+        if self._plain:
+            yield from work.insert_by_slices("jobs", _PLAIN, self._plain)
+        if self._tuned:
+            yield from work.insert_by_slices("jobs", _TUNED, self._tuned)
+        if self._full:
+            full = [self._full_row(new) for new in self._full]
+            yield from work.insert_by_slices("jobs", _FULL, full)
         self._replace_payloads()
+        if self._beside:
+            yield from self._store_payloads()
+
+    def _store_payloads(self) -> Sliced[None]:
+        """Write the payloads that lie beside their jobs."""
+        work = self._work
         beside = [(key, job.payload) for key, job in self._beside]
         yield from work.insert_large_by_slices("payloads", "job_id, body", beside)
         work.rows += sum(job.payload_size // BYTES_A_ROW for _, job in self._beside)
