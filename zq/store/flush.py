@@ -15,10 +15,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-with warnings.catch_warnings():
-    # It warns of every kind that a platform lacks; which one is used is said at the start.
-    warnings.simplefilter("ignore")
-    import caio
+try:
+    with warnings.catch_warnings():
+        # It warns of every kind that a platform lacks; which one is used is said at the start.
+        warnings.simplefilter("ignore")
+        from caio import linux_aio, linux_uring
+except ImportError:  # it is for Linux alone
+    linux_aio = linux_uring = None
 
 log = logging.getLogger(__name__)
 
@@ -114,8 +117,8 @@ class ThreadFlush:
 
 
 KINDS: Sequence[tuple[str, ModuleType | None]] = (
-    ("linux-aio", caio.linux_aio),
-    ("io-uring", caio.linux_uring),
+    ("linux-aio", linux_aio),
+    ("io-uring", linux_uring),
 )
 """The kernel's ways, the cheaper one first: 36 and 70 µs of processor a flush."""
 
