@@ -11,17 +11,10 @@ import os
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
-
-try:
-    with warnings.catch_warnings():
-        # It warns of every kind that a platform lacks; which one is used is said at the start.
-        warnings.simplefilter("ignore")
-        from caio import linux_aio, linux_uring
-except ImportError:  # it is for Linux alone
-    linux_aio = linux_uring = None
 
 log = logging.getLogger(__name__)
 
@@ -116,9 +109,20 @@ class ThreadFlush:
         os.close(self._descriptor)
 
 
+def _module(name: str) -> ModuleType | None:
+    """A part of caio's; None where the platform has none, as others than Linux."""
+    with warnings.catch_warnings():
+        # It warns of every kind that a platform lacks; which one is used is said at the start.
+        warnings.simplefilter("ignore")
+        try:
+            return import_module(f"caio.{name}")
+        except ImportError:
+            return None
+
+
 KINDS: Sequence[tuple[str, ModuleType | None]] = (
-    ("linux-aio", linux_aio),
-    ("io-uring", linux_uring),
+    ("linux-aio", _module("linux_aio")),
+    ("io-uring", _module("linux_uring")),
 )
 """The kernel's ways, the cheaper one first: 36 and 70 µs of processor a flush."""
 
