@@ -25,6 +25,7 @@ from zq.model.outcome import Completion
 from zq.model.reach import reach_of
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
+from zq.store.due import SLICE
 
 from .rig import NOW, Ticker
 
@@ -105,11 +106,11 @@ def test_leases_go_by_the_steady_time_whatever_the_wall_clock_says(ticker: Ticke
 
 
 def test_thousands_of_leases_lapse_slice_by_slice(ticker: Ticker) -> None:
-    ticker.store(2_500)
-    claim(ticker, 2_500)
+    ticker.store(2 * SLICE + 7)
+    claim(ticker, 2 * SLICE + 7)
     ticker.now += LEASE_MS + 1
     found = [len(ticker.run(lapse=True).lapsed) for _ in range(4)]
-    assert found == [1_000, 1_000, 500, 0]
+    assert found == [SLICE, SLICE, 7, 0]
     ticker.check_counts()
 
 

@@ -9,7 +9,7 @@ from zq.store.leases import lapse
 from zq.store.log import trim_logs
 from zq.store.work import QUERIES, Work, as_json
 
-SLICE = 1000
+SLICE = 500
 """Jobs that expire, are promoted or purged, or names forgotten, in one tick, so that
 acknowledgements pass between."""
 

@@ -135,7 +135,9 @@ class TickRunner:
                 tick.workers,
             )
             replies = yield from apply(work, tick.commands)
-            attend(work, tick.due)
+            if tick.due:
+                attend(work, tick.due)
+                yield None
             turn_heads(work)
             claimed = []
             for wanted in tick.claims:
