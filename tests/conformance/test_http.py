@@ -231,3 +231,11 @@ async def test_odd_queries_are_answered(site: Site, query: bytes) -> None:
     request = b"GET /jobs?" + query + b" HTTP/1.1\r\nHost: q\r\n\r\n"
     reply = await exchange(site.port, request)
     assert reply.status in (200, 400)
+
+
+async def test_very_many_requests_that_come_together_are_answered_in_turn(site: Site) -> None:
+    """Such as are answered at once, without waiting for anything."""
+    count = 3_000
+    async with await RawConnection.open(site.port) as connection:
+        await connection.send(b"GET /nowhere HTTP/1.1\r\nHost: q\r\n\r\n" * count)
+        assert [(await connection.reply()).status for _ in range(count)] == [404] * count

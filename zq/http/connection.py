@@ -28,7 +28,6 @@ MAX_REQUEST_LINE = MAX_HEADER_FIELD + 1
 """One more than a header field, by which the parser's one exception tells the two apart."""
 MAX_HEADERS = 100
 
-
 PART_BYTES = 64 * 1024
 """A larger answer is written in parts of this size."""
 
@@ -67,6 +66,7 @@ class Connection(web.RequestHandler):
         self._header_timer: Timer | None = None
         self._header_begun = False
         self._handling: Handling | None = None
+        self._beginning = False
 
     def channel(self, request: web.BaseRequest) -> Channel:
         """This connection: its requests are answered one after the other."""
@@ -148,15 +148,27 @@ class Connection(web.RequestHandler):
         return self._handling is None and not self._messages
 
     def _serve_next(self) -> None:
-        """Begin with the next request, unless one is under way."""
-        while self._messages and self._handling is None and not self._force_close:
-            message, payload = self._messages.popleft()
-            self._handling = Handling(self._serve(message, payload), self._served)
-            if self._parser is not None:
-                self._parser.message_consumed()
-            if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
-                self._resume_reading_if_drained()
-            self._handling.begin()
+        """Begin with the next request, unless one is under way.
+
+        One that ends at once calls this again; the loop that has begun it goes on, however many
+        of them came together.
+        """
+        if self._beginning:
+            return
+        self._beginning = True
+        try:
+            while self._messages and self._handling is None and not self._force_close:
+                self._begin(*self._messages.popleft())
+        finally:
+            self._beginning = False
+
+    def _begin(self, message: Any, payload: StreamReader) -> None:
+        self._handling = handling = Handling(self._serve(message, payload), self._served)
+        if self._parser is not None:
+            self._parser.message_consumed()
+        if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
+            self._resume_reading_if_drained()
+        handling.begin()
 
     async def _serve(self, message: Any, payload: StreamReader) -> None:
         assert self._manager is not None
