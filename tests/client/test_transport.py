@@ -118,7 +118,10 @@ async def answering(*answers: bytes) -> AsyncIterator[tuple[Address, list[bytes]
         writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    yield Address(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/at ž", "secret"), read
+    yield (
+        Address(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/at%20%C5%BE", "secret"),
+        read,
+    )
     server.close()
 
 

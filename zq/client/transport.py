@@ -90,7 +90,9 @@ class Address:
         """Raises `InvalidOption`."""
         check_url(self.url)
         if self.token is not None and not _VISIBLE.fullmatch(self.token):
-            raise InvalidOption("the token is no key's secret: it has characters that none has")
+            raise InvalidOption(
+                "the token has characters that no key has: has it a space, or an end of line?"
+            )
 
     def headers(self) -> dict[str, str]:
         """The headers of every request."""

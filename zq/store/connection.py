@@ -174,6 +174,11 @@ def is_full(error: sqlite3.Error) -> bool:
     return _primary_code(error) == _FULL
 
 
+def is_read_only(error: sqlite3.Error) -> bool:
+    """Whether something has to be written that was opened to be read."""
+    return _primary_code(error) == _READONLY
+
+
 def is_interrupt(error: sqlite3.Error) -> bool:
     """Whether a read was stopped by its deadline."""
     return _primary_code(error) == _INTERRUPT

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from zq.model.ids import ALPHABET, SUFFIX_LENGTH
+from zq.store.connection import is_read_only
 from zq.store.queries import load
 
 
@@ -49,8 +50,16 @@ def refuse_foreign_file(path: Path) -> None:
     """The same of a file that nobody has open, where there is one."""
     if not path.exists():
         return
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        refuse_foreign(connection)
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as reader:
+            refuse_foreign(reader)
+    except sqlite3.OperationalError as error:
+        if not is_read_only(error):
+            raise
+        # A power cut has left a transaction half done, as it can while a file is made. Whoever
+        # opens it to read has to undo that first.
+        with closing(sqlite3.connect(path)) as connection:
+            refuse_foreign(connection)
 
 
 def refuse_newer(connection: sqlite3.Connection) -> int:
