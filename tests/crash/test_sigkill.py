@@ -106,6 +106,7 @@ def assert_engine_tried(history: History, cycles: int) -> None:
         "rates",
         "revived",
         "with a token that is stale",
+        "retried in vain",
         "dead where the dead go",
         "claims that outlived a server",
         "Release",
