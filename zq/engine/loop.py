@@ -128,7 +128,7 @@ class TickLoop:
         )
         """All that hears of a tick once it is on the disk, in this order."""
         self._awake = asyncio.Event()
-        self._alarm: Alarm = Alarm(clock, self.wake)
+        self._alarm = Alarm(clock, self.wake)
         self._stopping = False
         self._untidy = True
         store.when_unreadable = self.set_aside

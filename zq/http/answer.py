@@ -11,6 +11,10 @@ from aiohttp.http import HttpVersion10
 SERVER = "zq"
 """What answers call the server; its version is nobody's business but a key holder's."""
 
+SMALL = 64 * 1024
+"""Bytes of an answer that is never refused, and of a part of a larger one: as much as a connection
+of HTTP/1.1 may have unsent before it takes the next request, so that no answers pile up there."""
+
 _BODILESS = frozenset((HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED))
 _NOTHING: Mapping[str, str] = {}
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from aiohttp import web
 
 from zq import heap
-from zq.http.answer import Answer
+from zq.http.answer import SMALL, Answer
 from zq.http.channel import Channel, Peer, channel_of
 from zq.http.endpoints import Response
 from zq.http.peer import PeerWatch
@@ -20,10 +20,6 @@ from zq.model.clock import Clock
 from zq.model.errors import AnswersFull
 
 log = logging.getLogger(__name__)
-
-SMALL = 64 * 1024
-"""Bytes of an answer that is never refused, and of a part of a larger one: as much as a connection
-of HTTP/1.1 may have unsent before it takes the next request, so that no answers pile up there."""
 
 LARGE = 32 * 1024 * 1024
 """Bytes of answers after which the memory that they took is given back, once all have gone."""

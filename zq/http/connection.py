@@ -11,7 +11,7 @@ from aiohttp import StreamReader, web, web_protocol
 from aiohttp.http import StreamWriter
 from aiohttp.http_exceptions import LineTooLong
 
-from zq.http.answer import Answer
+from zq.http.answer import SMALL, Answer
 from zq.http.bodies import is_withheld
 from zq.http.channel import Channel, Peer
 from zq.http.endpoints import Response
@@ -27,9 +27,6 @@ MAX_HEADER_FIELD = 64 * 1024
 MAX_REQUEST_LINE = MAX_HEADER_FIELD + 1
 """One more than a header field, by which the parser's one exception tells the two apart."""
 MAX_HEADERS = 100
-
-PART_BYTES = 64 * 1024
-"""A larger answer is written in parts of this size."""
 
 LINGER_S = 10.0
 """How long the rest of a body is taken in that nobody reads: an answer that is followed by a reset
@@ -201,13 +198,13 @@ class Connection(web.RequestHandler):
             raise ConnectionResetError("the connection is gone")
         answer.sent = True
         body = b"" if request.method == "HEAD" else answer.body
-        if len(body) <= PART_BYTES:
+        if len(body) <= SMALL:
             self.transport.write(answer.head(request) + body)
         else:
             self.transport.write(answer.head(request))
             view = memoryview(body)
-            for start in range(0, len(view), PART_BYTES):
-                self.transport.write(view[start : start + PART_BYTES])
+            for start in range(0, len(view), SMALL):
+                self.transport.write(view[start : start + SMALL])
                 await self._drain_helper()
         # The request may rest with its connection; what was sent need not.
         answer.body = b""

@@ -16,8 +16,6 @@ acknowledgements pass between."""
 
 def attend(work: Work, due: frozenset[Due]) -> None:
     """Do what is due, in the order of `Due`."""
-    if not due:
-        return
     for kind in Due:
         if kind in due:
             _PHASES[kind](work)
