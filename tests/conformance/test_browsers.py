@@ -165,6 +165,15 @@ async def test_a_page_is_not_asked_for_its_body(site: Site) -> None:
     assert (await exchange(site.port, head)).status == 403
 
 
+async def test_a_refusal_may_cite_a_host_that_is_no_text(site: Site) -> None:
+    head = b"GET /queues HTTP/1.1\r\nHost: lo\x92calhost\r\nConnection: close\r\n\r\n"
+
+    reply = await exchange(site.port, head)
+
+    assert reply.status == 403
+    assert "lo?calhost" in reply.doc["error"]
+
+
 async def test_one_refusal_does_not_end_the_connection(site: Site) -> None:
     async with await RawConnection.open(site.port) as connection:
         for host, status in (("evil.example", 403), ("localhost", 200), ("evil.example", 403)):

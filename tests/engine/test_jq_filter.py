@@ -1,6 +1,7 @@
 """jq filters: what matches, what is refused, and that no program reaches the host or stays."""
 
 import asyncio
+import gc
 import importlib.util
 import json
 import os
@@ -576,6 +577,7 @@ async def test_close_ends_a_call_whose_process_is_just_starting(steps: int) -> N
 
 
 async def test_ended_processes_leave_no_zombie_and_no_descriptor() -> None:
+    gc.collect()  # What earlier tests left behind may close at any time.
     before = descriptors()
     for steps in range(30):
         jq_filter = JqFilter(timeout=600, memory=64 * MIB)
@@ -589,7 +591,7 @@ async def test_ended_processes_leave_no_zombie_and_no_descriptor() -> None:
         await jq_filter.close()
 
     assert children(os.getpid()) == []
-    assert descriptors() == before
+    assert descriptors() <= before
 
 
 def test_the_process_ends_with_its_parent_even_in_the_middle_of_a_program() -> None:

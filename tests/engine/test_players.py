@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from zq.engine.players import Stream, Wish
+from zq.engine.players import Notice, Stream, Wish
 from zq.engine.streams import Plan, Streams
 from zq.model.commands import Return, Tally, TickResult, Traffic
 from zq.model.job import Job
@@ -110,6 +110,28 @@ async def test_what_was_never_written_has_not_stalled() -> None:
     streams.apply(result([job(key, stream.number) for key in (1, 2, 3)]), planned(streams))
     assert [written.key for written in stream.next_jobs(1)] == [1]
     assert streams.close(stream) == Return(stream.number, [1, 2, 3], frozenset({1}))
+
+
+async def test_a_stream_is_told_of_no_job_that_it_has_not_been_sent() -> None:
+    streams = Streams(0, 0)
+    stream = stream_of(streams, window=2, control=True, lease_ms=5)
+    streams.apply(result([job(key, stream.number) for key in (1, 2)]), planned(streams))
+    assert [written.key for written in stream.next_jobs(1)] == [1]
+    for key in (1, 2):
+        stream.tell("cancel", key)
+    assert stream.next_notices() == [Notice("cancel", 1, 1)]
+    assert [written.key for written in stream.next_jobs(1)] == [2]
+    assert stream.next_notices() == [Notice("cancel", 2, 1)]
+
+
+async def test_a_lapsed_stream_is_told_of_the_leases_that_it_knows() -> None:
+    streams = Streams(0, 0)
+    stream = stream_of(streams, window=2, control=True, lease_ms=5)
+    streams.apply(result([job(key, stream.number) for key in (1, 2)]), planned(streams))
+    assert [written.key for written in stream.next_jobs(1)] == [1]
+    ended = [(stream.number, 1), (stream.number, 2)]
+    streams.apply(result(lapsed=[1, 2], ended=ended), Plan())
+    assert [notice.key for notice in stream.next_notices()] == [1]
 
 
 async def test_a_claim_that_waits_for_nothing_is_answered_where_nothing_can_come() -> None:

@@ -178,9 +178,15 @@ class Stream:
         self._wake.clear()
 
     def next_notices(self) -> list[Notice]:
-        """What it is to be told before any job that has not been asked for yet."""
+        """What it is to be told now. What is about a job that is not written yet waits for it."""
+        if not self._notices:
+            return []
+        unwritten = {job.key for job in self._outbox}
         notices, self._notices = self._notices, []
-        return notices
+        for notice in notices:
+            if notice.key in unwritten:
+                self._notices.append(notice)
+        return [notice for notice in notices if notice.key not in unwritten]
 
     def next_jobs(self, most_bytes: int) -> list[Job]:
         """Jobs to write next; one at least, however large. Those settled meanwhile are left out."""

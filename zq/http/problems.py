@@ -42,7 +42,8 @@ def status_of(error: ZqError) -> int:
 
 def problem(error: ZqError, codec: Codec) -> Answer:
     """An error as an answer in the format that the client accepts."""
-    body: dict[str, object] = {"error": error.message}
+    # A message may cite bytes of a header that are no text; an answer cannot.
+    body: dict[str, object] = {"error": error.message.encode(errors="replace").decode()}
     headers = {CODE_HEADER: error.code}
     if isinstance(error, NotAcceptable | UnsupportedMediaType):
         body["supported"] = error.supported

@@ -30,7 +30,7 @@ from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 from zq.model.strict import StrictRetention
 from zq.wire import bodies, lease_bodies, settings
-from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument
+from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
 from zq.wire.history import HistoryDocument
@@ -166,7 +166,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("GET", "/jobs/count"): Operation({200: Count}, parameters=_FILTERS, refusals=_UNBUILT),
     ("GET", "/jobs/take"): Operation(
-        {200: JobDocument},
+        {200: (JobDocument, NoticeDocument)},
         parameters=(
             Parameter("prefetch", _WHOLE, "How many jobs it may hold at once: 1; 0 is no limit."),
             Parameter("queue", _names(), "Take from these queues only."),
