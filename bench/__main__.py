@@ -18,6 +18,7 @@ from bench.compare import Plan, compare, comparison
 from bench.cost import cost, cost_table
 from bench.crowd import crowd, crowd_table
 from bench.depth import depth, depth_table
+from bench.examples import EXAMPLES
 from bench.gates import gates, gates_table
 from bench.history import AIMS, history, history_table
 from bench.http2 import LIBRARIES, http2, http2_table
@@ -34,42 +35,12 @@ from bench.report import Progress, Table, facts
 from bench.rows import ROWS
 from bench.servers import NAMES, Lab, ServerError, lab
 from bench.singles import singles, singles_table
+from bench.viewers import viewers, viewers_table
+from bench.walk import walk, walk_table
 
 Scenario = Callable[[argparse.Namespace, Lab, Progress], tuple[Table, Any]]
 SERVERS_HELP = f"a comma list of {', '.join(NAMES)} [zq,baseline and what else is named]"
 DEPTHS = [10**4, 10**6, 5 * 10**6]
-EXAMPLES = """
-examples:
-  python -m bench                                every row, five rounds
-  python -m bench --rows single,ack --rounds 9   two rows, more rounds
-  python -m bench --queues 1000 --markdown       a table for the README
-  python -m bench --commit-delay-ms 5 --json     a slower disk, for scripts
-  python -m bench --servers baseline,baseline    what noise makes of a ratio of 1
-  python -m bench --servers null,baseline        the ceiling of the load itself
-  python -m bench --before DIR --zizq PATH       an earlier zq and the original as well
-  python -m bench lone                           requests of one job each, under wrk too
-  python -m bench beside                         a lone caller beside bulks and checkpoints
-  python -m bench latency                        from enqueue to delivery
-  python -m bench depth --waiting 10k,1M,5M      the take rate over a backlog
-  python -m bench http2 --engines zttp           HTTP/2 by that library, and HTTP/1.1
-  python -m bench library                        the Python library: worker, enqueue_many, call
-  python -m bench singles                        its single enqueues beside plain HTTP
-  python -m bench calls                          the library's calls, by how many are under way
-  python -m bench history                        the same load with a history and without
-  python -m bench idle --streams 10000           workers with nothing to do
-  python -m bench large --payload 1048576        megabytes a second to one worker
-  python -m bench pipeline --records 2M,20M      job history through Spark, by stage
-  python -m bench spark-write --rows 10M         rows of Spark become jobs: rate and memory
-  python -m bench cost --jobs 10,1000            a tick, statement by statement
-  python -m bench pages                          pages that each kind of tick writes
-  python -m bench instructions                   of one enqueue, counted by callgrind
-  python -m bench gates --waiting 5M             claims past a thousand paused queues
-  python -m bench crowd --jobs 100               claims from 10,000 queues while one is paused
-  python -m bench publish --before DIR           all that is published, in markdown: an hour
-  python -m bench peers --help                   zq beside other job queues
-
-rows:
-""" + "\n".join(f"  {name:<10} {row.title}" for name, row in ROWS.items())
 
 
 def run_compare(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -154,6 +125,11 @@ def run_instructions(args: argparse.Namespace, place: Lab, progress: Progress) -
     return instructions_table(found), [asdict(each) for each in found]
 
 
+def run_viewers(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = viewers(place, args.rows, args.rounds, args.seconds, args.queues, progress)
+    return viewers_table(found), [asdict(each) for each in found]
+
+
 def run_gates(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = gates(place, args.jobs, args.waiting, args.ticks, args.queues, progress)
     return gates_table(found), [asdict(each) for each in found]
@@ -162,6 +138,11 @@ def run_gates(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple
 def run_crowd(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = crowd(place, args.jobs, args.waiting, args.ticks, progress)
     return crowd_table(found), [asdict(each) for each in found]
+
+
+def run_walk(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = walk(place, progress)
+    return walk_table(found), [asdict(each) for each in found]
 
 
 def run_pipeline(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -224,7 +205,7 @@ def common() -> argparse.ArgumentParser:
     add("--before", type=Path, metavar="DIR", help="a checkout of an earlier zq to run as well")
     add("--zizq", type=Path, metavar="PATH", help="the original's program, to run as well")
     add("--json", action="store_true", help="everything that was measured, for scripts")
-    add("--markdown", action="store_true", help="a table and its circumstances, for a README")
+    add("--markdown", action="store_true", help="a table and its circumstances, for bench/results")
     return parser
 
 
@@ -290,10 +271,14 @@ def arguments() -> argparse.ArgumentParser:
     add("--seconds", type=float, default=2.0, help="measured time of a run, about [2]")
     add = command("calls", run_calls, "calls of the Python library, by how many are under way")
     add("--rounds", type=int, default=3, help="runs of each case [3]")
-    add = command("history", run_history, "what keeping a history costs")
-    add("--rows", type=rows_with_workers, default=list(AIMS), help="a comma list [all of these]")
-    add("--rounds", type=int, default=5, help="runs of each row on each server [5]")
-    add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
+    for name, run, what in (
+        ("history", run_history, "what keeping a history costs"),
+        ("viewers", run_viewers, "what 20 viewers of the admin API cost"),
+    ):
+        add = command(name, run, what)
+        add("--rows", type=rows_with_workers, default=list(AIMS), help="a comma list [all]")
+        add("--rounds", type=int, default=5, help="runs of each row on each server [5]")
+        add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
     add = command("cost", run_cost, "where the time of a tick goes, without a server")
     add("--jobs", type=counts, default=[10, 1000], help="settled and claimed a tick [10,1000]")
     add("--ticks", type=int, default=60, help="measured ticks [60]")
@@ -309,6 +294,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--jobs", type=counts, default=[12, 100, 1000], help="settled and claimed a tick")
     add("--waiting", type=lambda text: counts(text)[0], default=50_000, help="paused jobs [50k]")
     add("--ticks", type=int, default=60, help="measured ticks [60]")
+    command("walk", run_walk, "files that one request of each kind passes through")
     return parser
 
 
@@ -328,7 +314,7 @@ def published(words: list[str]) -> int:
     own = argparse.ArgumentParser(add_help=False)
     own.add_argument("--rounds", type=int, help="[what each command has]")
     own.add_argument("--seconds", type=int, help="[what each command has]")
-    title = "everything that bench/README.md publishes of the server, in markdown"
+    title = "what bench/results/ publishes of the server, in markdown"
     parser = argparse.ArgumentParser(
         prog="python -m bench publish", parents=[common(), own], description=f"Measure {title}."
     )

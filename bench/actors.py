@@ -123,8 +123,9 @@ def acknowledgement(ids: list[bytes]) -> bytes:
     return post("/jobs/success", b'{"ids":["' + b'","'.join(ids) + b'"]}')
 
 
-def single_requests(queues: int) -> list[bytes]:
-    return [post("/jobs", orjson.dumps(job(n, queues))) for n in range(RENDERED_SINGLES)]
+def single_requests(queues: int, folds: int = 0) -> list[bytes]:
+    jobs = [job(n, queues) | batch(n, folds) for n in range(RENDERED_SINGLES)]
+    return [post("/jobs", orjson.dumps(each)) for each in jobs]
 
 
 def bulk_requests(queues: int, groups: int = 0) -> list[bytes]:
@@ -138,6 +139,17 @@ def bulk_requests(queues: int, groups: int = 0) -> list[bytes]:
 def job(number: int, queues: int) -> dict[str, object]:
     payload = {"n": number, "user": f"u-{number:06d}"}
     return {"queue": f"queue-{number % queues}", "type": "send-email", "payload": payload}
+
+
+def batch(number: int, folds: int) -> dict[str, object]:
+    """What makes a job one of a batch, where there are any: a host takes in so many."""
+    if not folds:
+        return {}
+    when = f"($existing | length) < {folds}"
+    return {
+        "payload": [number],
+        "batch": {"key": "bench", "when": when, "fold": "$existing + $new"},
+    }
 
 
 def group(number: int, groups: int) -> dict[str, object]:

@@ -23,7 +23,7 @@ from bench.report import Progress, Table, number
 from bench.servers import Lab
 from bench.ticks import NOW, Ticks, new_job, taken, text
 from zq.model.commands import Succeed
-from zq.store import upkeep
+from zq.store.sqlite import upkeep
 
 BACKLOG_TICKS = 100
 

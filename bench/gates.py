@@ -20,8 +20,8 @@ from bench.ticks import WORKERS, Ticks, plain_job, taken
 from zq.model.commands import SetQueue, Succeed
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
-from zq.store import upkeep
-from zq.store.walk import LONGEST_WALK
+from zq.store.sqlite import upkeep
+from zq.tick.walk import LONGEST_WALK
 
 OTHERS = 1_000
 BATCH = 10_000
@@ -62,6 +62,10 @@ class Bench:
         self._ticks.run(
             *(SetQueue(f"{prefix}{n}", QueueSettings(paused=True)) for n in range(queues))
         )
+
+    def hold(self, jobs: int) -> None:
+        """Take so many jobs, and never settle them."""
+        self._ticks.run(claim=jobs)
 
     def ticks(self, jobs: int, reach: Reach = EVERYWHERE) -> Iterator[float]:
         """Thread seconds of each tick."""

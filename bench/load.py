@@ -55,7 +55,8 @@ class LoadSpec:
     Jobs count after `warm_up` seconds, for `seconds` or until the backlog, stored before the clock
     starts, runs out; without a backlog the server has jobs of its own. With `top_up` the bulk
     connections enqueue as many jobs as were acknowledged, so that the backlog keeps its depth.
-    With `groups` jobs in bulk belong to so many FIFO groups, and to a few hot ones.
+    With `groups` jobs in bulk belong to so many FIFO groups, and to a few hot ones. With `folds`
+    single jobs fold into one host at a time, which takes in so many.
     """
 
     queues: int
@@ -67,6 +68,7 @@ class LoadSpec:
     backlog: int = 0
     top_up: bool = False
     groups: int = 0
+    folds: int = 0
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,9 @@ async def start(session: Session, spec: LoadSpec, bulks: list[bytes]) -> list[Me
         await produce(session, bulk, spec.bulk)
         counted += [] if spec.top_up else [bulk.meter]
     if spec.single:
-        single = Producer(Meter("single"), single_requests(spec.queues), 1, allowance=math.inf)
+        single = Producer(
+            Meter("single"), single_requests(spec.queues, spec.folds), 1, allowance=math.inf
+        )
         await produce(session, single, spec.single)
         counted.append(single.meter)
     if spec.workers:

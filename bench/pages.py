@@ -19,7 +19,7 @@ from bench.servers import Lab
 from bench.ticks import NOW, Ticks, new_job
 from zq.model.commands import Due, Fail, Return, Succeed
 from zq.model.settling import Failure
-from zq.store import upkeep
+from zq.store.sqlite import upkeep
 
 WAL_HEADER = 32
 FRAME_HEADER = 24

@@ -25,9 +25,9 @@ from bench.report import Table, number
 from bench.rows import ROWS
 from bench.servers import Lab, ServerError
 from zq.spark.pipeline import open_lake, run
-from zq.spark.progress import Progress
+from zq.spark.pipeline.progress import RunProgress
+from zq.spark.pipeline.tables import BRONZE, FACTS
 from zq.spark.session import builder, local_quiet
-from zq.spark.tables import BRONZE, FACTS
 
 LATE_SHARE = 100
 """The late device sends one record for so many that are there."""
@@ -131,7 +131,7 @@ def _loaded(target: Target, seconds: float) -> int:
 
 
 def _timed(spark: SparkSession, origins: list[str], lake: Path, line: Line) -> dict[str, float]:
-    progress = Progress(lambda _: None, line.show)
+    progress = RunProgress(lambda _: None, line.show)
     run(spark, origins, str(lake), progress)
     # A server that is read in several batches takes each step several times.
     seconds: dict[str, float] = defaultdict(float)

@@ -1,4 +1,4 @@
-"""Everything that bench/README.md publishes of the server, one section after the other."""
+"""What bench/results/ publishes of the server, one section after the other."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ class Row:
     pace: int = 0
     depth: int = 0
     groups: int = 0
+    folds: int = 0
 
     def spec(self, queues: int, seconds: float) -> LoadSpec:
         return LoadSpec(
@@ -32,6 +33,7 @@ class Row:
             backlog=self.depth or round(self.pace * (WARM_UP + seconds)),
             top_up=self.depth > 0,
             groups=self.groups,
+            folds=self.folds,
         )
 
 
@@ -63,6 +65,9 @@ ROWS = {
         workers=LARGE,
         depth=50_000,
         groups=5_000,
+    ),
+    "folds": Row(
+        "single enqueue into one batch, 1,000 jobs a host, 64 connections", single=64, folds=1_000
     ),
     "ack": Row(
         "take, 4 workers, prefetch 1,000, single acks, 64 connections",

@@ -32,6 +32,7 @@ BASELINE = ["-m", "bench.baseline"]
 PROGRAMS = {
     "zq": ZQ,
     "zq-history": [*ZQ, "--history", "7d"],
+    "zq-admin": [part for part in ZQ if part != "--no-admin"],
     "zq-zttp": [*ZQ, "--http2-engine", "zttp"],
     "before": ZQ,
     "baseline": BASELINE,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 
-from zq.model.commands import Claim, Command, Due, Enqueue, Tick, TickResult
+from zq.model.commands import AnyCommand, Claim, Due, Enqueue, Tick, TickResult
 from zq.model.ids import Mint
 from zq.model.job import NewJob
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settling import Policy
-from zq.store import upkeep
-from zq.store.connection import WRITER_PRAGMAS, WRITER_STATEMENTS
-from zq.store.migrate import migrate
-from zq.store.tick import TickRunner
+from zq.store.sqlite import upkeep
+from zq.store.sqlite.connection import WRITER_PRAGMAS, WRITER_STATEMENTS
+from zq.store.sqlite.migrate import migrate
+from zq.store.sqlite.transaction import SqliteTransaction
+from zq.tick.runner import TickRunner
 
 NOW = 1_790_000_000_000
 WORKERS = 4
@@ -40,11 +42,12 @@ class Ticks:
             self.connection.execute(f"PRAGMA {name} = {value}")
         migrate(self.connection)
         self._mint = Mint(upkeep.recover(self.connection).last_key)
-        self._runner = TickRunner(watched(self.connection), Policy(), Random(1), self._mint.last)
+        transactions = partial(SqliteTransaction, watched(self.connection))
+        self._runner = TickRunner(transactions, Policy(), Random(1), self._mint.last)
 
     def run(
         self,
-        *commands: Command,
+        *commands: AnyCommand,
         claim: int = 0,
         reach: Reach = EVERYWHERE,
         due: frozenset[Due] = frozenset(),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from conformance.site import Site
 from hypothesis import settings
+from tiers import is_fast
 
 # How long an example takes says nothing on a machine that others use too.
 settings.register_profile("zq", deadline=None)
@@ -14,6 +15,12 @@ settings.load_profile("zq")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "settings(**overrides): settings of the test's server")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if is_fast(item.path) and item.get_closest_marker("long") is None:
+            item.add_marker("fast")
 
 
 @pytest.fixture

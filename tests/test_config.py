@@ -1,17 +1,15 @@
-"""The settings table: parsing, sources, limits, and the README's copy of it."""
+"""The settings table: parsing, sources, limits, and the copy of it in the documents."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
+from documents import region
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zq.config import SETTINGS, ConfigError, Settings, markdown
-from zq.kinds import DURATION, SIZE
-
-README = Path(__file__).parent.parent / "README.md"
+from zq.config import SETTINGS, Settings, markdown
+from zq.setting import DURATION, SIZE, ConfigError
 
 
 def load(name: str, text: str) -> Any:
@@ -73,22 +71,22 @@ def test_the_default_as_shown_is_the_default(setting: Any) -> None:
         (
             "heartbeat_interval",
             "3 parsecs",
-            '--heartbeat-interval: "3 parsecs" is no duration: '
+            '--heartbeat-interval: "3 parsecs" is not a duration: '
             "write a number with its unit, such as 500ms, 3s, 10m, 1h or 7d",
         ),
-        ("drain", "-1", '--drain: "-1" is no duration: write a number with its unit'),
-        ("drain", "30", '--drain: "30" is no duration: write a number with its unit'),
-        ("drain", "1.5s", '--drain: "1.5s" is no duration'),
-        ("drain", "9" * 5_000, "is no duration"),
-        ("drain", "٣", '--drain: "٣" is no duration'),
+        ("drain", "-1", '--drain: "-1" is not a duration: write a number with its unit'),
+        ("drain", "30", '--drain: "30" is not a duration: write a number with its unit'),
+        ("drain", "1.5s", '--drain: "1.5s" is not a duration'),
+        ("drain", "9" * 5_000, "is not a duration"),
+        ("drain", "٣", '--drain: "٣" is not a duration'),
         (
             "max_body",
             "64 mebibytes",
-            '"64 mebibytes" is no size: write a number of bytes or 512KiB',
+            '"64 mebibytes" is not a size: write a number of bytes or 512KiB',
         ),
         ("max_body", "0", "--max-body: 0 is out of range: write a size of at least 1B"),
-        ("max_body", "64M", '"64M" is no size'),
-        ("port", "http", '--port: "http" is no number: write a whole number'),
+        ("max_body", "64M", '"64M" is not a size'),
+        ("port", "http", '--port: "http" is not a number: write a whole number'),
         ("port", "70000", "--port: 70000 is out of range: write a number from 0 to 65535"),
         ("port", "-1", "--port: -1 is out of range: write a number from 0 to 65535"),
         ("heartbeat_interval", "0", "0 is out of range: write a duration of at least 1ms"),
@@ -97,24 +95,24 @@ def test_the_default_as_shown_is_the_default(setting: Any) -> None:
         (
             "default_backoff_exponent",
             "four",
-            '"four" is no number: write a number such as 4 or 4.0',
+            '"four" is not a number: write a number such as 4 or 4.0',
         ),
         (
             "default_commit_mode",
             "async",
-            '--default-commit-mode: "async" is no choice: write buffered or fsync',
+            '--default-commit-mode: "async" is not a choice: write buffered or fsync',
         ),
-        ("access_log", "some", '"some" is no choice: write off, sampled or all'),
-        ("insecure", "maybe", '--insecure: "maybe" is no switch: write yes or no'),
-        ("keys", " ", '--keys: " " is no file: write the path of a file'),
-        ("allow_host", "queue.example:80", "is no list: write names or addresses without ports"),
-        ("allow_host", "https://queue.example", "is no list: write names or addresses"),
-        ("allow_host", "a,", "is no list: write names or addresses"),
-        ("allow_origin", "queue.example", "is no list: write origins such as https://"),
-        ("allow_origin", "https://queue.example/", "is no list: write origins such as https://"),
-        ("allow_origin", "*", "is no list: write origins such as https://"),
-        ("host", "", '--host: "" is no text: write at least one character'),
-        ("root_dir", "", '--root-dir: "" is no path: write the path of a directory'),
+        ("access_log", "some", '"some" is not a choice: write off, sampled or all'),
+        ("insecure", "maybe", '--insecure: "maybe" is not a switch: write yes or no'),
+        ("keys", " ", '--keys: " " is not a file: write the path of a file'),
+        ("allow_host", "queue.example:80", "is not a list: write names or addresses without ports"),
+        ("allow_host", "https://queue.example", "is not a list: write names or addresses"),
+        ("allow_host", "a,", "is not a list: write names or addresses"),
+        ("allow_origin", "queue.example", "is not a list: write origins such as https://"),
+        ("allow_origin", "https://queue.example/", "is not a list: write origins such as https://"),
+        ("allow_origin", "*", "is not a list: write origins such as https://"),
+        ("host", "", '--host: "" is not a text: write at least one character'),
+        ("root_dir", "", '--root-dir: "" is not a path: write the path of a directory'),
         (
             "max_inbox_bytes",
             "1MiB",
@@ -167,13 +165,13 @@ def test_the_flag_comes_before_the_variables_and_zq_before_zizq() -> None:
 def test_a_bare_duration_is_milliseconds_where_zizq_says_so_and_else_refused() -> None:
     assert Settings.load({}, {"ZIZQ_READ_TIMEOUT": "1500"}).read_timeout == 1_500
     assert Settings.load({}, {"ZIZQ_READ_TIMEOUT": "2s"}).read_timeout == 2_000
-    with pytest.raises(ConfigError, match='ZQ_READ_TIMEOUT: "1500" is no duration'):
+    with pytest.raises(ConfigError, match='ZQ_READ_TIMEOUT: "1500" is not a duration'):
         Settings.load({}, {"ZQ_READ_TIMEOUT": "1500", "ZIZQ_READ_TIMEOUT": "1500"})
 
 
 @pytest.mark.parametrize("variable", ["ZQ_READ_TIMEOUT", "ZIZQ_READ_TIMEOUT"])
 def test_a_bad_value_in_a_variable_names_the_variable(variable: str) -> None:
-    with pytest.raises(ConfigError, match=f'^{variable}: "soon" is no duration'):
+    with pytest.raises(ConfigError, match=f'^{variable}: "soon" is not a duration'):
         Settings.load({}, {variable: "soon"})
 
 
@@ -190,12 +188,5 @@ def test_each_setting_has_a_flag_of_its_own() -> None:
     assert len(flags) == len(set(flags))
 
 
-def test_the_readme_holds_the_table() -> None:
-    marked = re.search(
-        r"<!-- settings -->\n(.*?)\n<!-- /settings -->",
-        README.read_text(encoding="utf-8"),
-        re.DOTALL,
-    )
-
-    assert marked, "README.md has no <!-- settings --> … <!-- /settings -->"
-    assert marked[1].strip() == markdown(), "run `python -m zq.config` and paste the table"
+def test_the_documents_hold_the_table() -> None:
+    assert region("settings") == markdown(), "run `python -m zq.config` and paste the table"

@@ -2,8 +2,10 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -16,35 +18,48 @@ ROOT = Path(__file__).parent.parent
 LAYERS: dict[str, set[str]] = {
     "": {"client"},
     "model": set(),
-    "store": {"model"},
     "wire": {"model"},
-    "engine": {"model", "store", "wire"},
-    "http": {"model", "store", "wire", "engine", "heap"},
-    "kinds": set(),
-    "config": {"kinds"},
-    "logs": set(),
-    "notify": set(),
-    "activation": set(),
-    "heap": set(),
+    "store": {"model"},
+    "store.sqlite": {"model", "store"},
+    "tick": {"model", "store"},
+    "engine": {"model", "store", "tick"},
+    "service": {"model", "store", "engine"},
+    "http": {"http.transport", "model", "store", "wire", "engine", "service"},
+    "http.transport": {"model"},
+    "setting": set(),
+    "config": {"setting"},
+    "logfile": set(),
+    "logs": {"logfile"},
+    "systemd": set(),
     "keyfile": {"model"},
-    "core": {"model", "store", "engine", "config"},
+    "instance": {"model", "wire", "store", "store.sqlite", "tick", "engine", "service", "config"},
+    "entrance": {"model", "engine", "http", "http.transport", "config", "setting"},
     "runtime": {
-        *("model", "store", "wire", "engine", "http", "core"),
-        *("activation", "config", "heap", "keyfile", "logs", "notify"),
+        *("model", "store", "wire", "engine", "service", "instance"),
+        *("http", "http.transport", "entrance"),
+        *("config", "keyfile", "logs", "setting", "systemd"),
     },
     "cli": {
-        *("model", "store", "kinds", "config", "keyfile", "logs", "notify", "runtime"),
-        *("client", "spark"),
+        *("model", "store", "setting", "config", "instance", "keyfile", "logs", "runtime"),
+        *("logfile", "systemd", "client", "spark"),
     },
     "client": {"model", "wire", "client.embedded"},
-    "client.embedded": {"client", "model", "store", "wire", "engine", "config", "core"},
+    "client.embedded": {
+        *("client", "model", "store", "wire", "engine", "service", "config", "instance"),
+        "setting",
+    },
     "testing": {"client", "model", "config", "runtime"},
     "spark": {"model", "client"},
 }
-EMBEDDED = "client.embedded"
-"""The engine in the caller's process: the one part of the client that knows it."""
+PARTS = ("client.embedded", "store.sqlite", "http.transport")
+"""Layers of their own within another: the engine in the caller's process, which no other part of
+the client knows; the one store, which only those know who choose it; and what carries requests,
+which knows nothing of what they ask for."""
 
-AIOHTTP = {"http", "runtime", "cli", "client"}
+DATABASE = {"sqlite3", "aiosqlite"}
+DATABASE_USERS = {"store.sqlite"}
+
+AIOHTTP = {"http", "http.transport", "runtime", "cli", "client"}
 SPARK = {"pyspark", "py4j", "pyarrow", "matplotlib", "jinja2"}
 SPARK_USERS = {"zq.cli.pipeline"}
 """May name them for type checkers; a test of the command holds that it imports none early."""
@@ -88,7 +103,8 @@ def is_ours(module: str) -> bool:
 def layer(module: str) -> str:
     """`zq.store.rows` → `store`; the package itself has no layer."""
     path = module.partition(".")[2]
-    return EMBEDDED if path.startswith(EMBEDDED) else path.partition(".")[0]
+    parts = [part for part in PARTS if path == part or path.startswith(f"{part}.")]
+    return parts[0] if parts else path.partition(".")[0]
 
 
 def breaches(sources: Sources) -> Iterator[str]:
@@ -105,6 +121,8 @@ def breaches(sources: Sources) -> Iterator[str]:
             if imported.partition(".")[0] == "aiohttp" and own not in AIOHTTP:
                 yield f"{module} imports {imported}"
             if imported.partition(".")[0] in SPARK and module not in SPARK_USERS and own != "spark":
+                yield f"{module} imports {imported}"
+            if imported.partition(".")[0] in DATABASE and own not in DATABASE_USERS:
                 yield f"{module} imports {imported}"
             if imported.startswith("aiohttp.web") and own == "client":
                 yield f"{module} imports {imported}"
@@ -140,14 +158,20 @@ def test_no_module_imports_itself_through_others() -> None:
         ("zq.engine.inbox", "def f() -> None:\n    from zq.runtime import serve"),
         ("zq.config", "from zq.logs import set_up"),
         ("zq.engine.inbox", "from aiohttp import web"),
+        ("zq.engine.inbox", "import sqlite3"),
+        ("zq.engine.inbox", "from zq.store.sqlite import store"),
+        ("zq.store.rows", "from aiosqlite import Connection"),
         ("zq.client", "import aiohttp.web"),
         ("zq.runtime", "import pyspark.sql"),
         ("zq.cli.serve", "from zq.spark import pipeline\nimport matplotlib"),
+        ("zq.http.transport.gate", "from zq.engine.inbox import Inbox"),
+        ("zq.http.transport.gate", "from zq.http import listener"),
         ("zq.helpers", ""),
     ],
 )
 def test_a_breach_is_found(module: str, source: str) -> None:
     others = ["zq", "zq.http", "zq.engine", "zq.engine.http", "zq.logs", "zq.store.rows"]
+    others.append("zq.store.sqlite.store")
 
     found = list(breaches(dict.fromkeys(others, "") | {module: source}))
 
@@ -211,4 +235,34 @@ def test_ci_passes_if_every_stage_did_and_tells_their_minutes(tmp_path: Path) ->
 def test_what_ci_and_people_run_is_executable() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
     subprocess.run(["bash", "-n", ROOT / ".ci" / "run"], check=True)
-    subprocess.run(["sh", "-n", ROOT / ".ci" / "setup"], check=True)
+    for script in ("setup", "newest"):
+        subprocess.run(["sh", "-n", ROOT / ".ci" / script], check=True)
+
+
+def test_what_uses_private_parts_of_a_package_is_bound_to_its_versions() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    bounds = dict(
+        re.findall(r"(aiohttp|aiosqlite)>=([\d.]+,<[\d.]+)", str(project["dependencies"]))
+    )
+    assert set(bounds) == {"aiohttp", "aiosqlite"}
+    for least, most in (bound.split(",<") for bound in bounds.values()):
+        major, minor = map(int, least.split("."))
+        assert most == f"{major}.{minor + 1}"
+
+
+def public_classes(sources: Sources) -> Iterator[tuple[str, str]]:
+    """(class, module) of each class at the top level of a module whose name has no underscore."""
+    for module, source in sources.items():
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield node.name, module
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for name, module in public_classes(sources_of_zq()):
+        homes.setdefault(name, []).append(module)
+
+    shared = {name: modules for name, modules in homes.items() if len(modules) > 1}
+
+    assert shared == {}

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from documents import words
 
-from zq import notify
+from zq import systemd
 from zq.cli.serve import EX_CONFIG
 from zq.config import SETTINGS, Settings
 
 UNITS = Path(__file__).parent.parent / "systemd"
 UNIT = UNITS / "zq.service"
-README = UNITS.parent / "README.md"
 INSTALLED = "/opt/zq/.venv/bin/zq"
 
 
@@ -52,7 +52,7 @@ def test_systemd_rates_the_unit_as_little_exposed(unit: Path) -> None:
     assert rated.returncode == 0, rated.stdout[-200:] + rated.stderr
     score = re.search(r"exposure level for zq.service: ([0-9.]+)", rated.stdout)
     assert score
-    assert f"an exposure of {score[1]}" in README.read_text(encoding="utf-8")
+    assert f"an exposure of {score[1]}" in words("docs/operating.md")
 
 
 def test_settings_that_cannot_be_used_do_not_make_systemd_restart_for_ever() -> None:
@@ -77,7 +77,7 @@ def test_each_variable_in_the_unit_is_a_setting() -> None:
 
 
 @pytest.fixture(params=["path", "abstract"])
-def systemd(
+def receiver(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[socket.socket]:
     """The other end of NOTIFY_SOCKET."""
@@ -88,13 +88,13 @@ def systemd(
         yield receiver
 
 
-def test_each_notification_is_one_datagram(systemd: socket.socket) -> None:
-    assert notify.ready()
-    assert notify.watchdog()
-    assert notify.status("7 jobs\nREADY=1")
-    assert notify.stopping()
+def test_each_notification_is_one_datagram(receiver: socket.socket) -> None:
+    assert systemd.ready()
+    assert systemd.watchdog()
+    assert systemd.status("7 jobs\nREADY=1")
+    assert systemd.stopping()
 
-    assert [systemd.recv(4096) for _ in range(4)] == [
+    assert [receiver.recv(4096) for _ in range(4)] == [
         b"READY=1",
         b"WATCHDOG=1",
         b"STATUS=7 jobs READY=1",
@@ -105,7 +105,7 @@ def test_each_notification_is_one_datagram(systemd: socket.socket) -> None:
 def test_without_a_socket_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
 
-    assert not notify.ready()
+    assert not systemd.ready()
 
 
 def test_a_socket_that_is_gone_is_logged_and_harms_no_one(
@@ -113,7 +113,7 @@ def test_a_socket_that_is_gone_is_logged_and_harms_no_one(
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
 
-    assert not notify.ready()
+    assert not systemd.ready()
 
     assert caplog.messages == ["systemd not notified"]
 
@@ -139,4 +139,4 @@ def test_the_watchdog_is_fed_at_half_its_limit_if_it_is_ours(
         else:
             monkeypatch.setenv(name, value.replace("ours", str(os.getpid())))
 
-    assert notify.watchdog_interval() == interval
+    assert systemd.watchdog_interval() == interval

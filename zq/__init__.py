@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from zq.client import errors as errors
     from zq.client.app import App as App
     from zq.client.backend import Backend as Backend
+    from zq.client.batch import Batch as Batch
     from zq.client.errors import BackendError as BackendError
     from zq.client.errors import DiscoveryError as DiscoveryError
     from zq.client.errors import EmptyPayload as EmptyPayload
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
     from zq.client.formats import JSON as JSON
     from zq.client.formats import MSGPACK as MSGPACK
     from zq.client.formats import Codec as Codec
+    from zq.client.http.address import Tls as Tls
     from zq.client.job import CancelStatus as CancelStatus
     from zq.client.job import Job as Job
+    from zq.client.job_error import JobError as JobError
     from zq.client.options import Backoff as Backoff
     from zq.client.options import Options as Options
     from zq.client.options import Seconds as Seconds
@@ -52,19 +55,18 @@ if TYPE_CHECKING:
     from zq.client.running import current_job as current_job
     from zq.client.task import Call as Call
     from zq.client.task import Task as Task
-    from zq.client.transport import Tls as Tls
     from zq.client.values import MISSING as MISSING
-    from zq.client.values import JobError as JobError
     from zq.client.values import JobEvent as JobEvent
     from zq.client.values import Missing as Missing
     from zq.client.values import State as State
-    from zq.client.worker import Worker as Worker
+    from zq.client.worker.worker import Worker as Worker
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "app": ("App",),
     "backend": ("Backend",),
+    "batch": ("Batch",),
     "errors": (
         *("BackendError", "DiscoveryError", "EmptyPayload", "InvalidOption", "InvalidPayload"),
         *("JobCancelled", "JobFailed", "JobNotFound", "JobState", "MissingGroup", "NotFifo"),
@@ -83,9 +85,10 @@ _HOMES = {
     "queue": ("Enqueued", "JobStatus", "Queue", "SyncQueue"),
     "running": ("Discard", "Kill", "Middleware", "Retry", "Running", "current_job"),
     "task": ("Call", "Task"),
-    "transport": ("Tls",),
-    "values": ("MISSING", "JobError", "JobEvent", "Missing", "State"),
-    "worker": ("Worker",),
+    "http.address": ("Tls",),
+    "job_error": ("JobError",),
+    "values": ("MISSING", "JobEvent", "Missing", "State"),
+    "worker.worker": ("Worker",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -1,19 +1,19 @@
 """The settings of a server, in one table.
 
 A field of `Settings` says all there is to say about a setting: default, kind, limits, meaning.
-Flags, variables, `--help` and the table in README.md are derived from it (`python -m zq.config`
-prints that table).
+Flags, variables, `--help` and the table in docs/configuration.md are derived from it
+(`python -m zq.config` prints that table).
 
 The value of a setting is the flag's, else that of `ZQ_…`, else that of `ZIZQ_…`, else the default.
 A variable that is empty counts as unset.
 """
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args, get_type_hints
+from typing import Annotated, Literal, Self, get_args, get_type_hints
 
-from zq.kinds import (
+from zq.setting import (
     CHOICE,
     DURATION,
     FILE,
@@ -25,109 +25,19 @@ from zq.kinds import (
     SIZE,
     SWITCH,
     TEXT,
-    Kind,
+    ConfigError,
+    Rule,
+    Setting,
 )
 
 LogLevel = Literal["trace", "debug", "info", "warn", "error"]
 LogFormat = Literal["pretty", "compact", "json"]
+LogRotation = Literal["daily", "hourly", "never"]
 AccessLog = Literal["off", "sampled", "all"]
 CommitMode = Literal["buffered", "fsync"]
 Http2Engine = Literal["h2", "zttp"]
 
 _U32 = 2**32 - 1
-# Milliseconds and bytes stay exact as floats, and a time far ahead still fits SQLite's integers.
-_LARGEST = 2**53 - 1
-
-
-ZIZQ = "ZIZQ_"
-"""Begins the names of Zizq's variables. A bare number in one is milliseconds, as Zizq has it."""
-
-
-class ConfigError(ValueError):
-    """A setting that cannot be used. The text names the flag or variable, and the remedy."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What a setting means and which values it takes."""
-
-    kind: Kind
-    help: str
-    _: KW_ONLY
-    choices: tuple[str, ...] = ()
-    low: float = 0
-    high: float = _LARGEST
-    short: str = ""
-    unset: str = ""  # what a default of None means
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """One row of the table."""
-
-    name: str
-    default: Any
-    rule: Rule
-
-    @property
-    def flag(self) -> str:
-        return "--" + self.name.replace("_", "-")
-
-    @property
-    def variable(self) -> str:
-        return "ZQ_" + self.name.upper()
-
-    @property
-    def default_text(self) -> str:
-        return self.rule.unset or self.rule.kind.show(self.default)
-
-    def given(
-        self, flags: Mapping[str, str | None], environ: Mapping[str, str]
-    ) -> tuple[str, str] | None:
-        """(the flag or variable that sets it, its text), or None: the default holds."""
-        flag = flags.get(self.name)
-        if flag is not None:
-            return self.flag, flag
-        return variable_given(self.variable, environ)
-
-    def read(self, text: str, source: str) -> Any:
-        """The value of `text`, which `source` (a flag or a variable) gave. Raises ConfigError."""
-        kind = self.rule.kind
-        if kind is DURATION and source.startswith(ZIZQ) and text.strip().isdecimal():
-            text += "ms"
-        try:
-            value = kind.parse(text)
-        except ValueError:
-            raise ConfigError(f'{source}: "{text}" is no {kind.noun}: {kind.remedy}') from None
-        self.check(value, source)
-        return value
-
-    def check(self, value: Any, source: str) -> None:
-        """Raises ConfigError if `value` is none of the choices or out of range."""
-        rule = self.rule
-        if value is None and rule.unset:
-            return
-        if rule.choices and value not in rule.choices:
-            *others, last = rule.choices
-            raise ConfigError(
-                f'{source}: "{value}" is no choice: write {", ".join(others)} or {last}'
-            )
-        if isinstance(value, int | float) and not rule.low <= value <= rule.high:
-            show = rule.kind.show
-            bounds = f"from {show(rule.low)} to {show(rule.high)}"
-            if value < rule.low and rule.high == _LARGEST:
-                bounds = f"of at least {show(rule.low)}"
-            raise ConfigError(
-                f"{source}: {show(value)} is out of range: write a {rule.kind.noun} {bounds}"
-            )
-
-
-def variable_given(variable: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """(name, text) of a `ZQ_…` variable or, where that is unset, of its `ZIZQ_…` twin."""
-    for name in (variable, ZIZQ + variable.removeprefix("ZQ_")):
-        if environ.get(name):
-            return name, environ[name]
-    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,27 +45,51 @@ class Settings:
     """What a server is told at its start. A value out of range raises ConfigError."""
 
     root_dir: Annotated[
-        Path, Rule(PATH, "Directory of the data. One server at a time owns it.")
+        Path, Rule(PATH, "Directory for the data. One server at a time owns it.")
     ] = Path("zq-root")
     host: Annotated[str, Rule(TEXT, "Address to listen on.")] = "127.0.0.1"
-    port: Annotated[int, Rule(INT, "Port to listen on; 0 takes any free one.", high=65_535)] = 7890
+    port: Annotated[int, Rule(INT, "Port to listen on; 0 means any free one.", high=65_535)] = 7890
     tls_cert: Annotated[
         Path | None,
-        Rule(FILE, "Certificate chain (PEM), for TLS. Read again on SIGHUP.", unset="no TLS"),
+        Rule(FILE, "Certificate chain (PEM) for TLS. It is read again on SIGHUP.", unset="no TLS"),
     ] = None
-    tls_key: Annotated[Path | None, Rule(FILE, "The certificate's key (PEM).", unset="no TLS")] = (
+    tls_key: Annotated[Path | None, Rule(FILE, "Key of the certificate (PEM).", unset="no TLS")] = (
         None
     )
     tls_client_ca: Annotated[
         Path | None,
-        Rule(FILE, "CA (PEM) whose certificate every client must show.", unset="no such demand"),
+        Rule(FILE, "CA (PEM) whose certificate every client must show.", unset="none is required"),
+    ] = None
+    admin_host: Annotated[str, Rule(TEXT, "Address of the admin listener (see Admin).")] = (
+        "127.0.0.1"
+    )
+    admin_port: Annotated[
+        int | None,
+        Rule(
+            INT,
+            "Port of the admin listener; 0 means any free one.",
+            high=65_535,
+            unset="8901, and no admin listener where that port is taken",
+        ),
+    ] = None
+    no_admin: Annotated[bool, Rule(SWITCH, "Have no admin listener.")] = False
+    admin_tls_cert: Annotated[
+        Path | None,
+        Rule(FILE, "As `--tls-cert`, for the admin listener.", unset="no TLS"),
+    ] = None
+    admin_tls_key: Annotated[
+        Path | None, Rule(FILE, "Key of that certificate (PEM).", unset="no TLS")
+    ] = None
+    admin_tls_client_ca: Annotated[
+        Path | None,
+        Rule(FILE, "As `--tls-client-ca`, for the admin listener.", unset="none is required"),
     ] = None
     keys: Annotated[
         Path | None,
         Rule(
             FILE,
-            "File of access keys (see Keys); with it, every request needs one.",
-            unset="none: whoever reaches the port may do everything",
+            "File of access keys (see Keys). With it, every request needs a key.",
+            unset="none: everyone who reaches the port may do everything",
         ),
     ] = None
     allow_host: Annotated[
@@ -176,30 +110,55 @@ class Settings:
     ] = None
     insecure: Annotated[
         bool,
-        Rule(SWITCH, "Listen on other than loopback addresses although there are no keys."),
+        Rule(SWITCH, "Listen on addresses other than loopback even without keys."),
     ] = False
     log_level: Annotated[
-        LogLevel, Rule(CHOICE, "Least severe log lines to write.", choices=get_args(LogLevel))
+        LogLevel, Rule(CHOICE, "Lowest severity of log lines to write.", choices=get_args(LogLevel))
     ] = "info"
     log_format: Annotated[
         LogFormat | None,
         Rule(
             CHOICE,
-            "Form of the log on standard output.",
+            "Format of the log on standard output.",
             choices=get_args(LogFormat),
-            unset="pretty on a terminal, else json",
+            unset="pretty on a terminal, json otherwise",
         ),
     ] = None
+    log_to_disk: Annotated[
+        bool, Rule(SWITCH, "Write the log to files as well, where `--log-dir` says.")
+    ] = False
+    log_dir: Annotated[
+        Path | None,
+        Rule(
+            PATH,
+            "Directory for files of the log; it turns `--log-to-disk` on.",
+            unset="`log` in the directory for the data",
+        ),
+    ] = None
+    log_rotation: Annotated[
+        LogRotation,
+        Rule(
+            CHOICE,
+            "How much time, in UTC, one file of the log is about.",
+            choices=get_args(LogRotation),
+        ),
+    ] = "daily"
+    log_max_size: Annotated[
+        int, Rule(SIZE, "Size at which another file of the log is begun.", low=2**20)
+    ] = 100 * 10**6
+    log_max_files: Annotated[
+        int, Rule(INT, "Older files of the log that are kept.", low=1, high=10_000)
+    ] = 10
     access_log: Annotated[
         AccessLog,
-        Rule(CHOICE, "Requests to log: none, a sample or all.", choices=get_args(AccessLog)),
+        Rule(CHOICE, "Which requests to log: none, a sample or all.", choices=get_args(AccessLog)),
     ] = "off"
     heartbeat_interval: Annotated[
         int, Rule(DURATION, "Longest silence on a stream before a heartbeat is sent.", low=1)
     ] = 3_000
     global_in_flight_limit: Annotated[
         int,
-        Rule(INT, "Most jobs in flight over all workers; 0 is no limit.", high=_U32, short="-l"),
+        Rule(INT, "Most jobs in flight over all workers; 0 means no limit.", high=_U32, short="-l"),
     ] = 65_536
     default_retry_limit: Annotated[
         int, Rule(INT, "Retries of a job that sets no limit of its own.", high=_U32)
@@ -227,11 +186,12 @@ class Settings:
         int, Rule(INT, "Most records that the history keeps; the oldest go first.", low=1)
     ] = 100_000_000
     history_max_bytes: Annotated[
-        int, Rule(SIZE, "Most bytes that they may take, about 110 each.", low=16 * 2**20)
+        int,
+        Rule(SIZE, "Most bytes that the history may take, about 110 per record.", low=16 * 2**20),
     ] = 2**30
     device: Annotated[
         str | None,
-        Rule(TEXT, "What this server is called in its history.", unset="the host's name"),
+        Rule(TEXT, "Name of this server in its history.", unset="the host's name"),
     ] = None
     reaper_check_interval: Annotated[
         int, Rule(DURATION, "Longest time between two looks for jobs to delete.", low=1)
@@ -240,7 +200,7 @@ class Settings:
         CommitMode,
         Rule(
             CHOICE,
-            "What an answer waits for: fsync, the disk; buffered, the operating system.",
+            "What an answer waits for: the disk (fsync) or the operating system (buffered).",
             choices=get_args(CommitMode),
         ),
     ] = "fsync"
@@ -253,7 +213,7 @@ class Settings:
             unset="that of `--default-commit-mode`",
         ),
     ] = None
-    cache_size: Annotated[int, Rule(SIZE, "Database pages kept in memory.", low=64 * 2**10)] = (
+    cache_size: Annotated[int, Rule(SIZE, "Memory for database pages.", low=64 * 2**10)] = (
         64 * 2**20
     )
     max_body: Annotated[int, Rule(SIZE, "Largest request body; a larger one gets 413.", low=1)] = (
@@ -272,7 +232,7 @@ class Settings:
         Http2Engine,
         Rule(
             CHOICE,
-            "Library that reads and writes HTTP/2; zttp is fast, young and an extra (see HTTP/2).",
+            "Library for HTTP/2; zttp is faster but experimental, and an extra (see HTTP/2).",
             choices=get_args(Http2Engine),
         ),
     ] = "h2"
@@ -280,14 +240,14 @@ class Settings:
         int, Rule(INT, "Most open connections; further ones get 503 and are closed.", low=1)
     ] = 16_384
     max_connections_per_peer: Annotated[
-        int, Rule(INT, "The same per address (IPv6: per /64 network); 0 is no limit.")
+        int, Rule(INT, "The same per address (IPv6: per /64 network); 0 means no limit.")
     ] = 4_096
     max_streams_per_peer: Annotated[
         int,
         Rule(
             INT,
-            "Most take streams, and as many event streams, per address; further ones get 503; 0 is"
-            " no limit.",
+            "Most take streams, and as many event streams, per address; further ones get 503; 0"
+            " means no limit.",
         ),
     ] = 4_096
     header_timeout: Annotated[
@@ -295,14 +255,14 @@ class Settings:
     ] = 10_000
     body_timeout: Annotated[
         int,
-        Rule(DURATION, "How long a body may take, and a second more for each KiB of it.", low=1),
+        Rule(DURATION, "How long a body may take, plus a second for each KiB.", low=1),
     ] = 30_000
     max_inbox_jobs: Annotated[
         int,
         Rule(
             INT,
-            "Jobs that may wait to be stored before enqueues get 503; bodies over 2 KiB wait while"
-            " there are half as many.",
+            "Jobs that may wait to be stored before enqueues get 503; from half of that, bodies"
+            " over 2 KiB wait.",
             low=1,
         ),
     ] = 100_000
@@ -318,8 +278,8 @@ class Settings:
         int,
         Rule(
             SIZE,
-            "Answers held in memory until their clients have taken them; further ones over 64 KiB"
-            " get 503.",
+            "Answers held in memory until clients have read them; further ones over 64 KiB get"
+            " 503.",
             low=1,
         ),
     ] = 256 * 2**20
@@ -327,7 +287,7 @@ class Settings:
         int,
         Rule(
             DURATION,
-            "How long a client may take nothing of its answer before it is cut off.",
+            "How long a client may read nothing of its answer before it is disconnected.",
             low=1,
         ),
     ] = 60_000
@@ -338,19 +298,22 @@ class Settings:
         int,
         Rule(
             SIZE,
-            "Size of the write-ahead log beyond which enqueues get 503, where a reader pins it.",
+            "Size of the write-ahead log beyond which enqueues get 503, if a reader pins it.",
             low=8 * 2**20,
         ),
     ] = 2**30
     read_timeout: Annotated[
-        int, Rule(DURATION, "Longest time a listing or count may take, and wait.", low=1)
+        int, Rule(DURATION, "Longest time a listing or count may take, including its wait.", low=1)
     ] = 5_000
     filter_timeout: Annotated[
-        int, Rule(DURATION, "Longest time a jq filter may take, its wait included.", low=1)
+        int, Rule(DURATION, "Longest time a jq filter may take, including its wait.", low=1)
     ] = 2_000
     max_sweeps: Annotated[
-        int, Rule(INT, "Changes by filter that may run at a time; further ones get 429.", low=1)
+        int, Rule(INT, "Most changes by filter at a time; further ones get 429.", low=1)
     ] = 16
+    max_budgets: Annotated[
+        int, Rule(INT, "Most budgets; a further one is refused with 422.", low=1)
+    ] = 8192
     stall_timeout: Annotated[
         int, Rule(DURATION, "How long a worker that reads nothing keeps its jobs.", low=1)
     ] = 600_000
@@ -358,25 +321,25 @@ class Settings:
         int, Rule(DURATION, "How long a stopping server waits for acknowledgements.")
     ] = 2_000
 
+    @property
+    def log_directory(self) -> Path | None:
+        """Where the log is written to, None where it is not written to files."""
+        if self.log_dir is None and self.log_to_disk:
+            return self.root_dir / "log"
+        return self.log_dir
+
     def __post_init__(self) -> None:
         for setting in SETTINGS:
             setting.check(getattr(self, setting.name), setting.flag)
-        self._check_tls()
+        _check_tls("--", self.tls_cert, self.tls_key, self.tls_client_ca)
+        admin = (self.admin_tls_cert, self.admin_tls_key, self.admin_tls_client_ca)
+        _check_tls("--admin-", *admin)
         if self.max_inbox_bytes < self.max_body:
             # Such a body would get 503, "try again", for ever.
             raise ConfigError(
                 f"--max-inbox-bytes: {SIZE.show(self.max_inbox_bytes)} cannot hold a body of "
                 f"--max-body ({SIZE.show(self.max_body)}): raise the one or lower the other"
             )
-
-    def _check_tls(self) -> None:
-        if (self.tls_cert is None) != (self.tls_key is None):
-            given, missing = ("--tls-cert", "--tls-key")
-            if self.tls_cert is None:
-                given, missing = missing, given
-            raise ConfigError(f"{given} needs {missing}: give both, or neither for no TLS")
-        if self.tls_client_ca is not None and self.tls_cert is None:
-            raise ConfigError("--tls-client-ca needs TLS: give --tls-cert and --tls-key too")
 
     @classmethod
     def load(cls, flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Self:
@@ -392,6 +355,18 @@ class Settings:
         return cls(**values)
 
 
+def _check_tls(prefix: str, cert: Path | None, key: Path | None, client_ca: Path | None) -> None:
+    if (cert is None) != (key is None):
+        given, missing = f"{prefix}tls-cert", f"{prefix}tls-key"
+        if cert is None:
+            given, missing = missing, given
+        raise ConfigError(f"{given} needs {missing}: give both, or neither to serve without TLS")
+    if client_ca is not None and cert is None:
+        raise ConfigError(
+            f"{prefix}tls-client-ca needs TLS: give {prefix}tls-cert and {prefix}tls-key too"
+        )
+
+
 def _table() -> tuple[Setting, ...]:
     hints = get_type_hints(Settings, include_extras=True)
     return tuple(
@@ -404,7 +379,7 @@ SETTINGS = _table()
 
 
 def markdown() -> str:
-    """The table of README.md."""
+    """The table of docs/configuration.md."""
     rows = ["| Flag | Variable | Default | Meaning |", "|---|---|---|---|"]
     for setting in SETTINGS:
         rule = setting.rule

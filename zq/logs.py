@@ -1,4 +1,4 @@
-"""The log: one line an event on standard output.
+"""The log: one line an event on standard output, and in files too where these are asked for.
 
 Every layer logs through the standard library, with the values of an event beside its text:
 
@@ -17,6 +17,7 @@ written as its str(). An exception becomes the fields `error` and `traceback`.
 Nobody who logs waits for whoever reads the log: see `LineWriter`.
 """
 
+import contextlib
 import json
 import logging
 import math
@@ -26,7 +27,10 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from logging import DEBUG, ERROR, INFO, WARNING
+
+from zq.logfile import RotatingFile
 
 __all__ = ["DEBUG", "ERROR", "INFO", "TRACE", "WARN", "event", "set_up"]
 
@@ -40,6 +44,9 @@ MOST_WAITING = 1024 * 1024
 FLUSH_S = 1.0
 """How long an end waits for a reader to take the last lines."""
 
+Write = Callable[[bytes], object]
+"""Writes all of some lines, and may wait."""
+
 _STDOUT = 1
 _NAMES = {level: name.upper() for name, level in LEVELS.items()} | {logging.CRITICAL: "ERROR"}
 _COLOURS = {"TRACE": "2", "DEBUG": "34", "INFO": "32", "WARN": "33", "ERROR": "31"}
@@ -50,18 +57,22 @@ def event(logger: logging.Logger, level: int, message: str, /, **fields: object)
     logger.log(level, message, extra={"fields": fields}, stacklevel=2)
 
 
-def set_up(level: str, form: str | None = None, fd: int = _STDOUT) -> None:
-    """Send everything of at least `level` (a key of LEVELS) to `fd`.
+def set_up(
+    level: str, form: str | None = None, fd: int = _STDOUT, file: RotatingFile | None = None
+) -> None:
+    """Send everything of at least `level` (a key of LEVELS) to `fd`, and to `file` if there is one.
 
     `form` is pretty, compact or json; None means pretty on a terminal, else json.
     """
+    handlers: list[logging.Handler] = []
     if fd == _STDOUT and sys.__stdout__ is None:
         # Started with standard output closed: descriptor 1 may be a client's socket by now.
-        handler: logging.Handler = logging.NullHandler()
+        handlers.append(logging.NullHandler())
     else:
-        handler = _LineHandler(fd)
-        handler.setFormatter(_formatter(form, terminal=os.isatty(fd)))
-    logging.basicConfig(level=LEVELS[level], handlers=[handler], force=True)
+        handlers.append(_LineHandler(partial(_write_all, fd), _formatter(form, os.isatty(fd))))
+    if file is not None:
+        handlers.append(_LineHandler(file.write, _formatter(form, terminal=False), file.close))
+    logging.basicConfig(level=LEVELS[level], handlers=handlers, force=True)
     # It would tell of every header that it encodes.
     logging.getLogger("hpack").setLevel(logging.INFO)
 
@@ -85,11 +96,18 @@ def dropped_lines() -> int:
 
 
 class _LineHandler(logging.Handler):
-    """Writes whole lines to a descriptor."""
+    """Has whole lines written."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(
+        self,
+        write: Write,
+        form: logging.Formatter,
+        let_go: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__()
-        self.writer = LineWriter(fd, self._tell_of_gap)
+        self.setFormatter(form)
+        self._let_go = let_go
+        self.writer = LineWriter(write, self._tell_of_gap)
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -105,6 +123,7 @@ class _LineHandler(logging.Handler):
 
     def close(self) -> None:
         self.writer.close()
+        self._let_go()
         super().close()
 
     def _line(self, record: logging.LogRecord) -> bytes:
@@ -117,18 +136,23 @@ class _LineHandler(logging.Handler):
         return self._line(record)
 
 
-class LineWriter:
-    """Writes lines to a descriptor by a thread of its own, so that only this thread waits for it.
+def _write_all(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
 
-    A pipe that nobody reads and a terminal that is stopped hold up whoever writes to them, and
-    making them non-blocking would change them for all who share them. Lines wait in memory up to
-    `MOST_WAITING`; the next ones are dropped until all that wait are on their way, and
-    `tell_of_gap` makes the line that stands in their place. After a write that failed (a reader
-    gone, a full disk) the next one is tried afresh.
+
+class LineWriter:
+    """Has lines written by a thread of its own, so that only this thread waits.
+
+    A pipe that nobody reads, a terminal that is stopped and a disk that is busy hold up whoever
+    writes to them, and making them non-blocking would change them for all who share them. Lines
+    wait in memory up to `MOST_WAITING`; the next ones are dropped until all that wait are on their
+    way, and `tell_of_gap` makes the line that stands in their place. After a write that failed (a
+    reader gone, a full disk) the next one is tried afresh.
     """
 
-    def __init__(self, fd: int, tell_of_gap: Callable[[int], bytes]) -> None:
-        self._fd = fd
+    def __init__(self, write: Write, tell_of_gap: Callable[[int], bytes]) -> None:
+        self._write = write
         self._tell_of_gap = tell_of_gap
         self.dropped = 0
         self._begin()
@@ -171,11 +195,8 @@ class LineWriter:
 
     def _run(self) -> None:
         while data := self._next():
-            try:
-                while data:
-                    data = data[os.write(self._fd, data) :]
-            except OSError:
-                continue  # there is nowhere left to tell of it
+            with contextlib.suppress(OSError):  # there is nowhere left to tell of it
+                self._write(data)
 
     def _next(self) -> bytes:
         """All that waits, once something does; nothing after the end."""

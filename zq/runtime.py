@@ -8,37 +8,43 @@ import os
 import resource
 import signal
 import socket
-import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from zq import activation, heap, keyfile, logs, notify
-from zq.config import ConfigError, Settings
-from zq.core import Core
+from zq import keyfile, logs, systemd
+from zq.config import Settings
 from zq.engine.engine import Engine
-from zq.engine.lag import LagMeter
-from zq.http.addresses import is_loopback, is_wildcard
-from zq.http.answers import Answers
-from zq.http.app import build_app
-from zq.http.bodies import Bodies
-from zq.http.browsers import Browsers
-from zq.http.gate import Gate
-from zq.http.guard import Guard
-from zq.http.h2.choice import LibraryMissing, codec_by
-from zq.http.listener import Listener, ListenError, url
-from zq.http.metrics.api import MetricsApi
-from zq.http.metrics.scrape import Sources
-from zq.http.native.take import TakeOptions
-from zq.http.tls import CertificateError, CertificateFiles, Certificates
-from zq.http.turns import Turns
+from zq.engine.process import LagMeter, share_one_heap, trim_heap
+from zq.entrance import ADMIN_CONNECTIONS, Entrance, ListeningPlace
+from zq.http.admin.door import AdminDoor, admin_routes
+from zq.http.app import Application
+from zq.http.bulk_line import BulkLine
+from zq.http.ops.metrics.api import MetricsApi
+from zq.http.ops.metrics.scrape import Sources
+from zq.http.transport.answers import Answers
+from zq.http.transport.bodies import Bodies
+from zq.http.transport.h2.codec import LibraryMissing, MakeCodec, codec_by
+from zq.http.transport.heartbeats import HeartbeatTimer
+from zq.http.transport.listener import AddressInUse, ListenError
+from zq.http.transport.tls import CertificateError
+from zq.http.zizq.door import ZizqDoor, zizq_routes
+from zq.http.zizq.take import TakeOptions
+from zq.instance import Instance, database_of
 from zq.model.clock import Clock
 from zq.model.keys import InvalidKey
-from zq.store.files import FILE_NAME, FilesMoved
-from zq.store.lock import DirectoryInUse
-from zq.store.migrate import DatabaseTooNew, ForeignDatabase
+from zq.service import Services
+from zq.setting import ConfigError
+from zq.store.errors import (
+    DatabaseTooNew,
+    DirectoryInUse,
+    FilesMoved,
+    ForeignDatabase,
+    RestoreUnfinished,
+    StoreError,
+)
 from zq.wire.bodies import Limits
 
 log = logging.getLogger("zq.serve")
@@ -68,13 +74,17 @@ class Server:
     ) -> None:
         """`passed` listens already, in place of the settings' host and port."""
         self._settings = settings
-        self._passed = passed
-        self._core = Core(settings, clock=clock, rng=rng)
+        self._core = Instance(settings, clock=clock, rng=rng)
         self._clock = self._core.clock
-        self._guard: Guard | None = None
-        self._listener: Listener | None = None
-        self._certificates: Certificates | None = None
-        self._address = ("", 0)
+        self._refused: Counter[str] = Counter()
+        self._primary = Entrance(
+            ListeningPlace.primary(settings), settings, self._clock, self._refused, passed
+        )
+        self._admin: Entrance | None = None
+        if not settings.no_admin:
+            self._admin = Entrance(
+                ListeningPlace.admin(settings), settings, self._clock, self._refused
+            )
 
     @property
     def engine(self) -> Engine:
@@ -82,26 +92,36 @@ class Server:
         return self._core.engine
 
     @property
-    def url(self) -> str:
-        """Where it listens."""
-        return url(self._address, self.scheme)
+    def services(self) -> Services:
+        """What may be asked of it, once it has started."""
+        return self._core.services
 
     @property
-    def scheme(self) -> str:
-        """`https` with TLS, else `http`."""
-        return "http" if self._settings.tls_cert is None else "https"
+    def url(self) -> str:
+        """Where it listens."""
+        return self._primary.url
 
     @property
     def port(self) -> int:
         """The port that it listens on."""
-        return self._address[1]
+        return self._primary.port
+
+    @property
+    def admin_url(self) -> str | None:
+        """Where its admin listener listens, if it has one."""
+        return None if self._admin is None else self._admin.url
+
+    @property
+    def entrances(self) -> list[Entrance]:
+        """Those that are open, the primary one first."""
+        return [self._primary, *([self._admin] if self._admin is not None else [])]
 
     async def start(self) -> None:
         """Recover the data, then accept requests. Leaves nothing open where it fails."""
         settings = self._settings
-        await _refuse_exposure(settings, self._passed)
-        self._guard = _guard(settings)
-        self._certificates = _certificates(settings)
+        keys = None if settings.keys is None else keyfile.read(settings.keys)
+        for entrance in self.entrances:
+            await entrance.prepare(keys)
         make_codec = codec_by(settings.http2_engine)
         await self._core.start()
         bodies = Bodies(
@@ -109,38 +129,45 @@ class Server:
             settings.max_inbox_bytes,
             settings.body_timeout / 1000,
             self._clock,
-            Turns(self.engine),
         )
         answers = Answers(
             self._clock,
+            trim_heap,
             max_bytes=settings.max_answer_bytes,
             timeout=settings.answer_timeout / 1000,
         )
-        gate = _gate(settings, self._clock)
         self._lag = LagMeter()
-        app = build_app(
-            self.engine,
-            self._guard,
+        sources = Sources(
+            self.services,
+            self._refused,
+            self._primary.gate,
             bodies,
             answers,
+            self._lag,
+            logs.dropped_lines,
+        )
+        heartbeats = HeartbeatTimer(
+            self._clock,
+            heartbeat=settings.heartbeat_interval / 1000,
+            stall_timeout=settings.stall_timeout / 1000,
+        )
+        routes = zizq_routes(
+            self.services,
+            self._primary.guard,
+            bodies,
+            BulkLine(self.engine.inbox, self._clock),
+            answers,
             Limits(settings.max_body, settings.max_payload, settings.max_bulk_items),
-            _take_options(settings),
-            MetricsApi(Sources(self.engine, bodies, answers, gate, self._lag, logs.dropped_lines)),
+            TakeOptions(heartbeats, settings.max_streams_per_peer),
+            MetricsApi(sources),
         )
-        self._listener = Listener(
-            app,
-            settings.access_log,
-            gate=gate,
-            clock=self._clock,
-            header_timeout=settings.header_timeout / 1000,
-            make_codec=make_codec,
-            tls=None if self._certificates is None else self._certificates.context,
-        )
+        door = ZizqDoor(self.services.ids, routes)
+        app = Application([door], self._primary.guard, answers, self._refused)
         try:
-            self._address = await self._listener.start(settings.host, settings.port, self._passed)
+            await self._open_admin(answers, make_codec)
+            await self._primary.listen(app, make_codec)
         except BaseException:
-            self._lag.stop()
-            await self._core.stop()
+            await self._close()
             raise
         if self._core.returned:
             fields = {"jobs": self._core.returned}
@@ -151,52 +178,70 @@ class Server:
 
         What is wrong with either is logged, and it stays as it is.
         """
-        if self._settings.keys is None and self._certificates is None:
+        entrances = self.entrances
+        if self._settings.keys is not None:
+            self._reload_keys(self._settings.keys)
+        elif not any(entrance.has_certificates for entrance in entrances):
             log.info("nothing to reload: there are no keys and no certificates")
-        if self._settings.keys is not None and self._guard is not None:
-            try:
-                self._guard.change_keys(keyfile.read(self._settings.keys))
-            except InvalidKey as error:
-                log.error(f"the keys stay as they are: {error}")
-            else:
-                log.info("keys reloaded")
-        if self._certificates is not None:
-            try:
-                self._certificates.reload()
-            except CertificateError as error:
-                log.error(f"the certificates stay as they are: {error}")
-            else:
-                log.info("certificates reloaded")
+        for entrance in entrances:
+            entrance.reload_certificates()
+
+    def _reload_keys(self, file: Path) -> None:
+        try:
+            keys = keyfile.read(file)
+        except InvalidKey as error:
+            log.error(f"the keys stay as they are: {error}")
+            return
+        for entrance in self.entrances:
+            entrance.guard.change_keys(keys)
+        log.info("keys reloaded")
 
     async def drain(self) -> None:
         """Deliver nothing more, and take acknowledgements until nothing is held or time is up."""
-        self.engine.stop_delivering()
+        self.engine.streams.stop()
         if not self._settings.drain:
             return
         held = asyncio.Event()
         timer = self._clock.call_later(self._settings.drain / 1000, held.set)
-        self.engine.when_nothing_is_held(held.set)
+        self.engine.streams.when_empty(held.set)
         await held.wait()
         timer.cancel()
 
     async def stop(self, *, drain: bool = True) -> None:
         """Drain, end the streams, give back what they held, commit, checkpoint, close."""
-        assert self._listener is not None
         failed = self.engine.failure.done()
         if drain and not failed:
             await self.drain()
-        self.engine.workers.end_all()
-        self.engine.waiters.close()
-        self.engine.events.close()
-        self.engine.history.close()
-        await self._listener.stop(CLOSE_TIMEOUT_S)
+        self.engine.let_go()
+        await self._close()
+
+    async def _open_admin(self, answers: Answers, make_codec: MakeCodec) -> None:
+        """Open the admin listener.
+
+        Where another program, say a second server on this machine, has the port that nobody chose,
+        this one does without: a queue is worth more than a look at it.
+        """
+        if self._admin is None:
+            return
+        guard = self._admin.guard
+        door = AdminDoor(self.services.ids, admin_routes(self.services, guard, answers))
+        try:
+            await self._admin.listen(Application([door], guard, answers, self._refused), make_codec)
+        except AddressInUse as error:
+            if self._settings.admin_port is not None:
+                raise
+            self._admin = None
+            log.warning(f"there is no admin listener (--no-admin says so too): {error}")
+
+    async def _close(self) -> None:
+        await asyncio.gather(*(entrance.stop(CLOSE_TIMEOUT_S) for entrance in self.entrances))
         self._lag.stop()
         await self._core.stop()
 
 
 def serve(settings: Settings) -> int:
     """Run a server until a signal; the process's exit code (see sysexits.h)."""
-    heap.share_one()
+    share_one_heap()
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     with contextlib.suppress(ImportError):
         from uvloop import new_event_loop as factory
@@ -207,8 +252,8 @@ def serve(settings: Settings) -> int:
 async def _serve(settings: Settings) -> int:
     signals = _catch_signals()
     try:
-        passed = activation.passed_socket()
-    except activation.ActivationError as error:
+        passed = systemd.passed_socket()
+    except systemd.ActivationError as error:
         log.error(str(error))
         return EX_CONFIG
     _allow_connections(settings.max_connections)
@@ -220,17 +265,14 @@ async def _serve(settings: Settings) -> int:
     # What is alive now stays alive; requests leave few cycles behind, so look for them seldom.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    address = server.url.removeprefix(f"{server.scheme}://")
-    fields = {"api": "primary", "addr": address, "scheme": server.scheme}
-    if passed is not None:
-        fields["socket"] = "passed"
-    log.info("listening", extra={"fields": fields})
-    notify.ready()
-    watchdog = asyncio.create_task(_feed_watchdog(server.engine))
+    for entrance in server.entrances:
+        entrance.announce()
+    systemd.ready()
+    watchdog = asyncio.create_task(_feed_watchdog(server.services))
     stopping = asyncio.create_task(signals.get())
     ends: set[asyncio.Future[Any]] = {stopping, server.engine.failure}
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    notify.stopping()
+    systemd.stopping()
     watchdog.cancel()
     if server.engine.failure.done():
         await server.stop()
@@ -251,7 +293,7 @@ async def _serve(settings: Settings) -> int:
     except FilesMoved as error:
         log.error(str(error))
         return EX_IOERR
-    except sqlite3.Error as error:
+    except StoreError as error:
         log.error(f"the disk failed at the last moment, what was acknowledged is safe: {error}")
         return EX_IOERR
     log.info("Server stopped.")
@@ -260,7 +302,7 @@ async def _serve(settings: Settings) -> int:
 
 def _allow_connections(count: int) -> None:
     """Raise the limit on descriptors so that `count` connections fit beside the server's own."""
-    need = count + OWN_DESCRIPTORS
+    need = count + ADMIN_CONNECTIONS + OWN_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = need if hard == resource.RLIM_INFINITY else min(need, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
@@ -284,6 +326,7 @@ async def _start(server: Server, settings: Settings) -> int:
         InvalidKey,
         DatabaseTooNew,
         ForeignDatabase,
+        RestoreUnfinished,
         CertificateError,
         LibraryMissing,
     ) as error:
@@ -292,8 +335,8 @@ async def _start(server: Server, settings: Settings) -> int:
     except ListenError as error:
         log.error(str(error))
         return EX_IOERR
-    except sqlite3.Error as error:
-        file = Path(settings.root_dir) / FILE_NAME
+    except StoreError as error:
+        file = database_of(Path(settings.root_dir))
         log.error(f"the database {file} cannot be used: {error}")
         return EX_IOERR
     except OSError as error:
@@ -303,7 +346,7 @@ async def _start(server: Server, settings: Settings) -> int:
 
 
 def _exit_code(failure: BaseException) -> int:
-    return EX_IOERR if isinstance(failure, sqlite3.Error | OSError) else EX_SOFTWARE
+    return EX_IOERR if isinstance(failure, StoreError | OSError) else EX_SOFTWARE
 
 
 def _catch_signals() -> asyncio.Queue[signal.Signals]:
@@ -314,64 +357,10 @@ def _catch_signals() -> asyncio.Queue[signal.Signals]:
     return received
 
 
-async def _feed_watchdog(engine: Engine) -> None:
+async def _feed_watchdog(services: Services) -> None:
     """Tell systemd that the server lives: once ticks and the database's thread have moved on."""
-    interval = notify.watchdog_interval()
+    interval = systemd.watchdog_interval()
     while interval is not None:
-        await engine.ping()
-        notify.watchdog()
+        await services.admin.ping()
+        systemd.watchdog()
         await asyncio.sleep(interval)
-
-
-async def _refuse_exposure(settings: Settings, passed: socket.socket | None) -> None:
-    """Raise ConfigError where whoever reaches this machine could use the queue."""
-    if settings.keys is not None or settings.tls_client_ca is not None or settings.insecure:
-        return
-    if passed is not None:
-        addresses = [passed.getsockname()]
-        source = f"ListenStream={addresses[0][0]}"
-    else:
-        loop = asyncio.get_running_loop()
-        source = f"--host {settings.host}"
-        try:
-            found = await loop.getaddrinfo(settings.host, settings.port, flags=socket.AI_PASSIVE)
-        except OSError:
-            return  # The listener says what is wrong with it.
-        addresses = [address for *_, address in found]
-    if not all(is_loopback(str(address[0])) for address in addresses):
-        raise ConfigError(
-            f"{source}: whoever reaches this machine could do everything. Give --keys FILE (see"
-            " `zq keys`) or --tls-client-ca, stay on 127.0.0.1, or permit it with --insecure where"
-            " the network keeps strangers out"
-        )
-
-
-def _guard(settings: Settings) -> Guard:
-    # Some systems take 0.0.0.0 for this machine: a page must not come in by that name.
-    own = () if is_wildcard(settings.host) else (settings.host,)
-    browsers = Browsers((*own, *(settings.allow_host or ())), settings.allow_origin or ())
-    return Guard(browsers, None if settings.keys is None else keyfile.read(settings.keys))
-
-
-def _gate(settings: Settings, clock: Clock) -> Gate:
-    return Gate(
-        clock,
-        Counter(),
-        max_connections=settings.max_connections,
-        max_per_peer=settings.max_connections_per_peer,
-    )
-
-
-def _take_options(settings: Settings) -> TakeOptions:
-    return TakeOptions(
-        settings.heartbeat_interval / 1000,
-        settings.stall_timeout / 1000,
-        settings.max_streams_per_peer,
-    )
-
-
-def _certificates(settings: Settings) -> Certificates | None:
-    if settings.tls_cert is None or settings.tls_key is None:
-        return None
-    files = CertificateFiles(settings.tls_cert, settings.tls_key, settings.tls_client_ca)
-    return Certificates(files)

@@ -20,7 +20,7 @@ from bench.peers.writer import write_between
 from bench.report import REPOSITORY, Progress, facts
 from bench.servers import ServerError, lab
 
-README = REPOSITORY / "bench" / "README.md"
+RESULTS = REPOSITORY / "bench" / "results" / "peers.md"
 PLOTS = REPOSITORY / "bench" / "plots"
 SMALL = 0.02
 EXAMPLES = """
@@ -28,7 +28,7 @@ examples:
   python -m bench peers                                   everything, small, three rounds
   python -m bench peers --rows bulk,process-100 --scale 1 two rows in full size
   python -m bench peers --peers zq-http,bullmq,rq/always  some peers, or one mode of a peer
-  python -m bench peers --scale 0.2 --rounds 5 --write    a run for bench/README.md, with plots
+  python -m bench peers --scale 0.2 --rounds 5 --write    a run for results/peers.md, with plots
   python -m bench peers --draw run.json --write           the same from the output of --json
 
 Peers are installed into .peers/ of the checkout, their servers by apt-get where run as root.
@@ -49,8 +49,12 @@ def arguments() -> argparse.ArgumentParser:
     add("--scale", type=float, default=SMALL, help=f"1 is the full size [{SMALL}]")
     add("--dir", type=Path, help="a directory on the disk to measure [that for temporary files]")
     add("--json", action="store_true", help="every sample, for scripts")
-    add("--markdown", action="store_true", help="the tables as bench/README.md has them")
-    add("--write", action="store_true", help="put tables into bench/README.md, plots beside it")
+    add("--markdown", action="store_true", help="the tables as bench/results/peers.md has them")
+    add(
+        "--write",
+        action="store_true",
+        help="put tables into bench/results/peers.md, draw the plots",
+    )
     add("--plots", type=Path, help="draw a PNG a row into this directory")
     add("--draw", type=Path, metavar="JSON", help="run nothing: show what --json printed before")
     return parser
@@ -90,7 +94,7 @@ def show(args: argparse.Namespace, run: Run) -> None:
     if directory := PLOTS if args.write else args.plots:
         draw(run, directory)
     if args.write:
-        write_between(README, "peers", document(run, images="plots"))
+        write_between(RESULTS, "peers", document(run, images="../plots"))
 
 
 def main(words: Sequence[str]) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 from bench.pages import KINDS, Kind, measured, owners, pages_written
 from bench.ticks import Ticks, new_job
-from zq.store import upkeep
+from zq.store.sqlite import upkeep
 
 
 def test_every_page_in_the_log_is_counted_under_its_owner(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.peers.cli import RESULTS
 from bench.peers.plots import draw
 from bench.peers.rows import ROWS, Figures, Metric
 from bench.peers.summary import Sample, Spread, ratio, spread, trouble
@@ -142,10 +143,9 @@ def test_a_file_without_both_markers_stays_as_it_is(tmp_path: Path, content: str
     assert path.read_text() == content
 
 
-def test_the_readme_of_the_bench_has_the_markers() -> None:
-    readme = Path(__file__).parents[2] / "bench" / "README.md"
-    assert "<!-- peers -->\n" in readme.read_text()
-    assert "<!-- /peers -->" in readme.read_text()
+def test_the_results_of_the_bench_have_the_markers() -> None:
+    assert "<!-- peers -->\n" in RESULTS.read_text()
+    assert "<!-- /peers -->" in RESULTS.read_text()
 
 
 def test_a_picture_for_each_row_that_has_figures(tmp_path: Path) -> None:

@@ -2,21 +2,26 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from process.server import running
+from blank import lay_out
 
-import zq
+from zq.testing import server
 
 from .shell import Shell
 
 
 @pytest.fixture
 async def shell(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Shell]:
-    """`@pytest.mark.parametrize("shell", [flags], indirect=True)` gives the server flags."""
-    flags: tuple[str, ...] = getattr(request, "param", ())
+    """Commands in processes of their own, and a server in the test's: that starts at once.
+
+    `@pytest.mark.parametrize("shell", [settings], indirect=True)` gives the server settings.
+    """
+    settings: dict[str, Any] = getattr(request, "param", {})
+    lay_out(tmp_path / "data" / "zq.db")
     async with (
-        running(tmp_path / "data", *flags) as server,
-        zq.App(f"http://127.0.0.1:{server.port}") as app,
+        server(directory=tmp_path / "data", **settings) as running,
+        running.app() as app,
     ):
-        yield Shell(server, app.backend, tmp_path)
+        yield Shell(running.url, app.backend, tmp_path)

@@ -1,4 +1,4 @@
-"""The commands for people: `zq …` in a process of its own, against a server in another."""
+"""The commands for people: `zq …` in a process of its own, against a server."""
 
 import asyncio
 import json
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from conformance.streams import PATIENCE_S
-from process.server import ServerProcess, clean_environment
+from process.server import clean_environment
 
 from zq.client.backend import Backend
-from zq.client.values import Delivery, LeasedFailure, StoredJob, Submission, Success, Wish
+from zq.client.values import Delivery, LeasedFailure, StoredJob, Submission, Success, TakeRequest
 
 
 class Ended(NamedTuple):
@@ -39,11 +39,10 @@ class Ended(NamedTuple):
 class Shell:
     """Runs `zq` against a server, and looks at the server by the library."""
 
-    def __init__(self, server: ServerProcess, backend: Backend, directory: Path) -> None:
-        self.server = server
+    def __init__(self, url: str, backend: Backend, directory: Path) -> None:
         self.backend = backend
         self.directory = directory
-        self.url = f"http://127.0.0.1:{server.port}"
+        self.url = url
 
     async def zq(self, *words: str, stdin: bytes | None = None, url: str = "") -> Ended:
         """Run a command to its end."""
@@ -89,7 +88,7 @@ class Shell:
         self, queue: str, result: Any = None, *, error: str = "", trace: str | None = None
     ) -> Delivery:
         """Take the next job of a queue and complete it, or let it die of an error."""
-        stream = await self.backend.take(Wish((queue,), 1))
+        stream = await self.backend.take(TakeRequest((queue,), 1))
         try:
             async with asyncio.timeout(PATIENCE_S):
                 (job,) = await stream.deliveries()

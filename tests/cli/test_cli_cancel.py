@@ -1,6 +1,6 @@
 """`zq cancel`: one job that is not to run."""
 
-from zq.client.values import Wish
+from zq.client.values import TakeRequest
 
 from .shell import Shell
 
@@ -15,7 +15,7 @@ async def test_a_job_that_waits_is_cancelled_once(shell: Shell) -> None:
 
 async def test_a_job_that_runs_is_cancelled_by_force_only(shell: Shell) -> None:
     (job,) = await shell.push(1)
-    stream = await shell.backend.take(Wish(("mail",), 1))
+    stream = await shell.backend.take(TakeRequest(("mail",), 1))
     await stream.deliveries()
     said = await shell.zq("cancel", job.id)
     assert said.code == 1

@@ -10,8 +10,8 @@ from store.rig import Ticker
 
 from zq.cli import main
 from zq.model.ids import IdCodec
-from zq.model.job import Options
-from zq.store.lock import DirectoryLock
+from zq.model.job import JobSettings
+from zq.store.sqlite.lock import DirectoryLock
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_sound_database_is_passed_with_what_is_in_it(root: Path) -> None:
 
 def test_rows_that_were_set_aside_are_named(root: Path) -> None:
     with closing(Ticker(root / "zq.db")) as ticker:
-        (key,) = ticker.store(1, options=Options(retry_limit=1))
+        (key,) = ticker.store(1, options=JobSettings(retry_limit=1))
         suffix = ticker.value("SELECT value FROM meta WHERE name = 'id_suffix'")
         ticker.connection.execute(
             """UPDATE jobs SET options = '{"retry_limit":"x"}' WHERE id=?""", [key]

@@ -15,7 +15,7 @@ from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
 from zq.cli import main
-from zq.client.export import DRAFT, Directory
+from zq.client.history.export import DRAFT, Directory
 
 DAY_MS = 86_400_000
 
@@ -146,7 +146,7 @@ async def test_what_was_too_late_is_named_and_the_rest_goes_on(site: Site, tmp_p
             pass
     ran = await export(site, out)
     assert ran.output == "2 new records in 1 segments\n"
-    assert "records 2 to 3 had passed their retention" in ran.errors
+    assert "the retention of records 2 to 3 ended" in ran.errors
     assert [s["first_seq"] for s in manifest(out)["segments"]] == [1, 4]
 
 

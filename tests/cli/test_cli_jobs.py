@@ -87,7 +87,7 @@ async def test_a_terminal_gets_a_table_in_which_nothing_steers_it(shell: Shell) 
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
-        (("--status", "done"), 2, "'done' is none of"),
+        (("--status", "done"), 2, "'done' is not one of"),
         (("--limit", "0"), 2, "limit"),
         (("--filter", "("), 1, "filter"),
     ],

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from conformance.streams import PATIENCE_S
+from process.server import running
 
+import zq
 from zq.cli.bulk import BATCH_JOBS
 from zq.client.values import JobQuery
 
@@ -82,7 +84,7 @@ async def test_a_copy_is_the_job_that_was_there(shell: Shell) -> None:
     first = await shell.zq("push", "mail", "1", "--dedupe", "d")
     second = await shell.zq("push", "mail", "2", "--dedupe", "d")
     assert (second.code, second.output) == (0, first.output)
-    assert "there already" in second.errors
+    assert "existed already" in second.errors
     assert await payloads(shell) == [1]
 
 
@@ -99,7 +101,7 @@ async def test_who_waits_for_a_job_that_fails_is_told_why(shell: Shell) -> None:
     said = await ended(process)
     assert said.code == 1
     assert said.errors == (
-        f"Error: {job.id} is dead, having failed once: ValueError: two are needed\n"
+        f"Error: {job.id} is dead after it failed once: ValueError: two are needed\n"
     )
     assert said.documents[0]["status"] == "dead"
 
@@ -107,21 +109,21 @@ async def test_who_waits_for_a_job_that_fails_is_told_why(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ((), "name the queue"),
+        ((), "name a queue"),
         (("mail",), "give a payload"),
         (("mail", ""), "the payload is empty"),
         (("mail", "@nowhere"), "nowhere: No such file"),
-        (("mail", '{"a"'), "looks like JSON but is none"),
+        (("mail", '{"a"'), "looks like JSON but is not"),
         (("mail", "1", "--timeout", "1s"), "--wait"),
         (("mail", "1", "--from-line", "2"), "--file"),
         (("mail", "1", "--priority", "65536"), "priority"),
-        (("mail", "1", "--delay", "soon"), "no duration"),
+        (("mail", "1", "--delay", "soon"), "not a duration"),
         (("mail", "1", "--file", "-"), "not both"),
-        (("--file", "-", "--payloads"), "name the queue"),
+        (("--file", "-", "--payloads"), "needs a queue"),
         (("--file", "-", "--wait"), "--wait is for one job"),
         (("mail", "--file", "-", "--key", "k"), "unique_key"),
         (("mail", "--file", "nowhere"), "does not exist"),
-        (("mail", "1", "--url", "ftp://here"), "no address"),
+        (("mail", "1", "--url", "ftp://here"), "not the address"),
     ],
 )
 async def test_a_wrong_word_gives_2_and_stores_nothing(
@@ -176,7 +178,7 @@ async def test_lines_may_be_payloads_and_come_from_a_pipe(shell: Shell) -> None:
     assert await payloads(shell) == [1, {"queue": "x"}, "text"]
 
 
-@pytest.mark.parametrize("shell", [("--max-bulk-items", "3")], indirect=True)
+@pytest.mark.parametrize("shell", [{"max_bulk_items": 3}], indirect=True)
 async def test_requests_become_as_small_as_the_server_wants_them(shell: Shell) -> None:
     file = write(shell, *range(20))
     said = await shell.zq("push", "mail", "--file", file, "--payloads")
@@ -209,7 +211,7 @@ async def test_it_names_the_line_that_is_wrong_and_goes_on_from_it(
     assert said.code == 1
     assert said.documents == [{"stored": 6, "duplicates": 0, "stopped_at": 7, "doubtful_to": 0}]
     assert reason in said.errors
-    assert said.errors.endswith("Go on with --from-line 7\n")
+    assert said.errors.endswith("Continue with --from-line 7\n")
     assert await payloads(shell) == list(range(6))
     write(shell, *good[:6], '{"payload": "mended"}', *good[6:])
     said = await shell.zq("push", "mail", "--file", file, "--from-line", "7")
@@ -217,21 +219,25 @@ async def test_it_names_the_line_that_is_wrong_and_goes_on_from_it(
     assert await payloads(shell) == [*range(6), "mended", *range(6, 10)]
 
 
-async def test_a_server_that_dies_leaves_a_line_to_go_on_from(shell: Shell, tmp_path: Path) -> None:
-    # The pipe stays open, so that the command is under way when the server dies.
-    process = await shell.start("push", "mail", "--file", "-", "--payloads", stdin=PIPE)
-    assert process.stdin is not None
-    process.stdin.write(b"1\n" * (BATCH_JOBS * 2 + 1))
-    await process.stdin.drain()
-    # The second request is sent when the first one has been answered.
-    async with asyncio.timeout(PATIENCE_S):
-        while await shell.backend.count(JobQuery()) < BATCH_JOBS * 2:
-            pass
-    await shell.server.kill()
-    said = await ended(process, b"2\n" * BATCH_JOBS * 2)
-    assert said.code == 3
-    line = int(said.errors.partition("Stopped at line ")[2].split()[0])
-    assert line in (BATCH_JOBS + 1, BATCH_JOBS * 2 + 1)
+async def test_a_server_that_dies_leaves_a_line_to_go_on_from(tmp_path: Path) -> None:
+    async with running(tmp_path / "data") as server:
+        url = f"http://127.0.0.1:{server.port}"
+        async with zq.App(url) as app:
+            shell = Shell(url, app.backend, tmp_path)
+            # The pipe stays open, so that the command is under way when the server dies.
+            process = await shell.start("push", "mail", "--file", "-", "--payloads", stdin=PIPE)
+            assert process.stdin is not None
+            process.stdin.write(b"1\n" * (BATCH_JOBS * 2 + 1))
+            await process.stdin.drain()
+            # The second request is sent when the first one has been answered.
+            async with asyncio.timeout(PATIENCE_S):
+                while await shell.backend.count(JobQuery()) < BATCH_JOBS * 2:
+                    pass
+            await server.kill()
+            said = await ended(process, b"2\n" * BATCH_JOBS * 2)
+            assert said.code == 3
+            line = int(said.errors.partition("Stopped at line ")[2].split()[0])
+            assert line in (BATCH_JOBS + 1, BATCH_JOBS * 2 + 1)
 
 
 async def test_an_interruption_leaves_a_line_to_go_on_from(shell: Shell) -> None:
@@ -266,7 +272,7 @@ async def test_lines_that_may_be_stored_are_named(shell: Shell) -> None:
         said = await shell.zq(*words, url=url)
     assert said.code == 3
     assert said.documents == [{"stored": 0, "duplicates": 0, "stopped_at": 1, "doubtful_to": 3}]
-    assert "lines 1 to 3 may be: --from-line 1 sends them again" in said.errors
+    assert "lines 1 to 3 may be stored. --from-line 1 sends them again" in said.errors
     assert said.errors.endswith("--from-line 4 leaves them out\n")
 
 

@@ -43,9 +43,9 @@ def test_help_has_examples_and_tells_the_exit_codes(command: str) -> None:
     text = CliRunner().invoke(main, [command, "--help"]).output
     assert f"\n    zq {command}" in text
     assert all(f"ZQ_{name}" in text for name in ("URL", "TOKEN", "CA", "CLIENT_CERT", "CLIENT_KEY"))
-    told = " ".join(text.split()).partition("Ends with ")[2]
+    told = " ".join(text.split()).partition("Exit codes: ")[2]
     assert told.startswith("0")
-    assert told.endswith("3 where no server answers.")
+    assert told.endswith("3 if no server answers.")
 
 
 async def test_a_key_opens_what_it_is_for(tmp_path: Path) -> None:

@@ -58,9 +58,9 @@ async def test_what_a_dead_letter_queue_holds_goes_back(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ((), "name jobs by their ids, or a queue"),
-        (("0", "--queue", "mail"), "name jobs by their ids, or a queue"),
-        (("0", "--limit", "1"), "--limit is for a --queue"),
+        ((), "name either jobs by their ids, or a queue"),
+        (("0", "--queue", "mail"), "name either jobs by their ids, or a queue"),
+        (("0", "--limit", "1"), "--limit needs --queue"),
     ],
 )
 async def test_nothing_is_brought_back_by_mistake(

@@ -2,7 +2,7 @@
 
 from .shell import Shell
 
-UNKNOWN = "job not found: there is none with this id, or it is finished and was not kept"
+UNKNOWN = "job not found: no job has this id, or the job has finished and was not kept"
 
 
 async def test_it_shows_what_there_is_of_a_job(shell: Shell) -> None:

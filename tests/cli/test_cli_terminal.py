@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import zq.cli
 from zq.cli import main
-from zq.client.values import LeasedFailure, Submission, Wish
+from zq.client.values import LeasedFailure, Submission, TakeRequest
 from zq.model.job import Retention
 
 from .shell import Ended, Shell
@@ -34,7 +34,7 @@ async def nasty_job(shell: Shell) -> str:
         retention=Retention(None, 60_000),
     )
     (stored,) = await shell.backend.enqueue([job])
-    stream = await shell.backend.take(Wish((job.queue,), 1))
+    stream = await shell.backend.take(TakeRequest((job.queue,), 1))
     (delivery,) = await stream.deliveries()
     failure = LeasedFailure(NASTY, f"Error{NASTY}", NASTY, kill=True, lease=delivery.lease)
     await shell.backend.fail(stored.id, failure)

@@ -225,9 +225,9 @@ def test_what_is_no_authority_is_refused(out: Path, tmp_path: Path) -> None:
 
     for cert, key, says in [
         (out / "ca-cert.pem", tmp_path / "other" / "ca-key.pem", "another certificate"),
-        (out / "server-cert.pem", out / "server-key.pem", "none that may sign"),
-        (out / "ca-key.pem", out / "ca-key.pem", "are no authority"),
-        (out / "ca-cert.pem", tmp_path / "locked.pem", "are no authority"),
+        (out / "server-cert.pem", out / "server-key.pem", "may not sign"),
+        (out / "ca-key.pem", out / "ca-key.pem", "are not an authority"),
+        (out / "ca-cert.pem", tmp_path / "locked.pem", "are not an authority"),
         (out / "nothing.pem", out / "ca-key.pem", "nothing.pem does not exist"),
     ]:
         assert says in refused("client-cert", *new, "--ca-cert", cert, "--ca-key", key)

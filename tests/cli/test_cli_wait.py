@@ -26,7 +26,7 @@ async def test_a_dead_job_gives_1_and_its_error(shell: Shell) -> None:
     said = await shell.zq("wait", job.id, "--json")
     assert said.code == 1
     assert said.errors == (
-        f"Error: {job.id} is dead, having failed once: ValueError: no such mailbox\n"
+        f"Error: {job.id} is dead after it failed once: ValueError: no such mailbox\n"
     )
     assert said.documents[0]["error"]["message"] == "no such mailbox"
 

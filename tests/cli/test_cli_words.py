@@ -51,7 +51,7 @@ def test_all_commands_that_know_durations_are_looked_at() -> None:
 def test_a_number_without_a_unit_is_refused(words: tuple[str, ...]) -> None:
     result = CliRunner().invoke(main, [*words, "30"])
     assert result.exit_code == (78 if words[0] == "serve" else 2)
-    assert f'"30" is no duration: {BARE}' in result.stderr.replace("\n", " ")
+    assert f'"30" is not a duration: {BARE}' in result.stderr.replace("\n", " ")
 
 
 @pytest.mark.parametrize("name", ["LEASE", "SHUTDOWN_TIMEOUT", "CONNECT_TIMEOUT"])

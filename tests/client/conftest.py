@@ -12,13 +12,12 @@ from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
 from zq.client.app import App
-from zq.client.backend import Backend, TakeStream
+from zq.client.backend import Backend, TakeStream, run
 from zq.client.formats import JSON, MSGPACK
-from zq.client.http import HttpBackend
-from zq.client.sync import run
-from zq.client.transport import Address
-from zq.client.values import Delivery, Wish
-from zq.client.worker import Worker
+from zq.client.http.address import Address
+from zq.client.http.backend import HttpBackend
+from zq.client.values import Delivery, TakeRequest
+from zq.client.worker.worker import Worker
 from zq.model.clock import SystemClock
 
 T = TypeVar("T")
@@ -62,7 +61,7 @@ async def take(backend: HttpBackend) -> AsyncIterator[Take]:
     streams: list[TakeStream] = []
 
     async def take(count: int) -> list[Delivery]:
-        stream = await backend.take(Wish(("q",), count))
+        stream = await backend.take(TakeRequest(("q",), count))
         streams.append(stream)
         found: list[Delivery] = []
         async with asyncio.timeout(PATIENCE_S):

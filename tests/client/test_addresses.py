@@ -10,21 +10,22 @@ from conformance.site import Site
 from tls.authority import Authority
 
 import zq
-from zq.client.aio import AioTransport
 from zq.client.connect import connect
-from zq.client.history import HistoryReader
-from zq.client.http import HttpBackend
-from zq.client.sync import BlockingTransport
-from zq.client.transport import Address, Request, Tls, Transport, Unreachable
+from zq.client.history.reader import HistoryReader
+from zq.client.http.address import Address, Tls
+from zq.client.http.aio import AioTransport
+from zq.client.http.backend import HttpBackend
+from zq.client.http.blocking import BlockingTransport
+from zq.client.http.transport import Request, Transport, Unreachable
 
 
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("localhost:7890", "it begins with http://, https:// or sqlite://"),
-        ("/var/lib/zq", "it begins with http://, https:// or sqlite://"),
-        ("sqlite:", "it begins with http://, https:// or sqlite://"),
-        ("ftp://host", "neither http:// nor https://"),
+        ("localhost:7890", "begin it with http://, https:// or sqlite://"),
+        ("/var/lib/zq", "begin it with http://, https:// or sqlite://"),
+        ("sqlite:", "begin it with http://, https:// or sqlite://"),
+        ("ftp://host", "neither with http:// nor with https://"),
         ("http://", "names no host"),
         ("http:///path", "names no host"),
         ("http://.:1", "names no host"),
@@ -34,11 +35,11 @@ from zq.client.transport import Address, Request, Tls, Transport, Unreachable
         ("http://host:0", "a port is a number"),
         ("http://host:65536", "a port is a number"),
         ("http://host:http", "a port is a number"),
-        ("http://::1:7890", "stands in brackets"),
+        ("http://::1:7890", "needs brackets"),
         ("http://[::1", "Invalid IPv6"),
         ("http://ho st", "a space or a control character"),
         ("http://host:7890\nx", "a space or a control character"),
-        ("http://host/?queue=mail", "more than an address"),
+        ("http://host/?queue=mail", "more than host, port and path"),
         ("sqlite://var/lib/zq", "sqlite:///var/lib/zq"),
     ],
 )
@@ -109,7 +110,7 @@ def why(request: pytest.FixtureRequest) -> Why:
         transport: Transport = request.param(Address(url, tls=tls))
         with pytest.raises(Unreachable) as failed:
             if isinstance(transport, BlockingTransport):
-                await asyncio.to_thread(zq.client.sync.run, transport.send(COUNT))
+                await asyncio.to_thread(zq.client.backend.run, transport.send(COUNT))
             else:
                 await transport.send(COUNT)
         await transport.close()
@@ -124,19 +125,19 @@ COUNT = Request("GET", "/jobs/count")
 
 async def test_tls_against_plain_http_says_so(site: Site, why: Why) -> None:
     said = await why(site.url.replace("http:", "https:"), Tls())
-    assert said.endswith(f"what answers there speaks no TLS: write {site.url}")
+    assert said.endswith(f"the server there does not use TLS: write {site.url}")
 
 
 async def test_plain_http_against_tls_says_so(secure: Site, why: Why) -> None:
     said = await why(secure.url.replace("https:", "http:"), Tls())
-    assert f"where it serves TLS, write {secure.url}" in said
+    assert f"If it serves TLS, write {secure.url}" in said
 
 
 async def test_a_certificate_for_another_name_says_so(
     secure: Site, authority: Authority, why: Why
 ) -> None:
     said = await why(secure.url, Tls(ca=authority.file))
-    assert "its certificate is not for '127.0.0.1'" in said
+    assert "its certificate is not valid for '127.0.0.1'" in said
     assert "--san 127.0.0.1" in said
 
 
@@ -192,6 +193,6 @@ def test_a_file_that_is_no_certificate_is_named(tmp_path: Path, text: str | None
 
 async def test_an_address_with_a_path_too_many_says_so(site: Site) -> None:
     backend = HttpBackend(Address(f"{site.url}/queues"))
-    with pytest.raises(zq.BackendError, match=r"its address ends in /queues: should it\?"):
+    with pytest.raises(zq.BackendError, match=r"the address ends in /queues: is that meant\?"):
         await backend.count()
     await backend.close()

@@ -10,9 +10,9 @@ from conformance.streams import PATIENCE_S
 from process.server import running
 
 import zq
+from zq.client.backend import run
 from zq.client.connect import connect
-from zq.client.sync import run
-from zq.client.values import Submission, Wish
+from zq.client.values import Submission, TakeRequest
 from zq.model.clock import ManualClock
 from zq.testing import run_until_idle
 
@@ -198,7 +198,7 @@ def test_threads_and_event_loops_may_share_it(tmp_path: Path) -> None:
 async def test_closing_ends_the_streams_and_gives_their_jobs_back(tmp_path: Path) -> None:
     async with zq.App(address(tmp_path)) as app:
         (job,) = await app.backend.enqueue([JOB])
-        stream = await app.backend.take(Wish(("q",), 1))
+        stream = await app.backend.take(TakeRequest(("q",), 1))
         await stream.deliveries()
         waiting = asyncio.ensure_future(stream.deliveries())
         await app.backend.close()
@@ -230,7 +230,7 @@ async def test_time_is_the_clocks_that_it_was_given(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///etc/hostname"])
 def test_an_address_that_names_no_directory_is_refused(url: str) -> None:
-    with pytest.raises(zq.InvalidOption, match="is no directory"):
+    with pytest.raises(zq.InvalidOption, match="is not a directory"):
         connect(url)
 
 

@@ -10,8 +10,8 @@ from aiohttp import FormData, web
 from aiohttp.test_utils import TestClient, TestServer
 
 import zq
+from zq.client.backend import run
 from zq.client.files.registry import queues
-from zq.client.sync import run
 from zq.testing import run_until_idle
 
 Write = Callable[..., Path]
@@ -240,16 +240,19 @@ def test_a_time_out_has_bounds(timeout: float) -> None:
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ({"mail": "x = 1\n"}, "no function handle"),
-        ({"mail": "handle = 1\n"}, "no function handle"),
-        ({"mail": "def handle(p): ...\nconfig = {}\n"}, "config is no zq.QueueConfig but dict"),
+        ({"mail": "x = 1\n"}, "function handle.* is missing"),
+        ({"mail": "handle = 1\n"}, "function handle.* is missing"),
+        (
+            {"mail": "def handle(p): ...\nconfig = {}\n"},
+            "config is not a zq.QueueConfig but a dict",
+        ),
         ({"mail": "def handle(:\n"}, "SyntaxError"),
         ({"mail": "import nowhere_to_be_found\n"}, "ModuleNotFoundError"),
         ({"ma il": "def handle(p): ...\n"}, "letters, digits"),
         ({"a" * 41: "def handle(p): ...\n"}, "letters, digits"),
         ({"a__b": "def handle(p): ...\n"}, "letters, digits"),
-        ({"a-b": "def handle(p): ...\n", "a_b": "def handle(p): ...\n"}, "by that name too"),
-        ({"_middleware": "middleware = 1\n"}, "is no function"),
+        ({"a-b": "def handle(p): ...\n", "a_b": "def handle(p): ...\n"}, "by the same name"),
+        ({"_middleware": "middleware = 1\n"}, "is not a function"),
     ],
 )
 async def test_a_file_that_cannot_be_used_is_named(
@@ -262,7 +265,7 @@ async def test_a_file_that_cannot_be_used_is_named(
 
 
 async def test_a_folder_has_to_exist(app: zq.App, tmp_path: Path) -> None:
-    with pytest.raises(zq.DiscoveryError, match="no such folder"):
+    with pytest.raises(zq.DiscoveryError, match="folder does not exist"):
         app.discover(tmp_path / "nowhere")
 
 
@@ -271,7 +274,7 @@ async def test_names_with_an_underscore_are_passed_over(app: zq.App, write: Writ
 
 
 def test_self_is_for_files_only() -> None:
-    with pytest.raises(zq.InvalidOption, match=r"while App\.discover imports them"):
+    with pytest.raises(zq.InvalidOption, match=r"while App\.discover imports"):
         zq.queues.self()
 
 

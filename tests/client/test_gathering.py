@@ -10,12 +10,13 @@ import pytest
 from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
-from zq.client.aio import AioTransport
 from zq.client.errors import BackendError, Unavailable
 from zq.client.formats import JSON, MSGPACK
-from zq.client.gathering import MOST_BYTES, MOST_JOBS
-from zq.client.http import HttpBackend
-from zq.client.transport import Address, Reply, Request, Unreachable
+from zq.client.http.address import Address
+from zq.client.http.aio import AioTransport
+from zq.client.http.backend import HttpBackend
+from zq.client.http.gathering import MOST_BYTES, MOST_JOBS
+from zq.client.http.transport import Reply, Request, Unreachable
 from zq.client.values import StoredJob, Submission
 
 WHO = contextvars.ContextVar("WHO", default="nobody")
@@ -217,7 +218,7 @@ async def test_of_a_batch_whose_answer_is_lost_only_what_is_safe_is_sent_again(
 async def test_a_server_that_is_gone_refuses_each_caller(
     backend: HttpBackend, road: Road, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zq.client.http.TRIES", 1)
+    monkeypatch.setattr("zq.client.http.backend.TRIES", 1)
     callers = await begun(backend, road, *(job(n) for n in range(4)))
     await site.stop()
 

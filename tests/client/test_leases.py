@@ -8,8 +8,8 @@ from conformance.streams import PATIENCE_S
 
 import zq
 from zq.client.app import App
-from zq.client.http import HttpBackend
-from zq.client.values import Delivery, Held, JobQuery, Notice, Refused, Submission, Wish
+from zq.client.http.backend import HttpBackend
+from zq.client.values import Delivery, Held, JobQuery, Notice, RefusedItems, Submission, TakeRequest
 
 from .conftest import Caller, Take, working
 
@@ -199,9 +199,9 @@ async def test_deliveries_are_held_longer_and_given_back_by_name(
     held = [Held(each.id, each.lease) for each in (first, second)]
 
     refused = await call(call.backend.extend([*held, Held(third.id, 9)], 60_000))
-    assert refused == Refused(stale=[third.id])
-    assert await call(call.backend.release(held, 5_000)) == Refused()
-    assert await call(call.backend.release(held)) == Refused(stale=[first.id, second.id])
+    assert refused == RefusedItems(stale=[third.id])
+    assert await call(call.backend.release(held, 5_000)) == RefusedItems()
+    assert await call(call.backend.release(held)) == RefusedItems(stale=[first.id, second.id])
 
     scheduled = await call(call.backend.get(first.id))
     assert (scheduled.status, scheduled.attempts) == ("scheduled", 0)
@@ -216,7 +216,7 @@ async def test_notices_come_between_jobs_in_both_formats(site: Site, codec: zq.C
     async with App(site.url, codec=codec) as app:
         backend = app.backend
         assert isinstance(backend, HttpBackend)
-        stream = await backend.take(Wish(("q",), 2, "w"))
+        stream = await backend.take(TakeRequest(("q",), 2, "w"))
         tricky = {"control": "cancel", "text": '\n{"control":'}
         (stored,) = await backend.enqueue([Submission("q", "t", tricky)])
         (job,) = await stream.deliveries()

@@ -12,9 +12,9 @@ from conformance.streams import PATIENCE_S
 import zq
 from client import heavy, slow
 from zq.client.app import App
-from zq.client.http import HttpBackend
-from zq.client.processes import find
-from zq.client.transport import Address
+from zq.client.http.address import Address
+from zq.client.http.backend import HttpBackend
+from zq.client.worker.processes import find
 
 
 @pytest.fixture

@@ -15,13 +15,14 @@ from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
 import zq
-from zq.client.aio import AioTransport
 from zq.client.app import App
 from zq.client.backend import Backend
-from zq.client.http import HttpBackend
+from zq.client.http.address import Address
+from zq.client.http.aio import AioTransport
+from zq.client.http.backend import HttpBackend
+from zq.client.http.transport import Reply, Request
 from zq.client.options import CHECKS, Options
 from zq.client.task import CHUNK
-from zq.client.transport import Address, Reply, Request
 from zq.client.values import JobQuery, StoredJob, Submission
 
 from .conftest import working
@@ -224,6 +225,7 @@ BAD_OPTIONS: list[dict[str, Any]] = [
     {"wait": -1},
     {"traceparent": 1},
     {"content_type": 1},
+    {"batch": "b"},
 ]
 
 

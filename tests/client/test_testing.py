@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import zq
-from zq.client.values import Submission, Wish
+from zq.client.values import Submission, TakeRequest
 from zq.testing import run_until_idle, server
 from zq.testing.clock import TravelClock
 from zq.testing.plugin import Working
@@ -51,7 +51,7 @@ async def test_a_restart_keeps_jobs_and_address() -> None:
     async with server() as running, running.app() as app:
         backend, url = app.backend, running.url
         (job,) = await backend.enqueue([Submission("q", "work", 1)])
-        stream = await backend.take(Wish(("q",), 1))
+        stream = await backend.take(TakeRequest(("q",), 1))
         await stream.deliveries()
         await running.restart()
         assert running.url == url

@@ -16,14 +16,15 @@ from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
 import zq
-from zq.client.aio import AioTransport
 from zq.client.app import App
+from zq.client.backend import run
 from zq.client.errors import InvalidOption
-from zq.client.http import HttpBackend
-from zq.client.sync import BlockingTransport, run
-from zq.client.transport import (
+from zq.client.http.address import Address
+from zq.client.http.aio import AioTransport
+from zq.client.http.backend import HttpBackend
+from zq.client.http.blocking import BlockingTransport
+from zq.client.http.transport import (
     LONGEST_DELAY_S,
-    Address,
     Reply,
     Request,
     Transport,
@@ -51,9 +52,7 @@ async def send(transport: Transport, request: Request) -> Reply:
 
 def accepted(site: Site) -> int:
     """Connections that the server has accepted so far."""
-    listener: Any = site.server._listener
-    count: int = listener._gate.accepted
-    return count
+    return site.server.entrances[0].gate.accepted
 
 
 async def test_one_connection_serves_many_requests(transport: Transport, site: Site) -> None:
@@ -317,7 +316,7 @@ def test_the_package_imports_nothing_until_something_is_named() -> None:
 
 def test_what_uses_the_library_imports_no_server() -> None:
     script = (
-        "import sys, zq, zq.client.worker, zq.client.aio, aiohttp\n"
+        "import sys, zq, zq.client.worker.worker, zq.client.http.aio, aiohttp\n"
         "[getattr(zq, name) for name in dir(zq)]\n"
         "print(sorted(m for m in sys.modules if m.startswith(\n"
         "    ('zq.http', 'zq.engine', 'zq.store', 'zq.runtime', 'zq.cli.', 'h2', 'jq',\n"

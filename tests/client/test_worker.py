@@ -14,9 +14,9 @@ from conformance.streams import PATIENCE_S
 
 import zq
 from zq.client.app import App
-from zq.client.seldom import Seldom
 from zq.client.values import Delivery, JobQuery, Submission
-from zq.client.work import delay_of, failure_of
+from zq.client.worker.handlers import delay_of, failure_of
+from zq.client.worker.holding import Seldom
 
 from .conftest import working
 
@@ -157,8 +157,11 @@ async def test_a_job_is_tried_as_often_as_it_may(
     ]
     logged = [(each.levelname, each.message) for each in caplog.records if bad.id in each.message]
     assert logged == [
-        ("WARNING", f"never {bad.id} (default) has failed at attempt 1: RuntimeError: no"),
-        ("ERROR", f"never {bad.id} (default) has failed at attempt 2 for good: RuntimeError: no"),
+        ("WARNING", f"never {bad.id} (default) failed at attempt 1: RuntimeError: no"),
+        (
+            "ERROR",
+            f"never {bad.id} (default) failed at attempt 2 for the last time: RuntimeError: no",
+        ),
     ]
 
 
@@ -326,7 +329,7 @@ async def test_a_job_of_an_unknown_task_goes_back_after_a_pause_without_an_attem
     assert told == [each.id for each in stored]
     said = [each.message for each in caplog.records if "'other'" in each.message]
     assert len(said) == 1
-    assert "no handler of the queue 'q': a job goes back" in said[0]
+    assert "nor a handler for the queue 'q': a job goes back" in said[0]
 
 
 async def test_unknown_jobs_do_not_wait_behind_those_that_run(app: App) -> None:
@@ -552,7 +555,7 @@ async def test_a_result_that_cannot_be_stored_fails_its_job_alone(app: App, resu
     for n, job in enumerate(jobs):
         if n != 3:
             assert await job.result() == "fine"
-    with pytest.raises(zq.JobFailed, match="cannot be stored") as failed:
+    with pytest.raises(zq.JobFailed, match="cannot store the result") as failed:
         await jobs[3].result()
     assert failed.value.error is not None
     assert failed.value.error.error_type == "ResultNotSerializable"
@@ -568,7 +571,7 @@ async def test_a_result_that_is_too_large_fails_its_job_alone(app: App) -> None:
     await finish(app, concurrency=2)
 
     assert await good.result() == "x" * 50
-    with pytest.raises(zq.JobFailed, match="cannot be stored"):
+    with pytest.raises(zq.JobFailed, match="cannot store the result"):
         await bad.result()
 
 
@@ -727,7 +730,7 @@ async def test_a_worker_runs_again_after_a_stop(app: App) -> None:
     for n in (1, 21):
         running = asyncio.create_task(worker.run())
         assert await double.call(n) == n * 2
-        with pytest.raises(RuntimeError, match="runs already"):
+        with pytest.raises(RuntimeError, match="already running"):
             await worker.run()
         await worker.stop()
         await running
@@ -767,7 +770,7 @@ async def test_two_workers_share_the_jobs_of_a_queue(app: App) -> None:
 
 
 async def test_a_job_that_says_its_own_time_has_that(app: App) -> None:
-    from zq.client.work import handler_of_task, timeout_of
+    from zq.client.worker.handlers import handler_of_task, timeout_of
 
     @app.task(timeout=9)
     async def work() -> None: ...

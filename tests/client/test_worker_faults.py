@@ -9,22 +9,22 @@ from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
 import zq
-from zq.client.acks import Acknowledger
 from zq.client.app import App
 from zq.client.backend import TakeStream
 from zq.client.errors import Unavailable
-from zq.client.http import HttpBackend
-from zq.client.supply import Supply
-from zq.client.transport import Address
+from zq.client.http.address import Address
+from zq.client.http.backend import HttpBackend
 from zq.client.values import (
     Delivery,
     LeasedFailure,
-    Refused,
+    RefusedItems,
     StoredJob,
     Submission,
     Success,
-    Wish,
+    TakeRequest,
 )
+from zq.client.worker.acks import Acknowledger
+from zq.client.worker.supply import Supply
 
 from .conftest import working
 from .relay import Relay
@@ -95,7 +95,7 @@ class Recorder(HttpBackend):
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def succeed(self, items: Sequence[Success]) -> Refused:
+    async def succeed(self, items: Sequence[Success]) -> RefusedItems:
         self.posting.set()
         self.posts.append([item.id for item in items])
         await self.gate.wait()
@@ -113,7 +113,7 @@ async def test_acknowledgements_gather_while_a_post_is_under_way_and_only_then(
     recorder: Recorder,
 ) -> None:
     await recorder.enqueue([Submission("q", "t", None)] * 7)
-    stream = await recorder.take(Wish(("q",), 7))
+    stream = await recorder.take(TakeRequest(("q",), 7))
     held: list[Delivery] = []
     while len(held) < 7:
         held += [each for each in await stream.deliveries() if isinstance(each, Delivery)]
@@ -155,10 +155,10 @@ async def test_a_done_job_that_comes_again_is_acknowledged_by_its_new_name(
 ) -> None:
     """It was finished, and its acknowledgement did not get through, when the stream broke."""
     await recorder.enqueue([Submission("q", "t", [1])])
-    first = await recorder.take(Wish(("q",), 1))
+    first = await recorder.take(TakeRequest(("q",), 1))
     held = await one(first)
     await first.close()
-    second = await recorder.take(Wish(("q",), 1))
+    second = await recorder.take(TakeRequest(("q",), 1))
     again = await one(second)
     assert (again.id, again.lease) == (held.id, (held.lease or 0) + 1)
     refused: list[str] = []
@@ -213,7 +213,7 @@ class Refusing(Recorder):
             self.refusals -= 1
             raise Unavailable("later")
 
-    async def succeed(self, items: Sequence[Success]) -> Refused:
+    async def succeed(self, items: Sequence[Success]) -> RefusedItems:
         self._refuse()
         return await super().succeed(items)
 
@@ -248,7 +248,7 @@ async def test_what_a_job_came_to_is_told_until_the_server_has_it(site: Site, fa
 
 async def test_a_stream_is_sought_for_as_long_as_one_has_patience(site: Site) -> None:
     backend = Refusing(site.url)
-    supply = Supply(backend, Wish(("q",), 1, "w"), asyncio.Event())
+    supply = Supply(backend, TakeRequest(("q",), 1, "w"), asyncio.Event())
     with pytest.raises(Unavailable):
         await supply.open(0)
     assert backend.refusals == 1
@@ -276,7 +276,7 @@ async def test_a_worker_that_seeks_its_server_can_be_stopped() -> None:
 
 @pytest.mark.settings(max_streams_per_peer=1)
 async def test_a_refused_stream_is_asked_for_again(site: Site, backend: HttpBackend) -> None:
-    other = await backend.take(Wish())
+    other = await backend.take(TakeRequest())
     async with App(site.url) as app:
 
         @app.task

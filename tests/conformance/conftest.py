@@ -1,6 +1,12 @@
-"""The wires that the suite runs for, and a client that speaks one."""
+"""The wires that the suite runs for, and a client that speaks one.
+
+Each case runs over both versions of HTTP and in both formats. Two wires see to that where a rule
+is the subject, because rules lie behind versions and formats. Files whose subject is what a
+connection carries run for every wire (`EVERY_WIRE`). In the long tier all files do.
+"""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +14,31 @@ from .client import JSON, JSON_HTTP2, JSON_ZTTP, MSGPACK, MSGPACK_HTTP2, Client,
 from .metrics import Scraper
 from .raw import RawConnection
 from .site import Site
+
+HERE = Path(__file__).parent
+
+BOTH_OF_EACH = (JSON, MSGPACK_HTTP2)
+
+EVERY_WIRE = frozenset(
+    f"test_{subject}"
+    for subject in (
+        *("answers", "bad_input", "browsers", "connections", "enqueue", "errors", "events", "http"),
+        *("job_object", "leaks", "limits", "long_reads", "names_and_numbers", "negotiation"),
+        *("pages", "push", "results", "round_trip", "take", "take_endings", "take_windows"),
+        "waiting",
+    )
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the other wires of a file about rules to the long tier."""
+    for item in items:
+        if item.path.parent != HERE or item.path.stem in EVERY_WIRE:
+            continue
+        call = getattr(item, "callspec", None)
+        if call is not None and call.params.get("wire", JSON) not in BOTH_OF_EACH:
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(params=[JSON, MSGPACK, JSON_HTTP2, MSGPACK_HTTP2, JSON_ZTTP], ids=str)

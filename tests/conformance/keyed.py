@@ -1,24 +1,11 @@
 """A site with keys: who they are, what each route is asked with, and clients that hold one."""
 
-from collections import Counter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from zq.engine.engine import Engine
-from zq.engine.lag import LagMeter
-from zq.http.answers import Answers
-from zq.http.app import build_app
-from zq.http.bodies import Bodies
-from zq.http.browsers import Browsers
-from zq.http.endpoints import Route
-from zq.http.gate import Gate
-from zq.http.guard import Guard
-from zq.http.metrics.api import MetricsApi
-from zq.http.metrics.scrape import Sources
-from zq.http.native.take import TakeOptions
-from zq.model.clock import ManualClock
+from zq.http.door import Route
+from zq.http.zizq.description import reference
 from zq.model.keys import KeyScope, digest_of, make_key
-from zq.wire.bodies import Limits
 
 from .client import Client, Wire, new_job
 from .site import Site
@@ -56,14 +43,11 @@ def client_of(site: Site, wire: Wire, name: str) -> Client:
 
 def declared_routes() -> dict[tuple[str, str], Route]:
     """Every route of the application by method and path."""
-    guard = Guard(Browsers((), ()), None)
-    engine, bodies, lag = cast(Engine, None), cast(Bodies, None), cast(LagMeter, None)
-    gate = Gate(ManualClock(), Counter(), max_connections=1, max_per_peer=0)
-    answers = Answers(ManualClock(), max_bytes=1, timeout=1)
-    metrics = MetricsApi(Sources(engine, bodies, answers, gate, lag, lambda: 0))
-    app = build_app(engine, guard, bodies, answers, Limits(1, 1, 1), TakeOptions(1, 1, 0), metrics)
-    return {(method, route.path): route for route in app.routes for method in route.methods}
+    return {(method, route.path): route for route in reference.routes() for method in route.methods}
 
+
+POLICY: Any = {"allocation": 1, "strategy": {"type": "while_in_flight"}}
+ENTRY = {"name": "e", "expression": "0 0 1 1 *", "job": new_job(queue="{queue}")}
 
 # Method and path of every route → a body, of a job or about one in the queue `{queue}`.
 # A route that is not listed here, or no longer there, fails the tests that walk.
@@ -118,10 +102,34 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/openapi.json"): None,
     ("GET", "/version"): None,
     ("POST", "/reset"): None,
-    ("*", "/crons"): None,
-    ("*", "/crons/{rest...}"): None,
-    ("*", "/budgets"): None,
-    ("*", "/budgets/{rest...}"): None,
+    ("GET", "/budgets"): None,
+    ("GET", "/budgets/{key}"): None,
+    ("POST", "/budgets/{key}"): POLICY,
+    ("PUT", "/budgets/{key}"): POLICY,
+    ("PATCH", "/budgets/{key}"): {"allocation": 2},
+    ("DELETE", "/budgets/{key}"): None,
+    ("PUT", "/jobs/{id}/budgets"): {"budgets": []},
+    ("DELETE", "/jobs/{id}/budgets"): None,
+    ("POST", "/jobs/{id}/budgets/{key}"): {"create_with": POLICY},
+    ("PUT", "/jobs/{id}/budgets/{key}"): {"create_with": POLICY},
+    ("PATCH", "/jobs/{id}/budgets/{key}"): {"cost": 1},
+    ("DELETE", "/jobs/{id}/budgets/{key}"): None,
+    ("DELETE", "/jobs/budgets"): None,
+    ("POST", "/jobs/budgets/{key}"): {"create_with": POLICY},
+    ("PUT", "/jobs/budgets/{key}"): {"create_with": POLICY},
+    ("PATCH", "/jobs/budgets/{key}"): {"cost": 1},
+    ("DELETE", "/jobs/budgets/{key}"): None,
+    ("GET", "/crons"): None,
+    ("DELETE", "/crons"): None,
+    ("GET", "/crons/{group}"): None,
+    ("PUT", "/crons/{group}"): {"entries": [ENTRY]},
+    ("PATCH", "/crons/{group}"): {"paused": True},
+    ("DELETE", "/crons/{group}"): None,
+    ("POST", "/crons/{group}/entries"): ENTRY,
+    ("GET", "/crons/{group}/entries/{entry}"): None,
+    ("PUT", "/crons/{group}/entries/{entry}"): ENTRY,
+    ("PATCH", "/crons/{group}/entries/{entry}"): {"paused": True},
+    ("DELETE", "/crons/{group}/entries/{entry}"): None,
 }
 
 OWNED = "owned"
@@ -147,6 +155,7 @@ def request_to(
         .replace("{attempt}", "1")
         .replace("{group}", "g")
         .replace("{dedupe}", "d")
+        .replace("{entry}", "e")
         .replace("{rest...}", "nightly")
     )
     if path.startswith("/jobs/by-key"):

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from blank import lay_out
+
 from zq.config import Settings
 from zq.model.clock import ManualClock
 from zq.runtime import Server
@@ -36,13 +38,19 @@ class Site:
         return self.server.port
 
     @property
+    def admin_url(self) -> str:
+        """Of a site with the settings `no_admin=False, admin_port=0`."""
+        assert self.server.admin_url is not None, "the site has no admin listener"
+        return self.server.admin_url
+
+    @property
     def now(self) -> int:
         return self.clock.now_ms()
 
     def build(self, **changes: Any) -> Server:
         """Another server for the same directory, not started yet."""
         # No drain unless a test asks for it: under a clock that stands still it would not end.
-        settings: dict[str, Any] = {"root_dir": self.root, "port": 0, "drain": 0}
+        settings: dict[str, Any] = {"root_dir": self.root, "port": 0, "drain": 0, "no_admin": True}
         # Requests that tests write by hand call the server q.
         settings["allow_host"] = ("q",)
         settings |= self._settings | changes
@@ -58,6 +66,7 @@ class Site:
             other.execute("ROLLBACK")
 
     async def start(self, **changes: Any) -> None:
+        lay_out(self.root / "zq.db")
         self._server = self.build(**changes)
         await self._server.start()
 

@@ -38,15 +38,12 @@ async def test_an_empty_success_says_nothing_in_any_format(client: Client) -> No
 
 async def test_a_success_that_is_not_understood_settles_nothing(client: Client) -> None:
     job = await client.in_flight()
-    for content_type, body, status in [
-        ("text/plain", b"thanks", 415),
-        (client.wire.media_type, b"\xc1{", 400),
-        (client.wire.media_type, client.wire.encode([1]), 400),
-    ]:
-        headers = {"content-type": content_type}
+    whole = client.wire.encode({"result": "half of it"})
+    for body in (whole[:-3], client.wire.encode({"retention": 1})):
+        headers = {"content-type": client.wire.media_type}
         reply = await client.send("POST", f"/jobs/{job['id']}/success", body, headers)
-        assert reply.status == status
-        assert reply.doc["error"]
+        assert reply.status == 400
+        assert reply.error
     assert (await client.job(job["id"]))["status"] == "in_flight"
 
 

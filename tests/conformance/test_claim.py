@@ -39,7 +39,7 @@ async def claim_one(client: Client, **fields: Any) -> Doc:
 async def until_claiming(client: Client, count: int) -> None:
     """Let the server get to the point where so many claims wait."""
     async with asyncio.timeout(PATIENCE_S):
-        while client.site.server.engine.leases.claiming != count:
+        while client.site.server.engine.streams.claiming != count:
             await client.count()
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from zq.http.description.operations import OPERATIONS
-from zq.http.native.query import FILTERS
+from zq.http.zizq.description.operations import OPERATIONS
+from zq.http.zizq.query import FILTERS
 
 from .client import Client, Reply, with_query
 

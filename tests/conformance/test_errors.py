@@ -4,18 +4,6 @@ import pytest
 
 from .client import JSON, Client, Doc, Reply, new_job
 
-NOT_BUILT: list[tuple[str, str, Doc | None]] = [
-    ("GET", "/crons", None),
-    ("DELETE", "/crons", None),
-    ("GET", "/crons/nightly", None),
-    ("PUT", "/crons/nightly", {"entries": []}),
-    ("POST", "/crons/nightly/entries", {"name": "e"}),
-    ("PATCH", "/crons/nightly/entries/e", {"paused": True}),
-    ("GET", "/budgets", None),
-    ("POST", "/budgets/api", {"allocation": 1}),
-    ("DELETE", "/budgets/api", None),
-]
-
 
 async def refused(client: Client, **fields: object) -> Reply:
     reply = await client.post("/jobs", new_job(**fields))
@@ -202,34 +190,6 @@ async def test_a_wrong_method_is_405_with_allow_and_no_body(
     reply = await client.send(method, target)
     assert (reply.status, reply.body) == (405, b"")
     assert set(reply.headers["allow"].replace(" ", "").split(",")) == allowed
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"batch": {"key": "k", "when": "true", "fold": "$new"}},
-        {"budgets": [{"key": "k", "cost": 1}]},
-    ],
-    ids=["batch", "budgets"],
-)
-async def test_what_is_not_built_yet_is_422_and_never_ignored(client: Client, fields: Doc) -> None:
-    (field,) = fields
-    single = await client.post("/jobs", new_job(**fields))
-    assert single.status == 422
-    assert field in single.error
-    bulk = await client.post("/jobs/bulk", {"jobs": [new_job(), new_job(**fields)]})
-    assert bulk.status == 422
-    assert field in bulk.error
-    assert await client.count() == 0
-
-
-@pytest.mark.parametrize(("method", "target", "doc"), NOT_BUILT)
-async def test_paths_that_are_not_built_yet_are_422(
-    client: Client, method: str, target: str, doc: Doc | None
-) -> None:
-    reply = await (client.send(method, target) if doc is None else client.call(method, target, doc))
-    assert reply.status == 422
-    assert target.split("/")[1] in reply.error
 
 
 async def test_every_get_route_answers_head_without_a_body(client: Client) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from zq.engine.events import KEEP_S, MOST_BYTES
+from zq.engine.news.events import KEEP_S, MOST_BYTES
 
 from .client import JSON, Client, Doc, new_job
 from .raw import RawConnection
@@ -225,7 +225,7 @@ async def test_events_are_kept_for_a_while_after_the_last_listener_has_gone(
 ) -> None:
     engine, clock = client.site.server.engine, client.site.clock
     await client.enqueue()
-    assert not engine.events.recording
+    assert not engine.events.listens
 
     stream = await client.listen()
     await client.enqueue()
@@ -238,7 +238,7 @@ async def test_events_are_kept_for_a_while_after_the_last_listener_has_gone(
 
     await again.close()
     await client.enqueue()
-    while engine.events.recording:
+    while engine.events.listens:
         # The server has to see first that the connection is closed.
         clock.advance(int(KEEP_S * 1000))
         await client.count()

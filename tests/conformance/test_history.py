@@ -41,7 +41,7 @@ async def finish(client: Client, count: int, **fields: Any) -> list[str]:
 
 async def until_waiting(client: Client) -> None:
     """Let the server get to the point where somebody waits for more history."""
-    readers = client.site.server.engine.history.readers
+    readers = client.site.server.engine.history
     async with asyncio.timeout(PATIENCE_S):
         while not readers.waiting:
             await client.count()
@@ -190,7 +190,7 @@ async def test_records_past_their_age_get_410_with_the_oldest_that_is_left(clien
 async def test_a_cursor_that_was_never_reached_is_409(client: Client) -> None:
     reply = await client.get("/history", after=1)
     assert (reply.status, reply.headers["zq-error"]) == (409, "cursor_ahead")
-    assert "the last is 0" in reply.error
+    assert "the last one is 0" in reply.error
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(site: Site) -> None
         await until_waiting(client)
         await connection.close()
         async with asyncio.timeout(PATIENCE_S):
-            while site.server.engine.history.readers.waiting:
+            while site.server.engine.history.waiting:
                 await client.count()
 
 

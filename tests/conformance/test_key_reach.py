@@ -339,3 +339,42 @@ async def test_a_redrive_puts_no_job_beyond_the_prefix(root: Client, shop: Clien
     assert (await shop.post("/jobs/redrive?queue=shop-dead", {})).doc == {"redriven": 0}
     assert (await root.post("/jobs/redrive?queue=shop-dead", {})).doc == {"redriven": 1}
     assert (await root.job(job["id"]))["queue"] == OTHER
+
+
+async def test_schedules_beyond_the_prefix_are_neither_seen_nor_changed(
+    root: Client, shop: Client
+) -> None:
+    def entry(queue: str) -> Doc:
+        return {"name": queue, "expression": "0 0 1 1 *", "job": new_job(queue=queue)}
+
+    def group(*queues: str) -> Doc:
+        return {"entries": [entry(queue) for queue in queues]}
+
+    groups = {"mine": ("shop-a",), "mixed": ("shop-a", OTHER), "theirs": (OTHER,), "empty": ()}
+    for name, queues in groups.items():
+        assert (await root.call("PUT", f"/crons/{name}", group(*queues))).status == 200
+    before = [(await root.get(f"/crons/{name}")).doc for name in groups]
+
+    assert (await shop.get("/crons")).doc == {"crons": ["empty", "mine", "mixed"]}
+    seen = (await shop.get("/crons/mixed")).doc["entries"]
+    assert [e["name"] for e in seen] == ["shop-a"]
+    assert (await shop.get("/crons/theirs")).headers["zq-error"] == "cron_group_not_found"
+    for name in ("mixed", "theirs"):
+        there = f"/crons/{name}/entries/{OTHER}"
+        for method, path, doc, code in (
+            ("PUT", f"/crons/{name}", group("shop-a"), "cron_out_of_reach"),
+            ("PATCH", f"/crons/{name}", {"paused": True}, "cron_out_of_reach"),
+            ("DELETE", f"/crons/{name}", None, "cron_out_of_reach"),
+            ("PUT", f"/crons/{name}", group(OTHER), "queue_out_of_reach"),
+            ("POST", f"/crons/{name}/entries", entry(OTHER), "queue_out_of_reach"),
+            ("PUT", there, entry(OTHER), "queue_out_of_reach"),
+            ("PUT", there, entry("shop-a"), "cron_out_of_reach"),
+            ("GET", there, None, "cron_entry_not_found"),
+            ("PATCH", there, {"paused": True}, "cron_entry_not_found"),
+            ("DELETE", there, None, "cron_entry_not_found"),
+        ):
+            reply = await (shop.call(method, path, doc) if doc else shop.send(method, path))
+            assert reply.headers["zq-error"] == code, (method, path)
+    assert [(await root.get(f"/crons/{name}")).doc for name in groups] == before
+    assert (await shop.send("DELETE", "/crons")).doc == {"deleted": 2}
+    assert (await root.get("/crons")).doc == {"crons": ["mixed", "theirs"]}

@@ -36,7 +36,7 @@ def test_every_route_declares_its_scope() -> None:
     open_to_all = {path for (_, path), route in routes.items() if route.scope is None}
     assert open_to_all == {"/health", "/version", "/openapi.json"}
     assert {path for (_, path), route in routes.items() if route.whole} == {
-        *("/history", "/metrics", "/reset"),
+        *("/history", "/metrics", "/reset", "/budgets", "/budgets/{key}"),
     }
 
 
@@ -182,7 +182,7 @@ async def test_a_key_that_is_revoked_gets_nothing_by_a_claim_that_waits(
         body = {"holder": "h", "wait_ms": 30_000}
         waiting = asyncio.create_task(shop.post("/queues/shop-a/claim", body))
         async with asyncio.timeout(PATIENCE_S):
-            while not site.server.engine.leases.claiming:
+            while not site.server.engine.streams.claiming:
                 await root.count()
 
         write_keys(tmp_path / "keys", "shop")

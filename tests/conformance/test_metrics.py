@@ -1,20 +1,17 @@
 """GET /metrics: every number is what the store holds, or what has happened."""
 
-import re
 import time
-from pathlib import Path
 
 import pytest
+from documents import region
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import zq
-from zq.http.metrics.scrape import MOST_QUEUES, REST
-from zq.http.metrics.table import METRICS, markdown
+from zq.http.ops.metrics.scrape import MOST_QUEUES, REST
+from zq.http.ops.metrics.table import METRICS, markdown
 
 from .client import JSON, Client, Wire, new_job
 from .metrics import Metrics, Scraper
-
-README = Path(__file__).parent.parent.parent / "README.md"
 
 
 @pytest.fixture
@@ -23,15 +20,10 @@ def wire() -> Wire:
     return JSON
 
 
-def test_the_readme_holds_the_table() -> None:
-    marked = re.search(
-        r"<!-- metrics -->\n(.*?)\n<!-- /metrics -->",
-        README.read_text(encoding="utf-8"),
-        re.DOTALL,
+def test_the_documents_hold_the_table() -> None:
+    assert region("metrics") == markdown(), (
+        "run `python -m zq.http.ops.metrics.table` and paste the table"
     )
-    assert marked, "README.md has no <!-- metrics --> … <!-- /metrics -->"
-    table = markdown()
-    assert marked[1].strip() == table, "run `python -m zq.http.metrics.table` and paste the table"
 
 
 async def test_a_scrape_has_what_the_table_names_and_the_process(scrape: Scraper) -> None:

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from .client import MSGPACK, Client
+from .client import MSGPACK_HTTP2, Client
 from .site import Site
 
 LARGE = "x" * 1000
@@ -13,7 +13,7 @@ LARGE = "x" * 1000
 
 def harm(site: Site, statement: str, job_id: str | None = None) -> None:
     """Change the file beside the server, which holds SQLite's locks on it as any program does."""
-    key = None if job_id is None else site.server.engine.ids.key(job_id)
+    key = None if job_id is None else site.server.services.ids.key(job_id)
     with closing(sqlite3.connect(site.root / "zq.db", isolation_level=None)) as other:
         other.execute("PRAGMA ignore_check_constraints = ON")
         other.execute(statement, [] if key is None else [key])
@@ -89,7 +89,7 @@ async def test_the_history_skips_records_that_cannot_be_read(client: Client, sit
     assert await named(client) == [("log_batches", "1/2")]
 
 
-@pytest.mark.parametrize("wire", [MSGPACK], ids=str)
+@pytest.mark.parametrize("wire", [MSGPACK_HTTP2], ids=str)
 async def test_a_payload_that_is_no_json_does_not_come_again_and_again(
     client: Client, site: Site
 ) -> None:

@@ -276,7 +276,7 @@ async def test_a_filter_that_never_ends_is_503_and_harms_nobody(
     assert await matching(client, ". == 1") == [1]
 
 
-@pytest.mark.parametrize("program", ["halt", '"x" | halt_error', "input", "debug", "stderr"])
+@pytest.mark.parametrize("program", ["halt", '"x" | halt_error', "debug", "stderr"])
 async def test_a_filter_with_side_effects_does_not_end_the_service(
     client: Client, program: str
 ) -> None:

@@ -41,7 +41,7 @@ async def until_shown(client: Client, seen: Callable[[list[Doc]], Any]) -> list[
 
 async def until_begun(client: Client) -> None:
     """Until the first sweep has looked how far it goes: an equal request cannot join it then."""
-    sweeps = client.site.server.engine.sweeps
+    sweeps = client.site.server.services.sweeps
     await until_shown(client, lambda _: any(s.has_begun for s in sweeps.running(EVERYWHERE)))
 
 

@@ -7,7 +7,7 @@ import struct
 import msgpack
 import pytest
 
-from zq.http.pulse import STEPS
+from zq.http.transport.heartbeats import STEPS
 
 from .client import HEARTBEAT_MS, JSON, Client, as_read, ids
 from .raw import RawConnection
@@ -127,7 +127,7 @@ async def test_every_framing_delivers_the_same_jobs(client: Client, framing: str
 async def test_bad_parameters_are_400(client: Client, query: str) -> None:
     reply = await client.send("GET", f"/jobs/take?{query}", headers={"accept": "*/*"})
     assert reply.status == 400
-    assert reply.error.startswith("invalid query parameters: ")
+    assert reply.body.startswith(b"Failed to deserialize query string: ")
 
 
 async def test_the_queue_parameter_filters(client: Client) -> None:

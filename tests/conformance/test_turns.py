@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from zq.http.turns import PATIENCE_S, TURN_BYTES, Turns
+from zq.http.bulk_line import PATIENCE_S, TURN_BYTES, BulkLine
 
 from .client import JSON, JSON_HTTP2, Client, new_job, to_json
 from .metrics import Scraper
@@ -147,7 +147,7 @@ async def test_more_are_refused_while_others_wait_too_long(
 
 
 async def test_the_loop_turns_between_large_bodies(site: Site) -> None:
-    turns = Turns(site.server.engine)
+    turns = BulkLine(site.server.engine.inbox, site.clock)
     waiting = {asyncio.create_task(turns.take(line, TURN_BYTES)) for line in range(5)}
     left = [5]
     while waiting:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from zq.http.description.openapi import openapi
-from zq.http.description.operations import OPERATIONS
-from zq.http.description.reference import routes
+from zq.http.zizq.description.openapi import openapi
+from zq.http.zizq.description.operations import OPERATIONS
+from zq.http.zizq.description.reference import routes
 
 from .client import Client, Doc, new_job
 

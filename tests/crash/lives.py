@@ -6,7 +6,7 @@ import shutil
 import signal
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -54,11 +54,6 @@ def seed() -> str:
     return chosen
 
 
-def cycles(usual: int) -> int:
-    """How often to crash: `CRASH_CYCLES`, or what is usual."""
-    return int(os.environ.get("CRASH_CYCLES") or usual)
-
-
 @asynccontextmanager
 async def life(
     root: Path,
@@ -97,10 +92,20 @@ async def take_stock(client: Client, notebook: Notebook) -> None:
     notebook.add(Listing(start=start, end=now(), jobs=jobs, count=await client.count()))
 
 
+async def some_time(notebook: Notebook, random: Random) -> None:
+    async with asyncio.timeout(3 * PATIENCE_S):
+        await notebook.grows_by(random.randint(100, 1_000))
+    await asyncio.sleep(random.uniform(0, 0.02))  # anywhere in a tick
+
+
 async def live_and_die(
-    server: ServerProcess, notebook: Notebook, random: Random, victims: Victims
+    server: ServerProcess,
+    notebook: Notebook,
+    random: Random,
+    victims: Victims,
+    amid: Callable[[Notebook, Random], Awaitable[None]] = some_time,
 ) -> None:
-    """Let all clients loose on a server; kill workers, the server, or both amid their work."""
+    """Let all clients loose on a server; kill workers, the server, or both `amid` their work."""
     async with AsyncExitStack() as clients, asyncio.TaskGroup() as running_actors:
         actors: list[Actor] = []
         for wire in PRODUCERS:
@@ -118,7 +123,7 @@ async def live_and_die(
         ]
         for actor in actors:
             running_actors.create_task(actor.run())
-        await some_time(notebook, random)
+        await amid(notebook, random)
         if not victims.together:
             await asyncio.gather(*(mortal.kill() for mortal in mortals))
             await some_time(notebook, random)
@@ -127,12 +132,6 @@ async def live_and_die(
         notebook.add(Kill(start=start, end=now()))
         for actor in actors:
             actor.alone = True
-
-
-async def some_time(notebook: Notebook, random: Random) -> None:
-    async with asyncio.timeout(3 * PATIENCE_S):
-        await notebook.grows_by(random.randint(100, 1_000))
-    await asyncio.sleep(random.uniform(0, 0.02))  # anywhere in a tick
 
 
 async def finish(server: ServerProcess, notebook: Notebook) -> None:

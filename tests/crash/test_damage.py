@@ -1,6 +1,6 @@
 """Files that something has damaged: a prefix comes back, or the start is refused; never in silence.
 
-`CRASH_SEED` chooses the bits, `CRASH_FLIPS` how many of them in the database file.
+`CRASH_SEED` chooses the bits.
 """
 
 import os
@@ -16,11 +16,12 @@ from typing import NamedTuple
 import pytest
 from process.server import refused
 from store.rig import Rig, Ticker, new_job
+from tiers import sizes
 
 from zq.model.commands import Fail, Succeed
 from zq.model.settling import Failure
 from zq.model.unique import Scope
-from zq.store.migrate import DatabaseTooNew, ForeignDatabase
+from zq.store.errors import DatabaseTooNew, ForeignDatabase, StoreError
 
 from .lives import seed
 
@@ -32,10 +33,6 @@ TORN = "the log ends in pages that are unfinished or damaged: changes in them ar
 Core = tuple[int, str, int, int]
 State = dict[int, Core]
 """Queue, priority, status and attempts of each job by key: what decides what happens to it."""
-
-
-def damaged_bits(usual: int) -> int:
-    return int(os.environ.get("CRASH_FLIPS") or usual)
 
 
 class Original(NamedTuple):
@@ -105,7 +102,7 @@ async def started(root: Path) -> State | None:
     rig = Rig(root)
     try:
         await rig.open()
-    except (sqlite3.DatabaseError, DatabaseTooNew, ForeignDatabase):
+    except (StoreError, DatabaseTooNew, ForeignDatabase):
         return None
     await rig.close()
     return state_of(root / "zq.db")
@@ -180,13 +177,14 @@ async def test_a_log_that_ends_well_is_no_reason_for_a_word(
     assert TORN not in caplog.messages
 
 
+@sizes("bits", 300, 5000)
 async def test_a_flipped_bit_in_the_database_never_loses_or_moves_a_job_in_silence(
-    copied: Original, tmp_path: Path
+    bits: int, copied: Original, tmp_path: Path
 ) -> None:
     random = Random(seed())
     size = (copied.root / "zq.db").stat().st_size
     ends: Counter[str] = Counter()
-    for number in range(damaged_bits(300)):
+    for number in range(bits):
         # The header and the first page, which has the schema, more densely than the rest.
         place = random.randrange((100, PAGE, size, size)[number % 4])
         root = copied.copy(tmp_path / "flipped")

@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 
 from zq.model.errors import InvalidRequest, ZqError
 from zq.model.ids import IdCodec
-from zq.model.job import Job
+from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
+from zq.model.payload import MAX_DEPTH, MAX_INTEGER, MIN_INTEGER
 from zq.wire import bodies
-from zq.wire.codecs import JSON, MAX_DEPTH, MAX_INTEGER, MIN_INTEGER, MSGPACK, Codec
+from zq.wire.codecs import JSON, MSGPACK, BodyCodec
 from zq.wire.documents import taken_documents
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON, Framing
 
@@ -70,7 +71,7 @@ JOB = {"queue": "q", "type": "t", "payload": {"n": [1, 2.5, None, "ä"]}, "uniqu
 
 LIMITS = bodies.Limits(body=1_000, payload=100, items=2)
 
-DECODERS: dict[str, Callable[[bytes, Codec], object]] = {
+DECODERS: dict[str, Callable[[bytes, BodyCodec], object]] = {
     "job": partial(bodies.decode_job, limits=LIMITS),
     "jobs": partial(bodies.decode_jobs, limits=LIMITS),
     "success": bodies.decode_success,
@@ -84,7 +85,7 @@ every_decoder = pytest.mark.parametrize("decode", DECODERS.values(), ids=DECODER
 both_codecs = pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=lambda each: each.name)
 
 
-def encoded(document: Any, codec: Codec) -> bytes:
+def encoded(document: Any, codec: BodyCodec) -> bytes:
     if codec is JSON:
         return json.dumps(document, ensure_ascii=False).encode()
     packed: bytes = msgpack.packb(document)
@@ -92,7 +93,7 @@ def encoded(document: Any, codec: Codec) -> bytes:
 
 
 @st.composite
-def damaged(draw: st.DrawFn, codec: Codec) -> bytes:
+def damaged(draw: st.DrawFn, codec: BodyCodec) -> bytes:
     """A sound body of which some bytes were replaced, left out or put in."""
     body = bytearray(encoded(draw(st.just(JOB) | st.just({"jobs": [JOB] * 3}) | objects), codec))
     for _ in range(draw(st.integers(1, 4))):
@@ -124,7 +125,7 @@ def assert_sound(value: Any, depth: int = 0) -> None:
 @both_codecs
 @fuzzed
 @given(data=st.data())
-def test_bytes_are_text_of_the_data_model_or_refused(codec: Codec, data: st.DataObject) -> None:
+def test_bytes_are_text_of_the_data_model_or_refused(codec: BodyCodec, data: st.DataObject) -> None:
     body = data.draw(st.binary(max_size=200) | damaged(codec))
     try:
         text = codec.to_json(body)
@@ -147,7 +148,7 @@ def test_both_formats_say_the_same(value: Any) -> None:
 @fuzzed
 @given(data=st.data())
 def test_a_body_is_understood_or_refused_by_name(
-    decode: Callable[[bytes, Codec], object], codec: Codec, data: st.DataObject
+    decode: Callable[[bytes, BodyCodec], object], codec: BodyCodec, data: st.DataObject
 ) -> None:
     sound = objects.map(lambda document: encoded(document, codec))
     body = data.draw(st.binary(max_size=100) | sound | damaged(codec))
@@ -157,9 +158,9 @@ def test_a_body_is_understood_or_refused_by_name(
         assert error.message
 
 
-def job(key: int, payload: Any) -> Job:
+def job(key: int, payload: Any) -> JobRecord:
     text = json.dumps(payload, ensure_ascii=False)
-    return Job(
+    return JobRecord(
         key=key,
         queue="q",
         type="t",

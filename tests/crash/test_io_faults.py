@@ -1,10 +1,7 @@
-"""Each call to the disk fails once, with EIO and with ENOSPC: refused or durable, never silent.
-
-`CRASH_STEP` sets how densely the calls are tried: 1 tries each of them.
-"""
+"""Each call to the disk fails once, with EIO and with ENOSPC: refused or durable, never silent."""
 
 import errno
-import os
+import math
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +9,7 @@ import pytest
 from conformance.client import new_job
 from conformance.raw import RawConnection
 from process.server import running
+from tiers import sizes
 
 from .actors import Notebook
 from .disk import Call, Disk, Fault, new_disk
@@ -20,22 +18,20 @@ from .io_faults import any_unknown, growing, recover, suffer
 from .lives import judge
 
 STEPS = {Call.WRITE: 3.0, Call.SYNC: 1.6, Call.TRUNCATE: 1.0, Call.OPEN: 1.4}
+"""How densely the calls are tried: 1 tries each of them."""
 
 CLEAN, DISK_FAILED = 0, 74
 
 
-def step(call: Call) -> float:
-    return float(os.environ.get("CRASH_STEP") or STEPS[call])
-
-
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC], ids=lambda e: errno.errorcode[e])
 @pytest.mark.parametrize("call", Call)
+@sizes("closest", math.inf, 1.1)
 async def test_whatever_was_answered_stays_true(
-    call: Call, error: int, disk_library: Path, tmp_path: Path
+    closest: float, call: Call, error: int, disk_library: Path, tmp_path: Path
 ) -> None:
     ends: Counter[int] = Counter()
     refusals = 0
-    for number in growing(step(call)):
+    for number in growing(min(closest, STEPS[call])):
         folder = tmp_path / str(number)
         disk, notebook, fault = (
             new_disk(disk_library, folder),

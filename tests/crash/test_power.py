@@ -4,17 +4,21 @@ from pathlib import Path
 from random import Random
 
 from process.server import running
+from tiers import sizes
 
 from .actors import Notebook
 from .disk import Disk, new_disk
-from .lives import cycles, judge, seed
+from .lives import judge, seed
 from .power import cut_again_and_again, lose_a_tail
 
 
-async def test_nothing_acknowledged_is_lost_by_a_power_cut(disk: Disk, tmp_path: Path) -> None:
+@sizes("cuts", 10, 300)
+async def test_nothing_acknowledged_is_lost_by_a_power_cut(
+    cuts: int, disk: Disk, tmp_path: Path
+) -> None:
     notebook = Notebook()
     try:
-        await cut_again_and_again(disk, notebook, Random(seed()), cycles(10))
+        await cut_again_and_again(disk, notebook, Random(seed()), cuts)
     finally:
         judge(notebook.history, tmp_path)
 

@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
+from tiers import sizes
+
 from .actors import LIMITED, MOURNING, Notebook
 from .history import (
     NEVER,
@@ -26,7 +28,7 @@ from .history import (
     StreamStart,
     Success,
 )
-from .lives import cycles, judge, seed
+from .lives import judge, seed
 from .sigkill import kill_again_and_again
 
 SURE = 100
@@ -132,8 +134,11 @@ def together(history: History) -> Counter[str]:
     return Counter(f"{kind} of many" for (kind, _), jobs in requests.items() if jobs > 1)
 
 
-async def test_nothing_acknowledged_is_lost_and_nothing_done_comes_back(tmp_path: Path) -> None:
-    notebook, kills = Notebook(), cycles(30)
+@sizes("kills", 30, 1000)
+async def test_nothing_acknowledged_is_lost_and_nothing_done_comes_back(
+    kills: int, tmp_path: Path
+) -> None:
+    notebook = Notebook()
     try:
         await kill_again_and_again(tmp_path / "data", notebook, Random(seed()), kills)
     finally:

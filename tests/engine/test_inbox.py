@@ -1,7 +1,7 @@
 """What a tick takes from the inbox: bounded by rows and bytes, and one settlement a job."""
 
 from zq.engine.inbox import Inbox
-from zq.model.commands import Command, Enqueue, Extend, Fail, Release, Return, Succeed
+from zq.model.commands import AnyCommand, Enqueue, Extend, Fail, Release, Return, Succeed
 from zq.model.job import NewJob
 from zq.model.settling import Failure
 
@@ -9,7 +9,7 @@ MIB = 1024 * 1024
 
 
 async def test_large_results_fill_a_tick_as_many_rows_do() -> None:
-    inbox = Inbox(1_000_000, lambda: None)
+    inbox = Inbox(1_000_000)
     for key in range(10):
         inbox.submit(Succeed([key], size=8 * MIB))
     taken = []
@@ -19,15 +19,15 @@ async def test_large_results_fill_a_tick_as_many_rows_do() -> None:
 
 
 async def test_a_result_larger_than_a_tick_gets_one_of_its_own() -> None:
-    inbox = Inbox(1_000_000, lambda: None)
+    inbox = Inbox(1_000_000)
     inbox.submit(Succeed([1], size=64 * MIB))
     inbox.submit(Succeed([2]))
     assert [len(inbox.take(20_000, 0)) for _ in range(2)] == [1, 1]
 
 
 async def test_a_job_has_one_settlement_a_tick_whatever_kind_it_is() -> None:
-    inbox = Inbox(1_000_000, lambda: None)
-    commands: list[Command] = [
+    inbox = Inbox(1_000_000)
+    commands: list[AnyCommand] = [
         *(Succeed([1]), Extend([1], {}, 5), Release([1], {}), Fail(1, Failure("m"))),
         Return(0, [1], leases={1: 1}),
     ]
@@ -47,7 +47,7 @@ def enqueue(jobs: int) -> Enqueue:
 
 async def taken_beside(rest: int, bulks: list[int], beside: int = 0) -> list[int]:
     """New jobs in each tick, where so many acknowledgements come for each of them."""
-    inbox = Inbox(1_000_000, lambda: None)
+    inbox = Inbox(1_000_000)
     for bulk in bulks:
         inbox.submit(enqueue(bulk))
     ticks = []
@@ -70,7 +70,7 @@ async def test_a_tick_with_an_acknowledgement_puts_bulks_off_but_only_once() -> 
 
 
 async def test_there_is_room_while_the_next_tick_would_take_more() -> None:
-    inbox = Inbox(1_000, lambda: None)
+    inbox = Inbox(1_000)
     taken: list[bool] = []
     inbox.when_taken = lambda: taken.append(inbox.has_room)
     for _ in range(5):
@@ -82,19 +82,19 @@ async def test_there_is_room_while_the_next_tick_would_take_more() -> None:
     assert taken == [False, True]
     inbox.submit(enqueue(100))
     assert not inbox.has_room
-    inbox.drain()
+    inbox.close()
     assert taken == [False, True, True]
 
 
 async def test_an_inbox_for_one_job_has_room_for_one() -> None:
-    inbox = Inbox(1, lambda: None)
+    inbox = Inbox(1)
     assert inbox.has_room
     inbox.submit(enqueue(1))
     assert not inbox.has_room
 
 
 async def test_large_payloads_weigh_as_many_rows_do() -> None:
-    inbox = Inbox(1_500, lambda: None)
+    inbox = Inbox(1_500)
     large = Enqueue([1], [NewJob("q", "t", "1", payload_size=MIB)], now=1, size=MIB)
     for _ in range(2):
         assert inbox.has_room

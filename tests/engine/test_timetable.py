@@ -2,7 +2,7 @@
 
 import pytest
 
-from zq.engine.timetable import Timetable
+from zq.engine.timetable import Openings, Timetable
 from zq.model.clock import ManualClock
 from zq.model.commands import Due
 
@@ -52,3 +52,28 @@ def test_promotions_never_rest(clock: ManualClock) -> None:
     table.set({Due.PROMOTION: NOW + 1})
     table.note(frozenset({Due.PROMOTION}), NOW)
     assert table.due(NOW + 1) == {Due.PROMOTION}
+
+
+def test_queues_open_once_when_their_time_has_come(clock: ManualClock) -> None:
+    openings = Openings(clock)
+    assert openings.delay() is None
+    now = clock.monotonic()
+    openings.note({"a": now + 2.0, "b": now + 1.0})
+    assert openings.delay() == 1.0
+    assert openings.due() == []
+    clock.advance(1_000)
+    assert openings.due() == ["b"]
+    assert openings.delay() == 1.0
+    clock.advance(5_000)
+    assert openings.due() == ["a"]
+    assert (openings.due(), openings.delay()) == ([], None)
+
+
+def test_to_be_asked_again_puts_no_opening_off(clock: ManualClock) -> None:
+    openings = Openings(clock)
+    now = clock.monotonic()
+    openings.note({"a": now + 2.0})
+    openings.note({"a": now + 3.0})
+    assert openings.delay() == 2.0
+    openings.note({"a": now + 1.0})
+    assert openings.delay() == 1.0

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zq.model.errors import Unprocessable
-from zq.model.job import Backoff, Job, Options, Retention
+from zq.model.job import BackoffRule, JobRecord, JobSettings, Retention
 from zq.model.lifecycle import MOVES, Move, Status
 from zq.model.patching import UNSET, Patch, RetentionPatch, patched, refuse_terminal
 
@@ -15,16 +15,20 @@ PAST, FUTURE, LATER = NOW - 1_000, NOW + 1_000, NOW + 2_000
 S = Status
 PATCHABLE = [S.SCHEDULED, S.READY, S.IN_FLIGHT]
 
-ALL_SET = Options(
-    retry_limit=3, backoff=Backoff(2.0, 100, 5), retention=Retention(completed_ms=11, dead_ms=22)
+ALL_SET = JobSettings(
+    retry_limit=3,
+    backoff=BackoffRule(2.0, 100, 5),
+    retention=Retention(completed_ms=11, dead_ms=22),
 )
 
 
-def job(status: Status, options: Options | None = ALL_SET, ready_at: int | None = None) -> Job:
+def job(
+    status: Status, options: JobSettings | None = ALL_SET, ready_at: int | None = None
+) -> JobRecord:
     held = status is S.IN_FLIGHT
     if ready_at is None:
         ready_at = FUTURE if status is S.SCHEDULED else PAST
-    return Job(
+    return JobRecord(
         key=16,
         queue="q",
         type="t",
@@ -46,7 +50,7 @@ def job(status: Status, options: Options | None = ALL_SET, ready_at: int | None 
     )
 
 
-def changes(before: Job, patch: Patch) -> dict[str, object]:
+def changes(before: JobRecord, patch: Patch) -> dict[str, object]:
     """The fields that the patch changed, with their new values."""
     after = patched(before, patch, NOW)
     return {
@@ -95,12 +99,12 @@ def test_a_scheduled_job_that_is_overdue_stays_scheduled_unless_ready_at_is_patc
     assert changes(overdue, Patch(priority=1)) == {"priority": 1}
 
 
-def options_after(patch: Patch, options: Options | None = ALL_SET) -> Options | None:
+def options_after(patch: Patch, options: JobSettings | None = ALL_SET) -> JobSettings | None:
     return patched(job(S.READY, options), patch, NOW).options
 
 
 def test_retry_limit_is_set_or_returned_to_the_default() -> None:
-    assert options_after(Patch(retry_limit=0), None) == Options(retry_limit=0)
+    assert options_after(Patch(retry_limit=0), None) == JobSettings(retry_limit=0)
     assert options_after(Patch(retry_limit=9)) == msgspec.structs.replace(ALL_SET, retry_limit=9)
     assert options_after(Patch(retry_limit=None)) == msgspec.structs.replace(
         ALL_SET, retry_limit=None
@@ -108,8 +112,8 @@ def test_retry_limit_is_set_or_returned_to_the_default() -> None:
 
 
 def test_backoff_is_replaced_as_a_whole_or_returned_to_the_default() -> None:
-    new = Backoff(0.0, 1, 2)
-    assert options_after(Patch(backoff=new), None) == Options(backoff=new)
+    new = BackoffRule(0.0, 1, 2)
+    assert options_after(Patch(backoff=new), None) == JobSettings(backoff=new)
     assert options_after(Patch(backoff=new)) == msgspec.structs.replace(ALL_SET, backoff=new)
     assert options_after(Patch(backoff=None)) == msgspec.structs.replace(ALL_SET, backoff=None)
 
@@ -138,13 +142,15 @@ BOTH = Retention(completed_ms=11, dead_ms=22)
 def test_retention_is_merged_field_by_field(
     old: Retention | None, patch: RetentionPatch | None, new: Retention | None
 ) -> None:
-    before = Options(retry_limit=1, retention=old)
-    assert options_after(Patch(retention=patch), before) == Options(retry_limit=1, retention=new)
+    before = JobSettings(retry_limit=1, retention=old)
+    assert options_after(Patch(retention=patch), before) == JobSettings(
+        retry_limit=1, retention=new
+    )
 
 
 def test_the_last_option_that_goes_takes_the_options_with_it() -> None:
-    assert options_after(Patch(retry_limit=None), Options(retry_limit=1)) is None
-    only = Options(retention=Retention(dead_ms=1))
+    assert options_after(Patch(retry_limit=None), JobSettings(retry_limit=1)) is None
+    only = JobSettings(retention=Retention(dead_ms=1))
     assert options_after(Patch(retention=RetentionPatch(dead_ms=None)), only) is None
     everything = Patch(retry_limit=None, backoff=None, retention=None)
     assert options_after(everything) is None
@@ -157,7 +163,7 @@ def test_a_patch_leaves_the_lease_the_history_and_the_rest_alone(status: Status)
         priority=1,
         ready_at=LATER,
         retry_limit=1,
-        backoff=Backoff(1.0, 1, 1),
+        backoff=BackoffRule(1.0, 1, 1),
         retention=None,
     )
     patchable = {"queue", "priority", "status", "ready_at", "options"}

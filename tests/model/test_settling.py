@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zq.model.job import MAX_TIME, MAX_UINT32, Backoff, Options, Retention
+from zq.model.job import MAX_TIME, MAX_UINT32, BackoffRule, JobSettings, Retention
 from zq.model.lifecycle import Status
 from zq.model.settling import (
     Failure,
@@ -23,31 +23,31 @@ from zq.model.settling import (
 NOW = 1_750_000_000_000
 DAY_MS = 86_400_000
 PLAIN = Failure("boom")
-POLICY = Policy(retry_limit=2, backoff=Backoff(2.0, 100, 0), completed_ms=0, dead_ms=1_000)
+POLICY = Policy(retry_limit=2, backoff=BackoffRule(2.0, 100, 0), completed_ms=0, dead_ms=1_000)
 
 uint32 = st.integers(0, MAX_UINT32)
 finite = st.floats(allow_nan=False, allow_infinity=False)
-backoffs = st.builds(Backoff, finite, uint32, uint32)
+backoffs = st.builds(BackoffRule, finite, uint32, uint32)
 attempts_so_far = st.integers(1, 10) | st.integers(1, 2**63 - 1)
 
 
-def delays(backoff: Backoff, count: int) -> list[int]:
+def delays(backoff: BackoffRule, count: int) -> list[int]:
     return [backoff_delay(attempts, backoff, Random(0)) for attempts in range(1, count + 1)]
 
 
 @pytest.mark.parametrize(
     ("backoff", "expected"),
     [
-        (Backoff(2.0, 100, 0), [1100, 4100, 9100]),
-        (Backoff(2.0, 500, 0), [1500, 4500, 9500]),
-        (Backoff(0.0, 0, 0), [1000, 1000, 1000]),
-        (Backoff(0.5, 0, 0), [1000, 1414, 1732]),
-        (Backoff(-1.0, 7, 0), [1007, 507, 340]),
-        (Backoff(4.0, 15_000, 0), [16_000, 31_000, 96_000, 271_000]),
+        (BackoffRule(2.0, 100, 0), [1100, 4100, 9100]),
+        (BackoffRule(2.0, 500, 0), [1500, 4500, 9500]),
+        (BackoffRule(0.0, 0, 0), [1000, 1000, 1000]),
+        (BackoffRule(0.5, 0, 0), [1000, 1414, 1732]),
+        (BackoffRule(-1.0, 7, 0), [1007, 507, 340]),
+        (BackoffRule(4.0, 15_000, 0), [16_000, 31_000, 96_000, 271_000]),
     ],
 )
 def test_the_delay_is_seconds_to_the_power_plus_the_base(
-    backoff: Backoff, expected: list[int]
+    backoff: BackoffRule, expected: list[int]
 ) -> None:
     assert delays(backoff, len(expected)) == expected
 
@@ -57,13 +57,13 @@ def test_jitter_grows_with_the_attempts_and_is_random() -> None:
         def random(self) -> float:
             return 0.5
 
-    assert backoff_delay(3, Backoff(2.0, 100, 1000), Half()) == 9100 + 1500
+    assert backoff_delay(3, BackoffRule(2.0, 100, 1000), Half()) == 9100 + 1500
 
 
 @given(st.integers(1, 30), uint32, uint32, st.integers())
 def test_the_jitter_stays_below_its_bound(attempts: int, base: int, jitter: int, seed: int) -> None:
     floor = attempts**2 * 1000 + base
-    delay = backoff_delay(attempts, Backoff(2.0, base, jitter), Random(seed))
+    delay = backoff_delay(attempts, BackoffRule(2.0, base, jitter), Random(seed))
     assert floor <= delay <= floor + jitter * attempts
 
 
@@ -81,23 +81,23 @@ def test_the_defaults_spread_25_retries_over_24_to_26_days() -> None:
 
 @given(attempts_so_far, backoffs, st.integers())
 def test_no_exponent_and_no_number_of_attempts_overflows(
-    attempts: int, backoff: Backoff, seed: int
+    attempts: int, backoff: BackoffRule, seed: int
 ) -> None:
     assert 0 <= backoff_delay(attempts, backoff, Random(seed)) <= MAX_TIME
 
 
 @pytest.mark.parametrize("exponent", [1e3, 1e9, 1e308, sys.float_info.max])
 def test_a_delay_beyond_all_time_is_the_end_of_time(exponent: float) -> None:
-    assert backoff_delay(2, Backoff(exponent, 0, 0), Random(0)) == MAX_TIME
+    assert backoff_delay(2, BackoffRule(exponent, 0, 0), Random(0)) == MAX_TIME
     verdict = after_failure(
-        2, Options(backoff=Backoff(exponent, 0, 0)), PLAIN, NOW, Policy(), Random(0)
+        2, JobSettings(backoff=BackoffRule(exponent, 0, 0)), PLAIN, NOW, Policy(), Random(0)
     )
     assert verdict == Verdict(Status.SCHEDULED, MAX_TIME)
 
 
 @given(
     attempts_so_far,
-    st.none() | st.builds(Options, uint32, backoffs, st.builds(Retention)),
+    st.none() | st.builds(JobSettings, uint32, backoffs, st.builds(Retention)),
     st.builds(
         Failure,
         st.just("m"),
@@ -107,7 +107,7 @@ def test_a_delay_beyond_all_time_is_the_end_of_time(exponent: float) -> None:
     st.integers(0, MAX_TIME),
 )
 def test_a_verdict_always_fits_the_store(
-    attempts: int, options: Options | None, failure: Failure, now: int
+    attempts: int, options: JobSettings | None, failure: Failure, now: int
 ) -> None:
     verdict = after_failure(attempts, options, failure, now, Policy(), Random(1))
     if verdict.status is Status.DEAD:
@@ -125,7 +125,7 @@ def test_a_verdict_always_fits_the_store(
 def test_a_job_dies_when_its_attempts_exceed_the_limit(
     attempts: int, limit: int | None, dies: bool
 ) -> None:
-    options = None if limit is None else Options(retry_limit=limit)
+    options = None if limit is None else JobSettings(retry_limit=limit)
     verdict = after_failure(attempts, options, PLAIN, NOW, POLICY, Random(0))
     assert (verdict.status is Status.DEAD) == dies
     if not dies:
@@ -147,7 +147,7 @@ def test_retry_at_is_taken_as_it_is_even_in_the_past() -> None:
 
 
 def test_the_jobs_own_backoff_replaces_the_servers() -> None:
-    options = Options(backoff=Backoff(0.0, 7, 0))
+    options = JobSettings(backoff=BackoffRule(0.0, 7, 0))
     assert after_failure(1, options, PLAIN, NOW, POLICY, Random(0)).ready_at == NOW + 1007
 
 
@@ -165,7 +165,7 @@ def test_the_jobs_own_backoff_replaces_the_servers() -> None:
 def test_retention_falls_back_to_the_servers_field_by_field(
     retention: Retention | None, completed: int | None, dead: int | None
 ) -> None:
-    options = Options(retention=retention)
+    options = JobSettings(retention=retention)
     assert kept_until(Status.COMPLETED, options, NOW, POLICY) == completed
     for status in (Status.DEAD, Status.CANCELLED, Status.EXPIRED):
         assert kept_until(status, options, NOW, POLICY) == dead
@@ -189,4 +189,4 @@ def test_a_purge_time_is_later_than_now_or_none(now: int, retention: int) -> Non
 def test_the_worked_values_follow_from_the_formula_itself() -> None:
     for attempts in range(1, 20):
         power = math.trunc(attempts**1.7 * 1000 + 33)
-        assert backoff_delay(attempts, Backoff(1.7, 33, 0), Random(0)) == power
+        assert backoff_delay(attempts, BackoffRule(1.7, 33, 0), Random(0)) == power

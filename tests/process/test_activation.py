@@ -80,7 +80,7 @@ async def test_a_socket_open_to_the_network_takes_keys(tmp_path: Path) -> None:
     async with activated(tmp_path / "data", ["-l", f"0.0.0.0:{port}"]) as server:
         async with await connected(partial(RawConnection.open, port)):
             assert await server.exited() == os.EX_CONFIG
-        assert server.messages[-1].startswith("ListenStream=0.0.0.0: whoever reaches")
+        assert server.messages[-1].startswith("ListenStream=0.0.0.0: everyone who reaches")
 
 
 async def open_unix(path: Path) -> RawConnection:

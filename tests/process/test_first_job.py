@@ -1,47 +1,33 @@
-"""The examples of README.md, with nothing but a shell and curl, as a newcomer runs them."""
+"""The examples of the documents, with nothing but a shell and curl, as a newcomer runs them."""
 
 import asyncio
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
+from documents import ID, SERVER, commands
 
 from .server import ServerProcess, running
-
-README = Path(__file__).parents[2] / "README.md"
-SERVER, ID = "http://127.0.0.1:7890", "01JD0000000000000000000000"
-"""What stands in README.md for this server and for the id of this job."""
-
-
-def commands(name: str) -> list[str]:
-    """The commands between the marks, in their order: paragraphs that are indented."""
-    text = README.read_text(encoding="utf-8")
-    found = re.search(f"<!-- {name} -->(.*)<!-- /{name} -->", text, re.S)
-    assert found
-    paragraphs = [paragraph.strip("\n") for paragraph in found[1].split("\n\n")]
-    return [dedent(text) for text in paragraphs if text.startswith("    ")]
-
 
 ENQUEUE, TAKE, SUCCEED, FAIL, COUNT = commands("first job")
 PAGE, EXPORT = commands("history")
 SCAN, CLAIM, EXTEND, RELEASE, WORKERS, DRAIN = commands("leases")
 STEPS, TAKE_STEPS, CHARGE = commands("groups")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
+(BUDGETS,) = commands("budgets")
 SET, PAUSE, SHOW, RETRY, REDRIVE, SWEEPS = commands("queue settings")
-
+PUT_CRONS, SHOW_CRONS, PAUSE_CRON, DELETE_CRONS = commands("cron")
 LISTEN, REPORT_ON, TAKE_REPORTS, PROGRESS, STATS = commands("events")
 
 
 class Shell:
-    """Runs commands of README.md against one server."""
+    """Runs commands of the documents against one server."""
 
     def __init__(self, server: ServerProcess) -> None:
         self._url = f"http://127.0.0.1:{server.port}"
@@ -84,7 +70,7 @@ def next_job(worker: subprocess.Popen[str]) -> Any:
     return next(json.loads(line) for line in worker.stdout if line != "\n")
 
 
-async def test_the_first_job_of_the_readme(tmp_path: Path) -> None:
+async def test_the_first_job_of_the_documents(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         shell = Shell(server)
 
@@ -134,7 +120,7 @@ async def test_what_is_left_to_do_survives_kill_9(tmp_path: Path) -> None:
             assert next_job(worker)["id"] == jobs[1]
 
 
-async def test_the_results_of_the_readme(tmp_path: Path) -> None:
+async def test_the_results_of_the_documents(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         shell = Shell(server)
 
@@ -156,7 +142,7 @@ async def test_the_results_of_the_readme(tmp_path: Path) -> None:
             assert answer["job"]["id"] == summed["id"]
 
 
-async def test_the_history_of_the_readme(tmp_path: Path) -> None:
+async def test_the_history_of_the_documents(tmp_path: Path) -> None:
     async with running(tmp_path / "data", "--history", "7d") as server:
         shell = Shell(server)
         stored = shell.document(ENQUEUE)
@@ -176,7 +162,7 @@ async def test_the_history_of_the_readme(tmp_path: Path) -> None:
         assert json.loads((usb / "history" / "manifest.json").read_text())["segments"]
 
 
-async def test_the_keys_of_the_readme(tmp_path: Path) -> None:
+async def test_the_keys_of_the_documents(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         shell = Shell(server)
 
@@ -188,7 +174,7 @@ async def test_the_keys_of_the_readme(tmp_path: Path) -> None:
         assert shell.document(OWNER) == {"error": "job not found"}
 
 
-async def test_the_events_of_the_readme(tmp_path: Path) -> None:
+async def test_the_events_of_the_documents(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         shell = Shell(server)
 
@@ -210,7 +196,7 @@ async def test_the_events_of_the_readme(tmp_path: Path) -> None:
         assert (stats["counts"]["in_flight"], stats["deliveries"]["total"]) == (1, 1)
 
 
-async def test_the_leases_of_the_readme(tmp_path: Path) -> None:
+async def test_the_leases_of_the_documents(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         shell = Shell(server)
 
@@ -232,7 +218,7 @@ async def test_the_leases_of_the_readme(tmp_path: Path) -> None:
             assert drained["draining"] is True
 
 
-async def test_the_groups_of_the_readme(tmp_path: Path) -> None:
+async def test_the_groups_of_the_documents(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         shell = Shell(server)
 
@@ -250,7 +236,7 @@ async def test_the_groups_of_the_readme(tmp_path: Path) -> None:
         assert (again["id"], again["duplicate"]) == (charge["id"], True)
 
 
-async def test_the_settings_of_the_readme(tmp_path: Path) -> None:
+async def test_the_settings_of_the_documents(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         shell = Shell(server)
 
@@ -269,3 +255,23 @@ async def test_the_settings_of_the_readme(tmp_path: Path) -> None:
         assert shell.document(REDRIVE) == {"redriven": 0}
         assert shell.document(SWEEPS) == {"sweeps": []}
         assert "only a dead job" in shell.document(RETRY, job)["error"]
+
+
+async def test_the_budgets_of_the_documents(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        *_, listed = Shell(server).run(BUDGETS).splitlines()
+        crm, rate = json.loads(listed)["budgets"]
+        assert (crm["available"], crm["waiting"]) == (2, 3)
+        assert (rate["available"], rate["waiting"]) == (10, 3)
+
+
+async def test_the_schedules_of_the_documents(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+        put = shell.document(PUT_CRONS)
+        assert [entry["name"] for entry in put["entries"]] == ["nightly", "beat"]
+        shown = shell.document(SHOW_CRONS)
+        assert [entry["name"] for entry in shown["entries"]] == ["beat", "nightly"]
+        assert shell.document(PAUSE_CRON)["paused"] is True
+        assert shell.run(DELETE_CRONS) == ""
+        assert "not found" in shell.document(SHOW_CRONS)["error"]

@@ -1,16 +1,12 @@
-"""What the server holds in memory does not grow with what went through it, or waits in it.
-
-`MEMORY_JOBS` and `MEMORY_BULKS` make these runs as long as they are wanted: a million jobs, say,
-and 600 bulks of ten thousand. What they bound does not grow with that.
-"""
+"""What the server holds in memory does not grow with what went through it, or waits in it."""
 
 import asyncio
-import os
 from pathlib import Path
 
 from conformance.client import Client, new_job, to_json
 from conformance.raw import RawConnection
 from conformance.streams import PATIENCE_S
+from tiers import sizes
 
 from .server import ServerProcess, running
 
@@ -55,8 +51,8 @@ async def fill(client: Client, count: int) -> None:
         assert (await client.post("/jobs/bulk", {"jobs": jobs})).status == 201
 
 
-async def test_jobs_that_wait_take_no_memory(tmp_path: Path) -> None:
-    count = int(os.environ.get("MEMORY_JOBS") or 250_000)
+@sizes("count", 250_000, 1_000_000)
+async def test_jobs_that_wait_take_no_memory(count: int, tmp_path: Path) -> None:
     async with running(tmp_path, *SMALL_CACHE) as server, server.client() as client:
         await fill(client, 5 * BULK)
         before = resident(server)
@@ -65,9 +61,8 @@ async def test_jobs_that_wait_take_no_memory(tmp_path: Path) -> None:
         assert resident(server) < before + NOISE_MIB
 
 
-async def test_bulks_beside_workers_leave_no_memory(tmp_path: Path) -> None:
-    count = int(os.environ.get("MEMORY_BULKS") or 25)
-
+@sizes("count", 25, 600)
+async def test_bulks_beside_workers_leave_no_memory(count: int, tmp_path: Path) -> None:
     async def work(server: ServerProcess) -> None:
         async with server.client() as client:
             stream = await client.take(prefetch=1_000)

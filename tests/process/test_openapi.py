@@ -9,7 +9,7 @@ from pathlib import Path
 
 from conformance.client import Reply
 
-from zq.http.description.operations import OPERATIONS
+from zq.http.zizq.description.operations import OPERATIONS
 
 from .schemathesis_hooks import FRAMINGS, STREAMS
 from .server import running

@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 import uvloop
 
-from zq.http.channel import Channel, Peer
-from zq.http.peer import PeerWatch
+from zq.http.transport.channel import Channel, Peer
+from zq.http.transport.peer import PeerWatch
 
 HOURS_LATER = 1e5
 

@@ -1,24 +1,23 @@
-"""zq behind nginx, Caddy and HAProxy, set up as the README says."""
+"""zq behind nginx, Caddy and HAProxy, set up as docs/operating.md says."""
 
 import asyncio
 import contextlib
 import os
-import re
 import signal
-import textwrap
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
 from conformance.client import JSON, Client, new_job
 from conformance.streams import PATIENCE_S, StreamEnded
+from documents import code
 
 from .server import RemoteSite, running
 from .test_activation import free_port
 
-README = Path(__file__).parent.parent.parent / "README.md"
 TIMEOUT = "1s"
 """Of the proxies, instead of a minute, where a test waits for it."""
 
@@ -55,27 +54,21 @@ def haproxy(directory: Path, recipe: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a proxy is started with the README's recipe for it."""
+    """How a proxy is started with its recipe."""
 
+    name: str
     command: Callable[[Path, str], list[str]]
 
-    @property
-    def name(self) -> str:
-        return self.command.__name__
-
     def text(self) -> str:
-        marked = re.search(
-            rf"<!-- {self.name} -->\n(.*?)<!-- /{self.name} -->",
-            README.read_text(encoding="utf-8"),
-            re.DOTALL,
-        )
-        assert marked, f"README.md has no recipe between <!-- {self.name} --> marks"
-        return textwrap.dedent(marked[1])
+        return code(self.name)
 
 
-@pytest.fixture(params=[nginx, caddy, haproxy], ids=lambda command: command.__name__)
+RECIPES = [Recipe("nginx", nginx), Recipe("caddy", caddy), Recipe("haproxy", haproxy)]
+
+
+@pytest.fixture(params=RECIPES, ids=lambda recipe: recipe.name)
 def recipe(request: pytest.FixtureRequest) -> Recipe:
-    return Recipe(request.param)
+    return cast("Recipe", request.param)
 
 
 @contextlib.asynccontextmanager

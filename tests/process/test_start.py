@@ -225,3 +225,20 @@ async def test_a_signal_during_the_start_ends_it_without_a_traceback(
 
     assert code in (0, -number)
     assert server.errors == b""
+
+
+async def test_the_admin_listener_has_a_line_of_its_own_after_the_primary_one(
+    tmp_path: Path,
+) -> None:
+    flags = ("serve", "--port", "0", "--admin-port", "0", "--log-format", "json")
+    server = await ServerProcess.spawn(None, *flags, "--root-dir", str(tmp_path))
+    try:
+        await server.listening()
+        server.signal(signal.SIGTERM)
+        assert await server.exited() == 0
+        lines = [line["fields"] for line in server.log if line["fields"]["message"] == "listening"]
+        assert [line["api"] for line in lines] == ["primary", "admin"]
+        assert lines[0]["addr"] != lines[1]["addr"]
+        assert '"api":"admin"' in "".join(server.raw_log)
+    finally:
+        await server.kill()

@@ -5,14 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-QUICK = {
-    # As in the other tests: compiling costs more than running.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
-
 
 def zq(
     *arguments: str | Path, path: str | None = None, **variables: str

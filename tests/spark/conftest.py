@@ -1,19 +1,25 @@
-"""One Spark session for all tests, and the lake that most of them look at."""
+"""One Spark session for all tests of a process, and the lake that most of them look at."""
 
+import fcntl
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark.fleet import HOUR, MONDAY, history, write_segment, write_segments
 from spark.sessions import quick_session
 from zq.model.history import HistoryRecord
-from zq.spark.formats import Table
-from zq.spark.lake import Lake
 from zq.spark.pipeline import open_lake, run
-from zq.spark.progress import Progress
+from zq.spark.pipeline.lake import Lake
+from zq.spark.pipeline.progress import RunProgress
+from zq.spark.pipeline.tables import Table
+
+Told = tuple[list[str], dict[str, set[str]]]
+"""The lines of progress, and table → its files after the first run."""
 
 
 @pytest.fixture(scope="session")
@@ -40,36 +46,52 @@ class Golden:
 
 @pytest.fixture(scope="session")
 def golden(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Golden:
-    """A thousand events of four devices: one as it should be, one whose clock is three days behind,
-    one whose clock is set back by an hour amid a job, and one, called 007, that comes late.
+    """A thousand events of four devices: a device as it should be, one whose clock is three days
+    behind, one whose clock is set back by an hour amid a job, and one, called 007, that comes late.
 
-    The first run gets the early segments in the wrong order and some twice; the second the rest,
-    the late device and everything of the first again.
+    The first run gets the early segments in the wrong order and some twice; the second gets the
+    rest, the late device and everything of the first again. The test processes share the lake.
     """
-    sources = tmp_path_factory.mktemp("sources")
-    path = tmp_path_factory.mktemp("lake") / "lake"
-    plain = history("edge-1", 300, seed=1)[:300]
-    behind = history("edge-2", 300, seed=2, start=MONDAY - 72 * HOUR)[:300]
-    stepped = history("edge-3", 250, seed=3, step_back_after=20)[:250]
-    late = history("007", 200, seed=4)[:150]
+    records = {
+        "plain": history("edge-1", 300, seed=1)[:300],
+        "behind": history("edge-2", 300, seed=2, start=MONDAY - 72 * HOUR)[:300],
+        "stepped": history("edge-3", 250, seed=3, step_back_after=20)[:250],
+        "late": history("007", 200, seed=4)[:150],
+    }
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+    place, told = root / "golden", root / "golden.json"
+    with (root / "golden.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not told.exists():
+            told.write_bytes(msgspec.json.encode(_run_twice(spark, place, records)))
+    said, first = msgspec.json.decode(told.read_bytes(), type=Told)
+    every = [record for each in records.values() for record in each]
+    assert len(every) == 1_000
+    return Golden(every, place / "in", open_lake(spark, str(place / "lake")), said, first)
+
+
+def _run_twice(spark: SparkSession, place: Path, records: dict[str, list[HistoryRecord]]) -> Told:
+    """Make the lake. Returns what the runs have said, and the files after the first."""
+    sources, path = place / "in", place / "lake"
+    plain, behind = records["plain"], records["behind"]
     said: list[str] = []
 
     write_segments(sources / "a" / "edge-1", plain[150:], 60)
     write_segments(sources / "b" / "edge-1", plain[100:200], 100)
     write_segments(sources / "a" / "edge-2", behind, 120)
     write_segment(sources / "copy", behind[:120])
-    run(spark, [str(sources / "a"), str(sources / "b")], str(path), Progress(said.append))
+    run(spark, [str(sources / "a"), str(sources / "b")], str(path), RunProgress(said.append))
     first = files_of(path)
 
     write_segments(sources / "a" / "edge-1", plain[:150], 50)
-    write_segments(sources / "a" / "edge-3", stepped, 250)
-    write_segments(sources / "a" / "007", late, 70)
+    write_segments(sources / "a" / "edge-3", records["stepped"], 250)
+    write_segments(sources / "a" / "007", records["late"], 70)
     write_segments(sources / "c" / "everything", [*plain, *plain[:30]], 40)
     folders = [str(sources / name) for name in ("a", "b", "c", "copy")]
-    run(spark, folders, str(path), Progress(said.append))
-    records = [*plain, *behind, *stepped, *late]
-    assert len(records) == 1_000
-    return Golden(records, sources, open_lake(spark, str(path)), said, first)
+    run(spark, folders, str(path), RunProgress(said.append))
+    return said, first
 
 
 def files_of(lake: Path) -> dict[str, set[str]]:

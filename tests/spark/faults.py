@@ -4,17 +4,12 @@ from collections.abc import Callable
 from typing import Literal
 
 import msgspec
-import pytest
 
-from zq.spark import lake
-from zq.spark.delta import Delta
-from zq.spark.files import Files
-from zq.spark.formats import Table
-from zq.spark.ledger import Commit
+from zq.spark.pipeline.files import Files
 
 Point = Literal["before", "after", "amid"]
 """Right before a step's commit is created (its files lie aside), right after (none of them is in
-place), or when one of them has been moved: of a lake of Delta, when one table has its part."""
+place), or when one of them has been moved."""
 
 
 class Killed(BaseException):
@@ -46,28 +41,6 @@ class MortalFiles(Files):
             self.die()
 
 
-class MortalDelta(Delta):
-    """Calls `die` amid the commit of a step."""
-
-    step: str
-    die: Callable[[], None]
-
-    def place(self, table: Table, commit: Commit) -> None:
-        super().place(table, commit)
-        if commit.step == self.step:
-            self.die()
-
-
-def mortal_lake(
-    patch: pytest.MonkeyPatch, step: str, point: Point, die: Callable[[], None]
-) -> None:
-    """Have lakes, of any format, end so."""
-    patch.setattr(lake, "Files", mortal(step, point, die))
-    if point == "amid":
-        own = {"step": step, "die": staticmethod(die)}
-        patch.setitem(lake.FORMATS, "delta", type("Mortal", (MortalDelta,), own))
-
-
 def mortal(step: str, point: Point, die: Callable[[], None]) -> type[MortalFiles]:
-    """A class of file operations that end so."""
+    """A class of file operations that die there."""
     return type("Mortal", (MortalFiles,), {"step": step, "point": point, "die": staticmethod(die)})

@@ -9,9 +9,8 @@ import sys
 
 from spark.faults import mortal
 from spark.sessions import quick_session
-from zq.spark import lake
-from zq.spark.pipeline import run
-from zq.spark.progress import Progress
+from zq.spark.pipeline import lake, run
+from zq.spark.pipeline.progress import RunProgress
 
 
 def die() -> None:
@@ -21,7 +20,7 @@ def die() -> None:
 def main() -> None:
     folder, path, step, point = sys.argv[1:]
     lake.Files = mortal(step, point, die)  # type: ignore[arg-type,attr-defined]
-    run(quick_session(), [folder], path, Progress(print))
+    run(quick_session(), [folder], path, RunProgress(print))
 
 
 main()

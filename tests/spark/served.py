@@ -13,10 +13,9 @@ from store.rig import NOW, Ticker
 
 from zq.config import Settings
 from zq.model.commands import Fail, Succeed
-from zq.model.log import Bounds
+from zq.model.log import Bounds, HistoryOptions
 from zq.model.settling import Failure
 from zq.runtime import Server
-from zq.store.history import HistoryOptions
 
 DAY_MS = 86_400_000
 
@@ -25,7 +24,13 @@ class Served:
     """A server over a directory, and short ways to do things to it."""
 
     def __init__(self, root: Path, **settings: Any) -> None:
-        usual = {"history": 36_500 * DAY_MS, "device": "lab", "drain": 0, "port": 0}
+        usual = {
+            "history": 36_500 * DAY_MS,
+            "device": "lab",
+            "drain": 0,
+            "port": 0,
+            "no_admin": True,
+        }
         self._settings: dict[str, Any] = {"root_dir": root, **usual, **settings}
         self.server: Server
         self.loop = asyncio.new_event_loop()

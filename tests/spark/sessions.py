@@ -2,20 +2,23 @@
 
 from pyspark.sql import SparkSession
 
-from zq.spark.delta import with_delta
 from zq.spark.session import builder, local_quiet
+
+QUICK = {
+    # Compiling costs more than running over a thousand rows: so Spark compiles no query, and Java
+    # compiles only quickly. The bench runs as users do.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # One job a query instead of one a shuffle, and one task a shuffle.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Settings with which little data takes little time."""
 
 
 def quick_session() -> SparkSession:
-    """Compiling costs more than running over a thousand rows: so Spark compiles no query here, and
-    Java itself only quickly. The bench runs as users do."""
-    return (
-        with_delta(local_quiet(builder("local[2]")))
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.databricks.delta.snapshotPartitions", "2")
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .getOrCreate()
-    )
+    made = local_quiet(builder("local[2]")).config("spark.driver.memory", "1g")
+    for name, value in QUICK.items():
+        made = made.config(name, value)
+    return made.getOrCreate()

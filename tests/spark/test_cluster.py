@@ -5,19 +5,21 @@ from pathlib import Path
 from pyspark.sql import Row, SparkSession
 
 from spark.cluster import cluster, executors
-from spark.commands import QUICK, configured, zq
+from spark.commands import configured, zq
 from spark.fleet import history, write_segments
 from spark.served import past, served
-from zq.spark.formats import Table
+from spark.sessions import QUICK
 from zq.spark.pipeline import open_lake, run
-from zq.spark.progress import Progress
-from zq.spark.tables import ATTEMPTS, BRONZE, ERRORS, HOURLY, JOBS
+from zq.spark.pipeline.progress import RunProgress
+from zq.spark.pipeline.tables import ATTEMPTS, BRONZE, ERRORS, HOURLY, JOBS, Table
 
 WORKERS = 2
 NEARBY = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.executor.memory": "512m",
+    # Each worker gets a part.
+    "spark.sql.shuffle.partitions": "2",
     "spark.executor.extraJavaOptions": QUICK["spark.driver.extraJavaOptions"],
 }
 
@@ -35,7 +37,7 @@ def test_a_cluster_makes_the_lake_that_one_machine_makes(
     with served(tmp_path / "data") as server, cluster(tmp_path, WORKERS) as master:
         recorded = len(server.call("GET", "/history?after=0")["records"])
         origins = [str(tmp_path / "usb"), server.url]
-        run(spark, origins, str(alone), Progress(lambda _: None))
+        run(spark, origins, str(alone), RunProgress(lambda _: None))
 
         conf = configured(tmp_path / "conf", QUICK | NEARBY)
         names = [word for origin in origins for word in ("--from", origin)]

@@ -6,19 +6,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from documents import words
 
-from spark.commands import QUICK, configured, zq
+from spark.commands import configured, zq
 from spark.fleet import history, write_segments
-from zq.spark import tables
-from zq.spark.formats import Table
-from zq.spark.histogram import ACCURACY
+from spark.sessions import QUICK
+from zq.spark.pipeline import tables
+from zq.spark.pipeline.estimates import ACCURACY
+from zq.spark.pipeline.tables import Table
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_readme_tells_every_table_and_option() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    text = readme.partition("## The pipeline\n")[2].partition("\n## ")[0]
+def test_the_documents_tell_every_table_and_option() -> None:
+    text = words("docs/pipeline.md")
     found = {each.name for each in vars(tables).values() if isinstance(each, Table)}
 
     assert {f"`{name}`" for name in found} <= set(re.findall("`[^`]*`", text))
@@ -29,7 +30,6 @@ def test_the_readme_tells_every_table_and_option() -> None:
         "--every",
         "--target-wait",
         "--master",
-        "--format",
         "--days",
         "--to",
     ):
@@ -64,10 +64,6 @@ def test_segments_become_a_lake_and_the_lake_a_page(tmp_path: Path) -> None:
     assert "under 1 min" in text
     assert str(page) in told.stderr
 
-    other = zq("report", "--lake", lake, "--out", page, "--format", "delta", SPARK_CONF_DIR=quick)
-    assert other.returncode == 1
-    assert "lake is a lake of the format parquet: give --format parquet" in other.stderr
-
 
 @pytest.mark.parametrize(("path", "home"), [("/nowhere", ""), (None, "/no/java")])
 def test_without_java_it_says_what_to_install(tmp_path: Path, path: str | None, home: str) -> None:
@@ -79,30 +75,14 @@ def test_without_java_it_says_what_to_install(tmp_path: Path, path: str | None, 
     assert "Traceback" not in ran.stderr
 
 
-def test_without_delta_it_says_what_to_install(tmp_path: Path) -> None:
-    (tmp_path / "delta").mkdir()
-    (tmp_path / "delta" / "__init__.py").write_text("raise ModuleNotFoundError('delta')")
+def test_where_spark_does_not_start_it_shows_what_spark_says(tmp_path: Path) -> None:
+    conf = configured(tmp_path / "conf", {"spark.jars.packages": "nonsense"})
 
-    ran = zq(
-        *("run", "--from", tmp_path, "--lake", tmp_path / "lake", "--format", "delta"),
-        PYTHONPATH=str(tmp_path),
-    )
+    ran = zq("run", "--from", tmp_path, "--lake", tmp_path / "lake", SPARK_CONF_DIR=conf)
 
     assert ran.returncode == 1
-    assert ran.stderr.endswith("package delta-spark: pip install 'zq-queue[spark,delta]'\n")
-
-
-def test_where_deltas_jars_cannot_be_had_it_says_where_they_come_from(tmp_path: Path) -> None:
-    conf = configured(tmp_path / "conf", {"spark.jars.ivySettings": f"{tmp_path}/none.xml"})
-
-    ran = zq(
-        *("run", "--from", tmp_path, "--lake", tmp_path / "lake", "--format", "delta"),
-        SPARK_CONF_DIR=conf,
-    )
-
-    assert ran.returncode == 1
-    assert "none.xml does not exist" in ran.stderr
-    assert "Error: Spark did not start, for the reason that it gives above." in ran.stderr
+    assert "The coordinate provided is: nonsense" in ran.stderr
+    assert "Error: Spark did not start, for the reason that it gives above" in ran.stderr
     assert "PySparkRuntimeError" not in ran.stderr
 
 
@@ -110,7 +90,7 @@ def test_a_duration_that_is_none_is_refused_before_spark_starts(tmp_path: Path) 
     ran = zq("run", "--from", tmp_path, "--lake", tmp_path, "--target-wait", "soon")
 
     assert ran.returncode == 2
-    assert '"soon" is no duration: write a number with its unit' in ran.stderr
+    assert '"soon" is not a duration: write a number with its unit' in ran.stderr
 
 
 def test_a_span_that_ends_before_it_begins_is_refused(tmp_path: Path) -> None:

@@ -12,16 +12,26 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from spark.expected import facts
-from spark.faults import Killed, Point, mortal_lake
+from spark.faults import Killed, Point, mortal
 from spark.fleet import history, write_segment, write_segments
 from zq.model.history import HistoryRecord
-from zq.spark.errors import LakeChanged, LakeFormat
-from zq.spark.lake import Lake
-from zq.spark.ledger import SNAPSHOT_EVERY, Change, Commit, Ledger
-from zq.spark.pipeline import Options, open_lake, run
-from zq.spark.progress import Progress
-from zq.spark.refining import FOLLOWS
-from zq.spark.tables import ATTEMPTS, BRONZE, ERRORS, FACT_SUMS, FACTS, HISTOGRAMS, HOURLY, JOBS
+from zq.spark.errors import LakeChanged, LakeUnknown
+from zq.spark.pipeline import lake as lake_module
+from zq.spark.pipeline import open_lake, run
+from zq.spark.pipeline.lake import Lake
+from zq.spark.pipeline.ledger import SNAPSHOT_EVERY, LakeCommit, Ledger, TableChange
+from zq.spark.pipeline.progress import RunProgress
+from zq.spark.pipeline.steps import FOLLOWS
+from zq.spark.pipeline.tables import (
+    ATTEMPTS,
+    BRONZE,
+    ERRORS,
+    FACT_SUMS,
+    FACTS,
+    HISTOGRAMS,
+    HOURLY,
+    JOBS,
+)
 
 
 def check(lake: Lake, records: list[HistoryRecord]) -> None:
@@ -60,48 +70,29 @@ DEATHS: list[tuple[str, Point]] = [
     ("gold", "amid"),
     ("summary", "after"),
 ]
-DEATHS_OF_DELTA: list[tuple[str, Point]] = [
-    ("bronze", "after"),
-    ("gold", "amid"),
-    ("summary", "amid"),
-]
 
 
-@pytest.mark.parametrize(
-    ("format", "deaths"),
-    [("parquet", DEATHS), ("delta", DEATHS_OF_DELTA)],
-    ids=["parquet", "delta"],
-)
 def test_a_run_that_dies_over_and_over_ends_with_the_same_lake(
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    format: str,
-    deaths: list[tuple[str, Point]],
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die() -> None:
         raise Killed
-
-    options = Options(format=format)
 
     sources, path = tmp_path / "in", str(tmp_path / "lake")
     records = history("edge-1", 80, seed=5)
     half = len(records) // 2
     write_segments(sources, records[:half], 30)
-    run(spark, [str(sources)], path, Progress(print), options)
-    if format == "delta":
-        # What users do to such tables. The files of silver are others now.
-        spark.sql(f"OPTIMIZE delta.`{path}/silver/attempts`")
+    run(spark, [str(sources)], path, RunProgress(print))
     write_segments(sources, records[half - 10 :], 30)
 
-    for step, point in deaths:
+    for step, point in DEATHS:
         with monkeypatch.context() as patch, pytest.raises(Killed):
-            mortal_lake(patch, step, point, die)
-            run(spark, [str(sources)], path, Progress(print), options)
+            patch.setattr(lake_module, "Files", mortal(step, point, die))
+            run(spark, [str(sources)], path, RunProgress(print))
     said: list[str] = []
-    run(spark, [str(sources)], path, Progress(said.append), options)
+    run(spark, [str(sources)], path, RunProgress(said.append))
 
-    lake = open_lake(spark, path, format)
+    lake = open_lake(spark, path)
     check(lake, records)
     # The last of them had done everything but to put its files in place.
     assert said == ["no new segments; 5 are in the lake already"]
@@ -129,23 +120,27 @@ def test_a_driver_that_is_killed_between_sink_and_ledger_loses_and_doubles_nothi
     assert len(aside(left)) == 1
     assert left.state.head == (0 if point == "before" else 1)
     assert not (path / "bronze").exists()
-    run(spark, [str(sources)], str(path), Progress(print))
+    run(spark, [str(sources)], str(path), RunProgress(print))
 
     lake = open_lake(spark, str(path))
     check(lake, records)
     assert aside(lake) == []
 
 
-def test_a_lake_keeps_its_format(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_lake_of_another_format_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "lake")
-    open_lake(spark, path).ledger.add(empty(1))
+    lake = open_lake(spark, path)
+    text = msgspec.json.encode(empty(1)).decode().replace('"parquet"', '"delta"')
+    lake.files.create(f"{lake.path}/_zq/commits/000000000001.commit.json", text)
 
-    with pytest.raises(LakeFormat, match="lake is a lake of the format parquet: give --format"):
-        open_lake(spark, path, "delta")
+    with pytest.raises(
+        LakeUnknown, match=r"1\.commit\.json is not a record .* 'delta'.*another lake"
+    ):
+        open_lake(spark, path)
 
 
-def empty(number: int, step: str = "bronze") -> Commit:
-    return Commit(number, step, f"{number:012}-0", 0, {"bronze": Change({}, (), 0)})
+def empty(number: int, step: str = "bronze") -> LakeCommit:
+    return LakeCommit(number, step, f"{number:012}-0", 0, {"bronze": TableChange({}, (), 0)})
 
 
 def test_of_two_runs_at_once_one_is_told_and_changes_nothing(

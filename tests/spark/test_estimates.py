@@ -11,10 +11,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from spark.expected import percentile
-from zq.spark.histogram import ACCURACY, PERCENTILES, bucket, percentiles
-from zq.spark.report.text import count, duration, percent
-from zq.spark.silver import fingerprint
-from zq.spark.staffing import LATE, workers_needed
+from zq.spark.pipeline.estimates import (
+    ACCURACY,
+    LATE,
+    PERCENTILES,
+    bucket,
+    percentiles,
+    workers_needed,
+)
+from zq.spark.pipeline.silver import fingerprint
+from zq.spark.report.scale import count, duration, percent
 
 BOUND = ACCURACY + 1e-9
 """The stated error, and what floats round."""

@@ -13,20 +13,20 @@ from pyspark.sql import functions as F
 from spark.conftest import Golden, files_of
 from spark.expected import Key, facts, hour_of, is_skewed, percentile, run_of, wait_of
 from zq.model.history import FINAL_OUTCOMES, HistoryRecord
-from zq.spark.formats import Table
-from zq.spark.histogram import ACCURACY
-from zq.spark.tables import (
+from zq.spark.pipeline.estimates import ACCURACY
+from zq.spark.pipeline.tables import (
     ATTEMPTS,
     BRONZE,
     ERRORS,
     FACT_SUMS,
     FACTS,
-    HISTORY,
     HOURLY,
     JOBS,
     QUEUES,
     REJECTED,
+    Table,
 )
+from zq.spark.source.reading import HISTORY
 
 
 def millis(table: Table, rows: Golden, *names: str) -> list[Row]:
@@ -176,11 +176,11 @@ def test_the_second_run_leaves_days_alone_on_which_nothing_new_falls(golden: Gol
 
 def test_a_run_without_anything_new_changes_nothing(golden: Golden) -> None:
     from zq.spark.pipeline import run
-    from zq.spark.progress import Progress
+    from zq.spark.pipeline.progress import RunProgress
 
     said: list[str] = []
     head = golden.lake.state.head
-    run(golden.lake.spark, [str(golden.sources)], golden.lake.path, Progress(said.append))
+    run(golden.lake.spark, [str(golden.sources)], golden.lake.path, RunProgress(said.append))
 
     assert said == ["no new segments; 24 are in the lake already"]
     assert type(golden.lake)(golden.lake.spark, golden.lake.path, {}).state.head == head

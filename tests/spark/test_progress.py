@@ -5,7 +5,7 @@ from threading import Event, Thread
 
 from pyspark.sql import SparkSession
 
-from zq.spark.progress import Progress
+from zq.spark.pipeline.progress import RunProgress
 
 
 def test_a_step_tells_how_many_of_its_tasks_are_done(spark: SparkSession, tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_step_tells_how_many_of_its_tasks_are_done(spark: SparkSession, tmp_pa
 
     opener = Thread(target=open_gate)
     opener.start()
-    with Progress(said.append, live).step("count", spark.sparkContext) as step:
+    with RunProgress(said.append, live).step("count", spark.sparkContext) as step:
         numbers = spark.sparkContext.parallelize(range(6), 6)
         step.result = f"{numbers.map(work).sum()} in all"
     opener.join()

@@ -17,16 +17,16 @@ from spark.conftest import Golden
 from spark.expected import facts, hour_of, most_waiting, percentile, run_of, wait_of
 from spark.fleet import HOUR, MONDAY, history, write_segments
 from zq.model.history import AttemptOutcome, HistoryRecord
-from zq.spark.columns import MINUTE_MS as MINUTE
 from zq.spark.errors import NoHistory
-from zq.spark.histogram import ACCURACY
-from zq.spark.lake import Lake
 from zq.spark.pipeline import open_lake, run
-from zq.spark.progress import Progress
+from zq.spark.pipeline.estimates import ACCURACY
+from zq.spark.pipeline.lake import Lake
+from zq.spark.pipeline.progress import RunProgress
+from zq.spark.pipeline.tables import MINUTE_MS as MINUTE
 from zq.spark.report import plots
-from zq.spark.report.figures import Asked, Figures, gather
+from zq.spark.report.figures import ReportFigures, ReportRequest, gather
 from zq.spark.report.page import render
-from zq.spark.report.span import Span
+from zq.spark.report.scale import ReportSpan
 
 
 def browser(*arguments: str, page: Path) -> str:
@@ -190,7 +190,7 @@ def test_a_clock_far_ahead_does_not_decide_which_days_are_shown(
     sources, path = tmp_path / "in", str(tmp_path / "lake")
     write_segments(sources / "a", history("edge-1", 1_500, seed=1), 5_000)
     write_segments(sources / "b", history("edge-2", 1, seed=2, start=MONDAY + 99 * 24 * HOUR), 9)
-    run(spark, [str(sources)], path, Progress(print))
+    run(spark, [str(sources)], path, RunProgress(print))
 
     figures = gather(open_lake(spark, path))
 
@@ -241,21 +241,21 @@ def minutes(
 ) -> Lake:
     folder = tmp_path_factory.mktemp("minutes")
     write_segments(folder / "in", burst, 5_000)
-    run(spark, [str(folder / "in")], str(folder / "lake"), Progress(print))
+    run(spark, [str(folder / "in")], str(folder / "lake"), RunProgress(print))
     return open_lake(spark, str(folder / "lake"))
 
 
 @pytest.fixture(scope="module")
-def ten_minutes(minutes: Lake) -> Figures:
+def ten_minutes(minutes: Lake) -> ReportFigures:
     return gather(minutes)
 
 
 def test_ten_minutes_have_a_point_a_minute_and_a_peak_is_the_most_at_once(
-    ten_minutes: Figures, burst: list[HistoryRecord]
+    ten_minutes: ReportFigures, burst: list[HistoryRecord]
 ) -> None:
     figures = ten_minutes
 
-    assert figures.span == Span(NOON, NOON + 10 * MINUTE, MINUTE)
+    assert figures.span == ReportSpan(NOON, NOON + 10 * MINUTE, MINUTE)
     sums = facts(burst, MINUTE)
     assert [(row["begin"], row["attempts"]) for row in figures.buckets] == [
         (begin, sum(each["attempts"] for (at, _, _), each in sums.items() if at == begin))
@@ -276,11 +276,11 @@ def test_a_span_that_is_asked_for_has_what_ended_in_it_and_what_waited(
 ) -> None:
     since, until = NOON + 2 * MINUTE, NOON + 3 * MINUTE
 
-    figures = gather(minutes, Asked(since=since, until=until))
+    figures = gather(minutes, ReportRequest(since=since, until=until))
 
     inside = [each for each in burst if since <= each.finished_at < until]
     mail = [each for each in burst if each.queue == "mail"]
-    assert figures.span == Span(since, until, MINUTE)
+    assert figures.span == ReportSpan(since, until, MINUTE)
     assert figures.total["attempts"] == len(inside)
     assert figures.outside == len(burst) - len(inside)
     assert [row["attempts"] for row in figures.devices] == [len(inside)]
@@ -294,7 +294,7 @@ def test_a_span_that_is_asked_for_has_what_ended_in_it_and_what_waited(
 
 def test_a_span_without_history_says_where_there_is_some(minutes: Lake) -> None:
     with pytest.raises(NoHistory, match=r"from 2026-01-05 13:00 to .* UTC: it has some from 2026"):
-        gather(minutes, Asked(since=NOON + HOUR))
+        gather(minutes, ReportRequest(since=NOON + HOUR))
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_a_span_without_history_says_where_there_is_some(minutes: Lake) -> None:
     ],
 )
 def test_buckets_follow_the_span_and_what_fills_it(length: int, attempts: int, size: int) -> None:
-    span = Span.fitted(NOON + 1, NOON + length, attempts)
+    span = ReportSpan.fitted(NOON + 1, NOON + length, attempts)
 
     assert span.size == size
     assert span.since <= NOON < NOON + length <= span.until
@@ -321,7 +321,7 @@ def test_buckets_follow_the_span_and_what_fills_it(length: int, attempts: int, s
 
 
 def test_a_bar_of_failures_is_not_full_where_hardly_any_fail(
-    ten_minutes: Figures,
+    ten_minutes: ReportFigures,
 ) -> None:
     rated = {"failure_rate": 1 / 4_000}
     queues = [Row(**row.asDict() | rated) for row in ten_minutes.queues]
@@ -334,15 +334,15 @@ def test_a_bar_of_failures_is_not_full_where_hardly_any_fail(
     assert max(widths) == 0.5
 
 
-def drawn(figures: Figures) -> str:
+def drawn(figures: ReportFigures) -> str:
     with plots.style():
         return plots.percentile_lines(figures, "wait")
 
 
-def of_one(row: Row, span: Span) -> Figures:
+def of_one(row: Row, span: ReportSpan) -> ReportFigures:
     names_of_none = ("queues", "queue_buckets", "types", "devices", "errors")
     nothing: dict[str, Any] = {name: [] for name in names_of_none}
-    return Figures(
+    return ReportFigures(
         span=span, target_ms=1, outside=0, total=row, buckets=[row], hours=[row], **nothing
     )
 
@@ -351,7 +351,7 @@ def test_an_hour_that_stands_alone_is_a_dot() -> None:
     names = [f"wait_p{p}_ms" for p in (50, 95, 99)]
     row = Row(begin=MONDAY + 5 * HOUR, **dict.fromkeys(names, 7.0))
 
-    text = drawn(of_one(row, Span(MONDAY, MONDAY + 24 * HOUR, HOUR)))
+    text = drawn(of_one(row, ReportSpan(MONDAY, MONDAY + 24 * HOUR, HOUR)))
 
     dots = re.findall(r"<use [^>]*style=\"fill: var\(--series-\d\)", text)
     assert len(dots) == 3
@@ -371,7 +371,7 @@ def test_a_scale_of_durations_has_labels_however_close_they_are(
     named = {f"wait_p{p}_ms": value for p, value in zip((50, 95, 99), values, strict=True)}
     row = Row(begin=NOON, **named)
 
-    text = drawn(of_one(row, Span(NOON, NOON + HOUR, HOUR)))
+    text = drawn(of_one(row, ReportSpan(NOON, NOON + HOUR, HOUR)))
 
     found = re.findall(r">([0-9.]+ (?:ms|s|min|h|d))</text>", text)
     assert labels <= set(found)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import zq.spark
-from zq.spark.tables import history_schema
+from zq.spark.source.reading import HISTORY
 
 from .served import Served, past, served
 
@@ -42,7 +42,7 @@ def read(session: SparkSession, server: Served, **given: object) -> DataFrame:
 
 def test_a_read_without_options_is_the_history(session: SparkSession, lab: Served) -> None:
     history = read(session, lab, recordsPerPartition=25)
-    assert history.schema == history_schema()
+    assert history.schema == HISTORY
     every = lab.call("GET", "/history?limit=1000", token=secret("root"))["records"]
     assert [row.asDict() for row in history.orderBy("seq").collect()] == every
 
@@ -130,7 +130,7 @@ def test_a_write_that_is_run_again_by_its_name_adds_nothing(
     for _ in range(2):
         write(numbers(session, 100, "batch"), lab, writeId="nightly", batchSize="30")
     assert stored(lab, "batch") == list(range(100))
-    with pytest.raises(PySparkException, match=r"rows are no jobs: row 0 .*must not contain ','"):
+    with pytest.raises(PySparkException, match=r"rows are not jobs: row 0 .*must not contain ','"):
         write(numbers(session, 3, "x").withColumn("type", F.lit("a,b")).limit(1), lab)
 
 

@@ -2,16 +2,17 @@
 
 import pickle
 import re
-from pathlib import Path
 
 import pytest
+from documents import ROOT
 from pyspark.sql import types as T
 
-from zq.client.history import HistoryReader
-from zq.spark.fetch import Range
-from zq.spark.options import KNOWN, SourceError, parse
-from zq.spark.rows import BadRow, check_columns, job_of
-from zq.spark.stream import admit
+from zq.client.history.reader import HistoryReader
+from zq.spark.errors import SourceError
+from zq.spark.source.options import KNOWN, parse
+from zq.spark.source.reading import HistoryRange
+from zq.spark.source.rows import BadRow, check_columns, job_of
+from zq.spark.source.streaming import admit
 
 SECRET = "s3cret-of-the-key"
 
@@ -25,7 +26,7 @@ SECRET = "s3cret-of-the-key"
         ({"recordsPerPartition": "0"}, "from 1 on"),
         ({"onUnavailable": "wait"}, "onUnavailable must be fail or skip"),
         ({"url": "http://a", "urls": "http://b"}, "not both"),
-        ({"url": "localhost:7890"}, "no address of a server"),
+        ({"url": "localhost:7890"}, "not the address"),
         ({"queue": ""}, "queue is empty: leave it out where any value will do"),
         ({"outcome": "dead,"}, "outcome is empty"),
         ({"outcome": "died"}, "outcome must be of completed, .*, not 'died'"),
@@ -63,7 +64,7 @@ def test_an_address_with_a_secret_is_refused_without_repeating_it() -> None:
 def test_what_goes_to_executors_pickles() -> None:
     options = parse({"url": "http://a", "token": SECRET})
     assert pickle.loads(pickle.dumps(options)) == options
-    part = pickle.loads(pickle.dumps(Range("http://a", "e", 1, 2)))
+    part = pickle.loads(pickle.dumps(HistoryRange("http://a", "e", 1, 2)))
     assert (part.url, part.until) == ("http://a", 2)
     assert pickle.loads(pickle.dumps(HistoryReader("http://a", SECRET))).url == "http://a"
 
@@ -127,14 +128,14 @@ def test_a_row_that_is_no_job_says_why(row: dict[str, object], complaint: str) -
 
 def test_columns_that_are_no_fields_are_refused() -> None:
     text = T.StructType().add("queue", "string").add("colour", "string")
-    with pytest.raises(SourceError, match="colour: no fields of a job"):
+    with pytest.raises(SourceError, match="colour: not fields of a job"):
         check_columns(text, PLAIN)
     with pytest.raises(SourceError, match="there is no column type"):
         check_columns(T.StructType().add("queue", "string"), PLAIN)
 
 
-def test_the_readme_has_every_option() -> None:
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+def test_the_documents_have_every_option() -> None:
+    text = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
     table = text.partition("| option | means | default |")[2].partition("\n\n")[0]
     listed = {name for line in table.splitlines() for name in _names(line)}
     # The fields of a job are told of in the text above it.

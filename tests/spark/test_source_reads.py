@@ -10,15 +10,13 @@ from conformance.keyed import secret, write_keys
 from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSourceReader
 
-from zq.spark.admitting import AdmittingStream
-from zq.spark.batch import HistoryRead
-from zq.spark.options import SourceError, parse
-from zq.spark.stream import CappedStream, HistoryStream
-from zq.spark.tables import history_schema
+from zq.spark.errors import SourceError
+from zq.spark.source.options import parse
+from zq.spark.source.reading import HISTORY, HistoryRead
+from zq.spark.source.streaming import AdmittingStream, CappedStream, HistoryStream
 
 from .served import Served, past, served
 
-HISTORY = history_schema()
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -109,7 +107,7 @@ def test_a_server_that_is_away_fails_the_read_or_is_left_out(lab: Served) -> Non
 def test_a_secret_goes_to_executors_and_nowhere_else(tmp_path: Path) -> None:
     past(tmp_path / "data", 1, 3)
     with served(tmp_path / "data", keys=write_keys(tmp_path / "keys")) as server:
-        with pytest.raises(SourceError, match="has not the scope history"):
+        with pytest.raises(SourceError, match="does not have the scope history"):
             batch(server, token=secret("only-read")).partitions()
         reader = batch(server, token=secret("only-history"))
         assert len(rows(reader, reader.partitions())) == 3

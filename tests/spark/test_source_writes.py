@@ -11,8 +11,9 @@ from urllib.request import Request, urlopen
 import pytest
 from pyspark.sql import Row
 
-from zq.spark.enqueue import Written, _Task
-from zq.spark.options import SourceError, parse
+from zq.spark.errors import SourceError
+from zq.spark.source.options import parse
+from zq.spark.source.writing import Written, _Task
 
 from .served import Served, served
 
@@ -200,6 +201,8 @@ def test_what_is_no_fault_of_a_row_ends_the_write(tmp_path: Path) -> None:
 
     with (
         served(tmp_path / "data", keys=write_keys(tmp_path / "keys")) as server,
-        pytest.raises(SourceError, match=r"refuses the jobs \(403\): .* has not the scope enqueue"),
+        pytest.raises(
+            SourceError, match=r"refuses the jobs \(403\): .* does not have the scope enqueue"
+        ),
     ):
         store(server.url, rows("q", 1), "w,0", token=secret("only-read"))

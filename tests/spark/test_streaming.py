@@ -11,8 +11,8 @@ from spark.served import served
 from spark.test_crash import check
 from zq.model.history import HistoryRecord
 from zq.spark.errors import NoHistory
-from zq.spark.pipeline import Options, open_lake, run, watch
-from zq.spark.progress import Progress
+from zq.spark.pipeline import PipelineOptions, open_lake, run, watch
+from zq.spark.pipeline.progress import RunProgress
 
 
 def test_a_stream_takes_what_arrives_and_what_it_is_given_again(
@@ -23,17 +23,17 @@ def test_a_stream_takes_what_arrives_and_what_it_is_given_again(
     one, two = history("edge-1", 30, seed=1), history("edge-2", 30, seed=2)
     write_segments(usb, one[10:], 20)
     net.mkdir()
-    run(spark, [str(usb)], path, Progress(said.append))
+    run(spark, [str(usb)], path, RunProgress(said.append))
     folders = [str(usb), str(net)]
 
-    [query] = watch(spark, folders, path, Progress(said.append), Options(), 200)
+    [query] = watch(spark, folders, path, RunProgress(said.append), PipelineOptions(), 200)
     query.processAllAvailable()
     write_segments(net / "edge-2", two, 100)
     query.processAllAvailable()
     query.stop()
     # While it was down more came, some of it twice.
     write_segments(usb, one[:15], 100)
-    [again] = watch(spark, folders, path, Progress(said.append), Options(), 200)
+    [again] = watch(spark, folders, path, RunProgress(said.append), PipelineOptions(), 200)
     again.processAllAvailable()
     again.stop()
 
@@ -52,8 +52,8 @@ def test_a_folder_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path
             spark,
             [str(tmp_path / "nowhere")],
             str(tmp_path / "lake"),
-            Progress(print),
-            Options(),
+            RunProgress(print),
+            PipelineOptions(),
             200,
         )
 
@@ -64,14 +64,14 @@ def test_servers_and_their_exports_meet_in_one_lake(spark: SparkSession, tmp_pat
     with served(tmp_path / "one") as one:
         one.cancel(5)
         origins = [one.url, "http://127.0.0.1:1"]
-        run(spark, origins, path, Progress(said.append))
+        run(spark, origins, path, RunProgress(said.append))
         one.cancel(3)
         exported = [
             msgspec.convert(row, HistoryRecord)
             for row in one.call("GET", "/history?after=0")["records"]
         ]
         write_segments(tmp_path / "usb", exported, 4)
-        run(spark, [str(tmp_path / "usb"), *origins], path, Progress(said.append))
+        run(spark, [str(tmp_path / "usb"), *origins], path, RunProgress(said.append))
 
     check(open_lake(spark, path), exported)
     assert len(exported) == 8

@@ -1,31 +1,35 @@
 """The versions of PySpark that tests run with beside that of the environment.
 
-    python tests/spark/versions.py        puts those that are missing into .peers/
+    python tests/spark/versions.py        installs the missing ones into .peers/
 
-Each is a directory of PySpark alone: before the environment's own packages on PYTHONPATH it takes
-the place of the one among them.
+Each is a directory of PySpark alone. Before the environment's own packages on PYTHONPATH it takes
+the place of the environment's PySpark.
 """
 
 import subprocess
 import sys
 from pathlib import Path
 
-MINORS = ("4.0", "4.1", "4.2", "4.3")
-"""Those that zq is said to work with."""
+import pyspark
 
-OTHERS = ("4.0.5", "4.1.4", "4.3.0")
-"""Of each minor version but that of the environment, the one that is tried."""
+VERSIONS = {"4.0": "4.0.5", "4.1": "4.1.4", "4.2": "4.2.0", "4.3": "4.3.0"}
+"""Minor version that zq supports → the release that is tried."""
+
+OWN = pyspark.__version__.rpartition(".")[0]
+"""The environment's minor version."""
+
+OTHERS = [version for minor, version in VERSIONS.items() if minor != OWN]
 
 PEERS = Path(__file__).parents[2] / ".peers"
 
 
 def place(version: str) -> Path:
-    """Where it lies."""
+    """The directory of a version."""
     return PEERS / f"pyspark-{version}"
 
 
 def install(version: str) -> None:
-    """Have it lie there, whole. It takes half a minute and half a gigabyte."""
+    """Put a version into its directory, whole. It takes half a minute and half a gigabyte."""
     there = place(version)
     if there.exists():
         return

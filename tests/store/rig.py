@@ -1,31 +1,41 @@
 """Stores to experiment on: commands with the dull fields filled in, time that stands still."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from zq.model.commands import Claim, Command, Due, Enqueue, Tick, TickResult
+from blank import lay_out
+
+from zq.model.commands import AnyCommand, Claim, Due, Enqueue, Tick, TickResult
 from zq.model.filters import EVERYTHING
 from zq.model.ids import Mint
-from zq.model.job import Backoff, Job, NewJob
+from zq.model.job import BackoffRule, ErrorRecord, JobRecord, NewJob
 from zq.model.lifecycle import Status
+from zq.model.log import HistoryOptions
 from zq.model.settling import Policy
-from zq.store import reads, upkeep
-from zq.store.connection import WRITER_PRAGMAS
-from zq.store.history import HistoryOptions
-from zq.store.migrate import migrate
-from zq.store.store import Store, open_store
-from zq.store.tick import TickRunner
+from zq.store.sqlite import lookups, upkeep
+from zq.store.sqlite.connection import WRITER_PRAGMAS
+from zq.store.sqlite.migrate import migrate
+from zq.store.sqlite.store import SqliteStore, open_store
+from zq.store.sqlite.transaction import SqliteTransaction
+from zq.tick.runner import TickRunner, make_ticks
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 NOW = 1_750_000_000_000
 FOREVER = 2**62
-POLICY = Policy(retry_limit=2, backoff=Backoff(2.0, 100, 0), completed_ms=0, dead_ms=60_000)
+POLICY = Policy(retry_limit=2, backoff=BackoffRule(2.0, 100, 0), completed_ms=0, dead_ms=60_000)
 WORKERS = {1: "ann", 2: "bob 'ü'"}
 """What the holders call themselves; the third says nothing."""
 
 CACHE_BYTES = 4 * 1024 * 1024
+
+OPENERS = {"sqlite": open_store}
+"""How each kind of store is opened."""
 
 
 def new_job(**fields: Any) -> NewJob:
@@ -49,7 +59,7 @@ class Orders:
 
     def tick(
         self,
-        commands: Sequence[Command],
+        commands: Sequence[AnyCommand],
         claims: Sequence[Claim] = (),
         *,
         lapse: bool = False,
@@ -85,6 +95,7 @@ class Ticker(Orders):
     def __init__(
         self, path: Path, policy: Policy = POLICY, history: HistoryOptions | None = None
     ) -> None:
+        lay_out(path)
         # A tick may prepare hundreds of texts; the writer's connection keeps them as well.
         self.connection = sqlite3.connect(path, isolation_level=None, cached_statements=512)
         for name, value in WRITER_PRAGMAS.items():
@@ -92,10 +103,11 @@ class Ticker(Orders):
         migrate(self.connection)
         last_key = upkeep.recover(self.connection, history and history.bounds).last_key
         device = history and history.device
-        self.runner = TickRunner(self.connection, policy, Random(1), last_key, device)
+        transactions = partial(SqliteTransaction, self.connection)
+        self.runner = TickRunner(transactions, policy, Random(1), last_key, device)
         super().__init__(last_key)
 
-    def run(self, *commands: Command, claims: Sequence[Claim] = (), **flags: bool) -> TickResult:
+    def run(self, *commands: AnyCommand, claims: Sequence[Claim] = (), **flags: bool) -> TickResult:
         return self.runner.run(self.tick(commands, claims, **flags))
 
     def store(self, count: int, **fields: Any) -> list[int]:
@@ -113,9 +125,9 @@ class Ticker(Orders):
         """The first value that a query answers."""
         return self.connection.execute(sql, parameters).fetchone()[0]
 
-    def jobs(self) -> dict[int, Job]:
+    def jobs(self) -> dict[int, JobRecord]:
         """All stored jobs by key."""
-        found = reads.list_jobs(self.connection, EVERYTHING, -1, False, 1_000_000, 0)
+        found = lookups.list_jobs(self.connection, EVERYTHING, -1, False, 1_000_000, 0)
         return {job.key: job for job in found}
 
     def check_counts(self) -> None:
@@ -137,29 +149,31 @@ class Rig(Orders):
         read_timeout: float = 60.0,
         max_wal: int = 2**30,
         history: HistoryOptions | None = None,
+        kind: str = "sqlite",
     ) -> None:
         super().__init__(0)
+        self._open = OPENERS[kind]
         self.directory = directory
         self._read_timeout = read_timeout
         self._max_wal = max_wal
         self._history = history
-        self._store: Store | None = None
+        self._store: SqliteStore | None = None
 
     @property
-    def store(self) -> Store:
+    def store(self) -> SqliteStore:
         assert self._store is not None, "the store is closed"
         return self._store
 
     async def open(self) -> None:
         """Open the directory as a starting server does; new keys begin after all old ones."""
-        self._store = await open_store(
+        lay_out(self.directory / "zq.db")
+        self._store = await self._open(
             self.directory,
-            policy=POLICY,
-            random=Random(1),
+            make_ticks(POLICY, Random(1), self._history and self._history.device),
             cache_bytes=CACHE_BYTES,
             read_timeout=self._read_timeout,
             max_wal=self._max_wal,
-            history=self._history,
+            history=self._history and self._history.bounds,
         )
         self.mint = Mint(self._store.last_key)
 
@@ -173,7 +187,7 @@ class Rig(Orders):
         await self.open()
 
     async def run(
-        self, *commands: Command, claims: Sequence[Claim] = (), **flags: bool
+        self, *commands: AnyCommand, claims: Sequence[Claim] = (), **flags: bool
     ) -> TickResult:
         return await self.store.tick(self.tick(commands, claims, **flags))
 
@@ -183,12 +197,26 @@ class Rig(Orders):
         await self.run(command)
         return list(command.keys)
 
-    async def take(self, count: int, holder: int = 1) -> list[Job]:
+    async def take(self, count: int, holder: int = 1) -> list[JobRecord]:
         """Claim jobs from any queue."""
         result = await self.run(claims=[Claim(None, [(holder, count)])])
         return result.claimed[0]
 
     async def statuses(self) -> dict[int, Status]:
         """The state of every stored job."""
-        jobs = await self.store.read(reads.list_jobs, EVERYTHING, -1, False, 1_000_000, 0)
+        jobs = await self.store.reads.jobs_page(EVERYTHING, -1, False, 1_000_000, 0)
         return {job.key: job.status for job in jobs}
+
+    async def errors(self, key: int) -> list[ErrorRecord]:
+        """A job's failures."""
+        records, _ = await self.store.reads.errors_page(key, 0, False, 1_000)
+        return records
+
+    async def look(
+        self,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run a function of the test's own on one of the readers."""
+        return await self.store.readers.looks.read(function, *args, **kwargs)

@@ -6,18 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from zq.model.commands import Delete, Due, Fail, Return, Succeed
+from zq.model.commands import DeleteJob, Due, Fail, Return, Succeed
 from zq.model.errors import CursorAhead, Internal, RecordsGone
-from zq.model.history import HistoryRecord
+from zq.model.history import HISTORY_LOG, HistoryRecord
 from zq.model.ids import IdCodec
 from zq.model.lifecycle import Status
-from zq.model.log import Bounds
+from zq.model.log import Bounds, HistoryOptions
 from zq.model.settling import Failure
-from zq.store import log as logs
-from zq.store import upkeep
-from zq.store.history import LOG, MOST_MESSAGE, HistoryOptions
-from zq.store.log import TRIMMED, LogPage, read_log
-from zq.wire.history import history_records
+from zq.service.history import history_records
+from zq.store.sqlite import logs, upkeep
+from zq.store.sqlite.logs import LogPage, read_log
+from zq.tick.history import MOST_MESSAGE, TRIMMED
 
 from .rig import FOREVER, NOW, Rig, Ticker
 
@@ -37,7 +36,7 @@ def ticker(tmp_path: Path) -> Iterator[Ticker]:
 def page(
     ticker: Ticker, after: int | None = None, upto: int = FOREVER, limit: int = FOREVER
 ) -> LogPage:
-    return read_log(ticker.connection, LOG, after, upto, limit)
+    return read_log(ticker.connection, HISTORY_LOG, after, upto, limit)
 
 
 def records(found: LogPage) -> list[HistoryRecord]:
@@ -91,7 +90,7 @@ def test_an_empty_log_says_so(ticker: Ticker) -> None:
 
 def test_a_cursor_from_elsewhere_is_refused(ticker: Ticker) -> None:
     finish(ticker, 2)
-    with pytest.raises(CursorAhead, match="never been a record 3, the last is 2"):
+    with pytest.raises(CursorAhead, match="record 3 has never existed, the last one is 2"):
         page(ticker, 3)
 
 
@@ -153,7 +152,7 @@ def test_a_long_message_is_cut_here_and_kept_with_the_job(ticker: Ticker) -> Non
 def test_what_ends_no_attempt_leaves_no_record(ticker: Ticker) -> None:
     held, gone = ticker.store(2)
     ticker.take(2)
-    ticker.run(Return(1, [held]), Delete(gone), Succeed([12345]))
+    ticker.run(Return(1, [held]), DeleteJob(gone), Succeed([12345]))
     assert ticker.jobs()[held].status is Status.READY
     assert page(ticker) == LogPage(1, 0, [])
 
@@ -198,7 +197,7 @@ def test_records_past_their_age_go_and_are_known_to_be_gone(ticker: Ticker) -> N
     result = ticker.run(trim=True)
     assert seqs(page(ticker)) == [3, 4, 5]
     assert result.deadlines == {Due.TRIM: NOW + 11 * MINUTE_MS}
-    with pytest.raises(RecordsGone, match=r"record 2 .* the next is 3") as refusal:
+    with pytest.raises(RecordsGone, match=r"record 2 .* the next one is 3") as refusal:
         page(ticker, 1)
     assert refusal.value.min_seq == 3
     assert seqs(page(ticker, 2)) == [3, 4, 5]
@@ -312,10 +311,10 @@ async def test_a_store_that_is_opened_again_goes_on_where_it_was(tmp_path: Path)
     await rig.keep(3)
     taken = [job.key for job in await rig.take(3)]
     await rig.run(Succeed(taken[:2]))
-    before = await rig.store.read(read_log, LOG, None, FOREVER, FOREVER)
+    before = await rig.look(read_log, HISTORY_LOG, None, FOREVER, FOREVER)
     await rig.reopen()
     assert rig.store.logged == 2
-    assert await rig.store.read(read_log, LOG, None, FOREVER, FOREVER) == before
+    assert await rig.look(read_log, HISTORY_LOG, None, FOREVER, FOREVER) == before
     (again,) = await rig.take(1)
     result = await rig.run(Succeed([again.key]))
     assert result.logged == 3

@@ -1,277 +1,113 @@
-"""Reads: their deadline, what a cancelled one leaves behind, pages of large payloads, odd text."""
+"""What any store answers to reads: pages of large payloads, odd text, each read of a job's life."""
 
-import asyncio
-import sqlite3
-import threading
-from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
-
+import msgspec
 import pytest
 
-from zq.model.commands import DeleteSlice, Enqueued, Fail
-from zq.model.errors import ReadersBusy, ReadTimeout
-from zq.model.filters import EVERYTHING, Filter
+from zq.model.commands import DeleteSlice, EnqueueResult, Fail, SetQueue, Succeed
+from zq.model.errors import CursorAhead
+from zq.model.filters import EVERYTHING, Filter, counted, is_counted
 from zq.model.lifecycle import Status
+from zq.model.outcome import Ending
+from zq.model.reach import EVERYWHERE, Reach
+from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.settling import Failure
 from zq.model.unique import Scope
-from zq.store import reads
-from zq.store.readers import MOST_WAITING, SCANNERS
+from zq.store.api import PAGE_BYTES
 
-from .rig import FOREVER, NOW, POLICY, Rig, new_job
+from .rig import FOREVER, NOW, Rig, new_job
 
-SOON_S = 0.05
-PATIENCE_S = 10
-
-
-class LongRead:
-    """A read without an end, as a very long listing would be: two statements, the first short.
-
-    `under_way` is set within the second one, or with `pause` before it, where it waits for `go_on`.
-    """
-
-    def __init__(self, *, pause: bool = False) -> None:
-        self._loop = asyncio.get_running_loop()
-        self.under_way = asyncio.Event()
-        self.ended = asyncio.Event()
-        self.go_on = threading.Event()
-        self._pause = pause
-        self._give_up = False
-
-    def __call__(self, connection: sqlite3.Connection) -> None:
-        connection.create_function("goes_on", 0, self._goes_on)
-        connection.execute("SELECT 1").fetchone()
-        if self._pause:
-            self._signal(self.under_way)
-            self.go_on.wait()
-        try:
-            connection.execute(
-                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
-                " WHERE i % 1000 OR goes_on()) SELECT count(*) FROM n"
-            ).fetchone()
-        finally:
-            self._signal(self.ended)
-
-    def _goes_on(self) -> bool:
-        self._signal(self.under_way)
-        # Only so that a test that fails also ends.
-        return not self._give_up
-
-    def _signal(self, event: asyncio.Event) -> None:
-        self._loop.call_soon_threadsafe(event.set)
-
-    async def end(self) -> None:
-        """Wait until it has been stopped. Fails if nobody does."""
-        try:
-            await asyncio.wait_for(self.ended.wait(), PATIENCE_S)
-        finally:
-            self._give_up = True
+LARGE = f'"{"x" * 10_000}"'
+ELSEWHERE = Reach(("elsewhere",))
 
 
-@pytest.fixture
-async def hasty(tmp_path: Path) -> AsyncIterator[Rig]:
-    """A store with little patience for readers."""
-    rig = Rig(tmp_path / "data", read_timeout=SOON_S)
-    await rig.open()
-    yield rig
-    await rig.close()
+async def test_a_job_is_read_by_its_key_and_by_the_key_that_it_owns(rig: Rig) -> None:
+    (key,) = await rig.keep(1, payload=LARGE, unique_key="k", unique_while=Scope.EXISTS)
+    reads = rig.store.reads
+
+    job, row = await reads.job(key, EVERYWHERE, NOW), await reads.row(key, EVERYWHERE, NOW)
+
+    assert job is not None and row is not None
+    assert (job.payload, row.payload) == (LARGE, None)
+    assert await reads.owner("k", EVERYWHERE, NOW) == job
+    assert await reads.payloads([key, key + 1]) == {key: LARGE}
+    assert await reads.ending(key, EVERYWHERE, NOW) == Ending(Status.READY)
+    for read in (reads.job, reads.row, reads.ending):
+        assert await read(key, ELSEWHERE, NOW) is None
+        assert await read(key + 1, EVERYWHERE, NOW) is None
+    assert await reads.owner("k", ELSEWHERE, NOW) is None
 
 
-async def check_every_reader(rig: Rig) -> None:
-    """Each reader answers, and none was lost: as many as there are answer at the same time."""
-    keys = await rig.keep(1)
-    meeting = threading.Barrier(SCANNERS, timeout=PATIENCE_S)
+async def test_a_failure_is_read_with_its_job_and_by_pages(rig: Rig) -> None:
+    (key,) = await rig.keep(1)
+    for attempt in (1, 2, 3):
+        await rig.take(1)
+        await rig.run(Fail(key, Failure(f"m{attempt}", kill=attempt == 3, retry_at=None)))
+        rig.now += 60_000 * (attempt < 3)
+        await rig.run(promote=True)
+    reads = rig.store.reads
 
-    def read(connection: sqlite3.Connection) -> list[int]:
-        meeting.wait()
-        return reads.list_keys(connection, EVERYTHING, 0, FOREVER, 10)
-
-    for found in await asyncio.gather(
-        *(rig.store.readers.scans.read(read) for _ in range(SCANNERS))
-    ):
-        assert found[-1:] == keys
-
-
-@asynccontextmanager
-async def all_scanners_busy(rig: Rig) -> AsyncIterator[None]:
-    """Every scanner reads without an end."""
-    busy = [LongRead(pause=True) for _ in range(SCANNERS)]
-    tasks = [asyncio.create_task(rig.store.readers.scans.read(long)) for long in busy]
-    for long in busy:
-        await long.under_way.wait()
-    try:
-        yield
-    finally:
-        for task, long in zip(tasks, busy, strict=True):
-            task.cancel()
-            long.go_on.set()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.gather(*(long.end() for long in busy))
+    records, more = await reads.errors_page(key, 0, False, 2)
+    assert ([record.message for record in records], more) == (["m1", "m2"], True)
+    records, more = await reads.errors_page(key, FOREVER, True, 3)
+    assert ([record.attempt for record in records], more) == ([3, 2, 1], False)
+    ending = await reads.ending(key, EVERYWHERE, rig.now)
+    assert ending is not None
+    assert ending.status is Status.DEAD
+    assert ending.error == records[0]
 
 
-async def test_a_read_past_its_deadline_is_stopped_with_advice(hasty: Rig) -> None:
-    long = LongRead()
-    with pytest.raises(ReadTimeout, match="narrow the filter") as refusal:
-        await hasty.store.readers.scans.read(long)
-    assert f"{SOON_S:g} s" in refusal.value.message
-    await long.end()
+async def test_counts_and_sweeps_see_what_they_should(rig: Rig) -> None:
+    keys = await rig.keep(3, queue="a") + await rig.keep(2, queue="b")
+    reads = rig.store.reads
+    filter = Filter(queues=("a",), statuses=(Status.READY,))
+
+    counts = await reads.counts(NOW)
+
+    assert is_counted(filter)
+    assert counted(counts, filter) == await reads.count(filter, NOW) == 3
+    assert await reads.key_range() == (keys[0], keys[-1])
+    assert await reads.keys(filter, keys[0], keys[-1], 10) == keys[1:3]
+    assert [job.key for job in await reads.swept_jobs(EVERYTHING, keys[1], 2)] == keys[2:4]
+    oldest = await reads.oldest_ready(["a", "b", "c"])
+    assert oldest == dict.fromkeys("ab", NOW)
 
 
-async def test_readers_work_after_their_deadlines(hasty: Rig) -> None:
-    for _ in range(SCANNERS + 1):
-        with pytest.raises(ReadTimeout):
-            await hasty.store.readers.scans.read(LongRead())
-    await check_every_reader(hasty)
+async def test_settings_are_read_as_they_were_set(rig: Rig) -> None:
+    await rig.run(SetQueue("a", QueueSettings(rate=3)))
+    assert await rig.store.reads.settings("a") == QueueSettings(rate=3)
+    assert await rig.store.reads.settings("b") == NO_SETTINGS
 
 
-async def test_a_deadline_that_falls_between_two_statements_still_holds(hasty: Rig) -> None:
-    long = LongRead(pause=True)
-    # The loop's timers run in the order of their times: the deadline's comes before this one.
-    asyncio.get_running_loop().call_later(4 * SOON_S, long.go_on.set)
-    task = asyncio.create_task(hasty.store.readers.scans.read(long))
-    await long.end()
-    with pytest.raises(ReadTimeout):
-        await task
+async def test_the_history_is_read_by_numbers(recording: Rig) -> None:
+    keys = await recording.keep(4)
+    await recording.take(4)
+    await recording.run(Succeed(keys))
 
+    def of(first: int, _shared: str, records: list[msgspec.Raw]) -> list[int]:
+        return [first + index for index in range(len(records))]
 
-async def test_a_cancelled_read_stops_and_does_not_hurt_the_next(rig: Rig) -> None:
-    for _ in range(SCANNERS + 1):
-        long = LongRead()
-        task = asyncio.create_task(rig.store.readers.scans.read(long))
-        await long.under_way.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await long.end()
-    await check_every_reader(rig)
-
-
-async def test_a_read_cancelled_between_two_statements_stops_as_well(rig: Rig) -> None:
-    long = LongRead(pause=True)
-    task = asyncio.create_task(rig.store.readers.scans.read(long))
-    await long.under_way.wait()
-    task.cancel()
-    await asyncio.sleep(0)
-    long.go_on.set()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await long.end()
-    await check_every_reader(rig)
-
-
-async def test_a_read_that_is_cancelled_while_it_waits_for_a_reader_takes_none(rig: Rig) -> None:
-    async with all_scanners_busy(rig):
-        waiting = asyncio.create_task(rig.store.readers.scans.read(reads.key_range))
-        await asyncio.sleep(0)
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
-    await check_every_reader(rig)
-
-
-async def test_long_reads_hold_up_none_but_their_own_kind(rig: Rig) -> None:
-    (key,) = await rig.keep(1, payload=f'"{"x" * 100_000}"')
-    readers = rig.store.readers
-    async with all_scanners_busy(rig):
-        scan = asyncio.create_task(readers.scans.read(reads.key_range))
-        for lane in (readers.deliveries, readers.looks, readers.sweeps):
-            assert list(await lane.read(reads.payloads, [key])) == [key]
-        assert not scan.done()
-    assert await scan == (key, key)
-
-
-async def test_the_line_of_long_reads_is_bounded(rig: Rig) -> None:
-    scans, served = rig.store.readers.scans, list[int]()
-
-    async def scan(number: int) -> None:
-        await scans.read(reads.key_range)
-        served.append(number)
-
-    async with all_scanners_busy(rig):
-        line = [asyncio.create_task(scan(number)) for number in range(MOST_WAITING)]
-        await asyncio.sleep(0)
-        with pytest.raises(ReadersBusy, match="try again later"):
-            await scan(-1)
-        # Whoever leaves the line makes room for another.
-        line.pop().cancel()
-        await asyncio.sleep(0)
-        line.append(asyncio.create_task(scan(MOST_WAITING)))
-        await asyncio.sleep(0)
-        with pytest.raises(ReadersBusy):
-            await scan(-1)
-    await asyncio.gather(*line)
-    assert sorted(served) == [*range(MOST_WAITING - 1), MOST_WAITING]
-
-
-async def test_a_long_read_whose_turn_does_not_come_is_told_so(hasty: Rig) -> None:
-    scans = hasty.store.readers.scans
-    blocked = [LongRead(pause=True) for _ in range(SCANNERS)]
-    tasks = [asyncio.create_task(scans.read(long)) for long in blocked]
-    for long in blocked:
-        await long.under_way.wait()
-    with pytest.raises(ReadersBusy, match="before this one"):
-        await scans.read(reads.key_range)
-    for long in blocked:
-        long.go_on.set()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await check_every_reader(hasty)
-
-
-async def test_an_error_of_the_query_is_raised_as_it_is_and_the_reader_goes_on(rig: Rig) -> None:
-    for _ in range(SCANNERS + 1):
-        with pytest.raises(sqlite3.OperationalError, match="no such table"):
-            await rig.store.readers.scans.read(
-                lambda connection: connection.execute("SELECT * FROM missing")
-            )
-    await check_every_reader(rig)
-
-
-async def test_a_reader_cannot_write(rig: Rig) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        await rig.store.readers.scans.read(
-            lambda connection: connection.execute("DELETE FROM jobs")
-        )
-
-
-async def test_a_purge_between_two_statements_of_a_read_is_not_seen_by_it(rig: Rig) -> None:
-    (dead,) = await rig.keep(1)
-    await rig.take(1)
-    await rig.run(Fail(dead, Failure("m", kill=True)))
-    rig.now += POLICY.dead_ms
-    loop = asyncio.get_running_loop()
-    statements: list[str] = []
-
-    def purge_before_the_next(sql: str) -> None:
-        statements.append(sql)
-        if "purge_at" in sql:
-            asyncio.run_coroutine_threadsafe(rig.run(purge=True), loop).result(PATIENCE_S)
-
-    def counts(connection: sqlite3.Connection) -> Counter[tuple[str, Status]]:
-        connection.set_trace_callback(purge_before_the_next)
-        try:
-            return reads.visible_counts(connection, rig.now)
-        finally:
-            connection.set_trace_callback(None)
-
-    assert +await rig.store.read(counts) == {}
-    assert len([sql for sql in statements if sql.startswith("SELECT")]) == 2
-    assert await rig.statuses() == {}, "it was purged meanwhile"
+    page = recording.store.reads.history_page
+    assert await page(None, FOREVER, 10, of) == (1, [1, 2, 3, 4])
+    assert await page(1, 3, 10, of) == (1, [2, 3])
+    assert await page(1, FOREVER, 1, of) == (1, [2])
+    with pytest.raises(CursorAhead):
+        await page(5, FOREVER, 1, of)
 
 
 async def test_a_page_ends_before_its_payloads_grow_too_large(rig: Rig) -> None:
-    large = f'"{"x" * (reads.PAGE_BYTES // 3)}"'
+    large = f'"{"x" * (PAGE_BYTES // 3)}"'
     keys = await rig.keep(4, payload=large)
-    page = await rig.store.read(reads.list_jobs, EVERYTHING, -1, False, 50, NOW)
+    page = await rig.store.reads.jobs_page(EVERYTHING, -1, False, 50, NOW)
     assert [job.key for job in page] == keys[:2]
-    rest = await rig.store.read(reads.list_jobs, EVERYTHING, page[-1].key, False, 50, NOW)
+    rest = await rig.store.reads.jobs_page(EVERYTHING, page[-1].key, False, 50, NOW)
     assert [job.key for job in rest] == keys[2:]
     assert all(job.payload == large for job in page + rest)
 
 
 async def test_a_payload_larger_than_a_page_comes_alone(rig: Rig) -> None:
-    keys = await rig.keep(2, payload=f'"{"x" * reads.PAGE_BYTES}"')
+    keys = await rig.keep(2, payload=f'"{"x" * PAGE_BYTES}"')
     for after, expected in ((-1, keys[0]), (keys[0], keys[1])):
-        page = await rig.store.read(reads.list_jobs, EVERYTHING, after, False, 50, NOW)
+        page = await rig.store.reads.jobs_page(EVERYTHING, after, False, 50, NOW)
         assert [job.key for job in page] == [expected]
 
 
@@ -285,7 +121,7 @@ async def test_a_failures_texts_are_kept_as_they_are(rig: Rig, text: str) -> Non
     (key,) = await rig.keep(1)
     await rig.take(1)
     await rig.run(Fail(key, Failure(message=text, error_type=text, backtrace=text)))
-    (record,) = await rig.store.read(reads.list_errors, key, 0, False, 10)
+    (record,) = await rig.errors(key)
     assert (record.message, record.error_type, record.backtrace) == (text, text, text)
 
 
@@ -295,17 +131,17 @@ async def test_a_unique_key_may_hold_any_text(rig: Rig, text: str) -> None:
     (owner,) = await rig.keep(1, **unique)
     result = await rig.run(rig.enqueue([new_job(**unique)]))
     (reply,) = result.replies
-    assert isinstance(reply, Enqueued)
+    assert isinstance(reply, EnqueueResult)
     assert [job.key for job in reply.owners.values()] == [owner]
     cut = text.split("\0")[0]
     if cut != text:
         result = await rig.run(rig.enqueue([new_job(**unique | {"unique_key": cut})]))
-        assert result.replies == [Enqueued({})]
+        assert result.replies == [EnqueueResult({})]
 
 
 async def test_a_filter_means_exactly_the_names_it_holds(rig: Rig) -> None:
     keys = await rig.keep(1, queue="q", type="t")
     for wrong in (Filter(queues=("q\0z",)), Filter(types=("t\0",)), Filter(queues=("Q",))):
-        assert await rig.store.read(reads.count_jobs, wrong, NOW) == 0
-        assert await rig.store.read(reads.list_jobs, wrong, -1, False, 9, NOW) == []
+        assert await rig.store.reads.count(wrong, NOW) == 0
+        assert await rig.store.reads.jobs_page(wrong, -1, False, 9, NOW) == []
         assert (await rig.run(DeleteSlice(keys, wrong))).replies == [0]

@@ -1,4 +1,4 @@
-"""The command `zq`. One file a command; what a command alone needs is imported when it runs."""
+"""The command `zq`. Each command has a file, and imports what only it needs when it runs."""
 
 import os
 from collections.abc import Iterator
@@ -8,8 +8,11 @@ from typing import Any
 import click
 
 from zq import __version__
+from zq.cli.backup import backup
 from zq.cli.cancel import cancel
 from zq.cli.check import check
+from zq.cli.compact import compact
+from zq.cli.cron import cron
 from zq.cli.dead import dead
 from zq.cli.history import history
 from zq.cli.jobs import jobs
@@ -19,10 +22,12 @@ from zq.cli.pipeline import pipeline
 from zq.cli.push import push
 from zq.cli.queues import queues
 from zq.cli.requeue import requeue
+from zq.cli.restore import restore
 from zq.cli.serve import serve
 from zq.cli.status import status
 from zq.cli.terminal import harmless, interrupted
 from zq.cli.tls import tls
+from zq.cli.top.command import top
 from zq.cli.wait import wait
 from zq.cli.worker import worker
 
@@ -30,8 +35,8 @@ from zq.cli.worker import worker
 def _open_standard_descriptors() -> None:
     """Give 0, 1 and 2 to /dev/null where they are closed.
 
-    The next file or socket that is opened would get them, and be read or written as if it were the
-    terminal, by this process or a child.
+    Otherwise the next file or socket that is opened would get one of them. This process or a child
+    would then read or write it as if it were the terminal.
     """
     for descriptor in range(3):
         try:
@@ -82,15 +87,18 @@ Examples:
   zq serve --help                      all settings, each with its variable
   zq keys add shop --scopes enqueue    make an access key
   zq tls init --client worker-1        make certificates
-  zq push mail hello                   put a job in; zq wait ID awaits its result
-  zq queues                            what waits, runs and fails; zq jobs and zq dead say more
+  zq backup zq.tar.gz                  copy all that a running server stores; see zq restore
+  zq push mail hello                   enqueue a job; zq wait ID waits for its result
+  zq queues                            show what waits, runs and fails; see zq jobs, zq dead
+  zq cron list                         show schedules; see zq cron --help
+  zq top                               watch the jobs on a terminal
   zq worker shop.jobs:app              execute the jobs of an app in Python
-  zq history export --out history      take the history of jobs away
-  zq pipeline run --help               job history as a lake, on Spark
+  zq history export --out history      copy the history of jobs to files
+  zq pipeline run --help               turn job history into a lake, on Spark
 """,
 )
 @click.version_option(__version__, prog_name="zq", message="%(prog)s %(version)s")
-@click.option("--root-dir", metavar="PATH", help="Same as the command's own --root-dir.")
+@click.option("--root-dir", metavar="PATH", help="The same as --root-dir of the command.")
 @click.option("-k", "--license-key", hidden=True)
 @click.pass_context
 def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> None:
@@ -100,13 +108,14 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
     """
     before_command = {"root_dir": root_dir, "license_key": license_key}
     given = {name: text for name, text in before_command.items() if text is not None}
-    ctx.default_map = {"serve": given, "check": given}
+    ctx.default_map = {"serve": given, "check": given, "restore": given}
     if root_dir is not None:
         ctx.default_map["tls"] = {name: {"root_dir": root_dir} for name in tls.commands}
 
 
-SERVICE = (serve, worker, check, history, keys, tls, pipeline)
-PEOPLE = (push, wait, status, cancel, jobs, dead, requeue, queues, pause, resume)
+SERVICE = (serve, worker, check, backup, restore, compact, history, keys, tls, pipeline)
+PEOPLE = (push, wait, status, cancel, jobs, dead, requeue, queues, pause, resume, cron)
+ADMIN = (top,)
 
-for command in (*SERVICE, *PEOPLE):
+for command in (*SERVICE, *PEOPLE, *ADMIN):
     main.add_command(command)

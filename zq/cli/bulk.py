@@ -1,4 +1,4 @@
-"""Jobs from a file of any size: in bulk requests, in order, with bounded memory."""
+"""Enqueues the jobs of a file of any size: in bulk requests, in order, with bounded memory."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -7,10 +7,9 @@ from typing import IO, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from zq.client.backend import Backend
+from zq.client.backend import Backend, run
 from zq.client.errors import InvalidPayload, Unavailable, ZqError
-from zq.client.sync import run
-from zq.client.transport import UNDECIDED, Unreachable
+from zq.client.http.transport import UNDECIDED, Unreachable
 from zq.client.values import Submission
 from zq.model.errors import InvalidRequest
 from zq.model.names import check_name
@@ -25,7 +24,7 @@ LONGEST_LINE = 2**26
 class JobLine(
     Submission, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True
 ):
-    """A job as `POST /jobs` takes it. The payload stays the text that it is."""
+    """A job as `POST /jobs` takes it. The text of the payload is kept as it is."""
 
     queue: str = ""
     type: str = ""
@@ -45,9 +44,9 @@ class Numbered(NamedTuple):
 
 
 class Stopped(Exception):
-    """Everything before `line` is stored or was skipped, and what is beyond `doubtful` is not.
+    """Everything before `line` is stored or was skipped, and nothing after `doubtful` is stored.
 
-    The lines from `line` to `doubtful`, if there are any, may be stored or not.
+    It is unknown whether the lines from `line` to `doubtful`, if there are any, are stored.
     """
 
     def __init__(self, line: int, reason: ZqError, doubtful: int = 0) -> None:
@@ -63,12 +62,12 @@ class Interrupted(ZqError):
 
 @dataclass
 class Load:
-    """A file on its way into a server. `defaults` are for what a line does not say."""
+    """Enqueues a file. `defaults` hold for the fields that a line does not have."""
 
     backend: Backend
     defaults: JobLine
     payloads: bool = False
-    """Each line is a payload and no more."""
+    """Each line is only a payload, not a whole job."""
     stored: int = 0
     duplicates: int = 0
     next_line: int = 1
@@ -78,7 +77,7 @@ class Load:
         self._given = _set(self.defaults)
 
     def run(self, file: IO[bytes], from_line: int = 1) -> None:
-        """Store the jobs of the file's lines. Empty ones are passed over. Raises `Stopped`."""
+        """Store the jobs of the file's lines. Empty lines are skipped. Raises `Stopped`."""
         self.next_line = from_line
         try:
             self._run(self._lines(file, from_line))
@@ -109,13 +108,15 @@ class Load:
             if number < from_line or raw.isspace():
                 continue
             if len(raw) == LONGEST_LINE:
-                raise Stopped(number, InvalidPayload(f"it has more than {LONGEST_LINE:,} bytes"))
+                raise Stopped(
+                    number, InvalidPayload(f"the line has more than {LONGEST_LINE:,} bytes")
+                )
             try:
                 yield Numbered(number, end, self._job(raw))
             except InvalidRequest as error:
                 raise Stopped(number, error) from error
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise Stopped(number, InvalidPayload(f"it is no job: {error}")) from error
+                raise Stopped(number, InvalidPayload(f"the line is not a job: {error}")) from error
 
     def _job(self, raw: bytes) -> JobLine:
         if self.payloads:
@@ -125,13 +126,13 @@ class Load:
         given = {name: value for name, value in self._given if getattr(job, name) in (None, "")}
         job = msgspec.structs.replace(job, **given) if given else job
         if not job.queue:
-            raise msgspec.ValidationError("it names no `queue`, and the command none either")
+            raise msgspec.ValidationError("neither the line nor the command names a `queue`")
         if job.type:
             return job
         return msgspec.structs.replace(job, type=check_name("queue", job.queue))
 
     def _store(self, lines: list[Numbered]) -> None:
-        """Halve what is refused until the line is found whose fault it is."""
+        """Store the lines. A refused batch is halved until the line at fault is found."""
         if not lines:
             return
         first, last = lines[0].number, lines[-1].number

@@ -1,4 +1,4 @@
-"""`zq cancel`: one job that is not to run."""
+"""`zq cancel`: cancels one job."""
 
 import click
 
@@ -12,14 +12,16 @@ from zq.cli.words import NAME
     epilog="""\b
 Examples:
   zq cancel 01JD0000000000000000000000
-  zq cancel 01JD0000000000000000000000 --force   also while it runs: its worker is told
+  zq cancel 01JD0000000000000000000000 --force   also while it runs: its worker is told to stop
 
-Ends with 0 where the job is cancelled now, with 1 where it runs, is finished or unknown, 2 for a
-wrong word, 3 where no server answers.
+Exit codes: 0 if the job is cancelled, 1 if it runs, has finished or is unknown, 2 for wrong usage,
+3 if no server answers.
 """
 )
 @click.argument("id", type=NAME)
-@click.option("--force", is_flag=True, help="Also a job that runs; what it does is not undone.")
+@click.option(
+    "--force", is_flag=True, help="Also cancel a job that runs. What it has done is not undone."
+)
 @talks
 def cancel(remote: Remote, id: str, force: bool) -> None:
     """Cancel the job ID."""

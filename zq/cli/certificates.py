@@ -1,7 +1,7 @@
-"""Certificates of a small authority of one's own: what `zq tls` makes and signs.
+"""The certificates of a small authority of your own: `zq tls` makes and signs them.
 
-P-256 keys, since every TLS library has them; extensions as strict verifiers want them (RFC 5280,
-section 4.2).
+Keys are P-256, because every TLS library supports it. Extensions are what strict verifiers require
+(RFC 5280, section 4.2).
 """
 
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPri
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 SKEW = timedelta(minutes=5)
-"""Certificates begin this much in the past: the clocks of clients may be behind."""
+"""Certificates begin this much in the past, because the clocks of clients may be behind."""
 
 
 class Pair(NamedTuple):
@@ -26,14 +26,14 @@ class Pair(NamedTuple):
 
 
 class Authority(NamedTuple):
-    """Who signs."""
+    """The authority that signs, with its key."""
 
     certificate: x509.Certificate
     key: CertificateIssuerPrivateKeyTypes
 
 
 def make_authority(common_name: str, days: int) -> Pair:
-    """A self-signed authority that signs end certificates only."""
+    """Make a self-signed authority, which signs end certificates only."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(common_name)
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
@@ -52,7 +52,7 @@ def make_authority(common_name: str, days: int) -> Pair:
 
 
 def read_authority(pair: Pair) -> Authority:
-    """An authority from its files. Raises `ValueError` where they are not one."""
+    """Read an authority. Raises `ValueError` if the files do not hold one."""
     certificate = x509.load_pem_x509_certificate(pair.certificate)
     key = serialization.load_pem_private_key(pair.key, password=None)
     if key.public_key() != certificate.public_key():
@@ -62,18 +62,18 @@ def read_authority(pair: Pair) -> Authority:
     except x509.ExtensionNotFound:
         signs = False
     if not signs:
-        raise ValueError("the certificate is none that may sign others")
+        raise ValueError("the certificate may not sign others")
     return Authority(certificate, key)  # type: ignore[arg-type]  # sign() refuses other kinds
 
 
 def make_server(authority: Authority, common_name: str, sans: tuple[str, ...], days: int) -> Pair:
-    """A server's certificate for the names and addresses `sans`."""
+    """Make a server's certificate for the names and addresses `sans`."""
     names = x509.SubjectAlternativeName([_general_name(san) for san in sans])
     return _make_end(authority, common_name, days, ExtendedKeyUsageOID.SERVER_AUTH, names)
 
 
 def make_client(authority: Authority, common_name: str, days: int) -> Pair:
-    """A client's certificate."""
+    """Make a client's certificate."""
     return _make_end(authority, common_name, days, ExtendedKeyUsageOID.CLIENT_AUTH, None)
 
 

@@ -1,4 +1,4 @@
-"""`zq dead`: the jobs that are given up, and why."""
+"""`zq dead`: lists dead jobs, and why they died."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,8 @@ from zq.cli.status import failure_text
 from zq.cli.words import NAMES
 
 if TYPE_CHECKING:
-    from zq.client.values import JobError, StoredJob
+    from zq.client.job_error import JobError
+from zq.client.values import StoredJob
 
 
 @click.command(
@@ -19,14 +20,22 @@ if TYPE_CHECKING:
 Examples:
   zq dead
   zq dead --queue mail --json
-  zq requeue --queue mail                    and all of them once more
+  zq requeue --queue mail                    make all of them ready again
 
-With --json each job is a line, with its last failure as `error`. Ends with 0, also where no job is
-dead, with 1 where the server refuses, 2 for a wrong word, 3 where no server answers.
+With --json, each job is a line with its last failure as `error`. Exit codes: 0 also if no job is
+dead, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
 """
 )
-@click.option("--queue", type=NAMES, default=(), help="Only of these queues, with commas.")
-@click.option("--limit", type=LIMIT, default=DEFAULT_LIMIT, show_default=True, help="Most jobs.")
+@click.option(
+    "--queue", type=NAMES, default=(), help="Show only jobs of these queues (separate with commas)."
+)
+@click.option(
+    "--limit",
+    type=LIMIT,
+    default=DEFAULT_LIMIT,
+    show_default=True,
+    help="Show at most this many jobs.",
+)
 @talks
 def dead(remote: Remote, queue: tuple[str, ...], limit: int) -> None:
     """List dead jobs with their last failure."""

@@ -1,13 +1,13 @@
-"""`zq history`: take the history of jobs away, for devices that are seldom online."""
+"""`zq history`: exports the history of jobs, for devices that are seldom online."""
 
 from pathlib import Path
 
 import click
 
-from zq.cli.moments import Moment
 from zq.cli.output import print_json
-from zq.cli.remote import Server, addressed, explained
+from zq.cli.remote import ServerAddress, addressed, explained
 from zq.cli.terminal import one_line, say, say_over
+from zq.cli.words import Moment
 
 DEFAULT_RECORDS = 100_000
 
@@ -18,7 +18,7 @@ Examples:
   zq history export --since 7d --out /media/usb/history
   zq history export --url https://edge-7.example.org --out history/edge-7
 
-The server keeps a history where it was started with --history 7d.
+A server keeps a history if it was started with --history, for example --history 7d.
 """
 )
 def history() -> None:
@@ -31,45 +31,45 @@ Examples:
   zq history export --out history
   zq history export --since 2026-01-31 --out history --json
 
-Run again, it adds only what is new. The server is that of --url or ZQ_URL; where it has keys,
-ZQ_TOKEN holds the secret of one with the scope history. Segments are gzip NDJSON, a record a
-line; manifest.json lists them. They may be copied, also while an export runs, merged with those
-of other devices, and read in any order.
+A second run adds only what is new. --url or ZQ_URL names the server. If the server has access keys,
+ZQ_TOKEN must hold the secret of a key with the scope history. Segments are gzip NDJSON with a
+record on each line; manifest.json lists them. You can copy them while an export runs, merge them
+with those of other devices, and read them in any order.
 """
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
-    help="Directory for segments and manifest; made where it is missing.",
+    help="Directory for segments and manifest. It is made if it is missing.",
 )
 @click.option(
     "--since",
     type=Moment(),
     metavar="WHEN",
-    help="Where to begin in an empty directory: 7d, or a date. [default: all that is kept]",
+    help="Where to begin in an empty directory: 7d, or a date. [default: the oldest record]",
 )
 @click.option(
     "--segment-records",
     type=click.IntRange(min=1),
     default=DEFAULT_RECORDS,
     show_default=True,
-    help="Most records in a segment.",
+    help="Write at most this many records into a segment.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @addressed
 def export(
-    out: Path, since: int | None, segment_records: int, as_json: bool, server: Server
+    out: Path, since: int | None, segment_records: int, as_json: bool, server: ServerAddress
 ) -> None:
-    """Write what is new of a server's history into a directory.
+    """Write the new records of a server's history into a directory.
 
-    Ends with 1 where the server or the directory cannot be used.
+    The exit code is 1 if the server or the directory cannot be used.
     """
     from zq.client.errors import ZqError
-    from zq.client.export import Directory
-    from zq.client.export import export as run
-    from zq.client.history import HistoryReader
-    from zq.client.urls import DEFAULT_URL
+    from zq.client.history.export import Directory
+    from zq.client.history.export import export as run
+    from zq.client.history.reader import HistoryReader
+    from zq.client.http.address import DEFAULT_URL
 
     with explained():
         reader = HistoryReader(server.url or DEFAULT_URL, server.token, tls=server.tls)
@@ -90,12 +90,12 @@ def export(
     say_over("")
     for first, last in done.lost:
         say(
-            f"records {first} to {last} had passed their retention before they were exported:"
+            f"the retention of records {first} to {last} ended before they were exported:"
             " export more often, or raise --history",
             err=True,
         )
     if not done.recording:
-        say("the server records nothing at present: start it with --history 7d", err=True)
+        say("the server records no history: start it with --history 7d", err=True)
     if as_json:
         files = [segment.file for segment in done.segments]
         print_json({"records": done.records, "segments": files, "lost": done.lost})

@@ -1,4 +1,4 @@
-"""`zq jobs`: which jobs there are."""
+"""`zq jobs`: lists jobs."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 PAGE = 1000
 DEFAULT_LIMIT = 50
-
-
 STATUSES = Names(tuple(BY_NAME))
 LIMIT = click.IntRange(min=1)
 
@@ -25,20 +23,30 @@ LIMIT = click.IntRange(min=1)
 @click.command(
     epilog="""\b
 Examples:
-  zq jobs                                    the first fifty
+  zq jobs                                    the fifty oldest
   zq jobs --queue mail --status ready,scheduled
   zq jobs --filter '.to == "ann"'            by payload, in jq
   zq jobs --limit 1000000 --json >jobs.ndjson
 
-The oldest come first. With --json each job is a line, read page by page. Ends with 0, with 1 where
-the server refuses, 2 for a wrong word, 3 where no server answers.
+The oldest jobs come first. With --json, each job is a line. Exit codes: 0, 1 if the server refuses,
+2 for wrong usage, 3 if no server answers.
 """
 )
-@click.option("--queue", type=NAMES, default=(), help="Only of these queues, with commas.")
-@click.option("--status", type=STATUSES, default=(), help="Only these statuses, with commas.")
-@click.option("--type", "type_", type=NAMES, default=(), help="Only of these types, with commas.")
-@click.option("--filter", "program", metavar="JQ", help="Only with payloads for which it is true.")
-@click.option("--limit", type=LIMIT, default=DEFAULT_LIMIT, show_default=True, help="Most jobs.")
+@click.option(
+    "--queue", type=NAMES, default=(), help="Show only jobs of these queues (separate with commas)."
+)
+@click.option("--status", type=STATUSES, default=(), help="Show only jobs with these statuses.")
+@click.option("--type", "type_", type=NAMES, default=(), help="Show only jobs of these types.")
+@click.option(
+    "--filter", "program", metavar="JQ", help="Show only jobs whose payload makes this true."
+)
+@click.option(
+    "--limit",
+    type=LIMIT,
+    default=DEFAULT_LIMIT,
+    show_default=True,
+    help="Show at most this many jobs.",
+)
 @talks
 def jobs(
     remote: Remote,

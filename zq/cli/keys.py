@@ -1,4 +1,4 @@
-"""`zq keys`: the file of access keys that `zq serve --keys` goes by."""
+"""`zq keys`: edits the file of access keys that `zq serve --keys` reads."""
 
 import os
 import secrets
@@ -10,15 +10,19 @@ import click
 from zq import keyfile
 from zq.cli.output import print_json, print_table
 from zq.cli.terminal import say
-from zq.config import variable_given
 from zq.model.keys import InvalidKey, Key, KeyScope, digest_of, make_key
 from zq.model.reach import EVERYWHERE
+from zq.setting import variable_given
 
 SECRET_BYTES = 32
-RELOAD = "A running server goes by it once it gets SIGHUP: kill -HUP PID, or systemctl reload zq"
+RELOAD = "A running server reads the file again on SIGHUP: kill -HUP PID, or systemctl reload zq"
 
 _file = click.option(
-    "--keys", "path", metavar="FILE", type=click.Path(path_type=Path), help="The file. [ZQ_KEYS]"
+    "--keys",
+    "path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The key file. [ZQ_KEYS]",
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -31,15 +35,15 @@ Examples:
   zq keys list --keys /etc/zq/keys
   zq keys revoke shop --keys /etc/zq/keys
 
-Scopes: enqueue puts jobs in; take receives and settles them; read looks at them; manage changes and
-deletes them, and with no prefix also resets the server; history, which takes no prefix, reads what
-became of them. None includes another.
+A key may have these scopes: enqueue stores jobs; take receives and settles them; read looks at
+them; manage changes and deletes them and, without a prefix, resets the server; history, which takes
+no prefix, reads what became of them. No scope includes another.
 """
 )
 def keys() -> None:
     """Add, list and revoke access keys.
 
-    They lie in the file that `zq serve --keys FILE` names; ZQ_KEYS saves naming it each time.
+    Keys are kept in the file that `zq serve --keys FILE` reads. ZQ_KEYS can name the file instead.
     """
 
 
@@ -51,17 +55,23 @@ Examples:
 """
 )
 @click.argument("name")
-@click.option("--scopes", required=True, metavar="LIST", help=f"Of {', '.join(KeyScope)}.")
-@click.option("--prefix", metavar="LIST", help="Only queues whose names begin so. [default: all]")
 @click.option(
-    "--certificate", is_flag=True, help="No secret: for clients whose certificate has NAME as CN."
+    "--scopes", required=True, metavar="LIST", help=f"What the key allows: {', '.join(KeyScope)}."
+)
+@click.option(
+    "--prefix", metavar="LIST", help="Allow only queues whose names begin with this. [default: all]"
+)
+@click.option(
+    "--certificate",
+    is_flag=True,
+    help="Make a key without a secret, for clients whose certificate has NAME as CN.",
 )
 @_file
 @_json
 def add(
     name: str, scopes: str, prefix: str | None, certificate: bool, path: Path | None, as_json: bool
 ) -> None:
-    """Make a key called NAME and print its secret, this once."""
+    """Make a key called NAME, and print its secret. It is printed only once."""
     file = _path(path)
     secret = None if certificate else secrets.token_urlsafe(SECRET_BYTES)
     digest = None if secret is None else digest_of(secret.encode())
@@ -78,7 +88,7 @@ def add(
     else:
         say(secret)
         say("")
-        say(f"This is the secret of {name}. It is kept nowhere: note it now.")
+        say(f"This is the secret of {name}. It is stored nowhere: note it now.")
         say("Send it as: Authorization: Bearer SECRET")
     say(RELOAD)
 
@@ -94,7 +104,7 @@ Examples:
 @_file
 @_json
 def list_(path: Path | None, as_json: bool) -> None:
-    """Show the keys. Their secrets are not in the file."""
+    """Show the keys. The file does not hold their secrets."""
     try:
         found = keyfile.read(_path(path)).keys
     except InvalidKey as error:
@@ -115,7 +125,7 @@ Examples:
 @_file
 @_json
 def revoke(name: str, path: Path | None, as_json: bool) -> None:
-    """Take the key called NAME out of the file."""
+    """Remove the key called NAME from the file."""
     try:
         keyfile.revoke(_path(path), name)
     except InvalidKey as error:
@@ -123,7 +133,7 @@ def revoke(name: str, path: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"revoked": name})
     else:
-        say(f"{name} is revoked. {RELOAD}. Streams that it holds end then.")
+        say(f"{name} is revoked. {RELOAD}. The streams of this key end then.")
 
 
 def _path(path: Path | None) -> Path:
@@ -131,12 +141,12 @@ def _path(path: Path | None) -> Path:
     if path is not None:
         return path
     if given is None:
-        raise click.UsageError("name the key file: --keys FILE, or the variable ZQ_KEYS")
+        raise click.UsageError("name the key file with --keys FILE or the variable ZQ_KEYS")
     return Path(given[1])
 
 
 def _document(key: Key) -> dict[str, object]:
-    """A key as JSON; `prefixes` of null are all queues."""
+    """A key as JSON. If `prefixes` is null, the key is for all queues."""
     return {
         "name": key.name,
         "scopes": _scopes(key),

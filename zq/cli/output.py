@@ -1,4 +1,4 @@
-"""How answers are shown: tables for people, aligned text for pipes, JSON for scripts."""
+"""Shows answers: as tables to people, as aligned text in pipes, as JSON to scripts."""
 
 import sys
 import time
@@ -21,12 +21,12 @@ Row = Sequence[object]
 
 
 def print_json(value: Any) -> None:
-    """One document on a line of its own."""
+    """Print one document on a line of its own."""
     say_json(msgspec.json.encode(value).decode())
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
-    """Rows under the names of their columns; numbers stand to the right."""
+    """Print rows under the names of their columns. Numbers are aligned to the right."""
     found = list(rows)
     texts = [[_cell(cell) for cell in row] for row in found]
     numeric = [all(isinstance(row[at], int | float) for row in found) for at in range(len(columns))]
@@ -50,7 +50,7 @@ def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]], numeric: Seque
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name, right in zip(columns, numeric, strict=True):
-        # An id that is folded can no longer be copied.
+        # An id that is folded cannot be copied.
         table.add_column(name, justify="right" if right else "left", no_wrap=name == "ID")
     for cells in texts:
         table.add_row(*map(Text, cells))
@@ -64,11 +64,11 @@ def _cell(value: object) -> str:
 
 
 def short(value: object) -> str:
-    """Text, or other data as JSON, as far as a table has room for it."""
+    """Text, or other data as JSON, cut to what fits into a table."""
     if isinstance(value, msgspec.UnsetType):
         return ""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    # The rest of a long payload need not be looked at.
+    # There is no need to look at the rest of a long payload.
     text = one_line(text[: 2 * LONGEST_TEXT])
     return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
@@ -94,7 +94,7 @@ def ago(moment: int | None) -> str:
 
 
 def job_document(job: "StoredJob") -> dict[str, Any]:
-    """A job as the server shows it: what has no value is left out, but for data that is null."""
+    """A job as the server shows it. Fields without a value are left out, unless they are data."""
     document: dict[str, Any] = msgspec.to_builtins(job)
     kept = ("payload", "result")
     document = {

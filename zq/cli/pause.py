@@ -1,4 +1,4 @@
-"""`zq pause` and `zq resume`: whether a queue delivers jobs."""
+"""`zq pause` and `zq resume`: set whether a queue delivers jobs."""
 
 import click
 
@@ -14,14 +14,14 @@ Examples:
   zq pause mail
   zq resume mail
 
-Jobs still come in, and those in flight go on. It holds over restarts, until `zq resume`. Ends with
-0, with 1 where the server refuses, 2 for a wrong word, 3 where no server answers.
+The queue still accepts jobs, and jobs in flight go on. The queue stays paused over restarts until
+`zq resume`. Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
 """
 )
 @click.argument("queue", type=NAME)
 @talks
 def pause(remote: Remote, queue: str) -> None:
-    """Deliver nothing more of QUEUE."""
+    """Stop delivering the jobs of QUEUE."""
     _set(remote, queue, True)
 
 
@@ -30,8 +30,8 @@ def pause(remote: Remote, queue: str) -> None:
 Examples:
   zq resume mail
 
-Ends with 0, also for a queue that was not paused, with 1 where the server refuses, 2 for a wrong
-word, 3 where no server answers.
+Exit codes: 0 also for a queue that was not paused, 1 if the server refuses, 2 for wrong usage, 3 if
+no server answers.
 """
 )
 @click.argument("queue", type=NAME)

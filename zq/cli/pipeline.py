@@ -8,26 +8,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zq.cli.moments import Moment
 from zq.cli.terminal import say, say_over
-from zq.cli.words import MILLISECONDS
-from zq.kinds import DURATION
+from zq.cli.words import MILLISECONDS, Moment
+from zq.setting import DURATION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from zq.spark.progress import Progress
+    from zq.spark.pipeline.progress import RunProgress
 
-_lake = click.option("--lake", required=True, metavar="DIR", help="Where the lake is or shall be.")
-_master = click.option(
-    "--master", default="local[*]", show_default=True, help="Spark's master: local, or a cluster."
+_lake = click.option(
+    "--lake", required=True, metavar="DIR", help="The directory of the lake; a run makes it."
 )
-_format = click.option(
-    "--format",
-    type=click.Choice(["parquet", "delta"]),
-    default="parquet",
+_master = click.option(
+    "--master",
+    default="local[*]",
     show_default=True,
-    help="How the lake keeps its tables; delta takes the extra `delta`.",
+    help="Spark's master: this machine, or a cluster.",
 )
 
 
@@ -51,7 +48,6 @@ def pipeline() -> None:
 Examples:
   zq pipeline run --from /srv/history --lake /srv/lake
   zq pipeline run --from /srv/history --lake /srv/lake --target-wait 30s
-  zq pipeline run --from /srv/history --lake /srv/delta --format delta
   zq pipeline run --from hdfs:///history --lake hdfs:///lake --master yarn
 """
 )
@@ -64,32 +60,30 @@ Examples:
     help="A directory of exported segments, searched to its depths, or a server. May be repeated.",
 )
 @_lake
-@_format
 @_master
 @click.option(
     "--target-wait",
     type=MILLISECONDS,
     default="10s",
     show_default=True,
-    help="Wait below which 95 % shall stay: workers_needed is for it.",
+    help="The wait below which 95 % of the attempts shall stay (workers_needed).",
 )
-@click.option("--streaming", is_flag=True, help="Go on, taking what comes.")
+@click.option("--streaming", is_flag=True, help="Go on until stopped, and take what comes.")
 @click.option(
     "--every",
     type=MILLISECONDS,
     default="10s",
     show_default=True,
-    help="With --streaming: how often to look for what is new.",
+    help="How often --streaming looks for what is new.",
 )
 @click.option(
     "--allow-gaps",
     is_flag=True,
-    help="Go on where a server has removed records before they were read.",
+    help="Go on although a server has removed records before they were read.",
 )
 def run(
     origins: tuple[str, ...],
     lake: str,
-    format: str,
     master: str,
     target_wait: int,
     streaming: bool,
@@ -98,15 +92,15 @@ def run(
 ) -> None:
     """Bring the lake up to date with exported segments and with servers that keep a history.
 
-    Only what is new is read, and a run that was killed is completed by the next. One run at a time
-    writes a lake. A server that is down is left for the next run; ZQ_TOKEN holds the secret of a
-    key that may read.
+    A run reads only what is new. It completes a run that was killed before it. One run at a time
+    writes a lake. A server that is down waits for the next run. ZQ_TOKEN holds the secret of a key
+    with the scope history.
     """
-    with _spark(master, format) as (spark, progress):
+    with _spark(master) as (spark, progress):
         from zq.spark import pipeline as steps
-        from zq.spark.streaming import wait
+        from zq.spark.pipeline.streaming import wait
 
-        options = steps.Options(target_ms=target_wait, allow_gaps=allow_gaps, format=format)
+        options = steps.PipelineOptions(target_ms=target_wait, allow_gaps=allow_gaps)
         if not streaming:
             steps.run(spark, origins, lake, progress, options)
             return
@@ -126,8 +120,8 @@ Examples:
   zq pipeline report --lake /srv/lake --out june.html --days 30 --title 'Jobs in June'
   zq pipeline report --lake /srv/lake --from 2026-06-01T11:30 --to 2026-06-01T12:30
 
-Times are UTC where they name no zone. The charts have a point a minute, a few of them, an hour
-or a day, whichever the time that is shown has room for.
+Times are UTC where they name no zone. A point of a chart stands for a minute, a few minutes, an
+hour, six hours or a day: the shortest that fits the time shown.
 """
 )
 @_lake
@@ -137,24 +131,23 @@ or a day, whichever the time that is shown has room for.
     type=click.IntRange(1, 366),
     default=14,
     show_default=True,
-    help="How many days to show, the last ones; those before --to, where that is given.",
+    help="How many days to show: the last days, or those before --to.",
 )
 @click.option(
     "--from",
     "since",
     type=Moment(),
     metavar="WHEN",
-    help="Show what there is from then on: 2026-01-31, 2026-01-31T18:00, or 90m for so long ago.",
+    help="Show the history from then on: 2026-01-31, 2026-01-31T18:00, or 90m for 90 minutes ago.",
 )
 @click.option(
     "--to",
     "until",
     type=Moment(),
     metavar="WHEN",
-    help="Show what there is before then. [default: the end of the history]",
+    help="Show the history before then. [default: its end]",
 )
 @click.option("--title", default="Job history", show_default=True, help="The page's title.")
-@_format
 @_master
 def report(
     lake: str,
@@ -163,35 +156,32 @@ def report(
     since: int | None,
     until: int | None,
     title: str,
-    format: str,
     master: str,
 ) -> None:
-    """Render a page about the lake: one HTML file that needs nothing else."""
+    """Make a page about the lake: one HTML file that needs no other."""
     if since is not None and until is not None and since >= until:
         raise click.UsageError("--from must be earlier than --to")
-    with _spark(master, format) as (spark, progress):
+    with _spark(master) as (spark, progress):
         from zq.spark.pipeline import open_lake
-        from zq.spark.report.figures import Asked, gather
+        from zq.spark.report.figures import ReportRequest, gather
         from zq.spark.report.page import render
 
         with progress.step("figures", spark.sparkContext):
-            figures = gather(open_lake(spark, lake, format), Asked(days, since, until))
+            figures = gather(open_lake(spark, lake), ReportRequest(days, since, until))
         with progress.step("page", spark.sparkContext) as step:
             out.write_text(render(figures, title), encoding="utf-8")
             step.result = f"{out}, {out.stat().st_size // 1024} KiB"
 
 
 @contextmanager
-def _spark(master: str, format: str) -> "Iterator[tuple[SparkSession, Progress]]":
-    """A session and something to show progress with; errors meant for users end the command."""
+def _spark(master: str) -> "Iterator[tuple[SparkSession, RunProgress]]":
+    """A session and the display of its progress. Errors for users end the command."""
     try:
         from pyspark.errors import PySparkRuntimeError
 
-        from zq.spark.delta import with_delta
         from zq.spark.errors import PipelineError, SparkDown
-        from zq.spark.progress import Progress
-        from zq.spark.quiet import starting_quietly
-        from zq.spark.session import builder, local_quiet
+        from zq.spark.pipeline.progress import RunProgress
+        from zq.spark.session import builder, local_quiet, starting_quietly
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("pyspark", "pyarrow"):
             raise
@@ -202,10 +192,8 @@ def _spark(master: str, format: str) -> "Iterator[tuple[SparkSession, Progress]]
         made = builder(master)
         if master.startswith("local"):
             made = local_quiet(made)
-        if format == "delta":
-            made = with_delta(made)
         try:
-            # A cluster's start takes long, and what it says meanwhile is worth reading.
+            # A cluster takes long to start, and its messages are worth reading meanwhile.
             with starting_quietly() if master.startswith("local") else nullcontext():
                 spark = made.getOrCreate()
         except PySparkRuntimeError as error:
@@ -213,7 +201,7 @@ def _spark(master: str, format: str) -> "Iterator[tuple[SparkSession, Progress]]
         try:
             yield (
                 spark,
-                Progress(
+                RunProgress(
                     lambda text: say(text, err=True), say_over if sys.stderr.isatty() else None
                 ),
             )

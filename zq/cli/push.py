@@ -1,4 +1,4 @@
-"""`zq push`: one job from the words of the command, or any number from a file."""
+"""`zq push`: enqueues one job, or the jobs of a file."""
 
 import sys
 import time
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
 
 RESULT_KEPT_MS = 3_600_000
-"""Of a job that this command waits for; without it the result could go before it is read."""
+"""Retention of a job that this command waits for, so that its result is there to be read."""
 
 
 @click.command(
@@ -30,32 +30,40 @@ RESULT_KEPT_MS = 3_600_000
 Examples:
   zq push mail '{"to": "ann@example.org"}'   JSON
   zq push mail hello                         text
-  zq push mail @letter.json                  what a file holds; - is the standard input
-  zq push mail 7 --delay 10m --priority 10   later, and more urgent than most
+  zq push mail @letter.json                  the content of a file; - is standard input
+  zq push mail 7 --delay 10m --priority 10   in ten minutes, more urgent than most
   zq push sums '[1, 2]' --wait               print the result
-  zq push --file jobs.ndjson                 a job a line: {"queue": "mail", "payload": 7}
-  zq push mail --file to.ndjson --payloads   a payload a line
+  zq push --file jobs.ndjson                 a job on each line: {"queue": "mail", "payload": 7}
+  zq push mail --file to.ndjson --payloads   a payload on each line
 
-A file is sent in order, in bulk requests. Where it cannot go on, the command names the line and the
-option with which to go on. Options of a job count for lines that do not say otherwise.
-Ends with 0, with 1 where the server refuses or the awaited job fails, 2 for a wrong word, 3 where
+A file is sent in order, in bulk requests. If the command has to stop, it names the line and the
+option with which to continue. Options of a job hold for lines that do not set them themselves.
+Exit codes: 0, 1 if the server refuses or the job that is waited for fails, 2 for wrong usage, 3 if
 no server answers.
 """
 )
 @click.argument("queue", required=False)
 @click.argument("payload", required=False, metavar="[JSON|TEXT|@FILE|-]")
-@click.option("--type", "type_", metavar="NAME", help="Type of the job; default: its queue.")
-@click.option("--group", help="Jobs of a group run one after the other.")
-@click.option("--dedupe", metavar="ID", help="A second job with this id is the first one again.")
-@click.option("--key", help="Unique key: a job that waits under it is not stored twice.")
-@click.option("--priority", type=click.IntRange(0, 65_535), help="0 is the most urgent.")
-@click.option("--delay", type=MILLISECONDS, help="Not before so long from now: 500ms, 10m, 1d.")
-@click.option("--text", is_flag=True, help="The payload is text, whatever it looks like.")
-@click.option("--wait", is_flag=True, help="Wait for the job, and print its result.")
-@click.option("--timeout", type=MILLISECONDS, help="Wait no longer than that.")
-@click.option("--file", "file", type=_FILE, help="Jobs, one a line; - is standard input.")
-@click.option("--payloads", is_flag=True, help="Lines of the file are payloads.")
-@click.option("--from-line", type=click.IntRange(min=1), default=1, help="Where in it to begin.")
+@click.option("--type", "type_", metavar="NAME", help="Type of the job. [default: the queue]")
+@click.option("--group", help="Group of the job. Jobs of a group run one after the other.")
+@click.option("--dedupe", metavar="ID", help="A second job with this id is not stored.")
+@click.option("--key", help="Unique key. No second job is stored while one with this key waits.")
+@click.option("--priority", type=click.IntRange(0, 65_535), help="Priority. 0 is the most urgent.")
+@click.option(
+    "--delay",
+    type=MILLISECONDS,
+    help="Run the job no earlier than after this time: 500ms, 10m, 1d.",
+)
+@click.option("--text", is_flag=True, help="Send the payload as text, even if it looks like JSON.")
+@click.option("--wait", is_flag=True, help="Wait until the job has finished, and print its result.")
+@click.option("--timeout", type=MILLISECONDS, help="Wait no longer than this.")
+@click.option(
+    "--file", "file", type=_FILE, help="File with a job on each line; - is standard input."
+)
+@click.option("--payloads", is_flag=True, help="The lines of the file are payloads.")
+@click.option(
+    "--from-line", type=click.IntRange(min=1), default=1, help="Begin at this line of the file."
+)
 @talks
 def push(
     remote: Remote,
@@ -67,22 +75,22 @@ def push(
     """Store a job in QUEUE, or the jobs of a file."""
     if file is not None:
         _refuse(
-            ("a payload, or --file, not both", payload is not None),
+            ("give a payload or --file, not both", payload is not None),
             ("--wait is for one job, not for a file", options["wait"]),
             ("--key is for one job: write unique_key on each line", options["key"]),
             ("--dedupe is for one job: write dedupe on each line", options["dedupe"]),
             (
-                "name the queue: zq push QUEUE --file …",
+                "--payloads needs a queue: zq push QUEUE --file …",
                 options["payloads"] and not queue,
             ),
         )
         _push_file(remote, queue, file, options)
         return
     if queue is None:
-        raise click.UsageError("name the queue, or a file of jobs: --file jobs.ndjson")
+        raise click.UsageError("name a queue, or a file of jobs: --file jobs.ndjson")
     _refuse(
-        ("--timeout is how long to --wait", options["timeout"] is not None and not options["wait"]),
-        ("--payloads and --from-line are for a --file", _is_of_file(options)),
+        ("--timeout needs --wait", options["timeout"] is not None and not options["wait"]),
+        ("--payloads and --from-line need --file", _is_of_file(options)),
     )
     _push_one(remote, queue, payload, options)
 
@@ -101,21 +109,21 @@ def _is_of_file(options: dict[str, Any]) -> bool:
 
 
 def _push_one(remote: Remote, queue: str, payload: str | None, options: dict[str, Any]) -> None:
-    # A name that is none is one of the type, too; it is the queue that was written.
+    # A bad queue name is also a bad type; the message is to name the queue, which was given.
     check_name("queue", queue)
     data = _data(payload, as_text=options["text"])
     job = _job(queue, data, options | {"type_": options["type_"] or queue})
     (stored,) = remote.run(remote.backend.enqueue([job]))
     if options["wait"]:
         if not remote.as_json:
-            say(f"{stored.id} is stored; waiting", err=True)
+            say(f"the job {stored.id} is stored; waiting for it", err=True)
         report(remote, stored.id, wait_for(remote, stored.id, options["timeout"]))
     elif remote.as_json:
         print_json(job_document(stored))
     else:
         say(stored.id)
         if stored.duplicate:
-            say(f"it was there already: {stored.status or 'finished'}", err=True)
+            say(f"the job existed already: it is {stored.status or 'finished'}", err=True)
 
 
 def _data(word: str | None, *, as_text: bool) -> bytes:
@@ -132,7 +140,7 @@ def _data(word: str | None, *, as_text: bool) -> bytes:
     except msgspec.DecodeError as error:
         if text.lstrip()[0:1] in ("{", "[", '"'):
             raise click.UsageError(
-                f"the payload looks like JSON but is none: {error}. With --text it is sent as it is"
+                f"the payload looks like JSON but is not: {error}. Use --text to send it as text"
             ) from None
         return msgspec.json.encode(text)
     return text.encode()
@@ -152,7 +160,9 @@ def _content(word: str | None) -> str:
     except OSError as error:
         raise click.UsageError(f"{word[1:]}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise click.UsageError(f"{word} holds no text in UTF-8, as payloads need it") from None
+        raise click.UsageError(
+            f"{word} does not hold UTF-8 text, which payloads have to be"
+        ) from None
 
 
 def _job(queue: str | None, data: bytes, options: dict[str, Any]) -> "JobLine":
@@ -195,7 +205,7 @@ def _push_file(remote: Remote, queue: str | None, name: str, options: dict[str, 
             counts |= {"stopped_at": stopped.line, "doubtful_to": stopped.doubtful}
         print_json(counts)
     else:
-        also = f", {load.duplicates:,} were there already" if load.duplicates else ""
+        also = f", {load.duplicates:,} existed already" if load.duplicates else ""
         say(f"{load.stored:,} jobs stored{also}")
     if stopped is not None:
         raise _explained(stopped, name)
@@ -212,7 +222,7 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _bar(load: "Load", file: IO[bytes], name: str) -> Iterator[None]:
-    """How far it is, on a terminal."""
+    """Show the progress on a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -239,12 +249,12 @@ def _bar(load: "Load", file: IO[bytes], name: str) -> Iterator[None]:
 def _explained(stopped: "Stopped", name: str) -> click.ClickException:
     reason, line = stopped.reason, stopped.line
     file = one_line(name)
-    more = f". Stopped at line {line} of {file}; what is before it is stored"
+    more = f". Stopped at line {line} of {file}. All lines before it are stored"
     if stopped.doubtful:
         more += (
-            f", lines {line} to {stopped.doubtful} may be: --from-line {line} sends them again,"
-            f" --from-line {stopped.doubtful + 1} leaves them out"
+            f"; lines {line} to {stopped.doubtful} may be stored. --from-line {line} sends them"
+            f" again, --from-line {stopped.doubtful + 1} leaves them out"
         )
     else:
-        more += f". Go on with --from-line {line}"
+        more += f". Continue with --from-line {line}"
     return ending(reason, more)

@@ -1,4 +1,4 @@
-"""`zq queues`: what each queue holds, how old, and how much goes through it."""
+"""`zq queues`: shows what each queue holds, and how much goes through it."""
 
 from typing import TYPE_CHECKING
 
@@ -25,16 +25,16 @@ Examples:
   zq queues mail sums
   zq queues --json
 
-OLDEST READY is how long the job waits that is ready longest. Rates are those of the last minute,
-DONE counts since the server started, STATE says which queues are paused; --json has all that
-GET /stats tells and `paused`, a queue a line. Ends with 0, with 1 where the server refuses, 2 for a
-wrong word, 3 where no server answers.
+OLDEST READY is how long the oldest ready job has waited. Rates are those of the last minute. DONE
+counts since the server started. STATE shows which queues are paused. With --json, each queue is a
+line with all that GET /stats has, and `paused`. Exit codes: 0, 1 if the server refuses, 2 for wrong
+usage, 3 if no server answers.
 """
 )
 @click.argument("names", nargs=-1, type=NAME, metavar="[QUEUE]…")
 @talks
 def queues(remote: Remote, names: tuple[str, ...]) -> None:
-    """Show queues that have jobs, or had traffic of late."""
+    """Show the queues that have jobs, or had traffic in the last five minutes."""
     stats = [
         each for each in remote.run(remote.backend.stats()) if not names or each.queue in names
     ]

@@ -1,4 +1,4 @@
-"""What all commands that talk to a server share: its address, and how they end."""
+"""What all commands that talk to a server share: its address, and their exit codes."""
 
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from zq.cli.terminal import one_line
 if TYPE_CHECKING:
     from zq.client.backend import Backend
     from zq.client.errors import ZqError
-    from zq.client.transport import Tls
+    from zq.client.http.address import Tls
 
 T = TypeVar("T")
 
@@ -21,34 +21,34 @@ _FILE = click.Path(exists=True, dir_okay=False)
 
 
 class Refused(click.ClickException):
-    """It did not work, and would not work any better if nothing changes."""
+    """The server or the command refuses; another try would be refused as well."""
 
     exit_code = 1
 
 
 class NoServer(click.ClickException):
-    """Nobody is there."""
+    """No server answers."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True)
 class Remote:
-    """The server, and whether a script reads the answer."""
+    """The server, and whether the answer is printed as JSON."""
 
     backend: "Backend"
     as_json: bool
 
     def run(self, verb: Coroutine[Any, Any, T]) -> T:
-        """What a verb of the backend answers."""
-        from zq.client.sync import run
+        """Run a verb of the backend."""
+        from zq.client.backend import run
 
         return run(verb)
 
 
 @dataclass(frozen=True)
-class Server:
-    """Which server the options and variables of a command name; what is None is the default."""
+class ServerAddress:
+    """The server that the options and variables of a command name. None is the default."""
 
     url: str | None
     token: str | None
@@ -56,13 +56,15 @@ class Server:
 
 
 def addressed(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command a `Server`, and the options that say which."""
+    """Give a command a `ServerAddress`, and the options that set it."""
 
-    @_option("--url", help="The server; default: here.")
+    @_option("--url", help="Address of the server. [default: this machine]")
     @_option("--token", help="Secret of an access key.")
-    @_option("--ca", type=_FILE, help="Authority of https.")
-    @_option("--client-cert", type=_FILE, help="Certificate to show to a server that wants one.")
-    @_option("--client-key", type=_FILE, help="The key of that.")
+    @_option("--ca", type=_FILE, help="Certificate of the authority that signed the server's.")
+    @_option(
+        "--client-cert", type=_FILE, help="Certificate of this client, if the server requires one."
+    )
+    @_option("--client-key", type=_FILE, help="Key of the client certificate.")
     @wraps(command)
     def addressing(
         *args: Any,
@@ -73,9 +75,9 @@ def addressed(command: Callable[..., None]) -> Callable[..., None]:
         client_key: str | None,
         **rest: Any,
     ) -> None:
-        from zq.client.transport import Tls
+        from zq.client.http.address import Tls
 
-        command(*args, server=Server(url, token, Tls(ca, client_cert, client_key)), **rest)
+        command(*args, server=ServerAddress(url, token, Tls(ca, client_cert, client_key)), **rest)
 
     return addressing
 
@@ -87,12 +89,12 @@ def _option(flag: str, **rest: Any) -> Callable[[Callable[..., None]], Callable[
 
 
 def talks(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command a `Remote`, the options that say which, and its errors as one line each."""
+    """Give a command a `Remote` and the options that set it. Errors become one line each."""
 
     @addressed
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON, one document a line.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON, one document on each line.")
     @wraps(command)
-    def talking(*args: Any, server: Server, as_json: bool, **rest: Any) -> None:
+    def talking(*args: Any, server: ServerAddress, as_json: bool, **rest: Any) -> None:
         from zq.client.connect import connect
 
         with explained():
@@ -108,7 +110,7 @@ def talks(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Errors of the library as one line on stderr, and an exit code."""
+    """Turn errors of the library into one line on stderr and an exit code."""
     from zq.client.errors import InvalidOption, ZqError
     from zq.model.errors import InvalidRequest
 
@@ -121,24 +123,24 @@ def explained() -> Iterator[None]:
 
 
 def ending(error: "ZqError", more: str = "") -> click.ClickException:
-    """How a command ends over an error; `more` is said after it."""
+    """The error with which a command ends; `more` follows its message."""
     said = one_line(f"{error.message}{hint(error)}{more}")
     return NoServer(said) if is_absent(error) else Refused(said)
 
 
 def is_absent(error: "ZqError") -> bool:
-    """Whether there is no server, rather than one that refuses."""
+    """Whether no server answers, as opposed to one that refuses."""
     from zq.client.errors import Unavailable
 
     return isinstance(error, Unavailable) and error.status is None
 
 
 def hint(error: "ZqError") -> str:
-    """What to do about errors whose text does not say it."""
+    """What to do about errors whose message does not tell it."""
     from zq.client.errors import BackendError, JobNotFound
 
     if isinstance(error, JobNotFound):
-        return ": there is none with this id, or it is finished and was not kept"
+        return ": no job has this id, or the job has finished and was not kept"
     if isinstance(error, BackendError) and error.status == 401:
-        return " (the key of this command is that of --token, or ZQ_TOKEN)"
+        return " (give the key with --token or ZQ_TOKEN)"
     return ""

@@ -1,4 +1,4 @@
-"""`zq requeue`: dead jobs once more."""
+"""`zq requeue`: makes dead jobs ready again."""
 
 import sys
 from collections.abc import Iterator
@@ -16,24 +16,26 @@ from zq.cli.words import NAME
     epilog="""\b
 Examples:
   zq requeue 01JD0000000000000000000000
-  zq requeue --queue mail                    all that died in mail
-  zq requeue --queue mail-dead --limit 100   also those that a dead-letter queue holds
+  zq requeue --queue mail                    all jobs that died in mail
+  zq requeue --queue mail-dead --limit 100   also jobs that a dead-letter queue holds
 
-They are ready at once, where they died, with all their attempts before them. Ends with 0, with 1
-where a job is not dead or unknown (the others are brought back all the same) or the server refuses,
-2 for a wrong word, 3 where no server answers.
+Jobs are ready at once, in the queue where they died, and may be tried as often as new ones. Exit
+codes: 0, 1 if a job is not dead or unknown (the others are brought back nevertheless) or the server
+refuses, 2 for wrong usage, 3 if no server answers.
 """
 )
 @click.argument("ids", nargs=-1, type=NAME, metavar="[ID]…")
-@click.option("--queue", help="All of this queue.")
-@click.option("--limit", type=click.IntRange(min=1), help="No more than so many of the queue.")
+@click.option("--queue", help="Bring back all dead jobs of this queue.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="Bring back at most this many jobs of the queue."
+)
 @talks
 def requeue(remote: Remote, ids: tuple[str, ...], queue: str | None, limit: int | None) -> None:
-    """Bring dead jobs back, by their IDs or of a queue."""
+    """Make dead jobs ready again: those with the given IDs, or those of a queue."""
     if bool(ids) == (queue is not None):
-        raise click.UsageError("name jobs by their ids, or a queue: --queue NAME")
+        raise click.UsageError("name either jobs by their ids, or a queue with --queue NAME")
     if limit is not None and queue is None:
-        raise click.UsageError("--limit is for a --queue")
+        raise click.UsageError("--limit needs --queue")
     if queue is not None:
         _redrive(remote, queue, limit)
     else:
@@ -66,7 +68,7 @@ def _redrive(remote: Remote, queue: str, limit: int | None) -> None:
     from zq.model.names import check_name
 
     query = JobQuery(queues=(check_name("queue", queue),))
-    with _spinning(f"bringing back what died in {one_line(queue)}"):
+    with _spinning(f"bringing back the dead jobs of {one_line(queue)}"):
         count = remote.run(remote.backend.redrive(query, limit))
     if remote.as_json:
         print_json({"redriven": count})
@@ -76,7 +78,7 @@ def _redrive(remote: Remote, queue: str, limit: int | None) -> None:
 
 @contextmanager
 def _spinning(text: str) -> Iterator[None]:
-    """Something moves on a terminal while the server works."""
+    """Show a spinner on a terminal while the server works."""
     if not sys.stderr.isatty():
         yield
         return

@@ -8,31 +8,21 @@ from typing import Any
 import click
 
 from zq import logs
-from zq.config import SETTINGS, ConfigError, Setting, Settings, variable_given
-from zq.kinds import SWITCH
+from zq.config import SETTINGS, Settings
+from zq.logfile import RotatingFile
+from zq.setting import SWITCH, ConfigError, Setting, variable_given
 
 EX_CONFIG = 78  # sysexits.h; systemd does not restart a service that ends so
 
 log = logging.getLogger("zq.serve")
 
-# Zizq's flags that mean nothing here: scripts that start Zizq pass them, so they are taken.
+# Flags of Zizq that have no meaning here. They are accepted, because scripts for Zizq pass them.
 _IGNORED = (
-    "--admin-host",
-    "--admin-port",
-    "--admin-tls-cert",
-    "--admin-tls-key",
-    "--admin-tls-client-ca",
     "--complete-batch-size",
     "--enqueue-batch-size",
     "--license-key",
     "--license-key-check-interval",
-    "--log-dir",
-    "--log-max-files",
-    "--log-max-size",
-    "--log-rotation",
-    "--max-budgets",
 )
-_IGNORED_SWITCHES = ("--log-to-disk", "--no-admin")
 _SHORT = {"--license-key": "-k"}
 
 
@@ -59,8 +49,6 @@ def _options() -> Iterator[click.Parameter]:
         yield _option(setting)
     for flag in _IGNORED:
         yield click.Option([flag, *([_SHORT[flag]] if flag in _SHORT else [])], hidden=True)
-    for flag in _IGNORED_SWITCHES:
-        yield click.Option([flag], is_flag=True, default=None, hidden=True)
 
 
 @click.command(
@@ -68,20 +56,20 @@ def _options() -> Iterator[click.Parameter]:
     epilog="""\b
 Examples:
   zq serve --root-dir /var/lib/zq --port 7890
-  zq serve --port 0 --log-format json      any free port; the log tells which
+  zq serve --port 0 --log-format json      any free port; the log names it
   ZQ_DEFAULT_RETRY_LIMIT=5 zq serve        a variable instead of a flag
 
-Durations have a unit: 500ms, 3s, 10m, 1h, 7d; sizes are bytes or 512KiB, 64MiB, 256MB. ZIZQ_… is
-read where ZQ_… is unset; there a bare number is milliseconds. Zizq's other flags are taken and
-ignored, with a log line each.
+Durations have a unit: 500ms, 3s, 10m, 1h, 7d. Sizes are bytes, or 512KiB, 64MiB, 256MB. If ZQ_… is
+unset, ZIZQ_… is read; a number without a unit is milliseconds there. Other flags of Zizq are
+accepted and ignored; the log names each.
 """,
 )
 @click.pass_context
 def serve(ctx: click.Context, /, **flags: Any) -> None:
     """Run the server.
 
-    Ends with 0 after a clean stop, 74 after an I/O error, 75 if another server owns the directory
-    and 78 if a setting cannot be used.
+    Exit codes: 0 after a clean stop, 74 after an I/O error, 75 if another server owns the
+    directory, 78 if a setting cannot be used.
     """
     try:
         settings = Settings.load(flags, os.environ)
@@ -90,18 +78,31 @@ def serve(ctx: click.Context, /, **flags: Any) -> None:
 
     from zq import runtime
 
-    logs.set_up(settings.log_level, settings.log_format)
-    for flag, source in _given((*_IGNORED, *_IGNORED_SWITCHES), flags):
-        # Having no admin port is what --no-admin asks for.
-        level = logs.DEBUG if flag == "--no-admin" else logs.WARN
-        logs.event(log, level, "ignored flag", flag=source)
+    logs.set_up(settings.log_level, settings.log_format, file=_log_file(settings))
+    for source in _given(_IGNORED, flags):
+        logs.event(log, logs.WARN, "ignored flag", flag=source)
     ctx.exit(runtime.serve(settings))
 
 
-def _given(flags: tuple[str, ...], values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """(flag, what gave it: the flag itself or a variable) of those `flags` that were given."""
+def _log_file(settings: Settings) -> RotatingFile | None:
+    directory = settings.log_directory
+    if directory is None:
+        return None
+    try:
+        return RotatingFile(
+            directory, settings.log_rotation, settings.log_max_size, settings.log_max_files
+        )
+    except OSError as error:
+        raise _StartError(
+            f"--log-dir: the log cannot be written to {directory}: {error}. Name another directory,"
+            " or leave --log-to-disk out"
+        ) from None
+
+
+def _given(flags: tuple[str, ...], values: Mapping[str, object]) -> Iterator[str]:
+    """The source of each of `flags` that was given: the flag itself, or a variable."""
     for flag in flags:
         if values[_name(flag)] is not None:
-            yield flag, flag
+            yield flag
         elif variable := variable_given(f"ZQ_{_name(flag).upper()}", os.environ):
-            yield flag, variable[0]
+            yield variable[0]

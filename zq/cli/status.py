@@ -1,4 +1,4 @@
-"""`zq status`: all about one job."""
+"""`zq status`: shows one job."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from zq.cli.terminal import one_line, say
 from zq.cli.words import NAME
 
 if TYPE_CHECKING:
-    from zq.client.values import JobError
+    from zq.client.job_error import JobError
 
 TIMES = (
     *("created_at", "ready_at", "dequeued_at", "lease_until", "failed_at", "completed_at"),
@@ -26,8 +26,8 @@ Examples:
   zq status 01JD0000000000000000000000
   zq status 01JD0000000000000000000000 --json
 
-Ends with 0 for a job that exists, whatever its status, with 1 where there is none or the server
-refuses, 2 for a wrong word, 3 where no server answers.
+Exit codes: 0 if the job exists, whatever its status, 1 if it does not exist or the server refuses,
+2 for wrong usage, 3 if no server answers.
 """
 )
 @click.argument("id", type=NAME)
@@ -61,6 +61,6 @@ def _shown(name: str, value: object) -> str:
 
 
 def failure_text(error: "JobError") -> str:
-    """What went wrong, without the backtrace."""
+    """The failure in one line, without its backtrace."""
     kind = f"{error.error_type}: " if error.error_type else ""
     return one_line(f"{kind}{error.message}")

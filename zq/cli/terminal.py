@@ -1,8 +1,8 @@
-"""What commands write for people.
+"""Writes what commands tell people.
 
-Everything goes through here, or whoever names a queue could steer an operator's terminal: what is
-not printable (control characters of any sort, marks that turn the direction of text, line breaks in
-names) is shown as an escape.
+All output passes through here. Otherwise whoever names a queue could control an operator's
+terminal. Characters that are not printable (control characters, marks that turn the direction of
+text, line breaks in names) are shown as escapes.
 """
 
 import sys
@@ -11,42 +11,42 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 EX_INTERRUPTED = 130
-"""What shells make of a command that SIGINT has ended."""
+"""The exit code that shells give to a command that SIGINT has ended."""
 
 RENEW = "\r\x1b[K"
-"""Back to the beginning of the line, which is cleared."""
+"""Returns to the beginning of the line, and clears it."""
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """A line."""
+    """Print a line."""
     click.echo(escaped(text), err=err)
 
 
 def say_json(document: str) -> None:
-    """A line of JSON, which stays the same JSON."""
+    """Print a line of JSON. Escapes leave its meaning the same."""
     if not document.isprintable():
         document = "".join(map(_json_shown, document))
     click.echo(document)
 
 
 def say_over(text: str) -> None:
-    """Over the last line that was said so, on a terminal; nowhere else."""
+    """Print over the last such line. Nothing is printed if stderr is not a terminal."""
     if sys.stderr.isatty():
         click.echo(RENEW + escaped(text), nl=False, err=True)
 
 
 def escaped(text: str) -> str:
-    """The text with escapes for what is not printable."""
+    """The text with escapes for characters that are not printable."""
     return text if text.isprintable() else "".join(map(_shown, text))
 
 
 def one_line(text: str) -> str:
-    """The same, with a space for each line break and run of spaces: for prose."""
+    """The same, with one space for each run of spaces and line breaks."""
     return escaped(" ".join(text.split()))
 
 
 def harmless(error: click.ClickException) -> click.ClickException:
-    """The same error for the terminal, in one line. Usage is no part of what a mistake is told."""
+    """The same error in one line, safe for a terminal, without the usage text."""
     if isinstance(error, NoArgsIsHelpError):
         return error
     message = one_line(error.format_message())
@@ -58,7 +58,7 @@ def harmless(error: click.ClickException) -> click.ClickException:
 
 
 def interrupted() -> click.ClickException:
-    """Ctrl-C, with the exit code that shells have for it."""
+    """The error for Ctrl-C, with the exit code that shells use."""
     return _Told("interrupted", EX_INTERRUPTED)
 
 

@@ -1,4 +1,4 @@
-"""`zq tls`: an authority of one's own, and certificates for the server and its clients."""
+"""`zq tls`: makes an authority of your own, and certificates for the server and its clients."""
 
 import os
 import tempfile
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from zq.cli.terminal import say
-from zq.config import SETTINGS, variable_given
+from zq.config import SETTINGS
 from zq.model.keys import InvalidKey, check_key_name
+from zq.setting import variable_given
 
 if TYPE_CHECKING:
     from zq.cli.certificates import Authority, Pair
@@ -39,24 +40,42 @@ _san = click.option(
     multiple=True,
     metavar="NAME",
     default=LOCAL,
-    help="Name or address by which clients reach the server; repeat it. [default: this machine]",
+    help="Name or address by which clients reach the server; repeatable. [default: this machine]",
 )
-_leaf_days = click.option("--days", type=_days, default=365, show_default=True, help="Days valid.")
+_leaf_days = click.option(
+    "--days",
+    type=_days,
+    default=365,
+    show_default=True,
+    help="Days for which the certificate is valid.",
+)
 _ca_days = click.option(
-    "--ca-days", type=_days, default=3650, show_default=True, help="Days the authority is valid."
+    "--ca-days",
+    type=_days,
+    default=3650,
+    show_default=True,
+    help="Days for which the authority is valid.",
 )
 _where = _options(
     click.option("--root-dir", type=click.Path(path_type=Path), help="The server's --root-dir."),
     click.option(
         "--out-dir",
         type=click.Path(path_type=Path),
-        help="Directory of the files. [default: tls in the root directory]",
+        help="Directory for the files. [default: tls in the root directory]",
     ),
-    click.option("--overwrite", is_flag=True, help="Replace files that exist."),
+    click.option("--overwrite", is_flag=True, help="Replace existing files."),
 )
 _authority = _options(
-    click.option("--ca-cert", type=click.Path(path_type=Path), help="[default: ca-cert.pem there]"),
-    click.option("--ca-key", type=click.Path(path_type=Path), help="[default: ca-key.pem there]"),
+    click.option(
+        "--ca-cert",
+        type=click.Path(path_type=Path),
+        help="Certificate of the authority. [default: ca-cert.pem in that directory]",
+    ),
+    click.option(
+        "--ca-key",
+        type=click.Path(path_type=Path),
+        help="Key of the authority. [default: ca-key.pem in that directory]",
+    ),
 )
 
 
@@ -68,11 +87,11 @@ Examples:
       --tls-client-ca zq-root/tls/ca-cert.pem
   zq tls client-cert --name worker-2
 
-Files that exist are left alone. Keep ca-key.pem to yourself: whoever has it can be anybody.
+Existing files are kept. Keep ca-key.pem secret: whoever has it can pose as any client.
 """
 )
 def tls() -> None:
-    """Make certificates: an authority, and what it signs for the server and its clients."""
+    """Make an authority, and certificates for the server and its clients."""
 
 
 @tls.command(
@@ -84,7 +103,9 @@ Examples:
 )
 @_san
 @click.option("--cn", help="Common name of the server. [default: the first --san]")
-@click.option("--client", "clients", multiple=True, metavar="NAME", help="Client; repeat it.")
+@click.option(
+    "--client", "clients", multiple=True, metavar="NAME", help="Name of a client; repeatable."
+)
 @_leaf_days
 @_ca_days
 @_where
@@ -98,7 +119,7 @@ def init(
     out_dir: Path | None,
     overwrite: bool,
 ) -> None:
-    """Make all that is needed: authority, server and, with --client, clients."""
+    """Make all certificates: authority, server and, with --client, clients."""
     files = _Files(root_dir, out_dir, overwrite)
     for name in clients:
         _check_client(name)
@@ -159,7 +180,7 @@ Examples:
   zq tls client-cert --name worker-2 --days 30
 """,
 )
-@click.option("--name", required=True, help="Name in the files, and the key's name with `zq keys`.")
+@click.option("--name", required=True, help="Name of the files, and of the key in `zq keys`.")
 @click.option("--cn", help="Common name. [default: the --name]")
 @_leaf_days
 @_authority
@@ -181,7 +202,7 @@ def client_cert(
 
 
 class _Files:
-    """The directory of the files."""
+    """The directory for the files."""
 
     def __init__(self, root_dir: Path | None, out_dir: Path | None, overwrite: bool) -> None:
         self._directory = out_dir or _root(root_dir) / "tls"
@@ -194,7 +215,9 @@ class _Files:
         there = [path for path in paths if path.exists()]
         if there and not self._overwrite:
             if len(there) < len(paths):
-                raise click.ClickException(f"{there[0]} exists without its other half: --overwrite")
+                raise click.ClickException(
+                    f"{there[0]} exists but its counterpart does not: use --overwrite to replace it"
+                )
             for path in there:
                 say(f"skip: {path} (already exists)")
             return
@@ -218,11 +241,11 @@ class _Files:
         except FileNotFoundError as error:
             raise click.ClickException(
                 f"{error.filename} does not exist: make an authority with `zq tls ca`, or name one"
-                " by --ca-cert and --ca-key"
+                " with --ca-cert and --ca-key"
             ) from None
         except (OSError, ValueError, TypeError) as error:
             shown = " and ".join(map(str, paths))
-            raise click.ClickException(f"{shown} are no authority: {error}") from None
+            raise click.ClickException(f"{shown} are not an authority: {error}") from None
         return authority
 
     def _paths(self, name: str) -> tuple[Path, Path]:
@@ -264,6 +287,6 @@ def _certificates() -> ModuleType:
         if error.name is None or error.name.partition(".")[0] != "cryptography":
             raise
         raise click.ClickException(
-            "this takes the package cryptography: pip install 'zq-queue[tls]'"
+            "zq tls needs the package cryptography: pip install 'zq-queue[tls]'"
         ) from None
     return certificates

@@ -1,4 +1,4 @@
-"""`zq wait`: until a job is finished."""
+"""`zq wait`: waits until a job has finished."""
 
 import time
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from zq.client.values import JobOutcome
 
 ONE_REQUEST_MS = 30_000
-"""The longest that a server is asked to wait; then it is asked again."""
+"""The longest time that a server waits in one request; then it is asked again."""
 
 
 @click.command(
@@ -24,21 +24,21 @@ Examples:
   zq wait 01JD0000000000000000000000
   zq wait 01JD0000000000000000000000 --timeout 5m --json
 
-Prints the result as JSON, if the job has one. Ends with 0 for a completed job, with 1 for one that
-is dead, cancelled, expired, unknown or not finished in time, 2 for a wrong word, 3 where no server
+The result is printed as JSON, if the job has one. Exit codes: 0 if the job is completed, 1 if it is
+dead, cancelled, expired, unknown or not finished in time, 2 for wrong usage, 3 if no server
 answers.
 """
 )
 @click.argument("id", type=NAME)
-@click.option("--timeout", type=MILLISECONDS, help="Wait no longer: 500ms, 30s, 1h.")
+@click.option("--timeout", type=MILLISECONDS, help="Wait no longer than this: 500ms, 30s, 1h.")
 @talks
 def wait(remote: Remote, id: str, timeout: int | None) -> None:
-    """Wait until the job ID is finished, and print its result."""
+    """Wait until the job ID has finished, and print its result."""
     report(remote, id, wait_for(remote, id, timeout))
 
 
 def wait_for(remote: Remote, id: str, timeout_ms: int | None) -> "JobOutcome":
-    """How a job came out, or what it is doing when the time is over."""
+    """The outcome of a job, or its status when the time is over."""
     began = time.monotonic()
     while True:
         left = ONE_REQUEST_MS
@@ -66,11 +66,11 @@ def report(remote: Remote, id: str, outcome: "JobOutcome") -> None:
 def _why(outcome: "JobOutcome") -> str:
     error = outcome.error
     if not outcome.is_final:
-        return f"still {outcome.status}: `zq wait` again, or `zq status` it"
+        return f"still {outcome.status}: run `zq wait` again, or look at it with `zq status`"
     if error is None or isinstance(error, str):
         return (
             f"{outcome.status}: {error}" if error and outcome.status == "dead" else outcome.status
         )
     kind = f"{error.error_type}: " if error.error_type else ""
     times = "once" if error.attempt == 1 else f"{error.attempt} times"
-    return f"{outcome.status}, having failed {times}: {kind}{error.message}"
+    return f"{outcome.status} after it failed {times}: {kind}{error.message}"

@@ -1,14 +1,17 @@
-"""What the words of a command may be: durations, names, ids."""
+"""Types of arguments: durations, moments, names, ids."""
 
+import re
+import time
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from zq.kinds import DURATION
+from zq.setting import DURATION
 
 
 class Milliseconds(click.ParamType[int]):
-    """`500ms`, `3s`, `10m`, `1h`: a number with its unit."""
+    """A duration: `500ms`, `3s`, `10m` or `1h`."""
 
     name = "duration"
 
@@ -19,11 +22,11 @@ class Milliseconds(click.ParamType[int]):
         try:
             return int(DURATION.parse(value))
         except ValueError:
-            self.fail(f'"{value}" is no {DURATION.noun}: {DURATION.remedy}', param, ctx)
+            self.fail(f'"{value}" is not a {DURATION.noun}: {DURATION.remedy}', param, ctx)
 
 
 class Seconds(click.ParamType[float]):
-    """The same in seconds, as the library has it."""
+    """The same in seconds, which the library uses."""
 
     name = "duration"
 
@@ -36,14 +39,38 @@ class Seconds(click.ParamType[float]):
         return MILLISECONDS.convert(value, param, ctx) / 1000
 
 
+class Moment(click.ParamType[int]):
+    """A moment in milliseconds since 1970: how long ago, or a date with or without a time."""
+
+    name = "when"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        text = str(value)
+        try:
+            if re.fullmatch(r"\d+(ms|s|m|h|d)", text):
+                return time.time_ns() // 1_000_000 - int(DURATION.parse(text))
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            self.fail(
+                f"{text!r} is not a time: write 7d, 2026-01-31 or 2026-01-31T18:00", param, ctx
+            )
+        # A time without a zone is in UTC, like all times in the history.
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return int(moment.timestamp() * 1000)
+
+
 class Name(click.ParamType[str]):
-    """An id or a name. An empty one is a variable of a script that was never set."""
+    """An id or a name. It is empty if a script's variable was never set."""
 
     name = "name"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not value.strip():
-            self.fail("it is empty", param, ctx)
+            self.fail("the name is empty", param, ctx)
         return str(value)
 
 
@@ -62,10 +89,10 @@ class Names(click.ParamType[tuple[str, ...]]):
             return value
         names = tuple(name.strip() for name in value.split(",") if name.strip())
         if not names:
-            self.fail("it names none: leave the option out to mean all", param, ctx)
+            self.fail("the list is empty: leave the option out to name all", param, ctx)
         for name in names:
             if self._known and name not in self._known:
-                self.fail(f"{name!r} is none of {', '.join(self._known)}", param, ctx)
+                self.fail(f"{name!r} is not one of {', '.join(self._known)}", param, ctx)
         return names
 
 

@@ -1,4 +1,4 @@
-"""`zq worker`: execute the jobs of an app until told to stop."""
+"""`zq worker`: executes the jobs of an app until it is told to stop."""
 
 import importlib
 import logging
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from zq import logs, notify
+from zq import logs, systemd
 from zq.cli.words import SECONDS
 from zq.config import LogFormat, LogLevel
 
 if TYPE_CHECKING:
     from zq.client.app import App
     from zq.client.outcome import DrainReport
-    from zq.client.worker import Worker
+    from zq.client.worker.worker import Worker
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,35 +42,66 @@ _FORMATS = get_args(LogFormat)
     epilog="""\b
 Examples:
   zq worker shop.jobs:app                    all queues of the app
-  zq worker shop.jobs:app -q mail -c 20      one of them, twenty jobs at a time
-  zq worker shop.jobs:app --burst            until nothing is left
-  zq worker --package queues                 the files queues/NAME.py, of the server at ZQ_URL
+  zq worker shop.jobs:app -q mail -c 20      one queue, twenty jobs at a time
+  zq worker shop.jobs:app --burst            until no job is left
+  zq worker --package queues                 the queues of the files queues/NAME.py
   ZQ_URL=http://queue:7890 zq worker …       for apps that name no server
 
-Ends with 0 after a clean stop, 1 where it had to leave work, 3 where no server can be reached at
-the start. The first SIGTERM or SIGINT lets what runs finish, a second one ends it at once; what is
-not finished goes back to its queue. What does not end although it is told to is left behind.
+Exit codes: 0 after a clean stop, 1 if the worker had to leave work behind, 3 if no server can be
+reached at the start. After the first SIGTERM or SIGINT, running jobs may finish; after the second,
+the worker ends at once. Jobs that have not finished go back to their queue. The worker does not
+wait for handlers that do not end when they are told to.
 """
 )
 @click.argument("app", metavar="[MODULE:APP]", required=False)
-@_option("--package", metavar="FOLDER", help="A folder of files, each a queue and its handler.")
-@_option("--queues", "-q", metavar="NAMES", help="Queues to work on, with commas; default: all.")
-@_option("--concurrency", "-c", type=_COUNT, default=1, show_default=True, help="Jobs at a time.")
-@_option("--prefetch", type=_COUNT, help="Jobs to hold at most; default: twice --concurrency.")
-@_option("--threads", type=_COUNT, help="Threads for ordinary functions; default: --concurrency.")
-@_option("--processes", type=click.IntRange(min=0), default=0, help="Processes in their place.")
-@_option("--lease", type=SECONDS, default="30s", help="How long jobs are held unless renewed.")
+@_option(
+    "--package",
+    metavar="FOLDER",
+    help="Folder of files, each of which is a queue with its handler.",
+)
+@_option(
+    "--queues",
+    "-q",
+    metavar="NAMES",
+    help="Queues to work on (separate with commas). [default: all]",
+)
+@_option(
+    "--concurrency",
+    "-c",
+    type=_COUNT,
+    default=1,
+    show_default=True,
+    help="Jobs to execute at a time.",
+)
+@_option("--prefetch", type=_COUNT, help="Jobs to hold at most. [default: twice --concurrency]")
+@_option("--threads", type=_COUNT, help="Threads for ordinary functions. [default: --concurrency]")
+@_option(
+    "--processes",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Processes for ordinary functions, instead of threads.",
+)
+@_option(
+    "--lease", type=SECONDS, default="30s", help="How long the worker holds a job without renewal."
+)
 @_option("--burst", is_flag=True, help="Stop when no job is left.")
-@_option("--max-jobs", type=_COUNT, help="Stop after so many jobs.")
+@_option("--max-jobs", type=_COUNT, help="Stop after this many jobs.")
 @_option("--shutdown-timeout", type=SECONDS, default="30s", help="How long a stop may take.")
-@_option("--cleanup-timeout", type=SECONDS, default="5s", help="How long a clean-up may take.")
-@_option("--connect-timeout", type=SECONDS, default="10s", help="How long to seek the server.")
-@_option("--reload", is_flag=True, help="Start again whenever a file here changes.")
-@_option("--log-level", type=click.Choice(_LEVELS), default="info", help="As that of serve.")
-@_option("--log-format", type=click.Choice(_FORMATS), help="As that of serve.")
+@_option(
+    "--cleanup-timeout",
+    type=SECONDS,
+    default="5s",
+    help="How long a cancelled handler may clean up.",
+)
+@_option(
+    "--connect-timeout", type=SECONDS, default="10s", help="How long to try to reach the server."
+)
+@_option("--reload", is_flag=True, help="Start again whenever a file in this directory changes.")
+@_option("--log-level", type=click.Choice(_LEVELS), default="info", help="The same as for serve.")
+@_option("--log-format", type=click.Choice(_FORMATS), help="The same as for serve.")
 @click.pass_context
 def worker(ctx: click.Context, /, app: str | None, package: str | None, **options: Any) -> None:
-    """Execute the jobs of an app, MODULE:APP, of files in a folder, or of both."""
+    """Execute the jobs of an app, MODULE:APP, of the files in a folder, or of both."""
     logs.set_up(options.pop("log_level"), options.pop("log_format"))
     if options.pop("reload"):
         ctx.exit(_reloading())
@@ -83,7 +114,7 @@ def _app(spec: str | None, package: str | None) -> "App":
     from zq.client.errors import DiscoveryError
 
     if spec is None and package is None:
-        raise click.UsageError("name an app, MODULE:APP, or a folder of queues, --package FOLDER")
+        raise click.UsageError("name an app (MODULE:APP) or a folder of queues (--package FOLDER)")
     app = App() if spec is None else load(spec)
     if package is not None:
         try:
@@ -94,7 +125,7 @@ def _app(spec: str | None, package: str | None) -> "App":
 
 
 def load(spec: str) -> "App":
-    """The app of ``module:name``; the name is `app` where none is given."""
+    """The app of ``module:name``. The name is `app` if none is given."""
     from zq.client.app import App
     from zq.client.errors import ZqError
 
@@ -105,20 +136,22 @@ def load(spec: str) -> "App":
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         hint = f": write {module.removesuffix('.py')}:app" if module.endswith(".py") else ""
-        raise click.UsageError(f"there is no module {module!r}, seen from here{hint}") from None
+        raise click.UsageError(
+            f"there is no module {module!r} in the Python path or this directory{hint}"
+        ) from None
     except ZqError as error:
-        # Of an app that cannot be made: a variable with no address in it, for one.
+        # The app cannot be made, for example because a variable holds no valid address.
         raise click.UsageError(f"{spec}: {error.message}") from None
     except AttributeError:
         raise click.UsageError(f"the module {module!r} has no {name or 'app'!r}") from None
     if not isinstance(found, App):
-        raise click.UsageError(f"{spec} is no zq.App but {type(found).__name__}")
+        raise click.UsageError(f"{spec} is not a zq.App but a {type(found).__name__}")
     return found
 
 
 def _work(app: "App", options: dict[str, Any]) -> int:
     from zq.client.errors import InvalidOption, Unavailable, ZqError
-    from zq.client.worker import Worker, run_blocking
+    from zq.client.worker.worker import Worker, run_blocking
 
     queues = options.pop("queues")
     names = None if queues is None else [name for name in queues.split(",") if name]
@@ -136,7 +169,7 @@ def _work(app: "App", options: dict[str, Any]) -> int:
         return EX_ABORTED
     log.info("stopped", extra={"fields": {"finished": report.finished}})
     if report.returned:
-        log.warning(f"{len(report.returned)} jobs went back unfinished")
+        log.warning(f"{len(report.returned)} jobs went back to their queues unfinished")
     if report.stuck:
         # The interpreter might wait for what is left, perhaps for ever.
         log.warning(f"{report.stuck} handlers did not end although they were told to")
@@ -148,7 +181,7 @@ def _work(app: "App", options: dict[str, Any]) -> int:
 
 def _ready(worker: "Worker") -> None:
     log.info("working", extra={"fields": {"queues": ",".join(worker.queues)}})
-    notify.ready()
+    systemd.ready()
 
 
 async def _run(app: "App", worker: "Worker") -> "DrainReport":

@@ -1,25 +1,24 @@
-"""The app: where the server is, which tasks and queues there are, what goes around each job."""
+"""The app: the server's address, tasks and queues, and the middleware around each job."""
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
-from zq.client.backend import Backend
+from zq.client.backend import Backend, run
 from zq.client.connect import connect
 from zq.client.core import Core
 from zq.client.errors import InvalidOption
-from zq.client.events import EventName, Listener
+from zq.client.events import EventName, Listener, follow
 from zq.client.files.discovery import discover
 from zq.client.files.queue import FileQueue
-from zq.client.following import follow
 from zq.client.formats import JSON, Codec
+from zq.client.http.address import Tls
 from zq.client.options import Options, check
+from zq.client.periodic import Periodic
 from zq.client.queue import Queue
 from zq.client.running import Middleware
-from zq.client.sync import run
 from zq.client.task import AsyncTask, Decorator, SyncTask, Task
-from zq.client.transport import Tls
 from zq.client.values import EventQuery, EventType, JobEvent
 from zq.model.names import check_name
 
@@ -30,12 +29,15 @@ L = TypeVar("L", bound=Listener)
 W = TypeVar("W", bound=Callable[[], Any])
 S = TypeVar("S", bound=str)
 
+DEFAULT_GROUP = "app"
+"""The group of schedules of an app that names none."""
+
 
 class App:
-    """Tasks and queues of one server. Nothing is opened until something is enqueued.
+    """Tasks and queues of one server. The app opens connections when something is enqueued.
 
-    ``async with app:`` closes the connections at the end, and so does ``with app:`` those of
-    blocking programs.
+    ``async with app:`` closes the connections at the end. ``with app:`` does so for programs
+    without an event loop.
     """
 
     def __init__(
@@ -48,23 +50,30 @@ class App:
         defaults: Options | None = None,
         middleware: Sequence[Middleware] = (),
         standby: bool = False,
+        cron_group: str | None = None,
         backend: Backend | None = None,
     ) -> None:
-        """Without `url`, `token` and `tls`, the variables ZQ_URL, ZQ_TOKEN and ZQ_CA count.
+        """Without `url`, `token` and `tls`, the variables ZQ_URL, ZQ_TOKEN and ZQ_CA are used.
 
-        A data directory (``sqlite:///…``) has one owner. Another process is refused, or with
-        `standby` waits until the owner has ended, and goes on with the jobs.
+        A data directory (``sqlite:///…``) has one owner. Another process is refused. With `standby`
+        it waits instead until the owner has ended, and then goes on with the jobs.
+
+        `cron_group` is the group of the app's schedules: see `periodic`. Apps that share a server
+        need one each. An app that is given one registers it even when it has no schedules left.
         """
         backend = connect(url, token, codec, tls, standby=standby) if backend is None else backend
         self.core = Core(backend, {} if defaults is None else defaults)
         check(self.core.defaults)
         if "key" in self.core.defaults:
-            raise InvalidOption("key: no two jobs would ever be enqueued with the same one")
+            raise InvalidOption("key: all jobs of the app would have the same one")
         self.middleware = tuple(middleware)
         self.tasks: dict[str, Task[Any, Any]] = {}
+        self.periodic_tasks = Periodic(self.core, cron_group or DEFAULT_GROUP)
+        if cron_group is not None:
+            self.on_startup(self.periodic_tasks.register)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy in another process enqueues there; it is no worker's app.
+        # A copy in another process only enqueues; no worker uses it.
         return {"core": self.core, "middleware": (), "tasks": {}}
 
     @property
@@ -72,7 +81,7 @@ class App:
         """The server."""
         return self.core.backend
 
-    @overload  # Every coroutine function is a function too: the first that fits holds.
+    @overload  # Every coroutine function is also a function: the first overload that fits holds.
     def task(  # type: ignore[overload-overlap]
         self, function: Callable[P, Coroutine[Any, Any, R]], /
     ) -> AsyncTask[P, R]: ...
@@ -101,12 +110,48 @@ class App:
         def register(function: Callable[..., Any]) -> Task[Any, Any]:
             chosen = check_name("type", function.__name__ if name is None else name)
             if chosen in self.tasks:
-                raise InvalidOption(f"there is a task {chosen!r} already: give this one a name=")
+                raise InvalidOption(f"a task {chosen!r} exists already: give this one a name=")
             kind = AsyncTask if inspect.iscoroutinefunction(function) else SyncTask
             self.tasks[chosen] = kind(self.core, function, chosen, queue, cast(Options, options))
             return self.tasks[chosen]
 
         return register if function is None else register(function)
+
+    def periodic(
+        self,
+        expression: str,
+        *,
+        tz: str | None = None,
+        queue: str = "default",
+        name: str | None = None,
+        **options: Unpack[Options],
+    ) -> Decorator:
+        """Have the server enqueue a function, or a task, whenever a cron expression comes.
+
+        A function becomes a task with these options, which a task has already. It is called without
+        arguments. `tz` is an IANA zone; without one, the server's holds. Workers register the
+        schedules when they start, and remove those that the code no longer names. So that a run
+        does not begin while another one goes on, give it a `key`. Raises `InvalidOption`.
+        """
+
+        def register(function: Any) -> Any:
+            if isinstance(function, Task):
+                if options or name is not None or queue != "default":
+                    raise InvalidOption("periodic: the task has options of its own: give it these")
+                task: Task[Any, Any] = function
+            else:
+                task = self.task(queue=queue, name=name, **options)(function)
+            if not self.periodic_tasks.schedules:
+                self._register_at_start()
+            self.periodic_tasks.add(task, expression, tz)
+            return task
+
+        return cast(Decorator, register)
+
+    def _register_at_start(self) -> None:
+        register = self.periodic_tasks.register
+        if register not in self.core.startup:
+            self.on_startup(register)
 
     @overload
     def queue(
@@ -123,7 +168,7 @@ class App:
     def queue(
         self, name: str, *, payload: Any = Any, result: Any = Any, **options: Unpack[Options]
     ) -> Queue[Any, Any]:
-        """The queue of this name, by message id. Values are made into what is annotated.
+        """The queue of this name, by message id. Values are converted to the given types.
 
         Raises `InvalidOption`.
         """
@@ -139,7 +184,7 @@ class App:
         return discover(self.core, Path(folder))
 
     def on(self, event: EventName) -> Callable[[L], L]:
-        """Have a function called, or a coroutine function awaited, when this happens here."""
+        """Call a function, or await a coroutine function, whenever this happens in this process."""
 
         def register(listener: L) -> L:
             self.core.events.add(event, listener)
@@ -148,7 +193,7 @@ class App:
         return register
 
     def on_startup(self, function: W) -> W:
-        """Have workers call this, or await it, before they take their first job."""
+        """Let workers call this, or await it, before they take their first job."""
         self.core.startup += (function,)
         return function
 
@@ -162,8 +207,8 @@ class App:
     ) -> AsyncGenerator[JobEvent, None]:
         """What happens to jobs on the server: ``async for event in app.events(queue="mail")``.
 
-        It begins with what happens next, or after the event whose `event_id` is `since`, and goes
-        on across broken connections. What the server does not have any more is told as a `gap`.
+        It begins with the next event, or after the one whose `event_id` is `since`. A broken
+        connection is opened again. Events that the server no longer has are told as a `gap`.
         """
         query = EventQuery(_several(queue), _several(job), _several(types))
         return follow(self.backend, query, since)

@@ -1,36 +1,39 @@
-"""What the library needs of a server, whatever lies between: HTTP, or nothing at all.
+"""What the library needs of a server, whether it is reached over HTTP or runs in this process.
 
-App, Queue, Task and Worker speak to these protocols only. A refusal is raised as one of
+App, Queue, Task and Worker use these protocols only. A refusal is raised as one of
 `zq.client.errors` (`refusal` makes one from the server's code).
 """
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
+from zq.client.job_error import JobError
+from zq.client.schedules import Schedules
 from zq.client.values import (
     EVERYTHING,
     Delivery,
     EventQuery,
     Held,
-    JobError,
     JobEvent,
+    JobListing,
     JobOutcome,
-    JobPage,
     JobQuery,
     LeasedFailure,
     Notice,
     QueueStats,
-    Refused,
+    RefusedItems,
     StoredJob,
     Submission,
     Success,
-    Wish,
+    TakeRequest,
 )
 from zq.model.settings import QueueSettings, SettingsPatch
 
+T = TypeVar("T")
+
 
 class TakeStream(Protocol):
-    """Deliveries for as long as it is open. What is not settled when it ends goes back at once."""
+    """Deliveries for as long as it is open. When it ends, its unsettled jobs go back at once."""
 
     async def deliveries(self) -> Sequence[Delivery | Notice]:
         """Wait for jobs, and for notices, where the server gives any; never empty.
@@ -39,23 +42,23 @@ class TakeStream(Protocol):
         """
 
     async def close(self) -> None:
-        """End it. May be called twice."""
+        """End it. It may be called twice."""
 
 
 class EventStream(Protocol):
-    """What happens to jobs, for as long as it is open."""
+    """The events of jobs, for as long as it is open."""
 
     last_id: str | None
-    """The place after all that was told: where another stream goes on."""
+    """The place after the last event that was told, where another stream can go on."""
 
     async def events(self) -> Sequence[JobEvent]:
-        """Wait for events. Perhaps empty: then only the place is another.
+        """Wait for events. The list may be empty: then only the place has changed.
 
         Raises `Unavailable` once the stream has ended or broken.
         """
 
     async def close(self) -> None:
-        """End it. May be called twice."""
+        """End it. It may be called twice."""
 
 
 class Backend(Protocol):
@@ -68,9 +71,13 @@ class Backend(Protocol):
     def blocking(self) -> "Backend":
         """The same server, with verbs that block the thread instead of suspending.
 
-        Its coroutines never wait for an event loop, so `zq.client.sync.run` can drive them. It may
+        Its coroutines never wait for an event loop, so `run` can drive them. It may
         be used in any thread and after a fork. `take` and `events` are not offered.
         """
+
+    @property
+    def schedules(self) -> Schedules:
+        """What the server enqueues by the clock."""
 
     # Jobs in
 
@@ -90,7 +97,7 @@ class Backend(Protocol):
         """
 
     async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
-        """Store one and wait for its outcome, or its owner's, for so long. It has `job`."""
+        """Store one and wait this long for its outcome, or its owner's. It has `job`."""
 
     # One job
 
@@ -101,21 +108,21 @@ class Backend(Protocol):
         """The job that owns a unique key. Raises `JobNotFound`."""
 
     async def result(self, id: str, wait_ms: int) -> JobOutcome:
-        """How a job came out, now or within `wait_ms` (30,000 at most). Raises `JobNotFound`."""
+        """The outcome of a job, now or within `wait_ms` (at most 30,000). Raises `JobNotFound`."""
 
     async def errors(self, id: str) -> list[JobError]:
-        """The failures of a job, the oldest first, the last 50. Raises `JobNotFound`."""
+        """The last 50 failures of a job, the oldest first. Raises `JobNotFound`."""
 
     async def cancel(self, id: str, *, force: bool = False) -> StoredJob:
         """Cancel a job. Raises `JobNotFound`, or `JobState` where it runs or is finished."""
 
     async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
-        """Cancel the job that owns a unique key. Raises as `cancel`."""
+        """Cancel the job that owns a unique key. Raises the errors of `cancel`."""
 
     async def retain(
         self, id: str, *, completed_ms: int | None = None, dead_ms: int | None = None
     ) -> StoredJob:
-        """Keep a finished job for so long from now.
+        """Keep a finished job for this long from now.
 
         Raises `JobNotFound`, or `JobState` where it is not finished.
         """
@@ -127,7 +134,7 @@ class Backend(Protocol):
 
     async def jobs(
         self, query: JobQuery = EVERYTHING, *, after: str | None = None, limit: int = 50
-    ) -> JobPage:
+    ) -> JobListing:
         """A page of jobs, with payloads, whose ids come after the cursor."""
 
     async def count(self, query: JobQuery = EVERYTHING) -> int:
@@ -137,9 +144,9 @@ class Backend(Protocol):
         """The names of queues that have jobs."""
 
     async def redrive(self, query: JobQuery = EVERYTHING, limit: int | None = None) -> int:
-        """Bring back the dead jobs that match, at most `limit`; how many it were.
+        """Bring back at most `limit` dead jobs that match; returns their number.
 
-        Where the query names queues, also jobs that wait in these as in dead-letter queues.
+        Where the query names queues, this includes jobs that wait in them as in dead-letter queues.
         """
 
     # Queues
@@ -148,36 +155,50 @@ class Backend(Protocol):
         """Every queue that has jobs, or had traffic in the last five minutes."""
 
     async def settings(self, queue: str) -> QueueSettings:
-        """What is set for a queue."""
+        """The settings of a queue."""
 
     async def change_settings(self, queue: str, patch: SettingsPatch) -> QueueSettings:
-        """Change some of a queue's settings: all of them as they are then."""
+        """Change some of a queue's settings; returns all of them after the change."""
 
     # Work
 
-    async def take(self, wish: Wish) -> TakeStream:
+    async def take(self, wanted: TakeRequest) -> TakeStream:
         """Open a stream of deliveries."""
 
     async def drain(self, worker: str) -> None:
         """Deliver nothing more to the streams of this worker, which stay open."""
 
-    async def succeed(self, items: Sequence[Success]) -> Refused:
-        """Acknowledge jobs; the ids that were left alone. May be repeated: no job ends twice."""
+    async def succeed(self, items: Sequence[Success]) -> RefusedItems:
+        """Acknowledge jobs; returns the ids that were left alone.
+
+        It may be repeated, because no job ends twice.
+        """
 
     async def fail(self, id: str, failure: LeasedFailure) -> StoredJob:
-        """Report a failure: the job as it is then. Raises `StaleLease`."""
+        """Report a failure; returns the job after it. Raises `StaleLease`."""
 
-    async def extend(self, items: Sequence[Held], lease_ms: int) -> Refused:
-        """Hold jobs for so long from now."""
+    async def extend(self, items: Sequence[Held], lease_ms: int) -> RefusedItems:
+        """Hold jobs for this long from now."""
 
-    async def release(self, items: Sequence[Held], delay_ms: int = 0) -> Refused:
-        """Give jobs back, without spending an attempt, to be ready in so long."""
+    async def release(self, items: Sequence[Held], delay_ms: int = 0) -> RefusedItems:
+        """Give jobs back without spending an attempt. They are ready again after the delay."""
 
     async def progress(self, id: str, data: Any, lease: int | None = None) -> None:
-        """Tell whoever listens how far a running job is, in the delivery `lease`."""
+        """Tell listeners the progress of a running job, in the delivery `lease`."""
 
     async def events(self, query: EventQuery, since: str | None = None) -> EventStream:
-        """Listen to what happens to jobs from now on, or from after the place `since`."""
+        """Listen to the events of jobs from now on, or from after the place `since`."""
 
     async def close(self) -> None:
         """Close what is open. The next verb connects again."""
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that waits only for a blocking backend."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+    coroutine.close()
+    raise RuntimeError("the backend is not a blocking one: its coroutine needs an event loop")

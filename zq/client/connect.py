@@ -1,13 +1,12 @@
-"""From an address to a backend."""
+"""Makes the backend for an address."""
 
 import os
 
 from zq.client.backend import Backend
 from zq.client.errors import InvalidOption
 from zq.client.formats import JSON, Codec
-from zq.client.http import HttpBackend
-from zq.client.transport import Address, Tls
-from zq.client.urls import DEFAULT_URL, check_url, split_url
+from zq.client.http.address import DEFAULT_URL, Address, Tls, check_url, split_url
+from zq.client.http.backend import HttpBackend
 
 
 def connect(
@@ -19,13 +18,13 @@ def connect(
     standby: bool = False,
     must_exist: bool = False,
 ) -> Backend:
-    """The backend for an address; nothing is opened yet.
+    """Make the backend for an address. Nothing is opened yet.
 
-    Without one, that of the variable ``ZQ_URL``, or a server on this machine; the key likewise is
-    that of ``ZQ_TOKEN``, and `tls` is `Tls.of_environment`. ``sqlite:///var/lib/zq`` is a data
-    directory, of which the engine runs in this process; ``sqlite://:memory:`` a private one that
-    goes with it. A `standby` waits while another process has the data directory; one that
-    `must_exist` is not made. Raises `InvalidOption`.
+    Without an address, the variable ``ZQ_URL`` is used, or else a server on this machine. The
+    defaults of `token` and `tls` are ``ZQ_TOKEN`` and `Tls.of_environment`. For
+    ``sqlite:///var/lib/zq``, a data directory, the engine runs in this process. The directory of
+    ``sqlite://:memory:`` is private and removed at the end. A `standby` waits while another process
+    owns the directory. With `must_exist` the directory is not made. Raises `InvalidOption`.
     """
     url = url or os.environ.get("ZQ_URL") or DEFAULT_URL
     token = token or os.environ.get("ZQ_TOKEN") or None
@@ -38,12 +37,14 @@ def connect(
         return _embedded(parts.netloc + parts.path, standby, must_exist)
     check_url(url)
     if standby:
-        raise InvalidOption(f"standby: is for sqlite:///…; {url!r} has any number of clients")
+        raise InvalidOption(
+            f"standby: this is for sqlite:///…; {url!r} may have any number of clients"
+        )
     return HttpBackend(Address(url.rstrip("/"), token, codec, tls or Tls.of_environment()))
 
 
 def _embedded(path: str, standby: bool, must_exist: bool) -> Backend:
-    # Only who wants the engine in this process needs what it is made of.
+    # Only programs with the engine in their process need its modules.
     from zq.client.embedded.backend import EmbeddedBackend
     from zq.client.embedded.home import Home, directory_of
 

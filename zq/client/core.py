@@ -1,11 +1,11 @@
-"""What an app's tasks and queues share."""
+"""The state that an app's tasks and queues share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from zq.client.backend import Backend
-from zq.client.events import Events
+from zq.client.events import Listeners
 from zq.client.options import Options
 from zq.client.payloads import Convert
 from zq.client.running import Middleware
@@ -19,20 +19,20 @@ class QueueHandler:
     convert: Convert | None
     options: Options
     middleware: tuple[Middleware, ...] = ()
-    """Around each job, inside of the app's."""
+    """Middleware around each job, inside that of the app."""
 
 
 @dataclass
 class Core:
-    """The server, the options of all jobs, who listens, and who handles which queue."""
+    """The server, the options of all jobs, listeners, and the handlers of queues."""
 
     backend: Backend
     defaults: Options
-    events: Events = field(default_factory=Events)
+    events: Listeners = field(default_factory=Listeners)
     handlers: dict[str, QueueHandler] = field(default_factory=dict)
     startup: tuple[Callable[[], Any], ...] = ()
-    """Called, or awaited, before a worker takes its first job."""
+    """Functions that are called, or awaited, before a worker takes its first job."""
 
     def __reduce__(self) -> tuple[Any, tuple[Backend, Options]]:
-        # What goes to another process enqueues there; it handles and hears nothing.
+        # A copy in another process only enqueues; it has no handlers and no listeners.
         return Core, (self.backend, self.defaults)

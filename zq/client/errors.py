@@ -24,10 +24,10 @@ An error that a server has sent carries the server's code, its header `Zq-Error`
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from zq.model.errors import ZqError
+from zq.model.errors import JobCancelled, JobNotFound, StaleLease, ZqError
 
 if TYPE_CHECKING:
-    from zq.client.values import JobError
+    from zq.client.job_error import JobError
 
 __all__ = [
     "BackendError",
@@ -76,20 +76,8 @@ class RetriesExhausted(JobFailed):
     code = "retries_exhausted"
 
 
-class JobCancelled(ZqError):
-    code = "job_cancelled"
-
-
-class JobNotFound(ZqError, LookupError):
-    code = "job_not_found"
-
-
-class StaleLease(ZqError):
-    code = "stale_lease"
-
-
 class JobState(ZqError):
-    """What was asked for is not for a job in this state."""
+    """The job's state does not allow what was asked for."""
 
     code = "conflict"
 
@@ -99,7 +87,7 @@ class JobState(ZqError):
 
 
 class BackendError(ZqError):
-    """The cause, if it was no answer, is in `__cause__`."""
+    """`__cause__` has the cause, if the server did not answer."""
 
     code = "backend_error"
 
@@ -141,11 +129,11 @@ class DiscoveryError(ZqError):
 
 
 PASSING = (408, 429, 500, 502, 503, 504, 507)
-"""Statuses of causes that pass, and of faults that the next try may not meet."""
+"""Statuses of passing causes, and of faults that the next try may not meet."""
 
 
 def refusal(code: str, message: str, status: int | None = None, state: str = "") -> ZqError:
-    """What a server's refusal is to the caller, whatever carried it. `code` is the server's."""
+    """The error of the library for a server's refusal. `code` is the server's."""
     error: ZqError
     if code == "job_not_found":
         error = JobNotFound(message)

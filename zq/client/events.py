@@ -1,13 +1,21 @@
-"""Local events: what this process has done, told to functions of this process."""
+"""Events: what this process has done, told to its functions; what happens to jobs on the server.
 
+The first are `Event`s, of which `Listeners` hear. The second are `JobEvent`s, which `follow` reads.
+"""
+
+import asyncio
 import inspect
 import logging
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from zq.client.values import MISSING, JobError
+from zq.client.backend import Backend, EventStream
+from zq.client.errors import Unavailable
+from zq.client.http.transport import jittered
+from zq.client.job_error import JobError
+from zq.client.values import MISSING, EventQuery, JobEvent
 
 log = logging.getLogger("zq.events")
 
@@ -23,15 +31,16 @@ EventName = Literal[
     "cancelled",
     "stalled",
 ]
-"""failing: another try comes. requeued: given back unfinished. stalled: taken from this worker, for
-it has not renewed the lease in time. error: the worker's own trouble."""
+"""failing: the job has failed and will be tried again. requeued: it was given back unfinished.
+stalled: its lease was not renewed in time, so it was taken from this worker. error: a fault of the
+worker itself."""
 
 Listener = Callable[["Event"], Any]
 
 
 @dataclass(frozen=True)
 class Event:
-    """What has happened. Fields that have no meaning for it are None, or MISSING."""
+    """What has happened. Fields that do not apply are None, or MISSING."""
 
     name: EventName
     queue: str | None = None
@@ -43,8 +52,8 @@ class Event:
     exception: BaseException | None = None
 
 
-class Events:
-    """Who wants to hear of what."""
+class Listeners:
+    """The functions that are called at each event."""
 
     def __init__(self) -> None:
         self._listeners: defaultdict[str, list[Listener]] = defaultdict(list)
@@ -58,9 +67,9 @@ class Events:
         return bool(self._listeners.get(name))
 
     async def emit(self, event: Event, *, blocking: bool = False) -> None:
-        """Tell all; what they raise is logged. An error that nobody listens for is logged too.
+        """Call all listeners. What they raise is logged, and so is an error that has no listener.
 
-        With `blocking` nothing can be awaited: coroutine functions are passed over.
+        With `blocking` nothing can be awaited, so coroutine functions are skipped.
         """
         listeners = self._listeners.get(event.name, ())
         if event.name == "error" and not listeners:
@@ -68,10 +77,46 @@ class Events:
         for listener in listeners:
             try:
                 if blocking and inspect.iscoroutinefunction(listener):
-                    log.warning("%r is not called: there is no event loop", listener)
+                    log.warning("the listener %r is not called: there is no event loop", listener)
                     continue
                 answer = listener(event)
                 if inspect.isawaitable(answer):
                     await answer
             except Exception:
                 log.exception("a listener of %r failed", event.name)
+
+
+async def follow(
+    backend: Backend,
+    query: EventQuery,
+    since: str | None = None,
+    is_over: Callable[[], Awaitable[bool]] | None = None,
+) -> AsyncGenerator[JobEvent, None]:
+    """Events without end, from now on or from after the place `since`.
+
+    A stream that breaks is opened again at its place. What was missed is told, or a `gap` if the
+    server no longer has it. Once a stream is open, `is_over` tells whether any event can still
+    come. Raises `BackendError` if the first stream cannot be opened.
+    """
+    stream: EventStream | None = await backend.events(query, since)
+    attempt = 0
+    while True:
+        try:
+            if stream is None:
+                stream = await backend.events(query, since)
+            if is_over is not None and await is_over():
+                return
+            while True:
+                found = await stream.events()
+                attempt = 0
+                for event in found:
+                    yield event
+                since = stream.last_id
+        except Unavailable as error:
+            log.warning("the stream of events has broken: %s", error)
+        finally:
+            if stream is not None:
+                await stream.close()
+        stream = None
+        await asyncio.sleep(jittered(attempt))
+        attempt += 1

@@ -1,7 +1,7 @@
-"""The two formats that a client may speak. They carry the same data; JSON is the faster one here.
+"""The two formats that a client can use. They carry the same data; JSON is the faster one here.
 
-Values that JSON does not have travel as msgspec writes them: times as RFC 3339 text, bytes as
-base64, dataclasses and structs as objects. Models of pydantic travel as their own JSON form.
+Values that JSON does not have are sent as msgspec writes them: times as RFC 3339 text, bytes as
+base64, dataclasses and structs as objects. Models of pydantic are sent in their own JSON form.
 """
 
 import struct
@@ -23,7 +23,7 @@ def plain(value: Any) -> Any:
     """What stands for a value that msgspec does not know. Raises TypeError."""
     dump = getattr(value, "model_dump", None)
     if dump is None:
-        raise TypeError(f"{type(value).__name__} is no data that can be sent")
+        raise TypeError(f"values of type {type(value).__name__} cannot be sent")
     return dump(mode="json")
 
 
@@ -36,21 +36,21 @@ class Codec:
     write: Callable[[Any], bytes]
     read: Callable[..., Any]
     cut: Callable[[bytes], tuple[Sequence[Delivery | Notice], bytes]]
-    """What has arrived of a stream, and the part of a frame that is left."""
+    """Splits what has arrived of a stream into messages and the rest, an unfinished frame."""
     gather: Callable[[Sequence[bytes]], bytes]
-    """A body of many jobs, of what each was encoded to."""
+    """Makes a bulk body of jobs that are encoded already."""
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return _codec, (self.content_type,)
 
     def encode(self, value: Any) -> bytes:
-        """Raises `InvalidPayload` for what is no plain data."""
+        """Raises `InvalidPayload` for values that cannot be sent."""
         try:
             return self.write(value)
         except (TypeError, OverflowError, UnicodeEncodeError, msgspec.MsgspecError) as error:
-            raise InvalidPayload(f"this cannot be sent: {error}") from error
+            raise InvalidPayload(f"the value cannot be sent: {error}") from error
         except RecursionError as error:
-            raise InvalidPayload("this cannot be sent: it nests too deeply") from error
+            raise InvalidPayload("the value cannot be sent: it is nested too deeply") from error
 
     def decode(self, body: bytes, type: type[T]) -> T:
         """Raises msgspec.MsgspecError."""
@@ -88,7 +88,7 @@ def _cut_frames(data: bytes) -> tuple[Sequence[Delivery | Notice], bytes]:
 
 
 def _pack(value: Any) -> bytes:
-    # MessagePack's own types for times and bytes have no place in a job: the server refuses them.
+    # The server refuses MessagePack's own types for times and bytes in a job.
     return _packer.encode(msgspec.to_builtins(value, str_keys=True, enc_hook=plain))
 
 

@@ -1,4 +1,4 @@
-"""The handle of a job that was enqueued: wait for its result, or cancel it."""
+"""The handle of a job: waits for its result, follows its events, or cancels it."""
 
 import math
 import time
@@ -7,7 +7,7 @@ from contextlib import aclosing
 from datetime import timedelta
 from typing import Any, Generic, Literal, TypeVar, cast
 
-from zq.client.backend import Backend
+from zq.client.backend import Backend, run
 from zq.client.errors import (
     JobCancelled,
     JobFailed,
@@ -16,14 +16,13 @@ from zq.client.errors import (
     RetriesExhausted,
     WaitTimeout,
 )
-from zq.client.following import follow
+from zq.client.events import follow
+from zq.client.job_error import JobError
 from zq.client.options import Seconds
 from zq.client.payloads import Convert
-from zq.client.sync import run
 from zq.client.values import (
     MISSING,
     EventQuery,
-    JobError,
     JobEvent,
     JobOutcome,
     State,
@@ -33,21 +32,32 @@ from zq.client.values import (
 R = TypeVar("R")
 
 CancelStatus = Literal["cancelled", "not_found", "in_flight", "completed", "dead", "expired"]
-"""What came of a cancellation: done, no such job, or the state that forbids it."""
+"""The outcome of a cancellation: done, no such job, or the status that forbids it."""
 
 _ENDS = ("completed", "failed", "cancelled", "expired")
 
 LONGEST_WAIT_MS = 30_000
-"""What a server waits at most in one request."""
+"""The longest time that a server waits in one request."""
 
 
 class Job(Generic[R]):
-    """A job on the server. `duplicate`: it was there already, and nothing new was stored.
+    """A job on the server. `duplicate` tells that it existed already and nothing was stored, and
+    `folded` that the call was joined to this one, which waited.
 
-    `state` is what it was doing then; None: all that is left of it is its name.
+    `state` is its status at that time, or None if the server knows no more than its id.
     """
 
-    __slots__ = ("_backend", "_convert", "duplicate", "id", "key", "max_attempts", "queue", "state")
+    __slots__ = (
+        "_backend",
+        "_convert",
+        "duplicate",
+        "folded",
+        "id",
+        "key",
+        "max_attempts",
+        "queue",
+        "state",
+    )
 
     def __init__(
         self,
@@ -60,6 +70,7 @@ class Job(Generic[R]):
         self.key = stored.unique_key if key is None else key
         self.queue = stored.queue
         self.duplicate = stored.duplicate
+        self.folded = stored.folded
         self.state: State | None = stored.status
         self.max_attempts = None if stored.retry_limit is None else stored.retry_limit + 1
         self._backend = backend
@@ -69,19 +80,19 @@ class Job(Generic[R]):
         return f"<Job {self.id} in {self.queue}>"
 
     async def result(self, timeout: Seconds | None = 30.0) -> R:
-        """Wait for the final outcome; None waits for ever.
+        """Wait for the final outcome. With a `timeout` of None, wait for ever.
 
-        Raises `WaitTimeout`, `JobFailed`, `JobCancelled`, or `JobNotFound` where nothing of it is
+        Raises `WaitTimeout`, `JobFailed`, `JobCancelled`, or `JobNotFound` if nothing of the job is
         kept any more.
         """
-        return await self.outcome(self._backend, Patience(timeout))
+        return await self.outcome(self._backend, TimeLeft(timeout))
 
     def result_sync(self, timeout: Seconds | None = 30.0) -> R:
         """The same, blocking."""
-        return run(self.outcome(self._backend.blocking, Patience(timeout)))
+        return run(self.outcome(self._backend.blocking, TimeLeft(timeout)))
 
     async def cancel(self, *, force: bool = False) -> CancelStatus:
-        """Cancel it where it waits; with `force` also where it runs."""
+        """Cancel the job if it waits; with `force` also if it runs."""
         return await cancelled(self._backend.cancel(self.id, force=force))
 
     def cancel_sync(self, *, force: bool = False) -> CancelStatus:
@@ -89,7 +100,7 @@ class Job(Generic[R]):
         return run(cancelled(self._backend.blocking.cancel(self.id, force=force)))
 
     async def events(self) -> AsyncGenerator[JobEvent, None]:
-        """What happens to it from now on, to its end; nothing where it has ended before.
+        """What happens to the job from now on, up to its end. Nothing, if it has ended before.
 
         ``async for event in job.events()``; see `App.events`.
         """
@@ -107,22 +118,23 @@ class Job(Generic[R]):
             return True
 
     async def outcome(
-        self, backend: Backend, patience: "Patience", known: JobOutcome | None = None
+        self, backend: Backend, left: "TimeLeft", known: JobOutcome | None = None
     ) -> R:
-        """The result, by a backend of either kind; `known` is the outcome as far as it is known."""
+        """The result, by a backend of either kind. `known` is the part of the outcome that is
+        known."""
         while known is None or not known.is_final:
-            wait_ms = patience.left_ms()
+            wait_ms = left.ms()
             if known is not None and wait_ms == 0:
                 raise WaitTimeout(
-                    f"the job {self.id} is not finished after {patience.seconds:g} s"
-                    f" (it is {known.status}), and it goes on: ask again, or wait for longer",
+                    f"the job {self.id} is not finished after {left.seconds:g} s"
+                    f" (it is {known.status}). It goes on: wait again, or for longer",
                     self,
                 )
             known = await backend.result(self.id, wait_ms)
         return self.value(known)
 
     def value(self, outcome: JobOutcome) -> R:
-        """The result of a final outcome. A worker that sent none gave None."""
+        """The result of a final outcome. It is None if the worker sent none."""
         if outcome.status == "completed":
             result: Any = None if outcome.result is MISSING else outcome.result
             convert = None if self._convert is None else self._convert()
@@ -131,23 +143,23 @@ class Job(Generic[R]):
         if outcome.status == "cancelled":
             raise JobCancelled(f"the job {self.id} was cancelled")
         if outcome.status == "expired":
-            raise JobNotFound(f"the job {self.id} has expired before a worker had it")
+            raise JobNotFound(f"the job {self.id} expired before a worker took it")
         raise failure(self.id, outcome.error, self.max_attempts)
 
 
 def failure(id: str, error: JobError | str | None, max_attempts: int | None) -> JobFailed:
-    """What is raised for a dead job."""
+    """The error to raise for a dead job."""
     if not isinstance(error, JobError):
-        return JobFailed(f"the job {id} is dead: {error or 'no failure is known'}")
+        return JobFailed(f"the job {id} is dead: {error or 'its failure is not known'}")
     kind = f"{error.error_type}: " if error.error_type else ""
     if max_attempts is not None and error.attempt >= max_attempts:
-        often = "" if error.attempt == 1 else f" {error.attempt} times, at last"
-        return RetriesExhausted(f"the job {id} has failed{often} with {kind}{error.message}", error)
-    return JobFailed(f"the job {id} has failed with {kind}{error.message}", error)
+        often = "" if error.attempt == 1 else f" {error.attempt} times, the last time"
+        return RetriesExhausted(f"the job {id} failed{often} with {kind}{error.message}", error)
+    return JobFailed(f"the job {id} failed with {kind}{error.message}", error)
 
 
 async def cancelled(cancelling: Any) -> CancelStatus:
-    """What came of a cancellation, as a value."""
+    """The outcome of a cancellation, as a value."""
     try:
         await cancelling
     except JobNotFound:
@@ -157,16 +169,16 @@ async def cancelled(cancelling: Any) -> CancelStatus:
     return "cancelled"
 
 
-class Patience:
-    """How much of a time-out is left."""
+class TimeLeft:
+    """The rest of a time-out."""
 
     def __init__(self, timeout: Seconds | None) -> None:
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
         self.seconds = math.inf if seconds is None else seconds
-        """What it was at the beginning."""
+        """The whole time-out."""
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
-    def left_ms(self) -> int:
+    def ms(self) -> int:
         """Milliseconds to wait in the next request."""
         if self._deadline is None:
             return LONGEST_WAIT_MS

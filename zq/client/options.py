@@ -1,6 +1,6 @@
-"""What an enqueue may ask for. Options are checked where they are written, not where they are sent.
+"""The options of jobs. They are checked where they are written, not where they are sent.
 
-Times are seconds or timedelta here and milliseconds below.
+Times are seconds or timedelta here, and milliseconds in all layers below.
 """
 
 import time
@@ -10,11 +10,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, TypedDict, get_args
 
+from zq.client.batch import Batch
 from zq.client.errors import InvalidOption
 from zq.client.running import current
 from zq.client.values import Dedupe, Submission
+from zq.model.batch import BatchRule
 from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32, Retention
-from zq.model.job import Backoff as WireBackoff
+from zq.model.job import BackoffRule as WireBackoff
 
 Seconds = float | timedelta
 UniqueWhile = Literal["queued", "active", "exists"]
@@ -24,7 +26,7 @@ def milliseconds(name: str, value: Seconds, high: int = MAX_TIME, *, low: int = 
     """Seconds or a timedelta as whole milliseconds. Raises `InvalidOption`."""
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise InvalidOption(f"{name}: {value!r} is no time: give seconds or a timedelta")
+        raise InvalidOption(f"{name}: {value!r} is not a time: give seconds or a timedelta")
     if not low <= seconds * 1000 <= high:
         bound = "a positive number" if low else "a number"
         raise InvalidOption(f"{name} must be {bound} of seconds, not {value!r}")
@@ -32,7 +34,7 @@ def milliseconds(name: str, value: Seconds, high: int = MAX_TIME, *, low: int = 
 
 
 def positive_ms(name: str, value: Seconds) -> int:
-    """The same for what must be 1 ms at least."""
+    """The same for times of at least 1 ms."""
     return milliseconds(name, value, low=1)
 
 
@@ -40,8 +42,8 @@ def positive_ms(name: str, value: Seconds) -> int:
 class Backoff:
     """How long a failed job waits: ``attempts ** exponent + base + random() * jitter * attempts``.
 
-    In seconds, as the server reckons; `attempts` counts the failure just met, so the first retry
-    comes after 1 s at the least. `zq.Retry(delay=…)` is for those who cannot wait for that.
+    The server computes this in seconds. `attempts` includes the last failure, so the first retry
+    comes after at least 1 s. For earlier retries, raise `zq.Retry(delay=…)`.
     """
 
     exponent: float = 1.5
@@ -50,7 +52,7 @@ class Backoff:
 
     def __post_init__(self) -> None:
         if not 0 <= self.exponent <= 100:
-            raise InvalidOption(f"Backoff: exponent {self.exponent!r} is not within 0 and 100")
+            raise InvalidOption(f"Backoff: exponent {self.exponent!r} is not between 0 and 100")
         self.wire()
 
     def wire(self) -> WireBackoff:
@@ -62,19 +64,19 @@ class Backoff:
 
 
 class JobOptions(TypedDict, total=False):
-    """All optional. What is not given comes from the task, its app, and last from `DEFAULTS`."""
+    """All are optional. Missing ones come from the task, then its app, then `DEFAULTS`."""
 
     max_attempts: int
     """Executions in all, the first one included."""
     result_ttl: Seconds | None
-    """How long the result is kept; None: only those who wait at that moment get it."""
+    """How long the result is kept. With None, only those who are waiting for it get it."""
     priority: int
     """From 0, the most urgent, to 65535."""
     delay: Seconds
     run_at: datetime
     backoff: Backoff
     on_exception: Mapping[type[Exception], Backoff | Seconds | None]
-    """By class of what a handler raises: retry after so long, or with None not at all."""
+    """By class of what a handler raises: the delay of the next try, or None for no other try."""
     group: str
     """Jobs of a group run one after the other, in their order."""
     dedupe: str | None
@@ -85,16 +87,18 @@ class JobOptions(TypedDict, total=False):
 
 
 class Options(JobOptions, total=False):
-    """What tasks and apps may say besides; of a queue by message id all but the key."""
+    """Further options of tasks and apps. A queue by message id takes all but the key."""
 
     key: str
-    """Unique key: while another job has it, this one is a duplicate of that."""
+    """Unique key: while another job has it, this one is a duplicate of it."""
     unique_while: UniqueWhile
-    """How long the key is taken: until a worker has it, until it is done, or as it exists."""
+    """How long a job holds its key: until it is taken, until it has finished, or as it exists."""
     timeout: Seconds
-    """Of one execution."""
+    """The most time that one execution may take."""
     wait: Seconds
-    """How long `call` waits."""
+    """How long `call` waits for the result."""
+    batch: Batch | None
+    """Calls are joined to one job while it waits for a worker. It cannot have a key."""
 
 
 DEFAULTS: Options = {
@@ -108,29 +112,29 @@ DEFAULTS: Options = {
 
 def _whole(name: str, value: object, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidOption(f"{name}: {value!r} is no whole number from {low} to {high}")
+        raise InvalidOption(f"{name}: {value!r} is not a whole number from {low} to {high}")
     return value
 
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise InvalidOption(f"{name}: {value!r} is no text")
+        raise InvalidOption(f"{name}: {value!r} is not text")
     return value
 
 
 def _kind(name: str, value: object, kind: type) -> None:
     if not isinstance(value, kind):
-        raise InvalidOption(f"{name}: {value!r} is no {kind.__name__}")
+        raise InvalidOption(f"{name}: {value!r} is not a {kind.__name__}")
 
 
 def _moment(name: str, value: object) -> None:
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise InvalidOption(f"{name}: {value!r} is no datetime with a time zone")
+        raise InvalidOption(f"{name}: {value!r} is not a datetime with a time zone")
 
 
 def _scope(name: str, value: object) -> None:
     if value not in get_args(UniqueWhile):
-        raise InvalidOption(f"{name}: {value!r} is none of {', '.join(get_args(UniqueWhile))}")
+        raise InvalidOption(f"{name}: {value!r} is not one of {', '.join(get_args(UniqueWhile))}")
 
 
 def _ttl(name: str, value: Any) -> None:
@@ -143,12 +147,17 @@ def _dedupe(name: str, value: object) -> None:
         _text(name, value)
 
 
+def _batch(name: str, value: object) -> None:
+    if value is not None:
+        _kind(name, value, Batch)
+
+
 def _by_exception(name: str, value: object) -> None:
     _kind(name, value, Mapping)
     assert isinstance(value, Mapping)
     for kind, then in value.items():
         if not isinstance(kind, type) or not issubclass(kind, Exception):
-            raise InvalidOption(f"{name}: {kind!r} is no class of exceptions")
+            raise InvalidOption(f"{name}: {kind!r} is not an exception class")
         if then is not None and not isinstance(then, Backoff):
             milliseconds(f"{name}: {kind.__name__}", then)
 
@@ -171,14 +180,15 @@ CHECKS: dict[str, Any] = {
     "meta": partial(_kind, kind=Mapping),
     "traceparent": _text,
     "content_type": _text,
+    "batch": _batch,
 }
 
 
 def check(options: Mapping[str, object]) -> None:
-    """Raise `InvalidOption` for the first option that is none, or has a value that cannot be."""
+    """Raise `InvalidOption` for the first option that is unknown or has an invalid value."""
     for name, value in options.items():
         if name not in CHECKS:
-            raise InvalidOption(f"{name} is no option: there are {', '.join(CHECKS)}")
+            raise InvalidOption(f"{name} is not an option; the options are {', '.join(CHECKS)}")
         CHECKS[name](name, value)
     if "delay" in options and "run_at" in options:
         raise InvalidOption("give delay or run_at, not both")
@@ -197,7 +207,7 @@ def merge(*layers: Options | JobOptions) -> Options:
 
 
 class Form:
-    """The job that some options make of any payload, worked out once."""
+    """Makes jobs with the same options of any payloads. The options are worked out once."""
 
     def __init__(
         self,
@@ -208,14 +218,17 @@ class Form:
         keep_dead: bool = False,
         timeout: Seconds | None = None,
     ) -> None:
-        """With `keep_dead` the result's time counts for the last error as well.
+        """With `keep_dead` the last error is kept as long as a result would be.
 
-        Workers know the time-outs of their tasks; `timeout` is one that this job is to have.
+        Workers know the time-outs of their tasks. `timeout` takes the place of those.
         """
         ttl = options.get("result_ttl")
         kept = 0 if ttl is None else positive_ms("result_ttl", ttl)
         backoff = options.get("backoff")
         dedupe = options.get("dedupe")
+        batch = options.get("batch")
+        if batch is not None and "key" in options:
+            raise InvalidOption("give key or batch, not both")
         self._delay = milliseconds("delay", options.get("delay", 0))
         self._moment = options.get("run_at")
         self._user = options.get("user")
@@ -238,12 +251,13 @@ class Form:
             self._meta or None,
             options.get("content_type"),
             self._traceparent,
+            None if batch is None else BatchRule(batch.key, batch.when, batch.fold),
         )
 
     def submission(
         self, payload: Any, *, key: str | None = None, on_conflict: str | None = None
     ) -> Submission:
-        """The job for a payload. What a job enqueues itself inherits its user and trace."""
+        """The job for a payload. A job that another one enqueues inherits its user and trace."""
         fixed = self._fixed
         meta, traceparent = fixed.meta, fixed.traceparent
         parent = current.get(None)
@@ -268,6 +282,7 @@ class Form:
             meta,
             fixed.content_type,
             traceparent,
+            fixed.batch,
         )
 
 

@@ -1,4 +1,4 @@
-"""What came of an execution, for the hook, for listeners and for tests."""
+"""The outcome of an execution, for the hook, for listeners and for tests."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,9 +7,9 @@ from typing import Any, Literal
 import msgspec
 
 from zq.client.formats import JSON
+from zq.client.job_error import JobError
 from zq.client.options import Seconds
 from zq.client.running import Running
-from zq.client.values import JobError
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Outcome:
     """Seconds since the epoch."""
     finished_at: float = 0.0
     exception: BaseException | None = field(default=None, repr=False)
-    """What the handler raised, where that was in this process."""
+    """The error that the handler raised, if it did so in this process."""
 
     @property
     def ok(self) -> bool:
@@ -51,7 +51,7 @@ class Outcome:
 
     @property
     def attempts(self) -> int:
-        """Executions, this one included."""
+        """The number of executions, including this one."""
         return self.job.attempt
 
     @property
@@ -75,11 +75,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class DrainReport:
-    """How a worker ended: executions that finished in all, and jobs that went back unfinished."""
+    """The end of a worker: how many executions finished, and how many jobs went back unfinished."""
 
     finished: int
     returned: list[str]
     stuck: int = 0
-    """Threads and coroutines that were still at work and cannot be ended."""
+    """The number of threads and coroutines that were still at work and cannot be ended."""
     aborted: bool = False
-    """Whether it had to leave at once."""
+    """Whether the worker had to end at once."""

@@ -1,4 +1,4 @@
-"""From call to payload and back: binding of arguments, and values by their annotations."""
+"""Turns calls into payloads and back: binds arguments, and converts values to their annotations."""
 
 import base64
 import dataclasses
@@ -27,20 +27,20 @@ _canonical = msgspec.json.Encoder(order="sorted", enc_hook=plain)
 
 
 def new_id() -> str:
-    """A message id for a job that is like no other."""
+    """A message id that no other job has."""
     return str(uuid4())
 
 
 def content_key(payload: Any) -> str:
     """A message id that is the same for equal payloads: 16 hex digits of SHA-256.
 
-    It is taken of the JSON with sorted keys, so the order of a dict's items is of no account.
+    It is computed from JSON with sorted keys, so the order of a dict's items does not matter.
     """
     return digest_of(_canonical.encode(payload))
 
 
 def converter(annotation: Any) -> Convert | None:
-    """What makes a value of plain data into what is annotated; None where it is that already.
+    """The function that converts plain data to an annotated type; None if there is nothing to do.
 
     Only where the annotation names a type that plain data is not: structs of msgspec, models of
     pydantic, dataclasses, enums, times, UUIDs, Decimals, bytes, sets and tuples, or containers of
@@ -90,20 +90,22 @@ def _is_rich(leaf: Any) -> bool:
 
 
 def packed(payload: Any) -> tuple[Any, str | None]:
-    """A payload as data that can be sent, and the media type that tells what it was."""
+    """A payload as data that can be sent, and the media type that tells its original type."""
     if isinstance(payload, bytes | bytearray | memoryview):
         return base64.b64encode(payload).decode(), BYTES
     return payload, TEXT if isinstance(payload, str) else None
 
 
 def unpacked(payload: Any, content_type: str | None) -> Any:
-    """What `packed` was given. Raises `InvalidPayload`."""
+    """The original of what `packed` was given. Raises `InvalidPayload`."""
     if content_type != BYTES:
         return payload
     try:
         return base64.b64decode(payload, validate=True)
     except (TypeError, ValueError) as error:
-        raise InvalidPayload(f"the payload says {BYTES} and is no base64 text: {error}") from error
+        raise InvalidPayload(
+            f"the payload is of type {BYTES} but is not base64 text: {error}"
+        ) from error
 
 
 def call_of(payload: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -143,7 +145,7 @@ class Signature:
         positional = [each for each in kinds if each.kind in (each.POSITIONAL_ONLY, _EITHER)]
         needed = [each for each in positional if each.default is each.empty]
         plain_kinds = all(each.kind is not each.KEYWORD_ONLY for each in kinds)
-        # Calls by position alone are the common ones, and cheap to check.
+        # Calls with positional arguments only are the common ones, and cheap to check.
         self._fit = range(len(needed), len(positional) + 1) if plain_kinds else range(0)
         self._converters: dict[str, Convert] | None = None
         self._result: tuple[Convert | None] | None = None
@@ -152,10 +154,22 @@ class Signature:
         return Signature, (self._function,)
 
     def payload(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The payload of a call. Raises TypeError where the function could not be called so."""
+        """The payload of a call. Raises TypeError where the function does not accept these
+        arguments."""
         if kwargs or len(args) not in self._fit:
             self._signature.bind(*args, **kwargs)
         return {"args": args, "kwargs": kwargs}
+
+    def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The same with all arguments by their names, those with defaults too.
+
+        A function with parameters that have to be given by position keeps these so.
+        """
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if any(each.kind not in _BY_NAME for each in self._signature.parameters.values()):
+            return {"args": bound.args, "kwargs": bound.kwargs}
+        return {"args": (), "kwargs": bound.arguments}
 
     def arguments(self, payload: Any) -> tuple[list[Any], dict[str, Any]]:
         """The call that a payload stands for: see `call_of`. Raises `InvalidPayload`."""
@@ -166,8 +180,8 @@ class Signature:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise InvalidPayload(
-                f"the payload is no call of {self._name}: {error} (an object holds named arguments,"
-                " a list those by position)"
+                f"the payload does not fit {self._name}: {error} (an object holds named arguments,"
+                " a list positional ones)"
             ) from error
         for name, convert in self._by_name().items():
             if name in bound.arguments:
@@ -175,7 +189,7 @@ class Signature:
         return list(bound.args), bound.kwargs
 
     def result(self) -> Convert | None:
-        """What makes a stored result into what the function is annotated to return."""
+        """A converter from a stored result to the annotated type of the function's result."""
         if self._result is None:
             self._result = (converter(self._hints().get("return")),)
         return self._result[0]
@@ -210,3 +224,4 @@ class Signature:
 
 
 _EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_BY_NAME = (_EITHER, inspect.Parameter.KEYWORD_ONLY)

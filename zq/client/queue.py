@@ -1,18 +1,19 @@
-"""Queues by message id: the caller names each job, and a second one of that name is the first.
+"""Queues by message id: the caller gives each job an id, and a second job of that id is not stored.
 
-An id is taken from the moment it is enqueued until the result's time is over, whether the job
-succeeds or fails; cancelling frees it at once. The first payload wins.
+An id is taken from the moment it is enqueued until the result is no longer kept, whether the job
+succeeds or fails. Cancelling frees the id at once. The first payload wins.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, Unpack, cast, overload
 
-from zq.client.backend import Backend
+from zq.client.backend import Backend, run
 from zq.client.core import Core, QueueHandler
 from zq.client.errors import InvalidOption, JobNotFound, JobState
 from zq.client.events import Event
-from zq.client.job import CancelStatus, Job, Patience, cancelled
+from zq.client.job import CancelStatus, Job, TimeLeft, cancelled
+from zq.client.job_error import JobError
 from zq.client.options import (
     DEFAULTS,
     Form,
@@ -24,8 +25,7 @@ from zq.client.options import (
     positive_ms,
 )
 from zq.client.payloads import Convert, converter
-from zq.client.sync import run
-from zq.client.values import MISSING, JobError, Missing, State, StoredJob, Submission
+from zq.client.values import MISSING, Missing, State, StoredJob, Submission
 from zq.model.names import check_name
 
 T = TypeVar("T")
@@ -42,8 +42,8 @@ OnFailed = Literal["return", "requeue"]
 class Enqueued(Generic[R]):
     """One of three outcomes: queued, duplicate of a job in `existing_state`, or done already.
 
-    True only for what is newly queued. A duplicate whose `existing_state` is completed had a result
-    that is not kept.
+    It is true only for a new job. A duplicate whose `existing_state` is completed had a result that
+    is no longer kept.
     """
 
     status: Literal["queued", "duplicate", "completed"]
@@ -57,14 +57,14 @@ class Enqueued(Generic[R]):
 
 @dataclass(frozen=True)
 class JobStatus(Generic[R]):
-    """What is known of a message id. Times in milliseconds since the epoch."""
+    """The state of a message id. Times are in milliseconds since the epoch."""
 
     id: str
     state: State
     created_at: int
     updated_at: int
     attempts: int
-    """Failures so far."""
+    """The number of failures so far."""
     job_id: str
     result: R | Missing = MISSING
     error: JobError | None = None
@@ -77,13 +77,15 @@ class Queue(Generic[T, R]):
         self, core: Core, name: str, payload: Any, result: Any, own: Options, blocking: bool = False
     ) -> None:
         if "key" in own or "unique_while" in own:
-            raise InvalidOption("key: in a queue by message id, the id is the key")
+            raise InvalidOption("key: a queue by message id uses the id as the key")
         check_name("queue", name)
         self.core = core
         self.name = name
         self.effective = merge(DEFAULTS, core.defaults, own)
         if self.effective.get("result_ttl") is None:
-            raise InvalidOption("result_ttl: a queue by message id needs one: ids live as long")
+            raise InvalidOption(
+                "result_ttl: a queue by message id needs one: ids are kept as long as results"
+            )
         self._payload = payload
         self._result = result
         self._result_converter = converter(result)
@@ -105,7 +107,7 @@ class Queue(Generic[T, R]):
         return SyncQueue(Queue(self.core, self.name, *types, self._own, blocking=True))
 
     def handler(self, function: H) -> H:
-        """Have workers call this function; a second one takes the place of the first.
+        """Let workers call this function. A second one takes the place of the first.
 
         ``handle(payload)`` or ``handle(payload, job)``, a coroutine function or not.
         """
@@ -116,7 +118,7 @@ class Queue(Generic[T, R]):
     async def enqueue(
         self, id: str, payload: T, *, on_failed: OnFailed = "return", **options: Unpack[JobOptions]
     ) -> Enqueued[R]:
-        """Queue a job, unless one of this id is there. `on_failed`: what to do where that is dead.
+        """Queue a job unless its id is taken. `on_failed`: what to do if the other job is dead.
 
         Raises `InvalidOption` before anything is sent.
         """
@@ -133,19 +135,19 @@ class Queue(Generic[T, R]):
         on_failed: OnFailed = "return",
         **options: Unpack[JobOptions],
     ) -> R:
-        """Queue a job, or join the one of this id, and wait for its result.
+        """Queue a job, or join the one with this id, and wait for its result.
 
         Raises `WaitTimeout` (the job goes on), `JobFailed` or `JobCancelled`.
         """
-        patience = Patience(timeout)
+        left = TimeLeft(timeout)
         wanted = self._submission(id, payload, on_failed, options)
-        known = await self._backend.enqueue_and_wait(wanted, patience.left_ms())
+        known = await self._backend.enqueue_and_wait(wanted, left.ms())
         assert known.job is not None
         job = (await self._enqueued(id, known.job)).job
-        return await job.outcome(self._backend, patience, known)
+        return await job.outcome(self._backend, left, known)
 
     async def cancel(self, id: str, *, force: bool = False) -> CancelStatus:
-        """Cancel a job that waits, also for its next try; with `force` one that runs."""
+        """Cancel a job that waits, or with `force` one that runs."""
         done = await cancelled(self._backend.cancel_by_key(self._key(id), force=force))
         if done == "cancelled" and self.core.events.wanted("cancelled"):
             event = Event("cancelled", self.name, key=id)
@@ -153,7 +155,7 @@ class Queue(Generic[T, R]):
         return done
 
     async def status(self, id: str) -> JobStatus[R] | None:
-        """What is known of an id, or None."""
+        """The state of an id, or None."""
         try:
             stored = await self._backend.by_key(self._key(id))
             error = await self._error(stored)
@@ -177,7 +179,7 @@ class Queue(Generic[T, R]):
     @overload
     async def result(self, id: str, default: D) -> R | D: ...
     async def result(self, id: str, default: Any = MISSING) -> Any:
-        """The result of a completed job. Without a default, raises `JobNotFound` for any other."""
+        """The result of a completed job. For any other it is `default`, or raises `JobNotFound`."""
         try:
             stored = await self._backend.by_key(self._key(id))
         except JobNotFound:
@@ -185,11 +187,11 @@ class Queue(Generic[T, R]):
         if stored is not None and stored.result is not MISSING:
             return self._converted(stored.result)
         if default is MISSING:
-            raise JobNotFound(f"there is no result of {id!r} in {self.name}")
+            raise JobNotFound(f"the queue {self.name} has no result for {id!r}")
         return default
 
     async def update_result_ttl(self, id: str, ttl: Seconds) -> TtlUpdate:
-        """Keep the result or the error, and the id with it, for so long from now."""
+        """Keep the result or the error, and the id, for this time from now."""
         kept = positive_ms("result_ttl", ttl)
         try:
             stored = await self._backend.by_key(self._key(id))
@@ -206,8 +208,8 @@ class Queue(Generic[T, R]):
 
     def _key(self, id: str) -> str:
         if not isinstance(id, str) or not 0 < len(id.encode()) <= 512:
-            raise InvalidOption(f"id: {id!r} is no text of 1 to 512 bytes")
-        # No queue's name holds a comma, so no id of one queue is that of another.
+            raise InvalidOption(f"id: {id!r} is not text of 1 to 512 bytes")
+        # No queue has a comma in its name, so ids of two queues never collide.
         return f"{self.name},{id}"
 
     def _submission(
@@ -218,7 +220,7 @@ class Queue(Generic[T, R]):
             check(options)
             merged = merge(self.effective, options)
             if "key" in options or merged.get("result_ttl") is None:
-                raise InvalidOption("key, and result_ttl=None, are not for a queue by message id")
+                raise InvalidOption("a queue by message id takes neither key nor result_ttl=None")
             form = Form(self.name, self.name, merged, keep_dead=True)
         conflict = "replace_dead" if on_failed == "requeue" else None
         return form.submission(payload, key=self._key(id), on_conflict=conflict)
@@ -252,7 +254,7 @@ class Queue(Generic[T, R]):
 
 
 class SyncQueue(Generic[T, R]):
-    """The methods of a `Queue`, blocking; fit for threads, forks and executors."""
+    """The methods of a `Queue`, blocking, for threads, forks and executors."""
 
     def __init__(self, queue: Queue[T, R]) -> None:
         self._queue = queue

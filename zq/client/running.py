@@ -1,4 +1,4 @@
-"""The job that is being executed, as its handler sees it, and what a handler may raise."""
+"""The job as its handler sees it while it runs, and the exceptions that a handler may raise."""
 
 import asyncio
 import math
@@ -8,24 +8,23 @@ from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 
-from zq.client.backend import Backend
+from zq.client.backend import Backend, run
 from zq.client.errors import InvalidOption, StaleLease
 from zq.client.events import EventName
-from zq.client.sync import run
 from zq.client.values import Delivery, Held
 from zq.model.ids import rank, timestamp_ms
 
 T = TypeVar("T")
 
 Reason = Literal["timeout", "cancelled", "stalled", "requeued", "shutdown"]
-"""Why an execution is ended: its time is up; somebody has cancelled the job by force; its lease was
-not renewed in time; its delivery has ended otherwise; the worker stops."""
+"""Why an execution is ended: its time is up; the job was cancelled by force; its lease was not
+renewed in time; its delivery has ended for another reason; the worker stops."""
 
 
 class Retry(Exception):
     """Raised in a handler: try again after `delay`, seconds or a timedelta, if a try is left.
 
-    Raises `InvalidOption` for a delay that is none.
+    Raises `InvalidOption` for a delay that is not a time.
     """
 
     def __init__(
@@ -34,41 +33,42 @@ class Retry(Exception):
         super().__init__(message)
         seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
         if not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
-            raise InvalidOption(f"delay: {delay!r} is no time: give seconds or a timedelta")
+            raise InvalidOption(f"delay: {delay!r} is not a time: give seconds or a timedelta")
         self.delay = seconds
 
 
 class Discard(Exception):
-    """Raised in a handler: the job is of no use any more, there is to be no other try."""
+    """Raised in a handler: the job is no longer of use, and must not be tried again."""
 
 
 class Kill(Exception):
-    """Raised in a handler: this can never succeed, there is to be no other try."""
+    """Raised in a handler: the job can never succeed, and must not be tried again."""
 
 
 class Running(Generic[T]):
     """One delivery of a job. `attempt` counts executions that failed or run, from 1.
 
-    `cancelled` is set once the outcome is of no account any more: on a time-out, when the delivery
-    has ended, when the worker has to leave, and when the handler is done; `reason` says which of
-    these, None where the handler is done. Coroutines are cancelled besides; threads have to look.
+    `cancelled` is set once the outcome no longer counts: on a time-out, when the delivery has
+    ended, when the worker has to stop, and when the handler has finished. `reason` tells which of
+    these; it is None when the handler has finished. Coroutines are cancelled as well; threads have
+    to check `cancelled`.
     """
 
     def __init__(self, delivery: Delivery, payload: T, backend: Backend) -> None:
         self.delivery = delivery
         self.payload = payload
         self.lost: EventName | None = None
-        """What to call it, where the delivery has ended under way."""
+        """The event to emit if the delivery ends while the handler runs."""
         self.reason: Reason | None = None
         self.on_task: Callable[[asyncio.Future[Any]], None] | None = None
-        """Hears of the tasks that the handler starts."""
+        """Called with each task that the handler starts."""
         self._backend = backend
         self._cancelled: threading.Event | None = None
         self._ended = False
 
     @property
     def id(self) -> str:
-        """The server's id of the job: a key for handlers that must not do a thing twice."""
+        """The server's id of the job. Handlers can use it as an idempotency key."""
         return self.delivery.id
 
     @property
@@ -92,7 +92,7 @@ class Running(Generic[T]):
 
     @property
     def max_attempts(self) -> int | None:
-        """None where the job leaves it to the server."""
+        """None if the job leaves it to the server."""
         limit = self.delivery.retry_limit
         return None if limit is None else limit + 1
 
@@ -106,7 +106,7 @@ class Running(Generic[T]):
 
     @property
     def sequence(self) -> int | None:
-        """A number that rises from job to job of a group, with gaps; None for jobs of none."""
+        """A number that rises, with gaps, from job to job of a group; None without a group."""
         return None if self.delivery.group is None else rank(self.delivery.id)
 
     @property
@@ -137,28 +137,28 @@ class Running(Generic[T]):
         return self._cancelled
 
     def end(self) -> None:
-        """Say that nobody waits for the outcome any more."""
+        """Say that the outcome no longer counts."""
         self._ended = True
         if self._cancelled is not None:
             self._cancelled.set()
 
     async def progress(self, data: Any) -> None:
-        """Tell whoever listens to the job's events how far it is."""
+        """Report progress to those who listen to the job's events."""
         await self._backend.progress(self.id, data, self.delivery.lease)
 
     def progress_sync(self, data: Any) -> None:
-        """The same, for a handler that is no coroutine function."""
+        """The same, for handlers that are not coroutine functions."""
         run(self._backend.blocking.progress(self.id, data, self.delivery.lease))
 
     async def extend(self, by: float | timedelta) -> None:
-        """Hold the job for so long from now. Raises `StaleLease`."""
+        """Hold the job for this time from now. Raises `StaleLease`."""
         seconds = by.total_seconds() if isinstance(by, timedelta) else by
         held = Held(self.id, self.delivery.lease)
         if await self._backend.extend([held], round(seconds * 1000)):
-            raise StaleLease("this delivery of the job has ended: drop what came of it")
+            raise StaleLease
 
     def retry(self, *, delay: float | timedelta = 0) -> NoReturn:
-        """Give up this try, and have another after `delay`."""
+        """Give up this try, and ask for another after `delay`."""
         raise Retry(delay=delay)
 
 
@@ -169,8 +169,8 @@ current: ContextVar[Running[Any]] = ContextVar("zq_current_job")
 
 
 def current_job() -> Running[Any]:
-    """The job that this code is executed for. Raises LookupError elsewhere."""
+    """The running job of this code. Raises LookupError outside of jobs."""
     try:
         return current.get()
     except LookupError:
-        raise LookupError("no job is being executed here") from None
+        raise LookupError("this code does not run in a job") from None

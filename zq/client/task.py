@@ -5,13 +5,12 @@ from contextlib import aclosing
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
-from zq.client.backend import Backend
+from zq.client.backend import Backend, run
 from zq.client.core import Core
 from zq.client.events import Event
-from zq.client.job import Job, Patience
+from zq.client.job import Job, TimeLeft
 from zq.client.options import DEFAULTS, Form, Options, check, merge
 from zq.client.payloads import Signature
-from zq.client.sync import run
 from zq.client.values import StoredJob, Submission
 
 P = ParamSpec("P")
@@ -24,7 +23,7 @@ CHUNK = 2000
 
 
 class Call(Generic[P]):
-    """Arguments for one job, checked: what `Task.args` makes and `Task.enqueue_many` takes."""
+    """Checked arguments for one job: `Task.args` makes them and `Task.enqueue_many` takes them."""
 
     if TYPE_CHECKING:
         fits: Callable[P, object]
@@ -45,7 +44,7 @@ class Task(Generic[P, R]):
         own: Options,
         said: Options | None = None,
     ) -> None:
-        """`own` are options that go before the app's defaults, and `said` before both."""
+        """`own` are options that override the app's defaults, and `said` overrides both."""
         said = {} if said is None else said
         self.core = core
         self.function = function
@@ -60,6 +59,7 @@ class Task(Generic[P, R]):
         self.__wrapped__ = function
         self._own = own
         self._said = said
+        self._batched = self.effective.get("batch") is not None
         self._form = Form(queue, name, self.effective, timeout=said.get("timeout"))
 
     def __repr__(self) -> str:
@@ -73,21 +73,25 @@ class Task(Generic[P, R]):
 
     def args(self, *args: P.args, **kwargs: P.kwargs) -> Call[P]:
         """Arguments for `enqueue_many`."""
-        return Call(self.signature.payload(args, kwargs))
+        return Call(self._payload(args, kwargs))
+
+    def job(self, payload: Any) -> Submission:
+        """The job of this task with a payload, as it is sent."""
+        return self._form.submission(payload)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        """Store one job. Whether it was there already, by its key, is in `Job.duplicate`."""
+        """Store one job. `Job.duplicate` tells whether its key was there already."""
         return await self._enqueue(self.core.backend, args, kwargs)
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        """The same, blocking: for programs without an event loop."""
+        """The same, blocking, for programs without an event loop."""
         return run(self._enqueue(self.core.backend.blocking, args, kwargs))
 
     async def enqueue_many(self, calls: Iterable[Call[P]]) -> list[Job[R]]:
         """Store a job for each call, in their order, 2,000 a request.
 
-        A request is stored whole or not at all; where one is refused, those before it stay, none
-        comes after it, and a note on the error tells how many are stored.
+        The server stores a request whole or not at all. After a refused request no other is sent,
+        and those before it stay. A note on the error tells how many jobs are stored.
         """
         return await self._enqueue_many(self.core.backend, calls)
 
@@ -98,7 +102,7 @@ class Task(Generic[P, R]):
     async def call(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Store one job and wait for its result, as long as the option `wait` says.
 
-        Raises what `Job.result` raises; after `WaitTimeout` the job goes on.
+        Raises what `Job.result` raises. After `WaitTimeout` the job goes on.
         """
         return await self._call(self.core.backend, args, kwargs)
 
@@ -107,9 +111,14 @@ class Task(Generic[P, R]):
         return run(self._call(self.core.backend.blocking, args, kwargs))
 
     async def _enqueue(self, backend: Backend, args: Any, kwargs: Any) -> Job[R]:
-        wanted = self._form.submission(self.signature.payload(args, kwargs))
+        wanted = self._form.submission(self._payload(args, kwargs))
         (stored,) = await backend.enqueue([wanted])
         return await self._stored(backend, stored)
+
+    def _payload(self, args: Any, kwargs: Any) -> dict[str, Any]:
+        if self._batched:
+            return self.signature.named(args, kwargs)
+        return self.signature.payload(args, kwargs)
 
     def _chunks(self, calls: Iterable[Call[P]]) -> Iterator[list[Submission]]:
         jobs = (self._form.submission(call.payload) for call in calls)
@@ -131,12 +140,12 @@ class Task(Generic[P, R]):
         return done
 
     async def _call(self, backend: Backend, args: Any, kwargs: Any) -> R:
-        patience = Patience(self.effective["wait"])
-        wanted = self._form.submission(self.signature.payload(args, kwargs))
-        known = await backend.enqueue_and_wait(wanted, patience.left_ms())
+        left = TimeLeft(self.effective["wait"])
+        wanted = self._form.submission(self._payload(args, kwargs))
+        known = await backend.enqueue_and_wait(wanted, left.ms())
         assert known.job is not None
         job = await self._stored(backend, known.job)
-        return await job.outcome(backend, patience, known)
+        return await job.outcome(backend, left, known)
 
     def _handle(self, stored: StoredJob) -> Job[R]:
         return Job(stored, self.core.backend, self.signature.result)
@@ -147,25 +156,25 @@ class Task(Generic[P, R]):
         return self._handle(stored)
 
     async def _tell(self, backend: Backend, stored: StoredJob) -> None:
-        if not stored.duplicate:
+        if not (stored.duplicate or stored.folded):
             event = Event("enqueued", stored.queue, stored.id, stored.unique_key)
             await self.core.events.emit(event, blocking=backend is backend.blocking)
 
 
 class SyncTask(Task[P, R]):
-    """A task whose function is an ordinary one: workers call it in a thread or a process."""
+    """A task whose function is an ordinary one. Workers call it in a thread or a process."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function here and now."""
+        """Call the function in this process, at once."""
         result: R = self.function(*args, **kwargs)
         return result
 
 
 class AsyncTask(Task[P, R]):
-    """A task whose function is a coroutine function: workers await it in their event loop."""
+    """A task whose function is a coroutine function. Workers await it in their event loop."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-        """Call the function here and now."""
+        """Call the function in this process, at once."""
         coroutine: Coroutine[Any, Any, R] = self.function(*args, **kwargs)
         return coroutine
 
@@ -173,7 +182,7 @@ class AsyncTask(Task[P, R]):
 class Decorator(Protocol):
     """What `app.task(…)` with options returns."""
 
-    @overload  # Every coroutine function is a function too: the first that fits holds.
+    @overload  # Every coroutine function is also a function: the first overload that fits holds.
     def __call__(  # type: ignore[overload-overlap]
         self, function: Callable[Q, Coroutine[Any, Any, T]], /
     ) -> AsyncTask[Q, T]: ...

@@ -10,26 +10,28 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from zq.client.job_error import JobError
+from zq.model.batch import BatchRule
 from zq.model.ids import timestamp_ms
-from zq.model.job import Backoff, Retention
+from zq.model.job import BackoffRule, Retention
 from zq.model.settling import Failure
 
 State = Literal["scheduled", "ready", "in_flight", "completed", "dead", "cancelled", "expired"]
 
 Missing = UnsetType
 MISSING = UNSET
-"""Stands for a result that is not there, since None is a result like any other."""
+"""Stands for an absent result, because None is a result like any other."""
 
 
 class Dedupe(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A second job with this id, within the window and the same group, is the first one again."""
+    """A second job with this id, within the window and the same group, counts as the first one."""
 
     id: str
     window_ms: int | None = None
 
 
 class Submission(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A job to store. What is None is left to the server."""
+    """A job to store. The server chooses fields that are None."""
 
     queue: str
     type: str
@@ -37,7 +39,7 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     priority: int | None = None
     ready_at: int | None = None
     retry_limit: int | None = None
-    backoff: Backoff | None = None
+    backoff: BackoffRule | None = None
     retention: Retention | None = None
     unique_key: str | None = None
     unique_while: str | None = None
@@ -47,6 +49,7 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     meta: Mapping[str, Any] | None = None
     content_type: str | None = None
     traceparent: str | None = None
+    batch: BatchRule | None = None
 
 
 class StoredJob(msgspec.Struct, gc=False):
@@ -77,15 +80,16 @@ class StoredJob(msgspec.Struct, gc=False):
     meta: Mapping[str, Any] | None = None
     result: Any = UNSET
     duplicate: bool = False
+    folded: bool = False
     replaced: bool = False
 
     @property
     def created_at(self) -> int:
-        """When it was stored, which its id tells."""
+        """When the job was stored. Its id tells this."""
         return timestamp_ms(self.id)
 
 
-class Wish(msgspec.Struct, frozen=True):
+class TakeRequest(msgspec.Struct, frozen=True):
     """What a worker asks of a take stream: at most `prefetch` unsettled jobs of these `queues`.
 
     It works on `concurrency` of them at a time, and calls itself `worker`. With `lease_ms` a
@@ -93,7 +97,7 @@ class Wish(msgspec.Struct, frozen=True):
     """
 
     queues: tuple[str, ...] = ()
-    """None: all that it may."""
+    """None stands for all queues that the caller may use."""
     prefetch: int = 1
     worker: str = ""
     lease_ms: int | None = None
@@ -119,7 +123,7 @@ class Delivery(msgspec.Struct, gc=False):
 
 
 class Success(msgspec.Struct, omit_defaults=True, gc=False):
-    """An acknowledgement with its result; None is a result, MISSING is none."""
+    """An acknowledgement with its result. None is a result; MISSING means that there is none."""
 
     id: str
     lease: int | None = None
@@ -128,14 +132,14 @@ class Success(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 class Held(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A job that a worker holds, by the delivery's name."""
+    """A job that a worker holds, with the name of the delivery."""
 
     id: str
     lease: int | None = None
 
 
 class LeasedFailure(Failure, frozen=True, omit_defaults=True):
-    """A failure report of the delivery `lease`; what it does not say is not sent."""
+    """A report of the failure of the delivery `lease`. Unset fields are not sent."""
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -183,14 +187,15 @@ class JobEvent(msgspec.Struct, frozen=True):
 
 
 class EventQuery(msgspec.Struct, frozen=True):
-    """Which events are meant: fields AND together, the values of one OR, none is any."""
+    """A filter of events: all fields must match, each by one of its values. An empty field matches
+    any."""
 
     queues: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
     types: tuple[EventType, ...] = ()
 
 
-class Refused(msgspec.Struct, frozen=True):
+class RefusedItems(msgspec.Struct, frozen=True):
     """Ids that were left alone: nobody holds them, or another delivery does."""
 
     not_found: list[str] = []
@@ -200,35 +205,8 @@ class Refused(msgspec.Struct, frozen=True):
         return bool(self.not_found or self.stale)
 
 
-class JobError(msgspec.Struct, frozen=True):
-    """One failure of a job. `attempt` counts from 1."""
-
-    attempt: int
-    message: str
-    error_type: str | None = None
-    backtrace: str | None = None
-    dequeued_at: int | None = None
-    failed_at: int | None = None
-
-    @property
-    def details(self) -> Any:
-        """What `to_dict()` of the exception has told, or None: see `DETAILS`."""
-        line = (self.backtrace or "").rpartition("\n")[2]
-        if not line.startswith(DETAILS):
-            return None
-        try:
-            return msgspec.json.decode(line.removeprefix(DETAILS))
-        except msgspec.DecodeError:  # somebody else's words
-            return None
-
-
-DETAILS = "zq details: "
-"""With this begins the last line of a backtrace that tells what an exception says of itself, as
-JSON. There it is stored and seen with the failure by whoever reads it, in any language."""
-
-
 class JobOutcome(msgspec.Struct, frozen=True):
-    """What a job is doing or how it came out; `job` where it has just been stored."""
+    """The state or outcome of a job. `job` is set where the request has just stored it."""
 
     status: State
     result: Any = UNSET
@@ -237,12 +215,12 @@ class JobOutcome(msgspec.Struct, frozen=True):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing will become of the job any more."""
+        """Whether the state of the job is final."""
         return self.status in ("completed", "dead", "cancelled", "expired")
 
 
 class JobQuery(msgspec.Struct, frozen=True):
-    """Which jobs are meant: fields AND together, the values of one OR. `filter` is jq."""
+    """A filter of jobs: all fields must match, each by one of its values. `filter` is in jq."""
 
     statuses: tuple[State, ...] = ()
     queues: tuple[str, ...] = ()
@@ -255,7 +233,7 @@ EVERYTHING = JobQuery()
 
 
 class Flow(msgspec.Struct, frozen=True):
-    """Jobs since the server started, and a second over the last one and five minutes."""
+    """Counts of jobs: since the server started, and per second over one second and five minutes."""
 
     total: int
     per_second_1m: float
@@ -276,7 +254,7 @@ class QueueStats(msgspec.Struct, frozen=True):
     oldest_ready_age_ms: int | None = None
 
 
-class JobPage(msgspec.Struct, frozen=True):
+class JobListing(msgspec.Struct, frozen=True):
     """Jobs in the order of their ids. `after` is the cursor of the next page, None at the end."""
 
     jobs: list[StoredJob]

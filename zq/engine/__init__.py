@@ -1,1 +1,1 @@
-"""The loop that everything passes through, and the verbs that every door calls. Knows no HTTP."""
+"""When it happens: the loop that everything passes through. It knows no HTTP."""

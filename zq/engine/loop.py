@@ -6,28 +6,23 @@ themselves.
 
 import asyncio
 import logging
-import math
-import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
-from zq.engine.committed import Committed
-from zq.engine.events import Events
-from zq.engine.flows import Flows
-from zq.engine.history import Readers
-from zq.engine.inbox import Inbox, Request, commands
-from zq.engine.openings import Openings
+from zq.engine.after_commit import Committed, Subscriber
+from zq.engine.delivery.streams import Streams
+from zq.engine.delivery.takers import NO_PLAN, Plan
+from zq.engine.inbox import Inbox, PendingCommand
 from zq.engine.pace import Pace
-from zq.engine.stats import Stats
-from zq.engine.streams import Plan, Streams
-from zq.engine.timetable import Timetable
-from zq.engine.waiters import Waiters
-from zq.model.clock import Clock, Timer
-from zq.model.commands import Command, Enqueue, Return, SetAside, Tick
+from zq.engine.timetable import Alarm, Openings, Timetable
+from zq.engine.upkeep import Upkeep
+from zq.model.clock import Clock
+from zq.model.commands import AnyCommand, Enqueue, Return, Tick
 from zq.model.errors import Internal, OutcomeUnknown, StorageFull
-from zq.store.connection import is_full, stops_the_server
-from zq.store.files import FilesMoved
-from zq.store.store import Store
-from zq.store.tick import STORAGE_FULL
+from zq.store.api import Store
+from zq.store.errors import FilesMoved, StoreError, StoreFailed, StoreFull
+from zq.tick.runner import STORAGE_FULL
 
 log = logging.getLogger(__name__)
 
@@ -41,46 +36,24 @@ SYNC_S = 1.0
 """Longest time that ticks go on without one that waits for the disk: with the rest until free space
 is looked at, what buffered mode can lose is two seconds."""
 
-IDLE_S = 1.0
-"""Idle time after which free space is given back, a slice at a time."""
 
-CHECK_S = 0.5
-"""Time between two looks at the files of an idle server: they may have been removed or replaced."""
-
-WAL_RETRY_S = 1.0
-"""Time between two looks whether the reader is gone that keeps the WAL over its limit."""
+_COMMAND = attrgetter("command")
 
 
-class Alarm:
-    """Wakes the loop at the next deadline, at the latest; sooner at times, for an earlier one.
+class Durability(NamedTuple):
+    """Whether (acknowledgements and changes, new jobs) are synced before they are answered."""
 
-    Most deadlines move on before they come. A timer that is left to fire costs less than one that
-    is cancelled and set again with every tick.
-    """
+    changes: bool
+    enqueues: bool
 
-    def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
-        self._clock = clock
-        self._wake = wake
-        self._timer: Timer | None = None
-        self._at = math.inf
 
-    def set(self, delay: float) -> None:
-        """Wake in so many seconds at the latest."""
-        at = self._clock.monotonic() + delay
-        if at < self._at:
-            self.stop()
-            self._at = at
-            self._timer = self._clock.call_later(delay, self._ring)
+class Guides(NamedTuple):
+    """What the loop goes by."""
 
-    def stop(self) -> None:
-        """Wake no more."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer, self._at = None, math.inf
-
-    def _ring(self) -> None:
-        self._timer, self._at = None, math.inf
-        self._wake()
+    timetable: Timetable
+    openings: Openings
+    pace: Pace
+    upkeep: Upkeep
 
 
 class TickLoop:
@@ -89,118 +62,87 @@ class TickLoop:
     def __init__(
         self,
         store: Store,
-        streams: Streams,
         clock: Clock,
-        *,
-        max_inbox_jobs: int,
-        reaper_interval: float,
-        durable: bool,
-        durable_enqueues: bool,
+        inbox: Inbox,
+        streams: Streams,
+        guides: Guides,
+        durability: Durability,
+        subscribers: Sequence[Subscriber],
     ) -> None:
-        self.inbox = Inbox(max_inbox_jobs, self.wake)
-        self.waiters = Waiters()
-        self.readers = Readers(store.logged)
-        self.stats = Stats()
-        self.flows = Flows(clock)
-        self.events = Events(clock)
-        self.delivering = True
+        """`subscribers` hear of each tick, in this order, after those who wait for its commands."""
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._store = store
-        self._streams = streams
         self._clock = clock
-        self._durable = durable
-        self._durable_enqueues = durable_enqueues
-        self._timetable = Timetable(clock, store.deadlines, reaper_interval)
-        self._openings = Openings(clock)
-        self._pace = Pace()
-        self._learners: Sequence[Callable[[Committed], object]] = (
-            self._pace.learn,
-            self.stats.learn,
-            self._timetable.learn,
-            self._openings.learn,
-            # Before frames are rendered: a worker that has its reply sends more meanwhile.
-            self._reply,
-            self.waiters.learn,
-            self._deliver,
-            self.readers.learn,
-            self.flows.learn,
-            self.events.learn,
-        )
-        """All that hears of a tick once it is on the disk, in this order."""
-        self._awake = asyncio.Event()
-        self._alarm = Alarm(clock, self.wake)
+        self._inbox = inbox
+        self._streams = streams
+        self._timetable, self._openings, self._pace, self._upkeep = guides
+        self._durability = durability
+        self._subscribers = subscribers
+        self._alarm = Alarm(clock, inbox.awake.set)
+        self._is_calm = False
+        """Whether nothing falls due before the alarm rings."""
         self._stopping = False
-        self._untidy = True
-        store.when_unreadable = self.set_aside
-        self._ticked = self._synced = self._checkpointed = self._checked = clock.monotonic()
-
-    def wake(self) -> None:
-        """Something has changed that a tick may want to know."""
-        self._awake.set()
+        self._synced = clock.monotonic()
 
     def stop(self) -> None:
         """End the loop once nothing waits any more."""
         self._stopping = True
-        self.wake()
-
-    async def set_aside(self, source: str, keys: Sequence[object]) -> None:
-        """Have those of the rows of a table set aside that cannot be read."""
-        if not self.failure.done():
-            await self.inbox.submit(SetAside(source, keys))
+        self._inbox.awake.set()
 
     async def run(self) -> None:
         """Tick until stopped. Never raises: a failure is set as `failure`, for the composition."""
         try:
-            while not (self._stopping and not self.inbox):
+            while not (self._stopping and not self._inbox):
                 if self._has_work():
                     await self._tick()
-                elif not await self._tidy():
+                elif self._is_calm and self._alarm.is_set and not self._upkeep.is_compacting:
                     await self._sleep()
+                elif (nap := await self._upkeep.tidy()) > 0:
+                    self._set_alarm(nap)
         except Exception as error:
             if isinstance(error, FilesMoved):
                 log.critical(str(error))
             else:
                 log.critical("the tick loop has failed", exc_info=error)
             self.failure.set_result(error)
-            self._streams.dismiss_all()
-            for request in self.inbox.drain():
-                request.reply(OutcomeUnknown("the server is stopping after a failure of its disk"))
+            self._upkeep.fail(error)
+            self._streams.stop()
+            self._inbox.close()
         finally:
             self._alarm.stop()
 
     def _has_work(self) -> bool:
         """Whether a tick would find something to do, as far as that can be told at little cost."""
-        if self.inbox or (self.delivering and self._streams.is_hungry):
+        if self._inbox or (self._streams.listens and self._streams.is_hungry):
             return True
-        return self._timetable.is_due or self._openings.is_due
+        if self._timetable.deadlines and self._timetable.is_due:
+            return True
+        return bool(self._openings.times) and self._openings.is_due
 
     async def _tick(self) -> None:
         """Run one tick, unless there turns out to be nothing to do."""
-        # In this order: whoever gets a job whose lease is over gets it after its deadline, also by
-        # the clock, however long the processor is away between the two.
-        steady = self._timetable.steady
-        now = self._clock.now_ms()
-        requests = self.inbox.take(self._pace.rows, self._pace.beside)
-        batch = commands(requests)
-        self._streams.touch(self._openings.due())
-        plan = self._streams.plan(batch) if self.delivering else Plan()
-        due = self._timetable.due(now)
-        if not (batch or plan.claims or due):
+        time = self._timetable.look()
+        requests = self._inbox.take(self._pace.rows, self._pace.beside)
+        batch: list[AnyCommand] = [*map(_COMMAND, requests)]
+        if self._openings.times:
+            self._streams.touch(self._openings.due())
+        plan = self._streams.plan(batch) if self._streams.listens else NO_PLAN
+        if not (batch or plan.claims or time.due):
             return
         started = self._clock.monotonic()
         tick = Tick(
-            now=now,
-            steady=steady,
+            now=time.now,
+            steady=time.steady,
             commands=batch,
             claims=plan.claims,
-            due=due,
-            durable=self._sync_due() or self._must_sync(batch, plan),
+            due=time.due,
+            durable=started - self._synced >= SYNC_S or self._must_sync(batch, plan),
             workers=self._streams.workers,
             monotonic=started,
         )
         try:
             result = await self._store.tick(tick)
-        except (sqlite3.Error, OSError) as error:
+        except StoreError as error:
             self._fail(requests, error)
             self._streams.postpone(plan)
             # What waits without a command, say a claim, would fail again at once.
@@ -208,67 +150,33 @@ class TickLoop:
             return
         if tick.durable:
             self._synced = started
-        self._untidy, self._ticked = True, self._clock.monotonic()
-        committed = Committed(tick, requests, plan, result, self._ticked - started)
-        for learn in self._learners:
-            learn(committed)
-        if self._store.wants_checkpoint or self._wal_retry() <= 0:
+        ended = self._clock.monotonic()
+        self._tell(Committed(tick, requests, plan, result, ended - started))
+        if self._upkeep.ticked(ended):
             # One turn of the event loop first: replies go out before the disk is busy again.
             await asyncio.sleep(0)
-            await self._checkpoint()
+            await self._upkeep.between_ticks()
 
-    async def _checkpoint(self) -> None:
-        was_over = self._store.wal_is_over
-        await self._store.checkpoint()
-        if not self._store.uncopied_bytes:
-            self.readers.synced()
-        self._checkpointed = self._clock.monotonic()
-        if self._store.wal_is_over is not was_over:
-            fields = {"wal_bytes": self._store.wal_bytes()}
-            if was_over:
-                log.info("the write-ahead log is small again", extra={"fields": fields})
-            else:
-                log.warning(
-                    "the write-ahead log is over --max-wal: new jobs are refused",
-                    extra={"fields": fields},
-                )
-
-    def _wal_retry(self) -> float:
-        """Seconds until a WAL over its limit is to be looked at again; infinite where none is."""
-        if not self._store.wal_is_over:
-            return math.inf
-        return self._checkpointed + WAL_RETRY_S - self._clock.monotonic()
-
-    async def _tidy(self) -> bool:
-        """Use an idle moment: copy the WAL, give free space back. False before its time."""
-        if self._clock.monotonic() - self._checked >= CHECK_S:
-            self._checked = self._clock.monotonic()
-            self._store.check_files()
-        if self._wal_retry() <= 0:
-            await self._checkpoint()
-            return True
-        if not self._untidy or self._clock.monotonic() - self._ticked < IDLE_S:
-            return False
-        await self._checkpoint()
-        try:
-            self._untidy = await self._store.tidy()
-        except sqlite3.Error as error:
-            if not is_full(error):
-                raise
-            self._ticked = self._clock.monotonic()  # try again after a rest
-        return True
-
-    def _reply(self, committed: Committed) -> None:
-        for request, reply in zip(committed.requests, committed.result.replies, strict=True):
+    def _tell(self, committed: Committed) -> None:
+        """Tell everybody, once, of a tick that is on the disk."""
+        result = committed.result
+        if result.deadlines is not None:
+            self._timetable.learn(committed)
+            self._is_calm = False
+        if result.openings:
+            self._openings.note(result.openings)
+            self._is_calm = False
+        self._pace.learn(committed)
+        # Before frames are rendered: a worker that has its reply sends more meanwhile.
+        for request, reply in zip(committed.requests, result.replies, strict=True):
             request.reply(reply)
+        for subscriber in self._subscribers:
+            if subscriber.listens:
+                subscriber.learn(committed)
 
-    def _deliver(self, committed: Committed) -> None:
-        for rest in self._streams.apply(committed.result, committed.plan):
-            self.inbox.submit(rest)
-
-    def _fail(self, requests: list[Request], error: sqlite3.Error | OSError) -> None:
+    def _fail(self, requests: list[PendingCommand], error: StoreError) -> None:
         """Answer everyone who waits for a tick that has come to nothing."""
-        if isinstance(error, OSError) or stops_the_server(error):
+        if isinstance(error, StoreFailed):
             unknown = "the disk failed while this was being written: it may or may not be stored"
             for request in requests:
                 request.reply(OutcomeUnknown(unknown))
@@ -277,36 +185,29 @@ class TickLoop:
         for request in requests:
             if isinstance(request.command, Return):
                 # Nobody waits for it, and the jobs must not stay with a stream that is gone.
-                self.inbox.submit(request.command)
-            elif is_full(error):
+                self._inbox.submit(request.command)
+            elif isinstance(error, StoreFull):
                 request.reply(StorageFull(STORAGE_FULL))
             else:
                 request.reply(Internal())
 
-    def _must_sync(self, batch: list[Command], plan: Plan) -> bool:
+    def _must_sync(self, batch: list[AnyCommand], plan: Plan) -> bool:
         # A token that a power cut could take back might be given out a second time.
-        claims = self._durable and bool(plan.claims)
-        return claims or any(self._is_durable(command) for command in batch)
+        changes, enqueues = self._durability
+        if changes and (plan.claims or enqueues):
+            return bool(plan.claims or batch)
+        return any(enqueues if type(command) is Enqueue else changes for command in batch)
 
-    def _is_durable(self, command: Command) -> bool:
-        return self._durable_enqueues if isinstance(command, Enqueue) else self._durable
-
-    def _sync_due(self) -> bool:
-        return self._clock.monotonic() - self._synced >= SYNC_S
+    def _set_alarm(self, nap: float) -> None:
+        """Have the alarm ring when something falls due, in `nap` seconds at the latest."""
+        nap = min(nap, LONGEST_NAP_S)
+        for awaited in (self._timetable.delay(), self._openings.delay()):
+            if awaited is not None and awaited < nap:
+                nap = awaited
+        self._alarm.set(max(nap, 0.0))
+        self._is_calm = True
 
     async def _sleep(self) -> None:
-        """Until something arrives or the next deadline, whichever comes first."""
-        self._alarm.set(self._delay())
-        await self._awake.wait()
-        self._awake.clear()
-
-    def _delay(self) -> float:
-        """Seconds to the next deadline, or to the next look at the clock and the files."""
-        delays: list[float] = [LONGEST_NAP_S]
-        if self._untidy:
-            delays.append(self._ticked + IDLE_S - self._clock.monotonic())
-        awaited = (self._timetable.delay(), self._openings.delay())
-        delays += [delay for delay in awaited if delay is not None]
-        if self._store.wal_is_over:
-            delays.append(self._wal_retry())
-        return max(min(delays), 0.0)
+        """Until something arrives, or the alarm rings."""
+        await self._inbox.awake.wait()
+        self._inbox.awake.clear()

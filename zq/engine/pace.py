@@ -1,6 +1,8 @@
 """How large a tick may be, so that whoever comes while it runs does not wait for long."""
 
-from zq.engine.committed import Committed
+from operator import attrgetter
+
+from zq.engine.after_commit import Committed
 from zq.model.commands import Enqueue
 
 MOST_ROWS = 20_000
@@ -16,6 +18,8 @@ new jobs lose little by a few commits more, and what comes beside them is waited
 Acknowledgements alone are as large as those who send them like to wait for. A slow disk lengthens
 it."""
 
+
+_ROWS = attrgetter("rows")
 
 FORGET = 1.05
 """By how much the shortest flush that is remembered grows with every tick."""
@@ -38,10 +42,10 @@ class Pace:
             tick.monotonic,
             committed.seconds,
             committed.result.flush_s,
-            sum([request.rows for request in committed.requests]),
+            sum(map(_ROWS, committed.requests)),
             # In a batch new jobs come last.
-            new=bool(batch) and isinstance(batch[-1], Enqueue),
-            rest=bool(batch) and not isinstance(batch[0], Enqueue),
+            new=bool(batch) and type(batch[-1]) is Enqueue,
+            rest=bool(batch) and type(batch[0]) is not Enqueue,
         )
 
     def note(

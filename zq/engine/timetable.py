@@ -1,74 +1,175 @@
-"""When the tick loop has to wake up by itself for what falls due at a wall time."""
+"""When the tick loop has to wake up by itself."""
 
-from zq.engine.committed import Committed
-from zq.model.clock import Clock, SteadyClock
+import math
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from zq.engine.after_commit import Committed
+from zq.model.clock import Clock, SteadyClock, Timer
 from zq.model.commands import Deadlines, Due
 
 UNSEEN = (Due.PURGE, Due.NAMES, Due.TRIM)
 """What clears away that nobody sees any more, and so can wait a little for more of it."""
 
 
+STEADY = frozenset({Due.LEASE, Due.BUDGET})
+"""What goes by a time that no administrator sets."""
+
+
+class TickTime(msgspec.Struct, frozen=True):
+    """What time it is, also for leases (`steady`), in milliseconds, and what is due then."""
+
+    now: int
+    steady: int
+    due: frozenset[Due]
+
+
 class Timetable:
-    """The next deadlines. `rest` is the shortest time between two clearances, in seconds."""
+    """What falls due next at a wall time.
+
+    `rest` is the shortest time between two clearances, in seconds.
+    """
 
     def __init__(self, clock: Clock, deadlines: Deadlines, rest: float) -> None:
         self._clock = clock
         self._steady = SteadyClock(clock)
-        self._deadlines = deadlines
+        self.deadlines = deadlines
         self._longest_rest = rest
         self._cleared = dict.fromkeys(UNSEEN, clock.monotonic() - rest)
 
-    @property
-    def steady(self) -> int:
-        """The time by which leases go, in milliseconds."""
-        if Due.LEASE not in self._deadlines:
-            self._steady.rebase()
-        return self._steady.now_ms()
+    def look(self) -> TickTime:
+        """The time of a tick that begins now, and what it has to attend to."""
+        # In this order: whoever gets a job whose lease is over gets it after its deadline, also by
+        # the clock, however long the processor is away between the two.
+        free = STEADY.isdisjoint(self.deadlines)
+        steady = self._steady.rebase() if free else self._steady.now_ms()
+        if not self.deadlines:
+            return TickTime(steady, steady, _NOTHING)
+        now = self._clock.now_ms()
+        return TickTime(now, steady, self.due(now))
 
     def due(self, now: int) -> frozenset[Due]:
         """What a tick at `now` (milliseconds) has to attend to."""
         return frozenset(
             due
-            for due, time in self._deadlines.items()
+            for due, time in self.deadlines.items()
             if time <= self._time(due, now) and not self._rest(due)
         )
 
     @property
     def is_due(self) -> bool:
         """Whether a tick would find something to attend to."""
-        return bool(self._deadlines) and bool(self.due(self._clock.now_ms()))
+        return bool(self.due(self._clock.now_ms()))
 
     def learn(self, committed: Committed) -> None:
         """Take over the deadlines that a tick has found."""
-        if committed.result.deadlines is not None:
-            self.set(committed.result.deadlines)
+        assert committed.result.deadlines is not None
+        self.set(committed.result.deadlines)
         if committed.tick.due:
             self.note(committed.tick.due, committed.tick.now)
 
     def set(self, deadlines: Deadlines) -> None:
         """Go by these deadlines from now on."""
-        self._deadlines = deadlines
+        self.deadlines = deadlines
 
     def note(self, done: frozenset[Due], now: int) -> None:
         """Rest between clearances, but not before all that was due is gone."""
         for due in UNSEEN:
-            if due in done and self._deadlines.get(due, now + 1) > now:
+            if due in done and self.deadlines.get(due, now + 1) > now:
                 self._cleared[due] = self._clock.monotonic()
 
     def delay(self) -> float | None:
         """Seconds to the next deadline, None where there is none."""
-        if not self._deadlines:
+        if not self.deadlines:
             return None
         now = self._clock.now_ms()
         return min(
             max((time - self._time(due, now)) / 1000, self._rest(due))
-            for due, time in self._deadlines.items()
+            for due, time in self.deadlines.items()
         )
 
     def _time(self, due: Due, now: int) -> int:
-        return self._steady.now_ms() if due is Due.LEASE else now
+        return self._steady.now_ms() if due in STEADY else now
 
     def _rest(self, due: Due) -> float:
         if due not in self._cleared:
             return 0.0
         return max(self._cleared[due] + self._longest_rest - self._clock.monotonic(), 0.0)
+
+
+_NOTHING = frozenset[Due]()
+
+
+class Openings:
+    """When queues open again whose rate has shut them, by the monotonic clock.
+
+    It wakes the streams that wait for these queues.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.times: dict[str, float] = {}
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a queue is open by now of which nobody has heard yet."""
+        return bool(self.times) and min(self.times.values()) <= self._clock.monotonic()
+
+    def note(self, times: Mapping[str, float]) -> None:
+        """Expect these queues to open. To ask again puts nothing off."""
+        for queue, time in times.items():
+            self.times[queue] = min(time, self.times.get(queue, time))
+
+    def due(self) -> list[str]:
+        """The queues that are open by now; each is named once."""
+        if not self.times:
+            return []
+        now = self._clock.monotonic()
+        opened = [queue for queue, time in self.times.items() if time <= now]
+        for queue in opened:
+            del self.times[queue]
+        return opened
+
+    def delay(self) -> float | None:
+        """Seconds until the next queue opens; None where none is awaited."""
+        if not self.times:
+            return None
+        return min(self.times.values()) - self._clock.monotonic()
+
+
+class Alarm:
+    """Wakes the loop at the next deadline, at the latest; sooner at times, for an earlier one.
+
+    Most deadlines move on before they come. A timer that is left to fire costs less than one that
+    is cancelled and set again with every tick.
+    """
+
+    def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
+        self._clock = clock
+        self._wake = wake
+        self._timer: Timer | None = None
+        self._at = math.inf
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it will ring."""
+        return self._timer is not None
+
+    def set(self, delay: float) -> None:
+        """Wake in so many seconds at the latest."""
+        at = self._clock.monotonic() + delay
+        if at < self._at:
+            self.stop()
+            self._at = at
+            self._timer = self._clock.call_later(delay, self._ring)
+
+    def stop(self) -> None:
+        """Wake no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._at = None, math.inf
+
+    def _ring(self) -> None:
+        self._timer, self._at = None, math.inf
+        self._wake()

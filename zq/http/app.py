@@ -1,145 +1,159 @@
-"""The application: every door's routes behind one guard and one table of errors."""
+"""The application: every door's routes behind one guard."""
+
+from __future__ import annotations
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 
-from zq.engine.engine import Engine
-from zq.http.answer import Answer
-from zq.http.answers import Answers
-from zq.http.bodies import Bodies, is_withheld
-from zq.http.description.api import DescriptionApi
-from zq.http.endpoints import Response, Route
+from zq.http.door import PATH, Door, Route
 from zq.http.guard import Guard
-from zq.http.metrics.api import MetricsApi
-from zq.http.native.events import EventsApi
-from zq.http.native.history import HistoryApi
-from zq.http.native.jobs import JobsApi
-from zq.http.native.leases import LeasesApi
-from zq.http.native.outcomes import OutcomesApi
-from zq.http.native.push import PushApi
-from zq.http.native.service import ServiceApi
-from zq.http.native.settings import SettingsApi
-from zq.http.native.settlements import SettlementsApi
-from zq.http.native.stats import StatsApi
-from zq.http.native.sweeps import SweepsApi
-from zq.http.native.take import TakeApi, TakeOptions
-from zq.http.native.workers import WorkersApi
-from zq.http.negotiation import answer_codec
-from zq.http.problems import answer, error_codec, problem
-from zq.http.router import PATH, Methods, Router
+from zq.http.transport.answer import SMALL, Answer, Response
+from zq.http.transport.answers import Answers
+from zq.http.transport.bodies import is_withheld
 from zq.model.errors import AnswersFull, Internal, ZqError
-from zq.wire.bodies import Limits
 
 log = logging.getLogger(__name__)
 
+Methods = Mapping[str, Route]
 
-class App:
-    """Answers requests: finds the endpoint, asks the guard, turns every error into one of ours.
 
-    `refused` counts errors by their codes.
+class Application:
+    """Answers requests: finds door and endpoint, asks the guard, has the door word every error.
+
+    The first door answers what is under nobody's prefix. `refused` counts errors by their codes.
     """
 
     def __init__(
-        self, routes: Sequence[Route], guard: Guard, answers: Answers, refused: Counter[str]
+        self, doors: Sequence[Door], guard: Guard, answers: Answers, refused: Counter[str]
     ) -> None:
-        self.routes = routes
+        self._doors = doors
         self._answers = answers
-        self._router = Router(routes)
+        self._router = Router(doors)
         self._guard = guard
         self._refused = refused
 
     async def __call__(self, request: web.BaseRequest) -> Response:
         """Answer a request. Raises where its connection is lost, or it is cancelled."""
-        response = await self._answer(request)
-        if isinstance(response, Answer) and is_withheld(request):
-            # Whether its body comes after all nobody knows, so nothing can follow it.
-            response.closes = True
+        door = self._doors[0]
         try:
-            await self._answers.send(request, response)
-        except AnswersFull as error:
-            response = self._refuse(request, error)
-            await self._answers.send(request, response)
-        return response
-
-    async def _answer(self, request: web.BaseRequest) -> Response:
-        try:
-            return await self._serve(request)
+            door, methods, request[PATH] = self._router.find(request.rel_url.path_safe)
+            response = await self._serve(request, door, methods)
         except ZqError as error:
-            return self._refuse(request, error)
+            response = self._refuse(request, door, error)
         except ConnectionError:
             raise
         except Exception:
             log.exception("a handler failed", extra={"fields": {"path": request.path}})
-            return problem(Internal(), error_codec(request))
+            response = door.problem(request, Internal())
+        if not isinstance(response, Answer):
+            return response
+        if is_withheld(request):
+            # Whether its body comes after all nobody knows, so nothing can follow it.
+            response.closes = True
+        if len(response.body) <= SMALL and request.version.major < 2:
+            return response  # which its connection sends at once
+        try:
+            await self._answers.send(request, response)
+        except AnswersFull as error:
+            response = self._refuse(request, door, error)
+            await self._answers.send(request, response)
+        return response
 
-    def _refuse(self, request: web.BaseRequest, error: ZqError) -> Answer:
+    def malformed(self, status: int, text: str) -> Answer:
+        """The answer to what is no request of HTTP."""
+        return self._doors[0].malformed(None, status, text)
+
+    def refusal(self, error: ZqError) -> Answer:
+        """The answer to a connection of which no request was read."""
+        return self._doors[0].problem(None, error)
+
+    def _refuse(self, request: web.BaseRequest, door: Door, error: ZqError) -> Answer:
         self._refused[error.code] += 1
-        return problem(error, error_codec(request))
+        return door.problem(request, error)
 
-    async def _serve(self, request: web.BaseRequest) -> Response:
-        methods, request[PATH] = self._router.find(request.rel_url.path_safe)
+    async def _serve(self, request: web.BaseRequest, door: Door, methods: Methods) -> Response:
         route = methods.get(request.method) or methods.get("*")
         self._guard.admit(request, route)
         if route is None:
-            return _not_here(request, methods)
+            return door.not_allowed(request, methods) if methods else door.not_found(request)
         expected = request.headers.get(hdrs.EXPECT, "100-continue")
         if expected.lower() != "100-continue" and request.version == HttpVersion11:
-            return answer({"error": "expectation failed"}, error_codec(request), 417)
+            return door.malformed(request, 417, "expectation failed")
         if not route.ticks and asyncio.current_task() is None:
             await asyncio.sleep(0)  # it goes on as a task, which time-outs and the like want
         return await route.handler(request)
 
 
-def build_app(
-    engine: Engine,
-    guard: Guard,
-    bodies: Bodies,
-    answers: Answers,
-    limits: Limits,
-    take: TakeOptions,
-    metrics: MetricsApi,
-) -> App:
-    """Everything that the server answers, over one engine."""
-    routes = all_routes(engine, guard, bodies, answers, limits, take, metrics)
-    return App(routes, guard, answers, metrics.sources.gate.refused)
+class Router:
+    """A tree of path segments: `{name}` stands for any, `{name...}` for all that are left.
+
+    Where a word fits too, the word wins.
+    """
+
+    def __init__(self, doors: Sequence[Door]) -> None:
+        self._root = _Node(doors[0])
+        # What grows out of a place is behind the same door, so the prefixes come first.
+        for door in sorted(doors, key=lambda door: len(door.prefix)):
+            self._place(door.prefix).door = door
+        for door in doors:
+            for route in door.routes:
+                place = self._place(door.prefix + route.path)
+                for method in route.methods:
+                    place.methods[method] = route
+
+    def find(self, path: str) -> tuple[Door, Methods, dict[str, str]]:
+        """The door of a path, its routes by method, none where there is no such path; parameters.
+
+        `path` has slashes and percent signs of its segments escaped, and nothing else.
+        """
+        node = self._root
+        parameters: dict[str, str] = {}
+        for segment in path.split("/"):
+            word = node.words.get(segment)
+            if word is not None:
+                node = word
+            elif node.parameter is not None and segment:
+                parameters[node.name] = _unescape(segment)
+                node = node.parameter
+                if node.takes_all:
+                    break
+            else:
+                return node.door, {}, {}
+        return node.door, node.methods, parameters
+
+    def _place(self, path: str) -> _Node:
+        node = self._root
+        for segment in path.split("/") if path else ():
+            node = node.grow(segment)
+        return node
 
 
-def all_routes(
-    engine: Engine,
-    guard: Guard,
-    bodies: Bodies,
-    answers: Answers,
-    limits: Limits,
-    take: TakeOptions,
-    metrics: MetricsApi,
-) -> list[Route]:
-    """Every door's routes, and those that describe them."""
-    apis = (
-        JobsApi(engine, bodies, answers, limits),
-        SettlementsApi(engine, bodies, limits),
-        OutcomesApi(engine, bodies),
-        PushApi(engine, bodies, limits),
-        LeasesApi(engine, guard, bodies, answers, limits),
-        TakeApi(engine, guard, take),
-        HistoryApi(engine),
-        WorkersApi(engine),
-        SettingsApi(engine, bodies),
-        SweepsApi(engine, bodies),
-        EventsApi(engine, guard, bodies, take),
-        StatsApi(engine),
-        ServiceApi(engine),
-        metrics,
-    )
-    routes = [route for api in apis for route in api.routes()]
-    return routes + DescriptionApi(routes).routes()
+class _Node:
+    """A place in the tree, whose door it is behind, and what may follow."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+        self.methods: dict[str, Route] = {}
+        self.words: dict[str, _Node] = {}
+        self.parameter: _Node | None = None
+        self.name = ""
+        self.takes_all = False
+
+    def grow(self, segment: str) -> _Node:
+        if not segment.startswith("{"):
+            return self.words.setdefault(segment, _Node(self.door))
+        name = segment.strip("{.}")
+        if self.parameter is None:
+            self.parameter, self.name = _Node(self.door), name
+            self.parameter.takes_all = segment.endswith("...}")
+        assert name == self.name, f"a parameter has two names: {name}, {self.name}"
+        return self.parameter
 
 
-def _not_here(request: web.BaseRequest, methods: Methods) -> Answer:
-    if methods:
-        return Answer(405, headers={"Allow": ", ".join(sorted(methods))})
-    return answer({"error": "not found"}, answer_codec(request), 404)
+def _unescape(segment: str) -> str:
+    return segment.replace("%2F", "/").replace("%25", "%") if "%" in segment else segment

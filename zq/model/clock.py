@@ -34,8 +34,7 @@ class SystemClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def monotonic(self) -> float:
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
         return asyncio.get_running_loop().call_later(seconds, callback)
@@ -52,12 +51,13 @@ class SteadyClock:
         self._clock = clock
         self.rebase()
 
-    def rebase(self) -> None:
-        """Take over the wall time. For moments in which no deadline is under way."""
+    def rebase(self) -> int:
+        """Take over the wall time, and answer it. For moments without a deadline under way."""
         # In this order: what passes between the two makes leases longer, never shorter, for a next
         # life of the server that may have lost no time there.
         self._began_ms = self._clock.now_ms()
         self._began = self._clock.monotonic()
+        return self._began_ms
 
     def now_ms(self) -> int:
         """Milliseconds since the Unix epoch, or nearly so."""

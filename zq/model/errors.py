@@ -1,56 +1,66 @@
-"""The error tree. Every error that a caller can meet is one of these.
+"""The error tree. Every error that a caller of the server can meet is one of these.
 
 ZqError
-├── InvalidRequest          what was sent is wrong; sending it again will not help
+├── InvalidRequest          the request is wrong; sending it again will not help
 │   └── InvalidFilter       a jq program that does not compile
-├── NotBuilt                a feature of the API that this version does not have
 ├── NotFound
 │   ├── JobNotFound
-│   ├── NotInFlight         an acknowledgement of a job that nobody holds
-│   ├── SweepNotFound       it has never been, or is done
+│   ├── NotInFlight         the job that is acknowledged is held by nobody
+│   ├── SweepNotFound       the sweep never existed, or has ended
 │   ├── ErrorRecordNotFound
-│   └── WorkerNotFound      nobody of this name has a stream open
-├── Unauthorized            no key, or none that is known
-├── Forbidden               known or not, this caller may not do this
+│   ├── WorkerNotFound      no worker of this name has a stream open
+│   ├── BudgetNotFound
+│   ├── BudgetNotBound      the job does not draw from the budget
+│   ├── CronGroupNotFound
+│   └── CronEntryNotFound
+├── Unauthorized            the request has no key, or an unknown one
+├── Forbidden               this caller may not do this
 │   ├── ScopeMissing
 │   ├── QueueOutOfReach
-│   ├── ForeignHost         a name that is not this server's: see `zq.http.browsers`
-│   └── ForeignPage         a page of another site, in somebody's browser
+│   ├── CronOutOfReach      a group or an entry of cron is for queues that the caller may not use
+│   ├── ForeignHost         the name is not this server's: see `zq.http.browsers`
+│   └── ForeignPage         a browser sends the request for a page of another site
 ├── Conflict
-│   ├── KeyConflict         a unique key belongs to a job that the caller may not see
-│   ├── CursorAhead         a place in a log that this log has never come to
+│   ├── KeyConflict         the unique key belongs to a job that the caller may not see
+│   ├── CursorAhead         the cursor is beyond the end of the log
 │   ├── StaleLease          the delivery that is acknowledged has ended
-│   ├── NotCancellable      a job that is running or finished
-│   ├── NotFinished         only a finished job has a retention that runs
+│   ├── NotCancellable      the job runs or has finished
+│   ├── NotFinished         only a finished job has a retention to change
 │   ├── NotDead             only a dead job can be revived
-│   └── DeadLetterCycle     dying jobs would go round in circles
+│   ├── CronEntryExists
+│   ├── DeadLetterCycle     dead letters would move in a circle
+│   ├── BudgetExists
+│   ├── BudgetBound         the job draws from the budget already
+│   └── BudgetInUse         unfinished jobs draw from the budget
 ├── Gone
-│   ├── JobCancelled        nobody will ever see its result
-│   ├── JobExpired          nobody took it in time
-│   └── RecordsGone         retention has removed them from their log
-├── Unprocessable           well formed, but the job's state or the field's meaning refuses it
-├── RequestTimeout          the request has not arrived in time
+│   ├── JobCancelled        the job was cancelled and will have no result
+│   ├── JobExpired          no worker took the job in time
+│   └── RecordsGone         the retention of the records has ended
+├── Unprocessable           the request is well formed, but the job's state or a field forbids it
+├── RequestTimeout          the request did not arrive in time
 │   ├── HeaderTimeout
 │   └── BodyTimeout
-├── TooLarge                a body over its limit
+├── TooLarge                the body is larger than its limit
 │   ├── PayloadTooLarge
-│   └── TooManyItems        in one bulk request
-├── Unavailable             a passing cause; the same request may succeed later
+│   └── TooManyItems        one bulk request has too many items
+├── ServiceUnavailable      the cause will pass; the same request may succeed later
 │   ├── InboxFull
 │   ├── WalFull             a reader keeps the write-ahead log from being emptied
 │   ├── TooManyConnections
 │   ├── TooManyStreams
-│   ├── AnswersFull         of answers that their clients do not read
+│   ├── AnswersFull         too much memory holds answers that clients do not read
 │   ├── ReadTimeout
 │   ├── ReadersBusy         long reads wait for each other
 │   ├── FilterAborted
 │   ├── FiltersBusy         jq filters wait for each other
+│   ├── BackupRunning       a backup is under way, and there is one at a time
+│   ├── BackupDisturbed     another program writes to the database
 │   └── OutcomeUnknown      the disk failed while the change was being written
-├── LimitReached            there is as much of something as there may be; there will be room again
+├── LimitReached            a limit is reached for now; there will be room again
 │   ├── QueueFull           a queue has as many unfinished jobs as its settings allow
-│   └── TooManySweeps       as many changes by filter run as may
-├── StorageFull             no space left for new jobs; acknowledgements still pass
-└── Internal                a fault of zq itself; the log has the traceback
+│   └── TooManySweeps       too many changes by filter are running
+├── StorageFull             there is no space for new jobs; acknowledgements are accepted
+└── Internal                zq itself has a fault; the log has the traceback
 """
 
 from collections.abc import Iterable
@@ -74,19 +84,15 @@ class InvalidFilter(InvalidRequest):
     code = "invalid_filter"
 
 
-class NotBuilt(ZqError):
-    code = "not_built"
-
-
 class NotFound(ZqError):
     code = "not_found"
 
 
-class JobNotFound(NotFound):
+class JobNotFound(NotFound, LookupError):
     code = "job_not_found"
 
-    def __init__(self) -> None:
-        super().__init__("job not found")
+    def __init__(self, message: str = "job not found") -> None:
+        super().__init__(message)
 
 
 class NotInFlight(NotFound):
@@ -100,7 +106,7 @@ class SweepNotFound(NotFound):
     code = "sweep_not_found"
 
     def __init__(self) -> None:
-        super().__init__("no such sweep is running")
+        super().__init__("this sweep is not running")
 
 
 class ErrorRecordNotFound(NotFound):
@@ -114,7 +120,7 @@ class WorkerNotFound(NotFound):
     code = "worker_not_found"
 
     def __init__(self) -> None:
-        super().__init__("no worker of this id has a stream open: see GET /workers")
+        super().__init__("no worker with this id has a stream open: see GET /workers")
 
 
 class Unauthorized(ZqError):
@@ -135,7 +141,7 @@ class QueueOutOfReach(Forbidden):
     def __init__(self, queue: str, prefixes: Iterable[str]) -> None:
         shown = ", ".join(map(repr, prefixes))
         super().__init__(
-            f"the queue {queue!r} is not open to this key: it is for queues that begin with {shown}"
+            f"this key may not use the queue {queue!r}: it is for queues that begin with {shown}"
         )
 
 
@@ -154,15 +160,17 @@ class Conflict(ZqError):
 class KeyConflict(Conflict):
     code = "key_conflict"
 
-    def __init__(self) -> None:
-        super().__init__("a job that this key may not see has the same unique_key")
+    def __init__(self, what: str = "has the same unique_key") -> None:
+        super().__init__(f"a job that this key may not see {what}")
 
 
 class StaleLease(Conflict):
     code = "stale_lease"
 
-    def __init__(self) -> None:
-        super().__init__("this delivery of the job has ended: drop what came of it")
+    def __init__(
+        self, message: str = "this delivery of the job has ended: drop its result"
+    ) -> None:
+        super().__init__(message)
 
 
 class CursorAhead(Conflict):
@@ -170,8 +178,8 @@ class CursorAhead(Conflict):
 
     def __init__(self, after: int, max_seq: int) -> None:
         super().__init__(
-            f"there has never been a record {after}, the last is {max_seq}: the cursor is of"
-            " another log, or the database was put back to an earlier state"
+            f"the record {after} has never existed, the last one is {max_seq}: the cursor belongs"
+            " to another log, or the database was restored to an earlier state"
         )
 
 
@@ -188,7 +196,7 @@ class NotFinished(Conflict):
     code = "not_finished"
 
     def __init__(self, status: str) -> None:
-        super().__init__(f"the job is {status}: its retention begins when it is finished")
+        super().__init__(f"the job is {status}: its retention begins when it has finished")
         self.status = status
 
 
@@ -205,7 +213,7 @@ class DeadLetterCycle(Conflict):
 
     def __init__(self, path: Iterable[str]) -> None:
         shown = " -> ".join(map(repr, path))
-        super().__init__(f"jobs that die would go round in circles: {shown}")
+        super().__init__(f"the dead-letter queues would form a circle: {shown}")
 
 
 class Gone(ZqError):
@@ -215,8 +223,8 @@ class Gone(ZqError):
 class JobCancelled(Gone):
     code = "job_cancelled"
 
-    def __init__(self) -> None:
-        super().__init__("the job was cancelled")
+    def __init__(self, message: str = "the job was cancelled") -> None:
+        super().__init__(message)
 
 
 class RecordsGone(Gone):
@@ -227,8 +235,8 @@ class RecordsGone(Gone):
 
     def __init__(self, wanted: int, min_seq: int) -> None:
         super().__init__(
-            f"record {wanted} is past its retention or damaged, the next is {min_seq}: go on"
-            f" with after={min_seq - 1}, and count what lies between as lost"
+            f"the record {wanted} is damaged, or its retention has ended; the next one is"
+            f" {min_seq}: continue with after={min_seq - 1}, and count the others as lost"
         )
         self.min_seq = min_seq
 
@@ -237,7 +245,7 @@ class JobExpired(Gone):
     code = "job_expired"
 
     def __init__(self) -> None:
-        super().__init__("the job has expired: nobody took it in time")
+        super().__init__("the job has expired: no worker took it in time")
 
 
 class Unprocessable(ZqError):
@@ -268,62 +276,79 @@ class TooManyItems(TooLarge):
     code = "too_many_items"
 
 
-class Unavailable(ZqError):
+class ServiceUnavailable(ZqError):
     code = "unavailable"
 
     retry_after_s = 1
     """Advice to the client: seconds to wait before the next try."""
 
 
-class InboxFull(Unavailable):
+class InboxFull(ServiceUnavailable):
     code = "inbox_full"
 
 
-class WalFull(Unavailable):
+class WalFull(ServiceUnavailable):
     code = "wal_full"
 
 
-class TooManyConnections(Unavailable):
+class TooManyConnections(ServiceUnavailable):
     code = "too_many_connections"
 
 
-class TooManyStreams(Unavailable):
+class TooManyStreams(ServiceUnavailable):
     code = "too_many_streams"
 
 
-class AnswersFull(Unavailable):
+class AnswersFull(ServiceUnavailable):
     code = "answers_full"
 
 
-class ReadTimeout(Unavailable):
+class ReadTimeout(ServiceUnavailable):
     code = "read_timeout"
 
 
-class ReadersBusy(Unavailable):
+class ReadersBusy(ServiceUnavailable):
     code = "readers_busy"
 
     def __init__(self, cause: str) -> None:
         super().__init__(
-            f"{cause}: try again later, ask less often, or narrow the filters of what is asked (by"
-            " id, status or queue)"
+            f"{cause}: try again later, ask less often, or narrow the filters (by id, status or"
+            " queue)"
         )
 
 
-class FilterAborted(Unavailable):
+class FilterAborted(ServiceUnavailable):
     code = "filter_aborted"
 
 
-class FiltersBusy(Unavailable):
+class FiltersBusy(ServiceUnavailable):
     code = "filters_busy"
 
     def __init__(self, waiting: int) -> None:
         super().__init__(
-            f"{waiting} jq filters wait for their turn already: try again later, ask less often, or"
-            " use the other filters alone"
+            f"{waiting} jq filters are waiting already: try again later, ask less often, or use"
+            " only the other filters"
         )
 
 
-class OutcomeUnknown(Unavailable):
+class BackupRunning(ServiceUnavailable):
+    code = "backup_running"
+
+    def __init__(self) -> None:
+        super().__init__("a backup is under way already: try again when it has ended")
+
+
+class BackupDisturbed(ServiceUnavailable):
+    code = "backup_disturbed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "another program writes to the database, and each time a copy begins anew: try again"
+            " when that program (say litestream) is stopped, or take the backup from it"
+        )
+
+
+class OutcomeUnknown(ServiceUnavailable):
     code = "outcome_unknown"
 
 
@@ -338,8 +363,8 @@ class QueueFull(LimitReached):
 
     def __init__(self, queue: str, max_depth: int) -> None:
         super().__init__(
-            f"the queue {queue!r} has room for {max_depth} unfinished jobs and no more: try again"
-            " when workers have finished some, or raise its max_depth"
+            f"the queue {queue!r} holds at most {max_depth} unfinished jobs: try again when workers"
+            " have finished some, or raise its max_depth"
         )
 
 
@@ -348,8 +373,8 @@ class TooManySweeps(LimitReached):
 
     def __init__(self, most: int) -> None:
         super().__init__(
-            f"{most} changes by filter run already: try again when one has ended (`GET /sweeps`"
-            " shows them), or raise --max-sweeps"
+            f"{most} changes by filter are running already: try again when one has ended (`GET"
+            " /sweeps` lists them), or raise --max-sweeps"
         )
 
 

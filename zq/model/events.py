@@ -54,7 +54,7 @@ News = tuple[EventType, Sequence[Subject]]
 """Jobs to which the same has happened in one tick."""
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
+class EventRecord(msgspec.Struct, frozen=True, gc=False):
     """One of the news, without what makes a job large.
 
     `attempt` counts tries from 1: the one under way, or the one that has just failed; of a job that

@@ -1,5 +1,7 @@
 """Which jobs a request means: the filters that listing, counting, patching and deleting share."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from zq.model.errors import InvalidFilter, Unprocessable
@@ -7,7 +9,7 @@ from zq.model.lifecycle import NAMES, Move, Status, sources
 from zq.model.reach import EVERYWHERE, Reach
 
 
-class Range(msgspec.Struct, frozen=True):
+class ValueRange(msgspec.Struct, frozen=True):
     """An inclusive range; None leaves that side open."""
 
     low: int | None = None
@@ -26,12 +28,14 @@ class Filter(msgspec.Struct, frozen=True):
     types: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     keys: tuple[int, ...] | None = None
-    priority: Range | None = None
-    ready_at: Range | None = None
-    attempts: Range | None = None
+    priority: ValueRange | None = None
+    ready_at: ValueRange | None = None
+    attempts: ValueRange | None = None
     revivable: bool = False
     """Only dead jobs, and those that wait in the dead-letter queue that they came to."""
     program: str | None = None
+    budgets: tuple[str, ...] = ()
+    """Only jobs that draw from one of them."""
     reach: Reach = EVERYWHERE
     """Jobs outside of it do not exist for whoever asks."""
 
@@ -41,6 +45,22 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 EVERYTHING = Filter()
+
+
+def is_counted(filter: Filter) -> bool:
+    """Whether a filter goes by nothing but queues and statuses, for which counts are kept."""
+    return filter == Filter(statuses=filter.statuses, queues=filter.queues, reach=filter.reach)
+
+
+def counted(counts: Mapping[tuple[str, Status], int], filter: Filter) -> int:
+    """How many jobs match such a filter by the counts of each queue and status."""
+    return sum(
+        n
+        for (queue, status), n in counts.items()
+        if filter.reach.covers(queue)
+        and (not filter.queues or queue in filter.queues)
+        and (not filter.statuses or status in filter.statuses)
+    )
 
 
 def refuse_unrevivable(filter: Filter) -> None:

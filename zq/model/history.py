@@ -14,6 +14,9 @@ from enum import StrEnum
 
 import msgspec
 
+HISTORY_LOG = "history"
+"""The name of its log in the store."""
+
 FORMAT = 1
 """The version of records and manifests. A field that changes its meaning raises it."""
 
@@ -73,6 +76,27 @@ class HistoryRecord(msgspec.Struct, frozen=True, kw_only=True):
     error_type: str | None = None
     error_message: str | None = None
     worker: str | None = None
+
+
+class StoredAttempt(msgspec.Struct, array_like=True, gc=False):
+    """A record as the store keeps it. `worker` is a name, or the number of a stream.
+
+    What the attempts of a batch have in common is not told here. The first fields, which have no
+    defaults, are read from the job; the others say how the attempt ended, where that differs.
+    """
+
+    key: int
+    queue: str
+    type: str
+    attempt: int
+    ready_at: int
+    dequeued_at: int | None
+    worker: int | str | None
+    payload_bytes: int
+    priority: int
+    outcome: AttemptOutcome | None = None
+    error_type: str | None = None
+    error_message: str | None = None
 
 
 class Segment(msgspec.Struct, frozen=True):

@@ -1,12 +1,16 @@
 """Job ids: an integer key in the store, a ULID on the wire, both in the order of minting.
 
-The key holds, from the top: milliseconds since 2020, a 16-bit count, a 4-bit server slot (0 here,
-so that several servers over one store could mint without meeting). Its ULID is the time as ULIDs
-have it, then the key's low 20 bits, then 60 bits that are drawn once for a database.
+The key holds, from the top: milliseconds since 2020, a 16-bit count, a 4-bit server slot. Its ULID
+is the time as ULIDs have it, then the key's low 20 bits, then 60 bits that are drawn once for a
+database.
+
+Each of the servers over one store has a slot of its own, so that they mint keys and number their
+holders without meeting. A store in one file has one server, whose slot is 0.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's base 32, as the ULID specification uses it; in ASCII order."""
@@ -19,7 +23,13 @@ SUFFIX_LENGTH = 12
 
 _PREFIX_LENGTH = LENGTH - SUFFIX_LENGTH
 LOW_BITS = 20
-_STEP = 1 << 4
+SLOTS = 1 << 4
+"""Servers that one store can have at a time."""
+
+HOLDER_BITS = 40
+"""A holder is a number that rises with every stream, with the slot of its server above: in slot 0
+it is that number. Number 0 stands for claimants."""
+
 _VALUES = {char: value for value, char in enumerate(ALPHABET)}
 _PAIRS = tuple(high + low for high in ALPHABET for low in ALPHABET)
 _PAIR_VALUES = {pair: value for value, pair in enumerate(_PAIRS)}
@@ -35,15 +45,30 @@ class Mint:
     `last` is the highest key that may have been handed out before: the stored high-water mark.
     """
 
-    def __init__(self, last: int) -> None:
+    def __init__(self, last: int, slot: int = 0) -> None:
         self.last = last
+        self._slot = slot
 
     def take(self, count: int, now_ms: int) -> Sequence[int]:
         """`count` new keys in rising order."""
-        first = max((now_ms - EPOCH_MS) << LOW_BITS, self.last + _STEP)
-        keys = range(first, first + count * _STEP, _STEP)
+        # `last` may be of another slot.
+        after = (self.last | (SLOTS - 1)) + 1
+        first = max((now_ms - EPOCH_MS) << LOW_BITS, after) + self._slot
+        keys = range(first, first + count * SLOTS, SLOTS)
         self.last = keys[-1] if keys else self.last
         return keys
+
+
+class FormerSuffix(NamedTuple):
+    """What ids of keys up to one end with: those from before a database was restored."""
+
+    last_key: int
+    suffix: str
+
+
+def codec_of(suffix: str, former: Sequence[FormerSuffix] = ()) -> "IdCodec":
+    """The codec of a database with this `suffix`, and others before it, the oldest first."""
+    return RestoredIdCodec(suffix, former) if former else IdCodec(suffix)
 
 
 class IdCodec:
@@ -94,7 +119,16 @@ class IdCodec:
         return text
 
     def _parse(self, text: str) -> int | None:
-        if len(text) != LENGTH or not text.endswith(self._suffix):
+        key = self._parse_any(text)
+        return key if key is not None and text.endswith(self._suffix) else None
+
+    def _suffix_of(self, _key: int) -> str:
+        return self._suffix
+
+    @staticmethod
+    def _parse_any(text: str) -> int | None:
+        """The key of a ULID of any database."""
+        if len(text) != LENGTH:
             return None
         number = 0
         for start in range(0, _PREFIX_LENGTH, 2):
@@ -120,10 +154,38 @@ class IdCodec:
                 smaller = bisect_left(ALPHABET, char) if char else 0
                 return _between((number << rest) + (smaller << (rest - 5)))
             number = number << 5 | value
-        tail = text[_PREFIX_LENGTH:]
-        if tail == self._suffix:
+        tail, suffix = text[_PREFIX_LENGTH:], self._suffix_of(number - _EPOCH_KEY)
+        if tail == suffix:
             return _clamp(number - _EPOCH_KEY), _clamp(number - _EPOCH_KEY)
-        return _between(number if tail < self._suffix else number + 1)
+        return _between(number if tail < suffix else number + 1)
+
+
+class RestoredIdCodec(IdCodec):
+    """The codec of a database that was restored: old jobs keep their ids, new ones end otherwise.
+
+    So the server that the backup was taken of, if it still runs, mints no id that this one does.
+    """
+
+    def __init__(self, suffix: str, former: Sequence[FormerSuffix]) -> None:
+        super().__init__(suffix)
+        self._lasts = [last_key for last_key, _ in former]
+        self._suffixes = [*(suffix for _, suffix in former), suffix]
+
+    def texts(self, keys: Iterable[int]) -> list[str]:
+        keys = list(keys)
+        texts = super().texts(keys)
+        newer = self._lasts[-1]
+        return [
+            text if key > newer else text[:_PREFIX_LENGTH] + self._suffix_of(key)
+            for key, text in zip(keys, texts, strict=True)
+        ]
+
+    def _parse(self, text: str) -> int | None:
+        key = self._parse_any(text)
+        return key if key is not None and text.endswith(self._suffix_of(key)) else None
+
+    def _suffix_of(self, key: int) -> str:
+        return self._suffixes[bisect_left(self._lasts, key)]
 
 
 def minted_at(key: int) -> int:
@@ -131,9 +193,9 @@ def minted_at(key: int) -> int:
     return (key >> LOW_BITS) + EPOCH_MS
 
 
-def is_ulid(text: str) -> bool:
-    """Whether the text has the form of an id, of this database or of another."""
-    return len(text) == LENGTH and text[0] in "01234567" and all(char in _VALUES for char in text)
+def minted_times(keys: Iterable[int]) -> list[int]:
+    """The same of several keys."""
+    return [(key >> LOW_BITS) + EPOCH_MS for key in keys]
 
 
 def timestamp_ms(text: str) -> int:

@@ -6,14 +6,17 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from zq.model.batch import BatchRule
+from zq.model.budgets import BudgetPolicy, Draws
 from zq.model.lifecycle import Status
 from zq.model.unique import OnConflict, Scope
 
 DEFAULT_PRIORITY = 32768
 MAX_PRIORITY = 65535
 MAX_UINT32 = 2**32 - 1
+MAX_UINT64 = 2**64 - 1
 MAX_TIME = 2**63 - 1
-"""The largest time or duration in milliseconds: what SQLite's integers hold."""
+"""The largest time in milliseconds that is stored: what SQLite's integers hold."""
 
 MAX_META = 8 * 1024
 """Bytes of a job's `meta` as JSON text."""
@@ -26,10 +29,12 @@ that a change of status never rewrites them (measured: 1 KB 14.8 against 11.1 µ
 
 Priority = Annotated[int, Meta(ge=0, le=MAX_PRIORITY)]
 UInt32 = Annotated[int, Meta(ge=0, le=MAX_UINT32)]
-Millis = Annotated[int, Meta(ge=0, le=MAX_TIME)]
+Millis = Annotated[int, Meta(ge=0, extra_json_schema={"maximum": MAX_UINT64})]
+"""As it is sent. Codecs refuse what is more than `MAX_UINT64`; a time above `MAX_TIME` is stored as
+that, and so is whatever a duration leads to."""
 
 
-class Backoff(msgspec.Struct, frozen=True):
+class BackoffRule(msgspec.Struct, frozen=True):
     """How long a failed job waits: see `zq.model.settling.backoff_delay`. Milliseconds."""
 
     exponent: float
@@ -44,16 +49,17 @@ class Retention(msgspec.Struct, frozen=True, omit_defaults=True):
     dead_ms: Millis | None = None
 
 
-class Options(msgspec.Struct, frozen=True, omit_defaults=True):
+class JobSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a job may set for itself and most jobs do not: one nullable JSON column."""
 
     retry_limit: int | None = None
-    backoff: Backoff | None = None
+    backoff: BackoffRule | None = None
     retention: Retention | None = None
     lease_ms: int | None = None
+    budgets: Draws | None = None
 
 
-NO_OPTIONS = Options()
+NO_OPTIONS = JobSettings()
 
 
 class Reason(StrEnum):
@@ -80,9 +86,10 @@ class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
     """The queue in which it died, before it came to a dead-letter queue."""
     reason: str | None = None
     """Why it died: a `Reason`."""
+    batch: BatchRule | None = None
 
 
-class Dedupe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DedupeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A name by which a second copy of a job is recognised within its queue and group.
 
     For `window_ms` (milliseconds) from when the first was accepted, whatever becomes of it.
@@ -93,6 +100,11 @@ class Dedupe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 NO_EXTRAS = Extras()
+
+
+def batch_of(job: "NewJob | JobRecord") -> BatchRule | None:
+    """The batch that a job came with, whether it is open or not."""
+    return None if job.extras is None else job.extras.batch
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
@@ -108,17 +120,19 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     payload_size: int
     priority: int = DEFAULT_PRIORITY
     ready_at: int | None = None
-    options: Options | None = None
+    options: JobSettings | None = None
     unique_key: str | None = None
     unique_while: Scope | None = None
     on_conflict: OnConflict = OnConflict.RETURN
     group: str | None = None
-    dedupe: Dedupe | None = None
+    dedupe: DedupeRule | None = None
     extras: Extras | None = None
     ttl_ms: int | None = None
+    create_budgets: dict[str, BudgetPolicy] | None = None
+    """The budgets to create first, where they do not exist."""
 
 
-class Job(msgspec.Struct, array_like=True, gc=False):
+class JobRecord(msgspec.Struct, array_like=True, gc=False):
     """A stored job, in the order of the store's columns. Times are milliseconds since the epoch.
 
     `deliveries` counts hand-outs and never falls, so it names one lease. `holder` is the stream
@@ -143,7 +157,7 @@ class Job(msgspec.Struct, array_like=True, gc=False):
     failed_at: int | None = None
     finished_at: int | None = None
     purge_at: int | None = None
-    options: Options | None = None
+    options: JobSettings | None = None
     unique_key: str | None = None
     unique_while: Scope | None = None
     group: str | None = None
@@ -181,3 +195,48 @@ class ErrorRecord(msgspec.Struct, array_like=True):
     def weight(self) -> int:
         """About how many bytes its texts have."""
         return len(self.message) + len(self.error_type or "") + len(self.backtrace or "")
+
+
+class Brief(msgspec.Struct, array_like=True, gc=False):
+    """The few columns of a job that ending or returning it needs.
+
+    The first three tell the usual job in flight.
+    """
+
+    key: int
+    queue: str
+    holder: int | None
+    status: Status = Status.IN_FLIGHT
+    attempts: int = 0
+    options: JobSettings | None = None
+    unique_while: Scope | None = None
+    payload_size: int = 0
+    result_size: int | None = None
+    group: str | None = None
+    unique_key: str | None = None
+    batched: int = 0
+    """Whether the job came with a batch."""
+
+
+def is_open(host: JobRecord, now: int) -> bool:
+    """Whether the host of a batch still takes jobs in, as far as its row tells."""
+    lapsed = host.expires_at is not None and host.expires_at <= now
+    return host.status is Status.READY and not lapsed
+
+
+def brief_of(job: JobRecord) -> Brief:
+    """What ending a job needs to know of it, as it is now."""
+    return Brief(
+        key=job.key,
+        queue=job.queue,
+        status=job.status,
+        attempts=job.attempts,
+        holder=job.holder,
+        options=job.options,
+        unique_while=job.unique_while,
+        payload_size=job.payload_size,
+        result_size=job.result_size,
+        group=job.group,
+        unique_key=job.unique_key,
+        batched=batch_of(job) is not None,
+    )

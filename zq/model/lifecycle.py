@@ -1,4 +1,4 @@
-"""The states of a job and the table of legal moves. Every other place looks moves up here.
+"""The states of a job and the table of legal moves. What a move does beside: `zq.tick.moves`.
 
     enqueue ──► scheduled ──promote──► ready ──take──► in_flight ──succeed──► completed
                     ▲                    ▲ ◄─return, stall──┘ │ │

@@ -15,6 +15,13 @@ class Bounds(NamedTuple):
     bytes: int | None = None
 
 
+class HistoryOptions(NamedTuple):
+    """Whose history is kept, and how much of it."""
+
+    device: str
+    bounds: Bounds
+
+
 class Stored(NamedTuple):
     """A batch of records as it lies in a log, written `at` a time in milliseconds."""
 

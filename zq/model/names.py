@@ -26,7 +26,9 @@ def check_name(field: str, name: str) -> str:
     """
     if not name:
         raise InvalidRequest(f"{field} must not be empty")
-    _check_size(field, name, MAX_LABEL)
+    # A character takes up to four bytes: most names need no closer look.
+    if len(name) * 4 > MAX_LABEL:
+        _check_size(field, name, MAX_LABEL)
     if not _fits(name):
         _refuse(field, name)
     return name
@@ -40,6 +42,13 @@ def check_group(name: str) -> str:
 def check_key(key: str) -> str:
     """The same for a unique key: any text of up to `MAX_KEY` bytes."""
     return _check_size("unique_key", key, MAX_KEY)
+
+
+def check_batch(key: str) -> str:
+    """The same for the key of a batch: any text but none, of such a size."""
+    if not key:
+        raise InvalidRequest("batch.key must not be empty")
+    return _check_size("batch.key", key, MAX_KEY)
 
 
 def check_dedupe(id: str) -> str:
@@ -62,7 +71,6 @@ def _refuse(field: str, name: str) -> None:
 
 
 def _check_size(field: str, name: str, most: int) -> str:
-    # A character takes up to four bytes: most names need no closer look.
     if len(name) * 4 > most and len(name.encode()) > most:
         raise InvalidRequest(
             f"{field} must not have more than {most} bytes: keep what is longer in the payload, or"

@@ -22,7 +22,7 @@ class Completion(msgspec.Struct, frozen=True):
     lease: int | None = None
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Ending(msgspec.Struct, frozen=True):
     """A job's state, with the result of a completed one and the last failure of a dead one.
 
     A job that did not die of a failure has a `reason` in its place.

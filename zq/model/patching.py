@@ -3,7 +3,7 @@
 import msgspec
 
 from zq.model.errors import Unprocessable
-from zq.model.job import NO_OPTIONS, Backoff, Job, Millis, Options, Retention
+from zq.model.job import NO_OPTIONS, BackoffRule, JobRecord, JobSettings, Millis, Retention
 from zq.model.lifecycle import NAMES, TERMINAL, Status
 
 Unset = msgspec.UnsetType
@@ -24,7 +24,7 @@ class Patch(msgspec.Struct, frozen=True):
     priority: int | Unset = UNSET
     ready_at: int | None | Unset = UNSET
     retry_limit: int | None | Unset = UNSET
-    backoff: Backoff | None | Unset = UNSET
+    backoff: BackoffRule | None | Unset = UNSET
     retention: RetentionPatch | None | Unset = UNSET
     lease_ms: int | None | Unset = UNSET
 
@@ -35,7 +35,7 @@ def refuse_terminal(text_id: str, status: Status) -> None:
         raise Unprocessable(f"cannot patch job {text_id} in {NAMES[status]} status")
 
 
-def moves_a_running_head(job: Job, patch: Patch) -> bool:
+def moves_a_running_head(job: JobRecord, patch: Patch) -> bool:
     """Whether a patch would move a job of a group while it is in flight.
 
     It must not: the next of its group would start beside it, and where it came to, a group of the
@@ -48,7 +48,7 @@ def moves_a_running_head(job: Job, patch: Patch) -> bool:
     )
 
 
-def patched(job: Job, patch: Patch, now: int) -> Job:
+def patched(job: JobRecord, patch: Patch, now: int) -> JobRecord:
     """The job as it is after the patch. `job` must not be terminal."""
     status, ready_at = _schedule(job, patch.ready_at, now)
     return msgspec.structs.replace(
@@ -61,7 +61,7 @@ def patched(job: Job, patch: Patch, now: int) -> Job:
     )
 
 
-def _schedule(job: Job, ready_at: int | None | Unset, now: int) -> tuple[Status, int]:
+def _schedule(job: JobRecord, ready_at: int | None | Unset, now: int) -> tuple[Status, int]:
     if ready_at is UNSET:
         return job.status, job.ready_at
     if job.status is Status.IN_FLIGHT:
@@ -72,12 +72,13 @@ def _schedule(job: Job, ready_at: int | None | Unset, now: int) -> tuple[Status,
     return (Status.SCHEDULED if ready_at > now else Status.READY), ready_at
 
 
-def _options(options: Options, patch: Patch) -> Options | None:
-    changed = Options(
+def _options(options: JobSettings, patch: Patch) -> JobSettings | None:
+    changed = JobSettings(
         retry_limit=options.retry_limit if patch.retry_limit is UNSET else patch.retry_limit,
         backoff=options.backoff if patch.backoff is UNSET else patch.backoff,
         retention=merged_retention(options.retention, patch.retention),
         lease_ms=options.lease_ms if patch.lease_ms is UNSET else patch.lease_ms,
+        budgets=options.budgets,
     )
     return None if changed == NO_OPTIONS else changed
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from zq.model.job import MAX_UINT32, Backoff, Retention, UInt32
+from zq.model.job import MAX_UINT32, BackoffRule, Retention, UInt32
 from zq.model.names import check_name
 from zq.model.patching import UNSET, RetentionPatch, Unset, merged_retention
 from zq.model.settling import Policy
@@ -34,7 +34,7 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     concurrency: Some | None = None
     retry_limit: UInt32 | None = None
     stall_limit: UInt32 | None = None
-    backoff: Backoff | None = None
+    backoff: BackoffRule | None = None
     retention: Retention | None = None
     ttl_ms: Some | None = None
     dead_letter: str | None = None
@@ -59,7 +59,7 @@ class SettingsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     concurrency: Some | None | Unset = UNSET
     retry_limit: UInt32 | None | Unset = UNSET
     stall_limit: UInt32 | None | Unset = UNSET
-    backoff: Backoff | None | Unset = UNSET
+    backoff: BackoffRule | None | Unset = UNSET
     retention: RetentionPatch | None | Unset = UNSET
     ttl_ms: Some | None | Unset = UNSET
     dead_letter: str | None | Unset = UNSET

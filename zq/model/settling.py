@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from zq.model.job import MAX_TIME, NO_OPTIONS, Backoff, Millis, Options, Retention, UInt32
+from zq.model.job import MAX_TIME, NO_OPTIONS, BackoffRule, JobSettings, Millis, Retention, UInt32
 from zq.model.lifecycle import Status
 
 
@@ -17,7 +17,7 @@ class Policy(msgspec.Struct, frozen=True):
     """
 
     retry_limit: int = 25
-    backoff: Backoff = Backoff(exponent=4.0, base_ms=15_000, jitter_ms=30_000)
+    backoff: BackoffRule = BackoffRule(exponent=4.0, base_ms=15_000, jitter_ms=30_000)
     completed_ms: int = 0
     dead_ms: int = 604_800_000
 
@@ -80,7 +80,7 @@ def purge_time(now: int, retention_ms: int) -> int | None:
 
 def kept_until(
     status: Status,
-    options: Options | None,
+    options: JobSettings | None,
     now: int,
     policy: Policy,
     said: Retention | None = None,
@@ -103,7 +103,7 @@ def kept_until(
 
 def after_failure(
     attempts: int,
-    options: Options | None,
+    options: JobSettings | None,
     failure: Failure,
     now: int,
     policy: Policy,
@@ -118,12 +118,12 @@ def after_failure(
     if failure.kill or (failure.retry_at is None and attempts > limit):
         return Verdict(Status.DEAD)
     if failure.retry_at is not None:
-        return Verdict(Status.SCHEDULED, failure.retry_at)
+        return Verdict(Status.SCHEDULED, min(failure.retry_at, MAX_TIME))
     delay = backoff_delay(attempts, options.backoff or policy.backoff, random)
     return Verdict(Status.SCHEDULED, min(now + delay, MAX_TIME))
 
 
-def backoff_delay(attempts: int, backoff: Backoff, random: Random) -> int:
+def backoff_delay(attempts: int, backoff: BackoffRule, random: Random) -> int:
     """Milliseconds until the next try.
 
     ``trunc(attempts**exponent * 1000 + base_ms + random[0, 1) * jitter_ms * attempts)``, the power

@@ -3,11 +3,11 @@
 Zizq passes over such fields, and its routes do so here; elsewhere a misspelt name is told.
 """
 
-from zq.model.job import Backoff, Retention
+from zq.model.job import BackoffRule, Retention
 from zq.model.patching import RetentionPatch
 
 
-class StrictBackoff(Backoff, frozen=True, forbid_unknown_fields=True):
+class StrictBackoff(BackoffRule, frozen=True, forbid_unknown_fields=True):
     """How long a failed job waits, in milliseconds."""
 
 

@@ -1,8 +1,10 @@
-"""Spark's door to zq, and the lake of a fleet and what it tells. Needs the extra `spark`.
+"""zq and Spark: a data source, a pipeline that fills a lake, and a report. Needs the extra `spark`.
 
-`register(session)` makes `format("zq")` known.
+- `source`: `format("zq")` reads, streams and writes. `register(session)` makes it known.
+- `pipeline`: the history of a server or a fleet becomes tables in a lake.
+- `report`: the lake becomes one HTML page.
 """
 
-from zq.spark.source import register
+from zq.spark.source.datasource import register
 
 __all__ = ["register"]

@@ -1,21 +1,21 @@
-"""What can go wrong around the lake, each with a message that says what to do.
+"""The errors of zq's Spark side, each with a message that says what to do.
 
+SourceError
 PipelineError
-├── DeltaMissing
 ├── JavaMissing
 ├── LakeChanged
-├── LakeFormat
+├── LakeUnknown
 ├── NoHistory
 └── SparkDown
 """
 
 
+class SourceError(Exception):
+    """The data source cannot do what it was asked for; the message says what to change."""
+
+
 class PipelineError(Exception):
     """The pipeline cannot go on; the message is for the user."""
-
-
-class DeltaMissing(PipelineError):
-    """Delta was asked for, and is not there."""
 
 
 class JavaMissing(PipelineError):
@@ -29,15 +29,16 @@ class JavaMissing(PipelineError):
 class LakeChanged(PipelineError):
     def __init__(self, lake: str) -> None:
         super().__init__(
-            f"another run has changed {lake} meanwhile, and what this one has done since is not in "
+            f"another run has changed {lake} meanwhile, and what this run has done since is not in "
             "it: let one run at a time write a lake, then run again"
         )
 
 
-class LakeFormat(PipelineError):
-    def __init__(self, lake: str, format: str) -> None:
+class LakeUnknown(PipelineError):
+    def __init__(self, path: str, reason: str) -> None:
         super().__init__(
-            f"{lake} is a lake of the format {format}: give --format {format}, or name another lake"
+            f"{path} is not a record of a lake that this version of zq keeps ({reason}): name"
+            " another lake, and fill it from the same segments and servers"
         )
 
 
@@ -47,7 +48,4 @@ class NoHistory(PipelineError):
 
 class SparkDown(PipelineError):
     def __init__(self) -> None:
-        super().__init__(
-            "Spark did not start, for the reason that it gives above. If it lacks Delta's jars: it "
-            "fetches packages from where spark.jars.ivySettings says, once, and then has them"
-        )
+        super().__init__("Spark did not start, for the reason that it gives above")

@@ -1,8 +1,17 @@
-"""A Spark session for the pipeline, where the caller has none."""
+"""A Spark session for the pipeline, for callers who have none, and a start without noise.
+
+Java and Spark's launcher warn of modules and log levels before any setting of Spark's has effect.
+`starting_quietly` holds their words back until Spark has started, and shows them only if it does
+not. Later it leaves out Java's own warnings and passes everything else.
+"""
 
 import os
+import re
 import shutil
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -11,10 +20,15 @@ from zq.spark.errors import JavaMissing
 
 LOCAL = "local[*]"
 SHUFFLE_PARTITIONS = max(32, 2 * (os.cpu_count() or 1))
-"""In how many parts a machine of one's own divides rows. Spark's 200 cost a quarter more processor
+"""The number of parts of a shuffle in local mode. Spark's 200 parts cost a quarter more processor
 time where little is new."""
 
 LOGGING = Path(__file__).with_name("log4j2.properties")
+
+JAVAS_OWN = re.compile(rb"WARNING: |[\w-]+ \d+-Bit Server VM warning: ")
+
+LAST_WORDS_S = 5.0
+"""How long a Java that did not start may take to say why."""
 
 
 def need_java() -> None:
@@ -28,10 +42,10 @@ def need_java() -> None:
 
 
 def builder(master: str = LOCAL) -> SparkSession.Builder:
-    """What the pipeline's sessions have in common; add to it and call `getOrCreate`.
+    """The settings that all sessions of the pipeline share; add to them and call `getOrCreate`.
 
-    Workers run the same Python as the caller unless PYSPARK_PYTHON says otherwise: the one that
-    Spark would take from the PATH may be another version, which it refuses.
+    Workers run the same Python as the caller unless PYSPARK_PYTHON names another. Spark alone would
+    take a Python from the PATH, and it refuses one of another version.
     """
     need_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -45,9 +59,9 @@ def builder(master: str = LOCAL) -> SparkSession.Builder:
 
 
 def local_quiet(builder: SparkSession.Builder) -> SparkSession.Builder:
-    """For a machine of one's own: no web pages, no network, and a log of errors only.
+    """Settings for local mode: no web pages, no network, and a log of errors only.
 
-    In local mode the driver does all the work, so it gets the memory.
+    The driver does all the work there, so it gets the memory.
     """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return (
@@ -58,3 +72,53 @@ def local_quiet(builder: SparkSession.Builder) -> SparkSession.Builder:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", os.environ.get("SPARK_DRIVER_MEMORY", "4g"))
     )
+
+
+class _Relay:
+    """Passes lines from a pipe on to standard error."""
+
+    def __init__(self, pipe: int, error: int) -> None:
+        self._pipe = pipe
+        self._error = error
+        self._held: list[bytes] | None = []
+        self._lock = threading.Lock()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def release(self, show: bool) -> None:
+        """Let lines pass from now on, and with `show` also the lines that were held back."""
+        with self._lock:
+            for line in (self._held or []) if show else []:
+                os.write(self._error, line)
+            self._held = None
+
+    def _run(self) -> None:
+        with os.fdopen(self._pipe, "rb") as lines:
+            for line in lines:
+                with self._lock:
+                    if self._held is not None:
+                        self._held.append(line)
+                    elif not JAVAS_OWN.match(line):
+                        os.write(self._error, line)
+
+
+@contextmanager
+def starting_quietly() -> Iterator[None]:
+    """Start Java within this context: its standard error goes through a relay for all its life."""
+    sys.stderr.flush()
+    error = os.dup(2)
+    reading, writing = os.pipe()
+    os.dup2(writing, 2)
+    os.close(writing)
+    relay = _Relay(reading, error)
+    started = False
+    try:
+        yield
+        started = True
+    finally:
+        sys.stderr.flush()
+        os.dup2(error, 2)
+        if not started:
+            # When Java has ended, its end of the pipe is closed, and the relay ends too.
+            relay.thread.join(LAST_WORDS_S)
+        relay.release(show=not started)

@@ -1,1 +1,1 @@
-"""One SQLite file: its schema, its one writer, its readers. Decides nothing about jobs."""
+"""Where jobs lie: what a store can do, and the stores that do it."""

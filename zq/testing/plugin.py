@@ -39,7 +39,7 @@ def async_fixture(function: Any) -> Any:
 
 if TYPE_CHECKING:
     from zq.client.app import App
-    from zq.client.worker import Worker
+    from zq.client.worker.worker import Worker
     from zq.testing.server import TestServer
 
 Working = Callable[..., AbstractAsyncContextManager["Worker"]]
@@ -79,7 +79,7 @@ def zq_embedded() -> Iterator[App]:
 @asynccontextmanager
 async def _working(app: Any, **options: Any) -> AsyncIterator[Worker]:
     """A worker at work. `app` is a `zq.App`; `options` are those of `zq.Worker`."""
-    from zq.client.worker import Worker
+    from zq.client.worker.worker import Worker
 
     worker = Worker(app, **options)
     life = asyncio.ensure_future(worker.run())

@@ -25,7 +25,8 @@ class TestServer:
     def __init__(self, directory: Path, settings: dict[str, Any]) -> None:
         self.directory = directory
         self.clock = TravelClock()
-        self._settings = {"root_dir": directory, "port": 0, "drain": 0, **settings}
+        usual = {"root_dir": directory, "port": 0, "no_admin": True, "drain": 0}
+        self._settings = {**usual, **settings}
         self._server: Server | None = None
         self._port = 0
 
@@ -58,14 +59,14 @@ class TestServer:
 
     def drop_streams(self) -> None:
         """End every take stream, as a network that fails would; their workers come back."""
-        self._running.engine.workers.end_all()
+        self._running.engine.streams.end_all()
 
     async def advance(self, seconds: float) -> None:
         """Send the server's clock ahead: retries, schedules, leases and retentions fall due."""
         self.clock.advance(round(seconds * 1000))
         for _ in range(SETTLE_TURNS):
             await asyncio.sleep(0)
-        await self._running.engine.ping()
+        await self._running.services.admin.ping()
 
     @property
     def _running(self) -> Server:

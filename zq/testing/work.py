@@ -4,7 +4,7 @@ from zq.client.app import App
 from zq.client.errors import JobFailed
 from zq.client.options import Seconds
 from zq.client.outcome import Outcome
-from zq.client.worker import Worker
+from zq.client.worker.worker import Worker
 
 
 async def run_until_idle(

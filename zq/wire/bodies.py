@@ -4,14 +4,14 @@ A field that nobody knows is passed over where Zizq has the body too, as Zizq do
 objects of a body, that are ours it is refused.
 """
 
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
+from zq.model.batch import BatchRule
 from zq.model.errors import (
     InvalidRequest,
-    NotBuilt,
     PayloadTooLarge,
     TooLarge,
     TooManyItems,
@@ -24,26 +24,27 @@ from zq.model.job import (
     MAX_META,
     MAX_TIME,
     NO_EXTRAS,
-    NO_OPTIONS,
-    Backoff,
-    Dedupe,
+    BackoffRule,
+    DedupeRule,
     Extras,
+    JobSettings,
     Millis,
     NewJob,
-    Options,
     Priority,
     Retention,
     UInt32,
 )
 from zq.model.leasing import LeaseMillis
 from zq.model.metadata import check_content_type, check_traceparent
-from zq.model.names import check_dedupe, check_group, check_key, check_name
+from zq.model.names import check_batch, check_dedupe, check_group, check_key, check_name
 from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
+from zq.model.payload import MAX_DEPTH, nests_too_deeply
 from zq.model.settling import Failure, bounded
 from zq.model.strict import StrictRetention
 from zq.model.unique import BY_NAME, OnConflict, Scope
-from zq.wire.codecs import MAX_DEPTH, Codec, decode, nests_too_deeply
+from zq.wire.budgets import DrawBody, with_draws
+from zq.wire.codecs import BodyCodec, decode
 
 T = TypeVar("T")
 
@@ -65,7 +66,7 @@ class _Job(msgspec.Struct, gc=False):
     priority: Priority | None = None
     ready_at: Millis | None = None
     retry_limit: UInt32 | None = None
-    backoff: Backoff | None = None
+    backoff: BackoffRule | None = None
     retention: Retention | None = None
     unique_key: str | None = None
     unique_while: str | None = None
@@ -75,10 +76,10 @@ class _Job(msgspec.Struct, gc=False):
     traceparent: str | None = None
     lease_ms: LeaseMillis | None = None
     group: str | None = None
-    dedupe: Dedupe | None = None
+    dedupe: DedupeRule | None = None
     ttl_ms: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
-    batch: Any = None
-    budgets: Any = None
+    batch: BatchRule | None = None
+    budgets: list[DrawBody] | None = None
 
 
 class _Bulk(msgspec.Struct):
@@ -115,7 +116,7 @@ class _Patch(msgspec.Struct):
     priority: Priority | None | UnsetType = UNSET
     ready_at: Millis | None | UnsetType = UNSET
     retry_limit: UInt32 | None | UnsetType = UNSET
-    backoff: Backoff | None | UnsetType = UNSET
+    backoff: BackoffRule | None | UnsetType = UNSET
     retention: RetentionPatch | None | UnsetType = UNSET
     lease_ms: LeaseMillis | None | UnsetType = UNSET
 
@@ -131,12 +132,12 @@ _failure = msgspec.json.Decoder(Failure)
 _patch = msgspec.json.Decoder(_Patch)
 
 
-def decode_job(body: bytes, codec: Codec, limits: Limits) -> NewJob:
+def decode_job(body: bytes, codec: BodyCodec, limits: Limits) -> NewJob:
     """The body of a single enqueue."""
     return _new_job(decode(body, codec, _job), codec, limits.payload, set())
 
 
-def decode_jobs(body: bytes, codec: Codec, limits: Limits) -> list[NewJob]:
+def decode_jobs(body: bytes, codec: BodyCodec, limits: Limits) -> list[NewJob]:
     """The body of a bulk enqueue: all jobs are valid, or an error names the first that is not."""
     items = decode(body, codec, _bulk).jobs
     check_items(len(items), limits, "jobs")
@@ -150,13 +151,23 @@ def decode_jobs(body: bytes, codec: Codec, limits: Limits) -> list[NewJob]:
     return jobs
 
 
-def decode_success(body: bytes, codec: Codec) -> Completion:
-    """The body of a single acknowledgement; there need not be one."""
-    return _completion(decode(body, codec, _success), "", codec) if body else Completion()
+def new_job(job: _Job, codec: BodyCodec, limits: Limits) -> NewJob:
+    """A job within another body, checked as one that is enqueued."""
+    return _new_job(job, codec, limits.payload, set())
+
+
+def decode_success(body: bytes, codec: BodyCodec) -> Completion:
+    """The body of a single acknowledgement; there need not be one.
+
+    What is no object cannot say anything of ours: somebody else's body, which Zizq ignores too.
+    """
+    if not codec.begins_object(body):
+        return Completion()
+    return _completion(decode(body, codec, _success), "", codec)
 
 
 def decode_successes(
-    body: bytes, codec: Codec, limits: Limits
+    body: bytes, codec: BodyCodec, limits: Limits
 ) -> tuple[list[str], dict[str, Completion]]:
     """The body of a bulk acknowledgement: its ids, and what is said with some of them.
 
@@ -180,34 +191,34 @@ def decode_successes(
     return [*named, *said], said
 
 
-def decode_progress(body: bytes, codec: Codec) -> tuple[str, int | None]:
+def decode_progress(body: bytes, codec: BodyCodec) -> tuple[str, int | None]:
     """The body of a report of progress: JSON text, and the delivery that it is about, if named."""
     sent = decode(body, codec, _progress)
     text, size = _text(sent.data, "data", codec)
     if size > MAX_PROGRESS:
         raise TooLarge(
-            f"data has {size} bytes, at most {MAX_PROGRESS} are taken: keep it elsewhere and send"
-            " where"
+            f"data has {size} bytes, but at most {MAX_PROGRESS} are allowed: store it elsewhere and"
+            " send its address"
         )
     return text, sent.lease
 
 
-def decode_force(body: bytes, codec: Codec) -> bool:
+def decode_force(body: bytes, codec: BodyCodec) -> bool:
     """The body of a cancellation, whether it is by force; there need not be one."""
     return bool(decode(body, codec, _cancel).force) if body else False
 
 
-def decode_retention(body: bytes, codec: Codec) -> Retention:
+def decode_retention(body: bytes, codec: BodyCodec) -> Retention:
     """The body of a change of a finished job's retention."""
     return decode(body, codec, _retention).plain()
 
 
-def decode_failure(body: bytes, codec: Codec) -> Failure:
+def decode_failure(body: bytes, codec: BodyCodec) -> Failure:
     """The body of a failure report. Texts that are too long are shortened."""
     return bounded(decode(body, codec, _failure))
 
 
-def decode_patch(body: bytes, codec: Codec) -> Patch:
+def decode_patch(body: bytes, codec: BodyCodec) -> Patch:
     """The body of a patch. A queue that cannot be is `Unprocessable`, as Zizq has it."""
     patch = decode(body, codec, _patch)
     queue = _not_null("queue", patch.queue)
@@ -219,7 +230,9 @@ def decode_patch(body: bytes, codec: Codec) -> Patch:
     return Patch(
         queue=queue,
         priority=_not_null("priority", patch.priority),
-        ready_at=patch.ready_at,
+        ready_at=min(patch.ready_at, MAX_TIME)
+        if isinstance(patch.ready_at, int)
+        else patch.ready_at,
         retry_limit=patch.retry_limit,
         backoff=patch.backoff,
         retention=patch.retention,
@@ -231,30 +244,36 @@ def check_items(count: int, limits: Limits, noun: str) -> None:
     """Raise `TooManyItems` where a request brings more than one may."""
     if count > limits.items:
         raise TooManyItems(
-            f"{count} {noun} in one request, at most {limits.items} are taken: send several"
+            f"{count} {noun} in one request, but at most {limits.items} are allowed: send several"
             " requests, or raise --max-bulk-items"
         )
 
 
-def _new_job(job: _Job, codec: Codec, max_payload: int, names: set[str]) -> NewJob:
+def _new_job(job: _Job, codec: BodyCodec, max_payload: int, names: set[str]) -> NewJob:
     """A job, checked. `names` are those that the request has been found to hold already."""
     if job.type not in names:
         names.add(check_name("type", job.type))
     if job.queue not in names:
         names.add(check_name("queue", job.queue))
-    scope = _scope(job.unique_key, job.unique_while)
+    is_unique = job.unique_key is not None or job.unique_while is not None
+    scope = _scope(job.unique_key, job.unique_while) if is_unique else None
     if job.unique_key is not None:
         check_key(job.unique_key)
     if job.group is not None:
         check_group(job.group)
     if job.dedupe is not None:
         check_dedupe(job.dedupe.id)
-    if job.batch is not None or job.budgets:
-        _refuse_unbuilt(job)
+    if job.batch is not None:
+        if job.unique_key is not None:
+            raise InvalidRequest("unique_key and batch cannot be combined")
+        check_batch(job.batch.key)
+    options, created = _options(job), None
+    if job.budgets:
+        options, created = with_draws(options, job.budgets)
     payload, size = _text(job.payload, "payload", codec)
     if size > max_payload:
         raise PayloadTooLarge(
-            f"the payload has {size} bytes, at most {max_payload} are taken: keep large data"
+            f"the payload has {size} bytes, but at most {max_payload} are allowed: store large data"
             " elsewhere and send its address, or raise --max-payload"
         )
     return NewJob(
@@ -263,8 +282,8 @@ def _new_job(job: _Job, codec: Codec, max_payload: int, names: set[str]) -> NewJ
         payload,
         size,
         DEFAULT_PRIORITY if job.priority is None else job.priority,
-        job.ready_at,
-        _options(job),
+        None if job.ready_at is None else min(job.ready_at, MAX_TIME),
+        options,
         job.unique_key,
         scope,
         RETURN if job.on_conflict is None else _on_conflict(job.unique_key, job.on_conflict),
@@ -272,21 +291,22 @@ def _new_job(job: _Job, codec: Codec, max_payload: int, names: set[str]) -> NewJ
         job.dedupe,
         ttl_ms=job.ttl_ms,
         extras=_extras(job, codec),
+        create_budgets=created,
     )
 
 
-def _extras(job: _Job, codec: Codec) -> Extras | None:
+def _extras(job: _Job, codec: BodyCodec) -> Extras | None:
     if job.meta is UNSET and job.content_type is None and job.traceparent is None:
-        return None
+        return None if job.batch is None else Extras(batch=job.batch)
     if job.content_type is not None:
         check_content_type(job.content_type)
     if job.traceparent is not None:
         check_traceparent(job.traceparent)
-    extras = Extras(_meta(job.meta, codec), job.content_type, job.traceparent)
+    extras = Extras(_meta(job.meta, codec), job.content_type, job.traceparent, batch=job.batch)
     return None if extras == NO_EXTRAS else extras
 
 
-def _meta(raw: Raw | UnsetType, codec: Codec) -> str | None:
+def _meta(raw: Raw | UnsetType, codec: BodyCodec) -> str | None:
     if raw is UNSET or bytes(raw) == b"null":
         return None
     text, size = _text(raw, "meta", codec)
@@ -294,25 +314,26 @@ def _meta(raw: Raw | UnsetType, codec: Codec) -> str | None:
         raise InvalidRequest(f"invalid {codec.name}: meta: expected object")
     if size > MAX_META:
         raise TooLarge(
-            f"meta has {size} bytes, at most {MAX_META} are taken: put large data into the payload"
+            f"meta has {size} bytes, but at most {MAX_META} are allowed: put large data into the"
+            " payload"
         )
     return text
 
 
-def _completion(sent: _Success, place: str, codec: Codec) -> Completion:
+def _completion(sent: _Success, place: str, codec: BodyCodec) -> Completion:
     if sent.result is UNSET:
         return Completion(retention=sent.retention, lease=sent.lease)
     result, size = _text(sent.result, f"{place}result", codec)
     return Completion(result, size, sent.retention, sent.lease)
 
 
-def _text(raw: Raw, field: str, codec: Codec) -> tuple[str, int]:
+def _text(raw: Raw, field: str, codec: BodyCodec) -> tuple[str, int]:
     """A value of any kind as the JSON text that is stored, and its size in bytes."""
     text = str(raw, "utf-8")
     if "\n" in text or "\r" in text:
         # A stream carries a job a line; outside of strings line breaks mean nothing.
         text = msgspec.json.format(text, indent=-1)
-    if nests_too_deeply(text):
+    if len(text) > MAX_DEPTH and nests_too_deeply(text):
         raise InvalidRequest(
             f"invalid {codec.name}: {field}: values may nest up to {MAX_DEPTH} deep"
         )
@@ -339,20 +360,10 @@ def _scope(key: str | None, name: str | None) -> Scope | None:
     return BY_NAME[name]
 
 
-def _refuse_unbuilt(job: _Job) -> None:
-    if job.batch is not None:
-        if job.unique_key is not None:
-            raise InvalidRequest("unique_key and batch cannot be combined")
-        raise NotBuilt("batch is not supported by this version of zq: leave it out")
-    raise NotBuilt("budgets are not supported by this version of zq: leave them out")
-
-
-def _options(job: _Job) -> Options | None:
+def _options(job: _Job) -> JobSettings | None:
     if job.retry_limit is None and job.backoff is None and job.retention is None:
-        return None if job.lease_ms is None else Options(lease_ms=job.lease_ms)
-    retention = None if job.retention == Retention() else job.retention
-    options = Options(job.retry_limit, job.backoff, retention, job.lease_ms)
-    return None if options == NO_OPTIONS else options
+        return None if job.lease_ms is None else JobSettings(lease_ms=job.lease_ms)
+    return JobSettings(job.retry_limit, job.backoff, job.retention, job.lease_ms)
 
 
 def _not_null(field: str, value: T | UnsetType | None) -> T | UnsetType:
@@ -362,5 +373,6 @@ def _not_null(field: str, value: T | UnsetType | None) -> T | UnsetType:
 
 
 # The shapes by the names under which the API is described.
-JobBody, JobsBody, PatchBody = _Job, _Bulk, _Patch
+JobBody: TypeAlias = _Job
+JobsBody, PatchBody = _Bulk, _Patch
 SuccessBody, SuccessesBody, ProgressBody, CancelBody = _Success, _Successes, _Progress, _Cancel

@@ -7,33 +7,34 @@ other and compares equal.
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import msgpack
 import msgspec
 
 from zq.model.errors import InvalidRequest
+from zq.model.payload import MAX_DEPTH, MAX_INTEGER, MIN_INTEGER
 
 T = TypeVar("T")
 
-MAX_DEPTH = 128
-MIN_INTEGER = -(2**63)
-MAX_INTEGER = 2**64 - 1
 
 _DIGITS = bytes(ord("0") if chr(byte).isdigit() else ord(" ") for byte in range(128)) + b" " * 128
 _LONG_INTEGER = b"0" * 19
 """Integers of fewer than 19 digits are in range."""
 
 
-class Codec(Protocol):
+class BodyCodec(Protocol):
     """One of the two formats."""
 
     name: str
     content_type: str
 
     def to_json(self, body: bytes) -> bytes:
-        """A request body as JSON text of which every value is known to be sound."""
+        """A request body as JSON text. Every value in it is known to be valid."""
+
+    def begins_object(self, body: bytes) -> bool:
+        """Whether a request body would be an object, if it is sound."""
 
     def encode(self, document: object) -> bytes:
         """A document of dicts, lists, scalars and the structs of `zq.wire.documents`."""
@@ -60,6 +61,9 @@ class _Json:
             _check(value, self.name)
         return body
 
+    def begins_object(self, body: bytes) -> bool:
+        return body.lstrip(b" \t\r\n").startswith(b"{")
+
 
 class _MessagePack:
     name = "MessagePack"
@@ -77,19 +81,23 @@ class _MessagePack:
         _check(value, self.name)
         return msgspec.json.encode(value)
 
+    def begins_object(self, body: bytes) -> bool:
+        # fixmap, map 16, map 32
+        return bool(body) and (0x80 <= body[0] <= 0x8F or body[0] in (0xDE, 0xDF))
+
     def encode(self, document: object) -> bytes:
         packed: bytes = msgpack.packb(document, default=_plain)
         return packed
 
 
-JSON: Codec = _Json()
-MSGPACK: Codec = _MessagePack()
+JSON: BodyCodec = _Json()
+MSGPACK: BodyCodec = _MessagePack()
 
 _TOO_DEEP = f"values may nest up to {MAX_DEPTH} deep"
 
 
 def _check(value: object, name: str) -> None:
-    """Refuse what the data model does not hold."""
+    """Refuse values that the data model does not hold."""
     level = [value]
     while level:
         inner: list[Any] = []
@@ -121,28 +129,7 @@ def _check_scalar(item: object, name: str) -> None:
         raise InvalidRequest(f"invalid {name}: extension types are not allowed")
 
 
-def nests_too_deeply(payload: str) -> bool:
-    """Whether a sound JSON text nests deeper than `MAX_DEPTH`."""
-    if len(payload) <= MAX_DEPTH or payload.count("[") + payload.count("{") <= MAX_DEPTH:
-        return False
-    level: list[Any] = [msgspec.json.decode(payload)]
-    for _ in range(MAX_DEPTH + 1):
-        level = [inner for item in level for inner in _children(item)]
-        if not level:
-            return False
-    return True
-
-
-def _children(item: object) -> Iterable[object]:
-    # An empty container is as deep as one that holds something.
-    if isinstance(item, dict):
-        return item.values() or (None,)
-    if isinstance(item, list):
-        return item or (None,)
-    return ()
-
-
-def decode(body: bytes, codec: Codec, decoder: msgspec.json.Decoder[T]) -> T:
+def decode(body: bytes, codec: BodyCodec, decoder: msgspec.json.Decoder[T]) -> T:
     """A request body as a typed value. Raises `InvalidRequest` that names the field at fault.
 
     Integral floats are accepted where an integer is due: Zizq's Ruby client sends milliseconds so.
@@ -173,7 +160,7 @@ _UNKNOWN = "Object contains unknown field "
 
 
 def _integral(text: bytes) -> bytes:
-    """The same JSON with integral floats as integers, except inside what is only passed on."""
+    """The same JSON with integral floats as integers, except in values that are only passed on."""
     value = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({key: _integral_field(key, raw) for key, raw in value.items()})
 

@@ -6,12 +6,14 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from zq.model import lifecycle, unique
-from zq.model.commands import Enqueued
-from zq.model.events import Event
-from zq.model.ids import IdCodec, minted_at
-from zq.model.job import Backoff, ErrorRecord, Extras, Job, NewJob, Options, Retention
+from zq.model.batch import BatchRule
+from zq.model.commands import EnqueueResult
+from zq.model.events import EventRecord
+from zq.model.ids import IdCodec, minted_at, minted_times
+from zq.model.job import BackoffRule, ErrorRecord, Extras, JobRecord, JobSettings, NewJob, Retention
 from zq.model.lifecycle import Status
-from zq.model.outcome import Outcome
+from zq.model.outcome import Ending
+from zq.wire.budgets import DrawDocument, draw_documents
 from zq.wire.events import EventDocument
 
 
@@ -27,7 +29,7 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     attempts: int
     payload: Raw | UnsetType = UNSET
     retry_limit: int | None = None
-    backoff: Backoff | None = None
+    backoff: BackoffRule | None = None
     retention: Retention | None = None
     dequeued_at: int | None = None
     failed_at: int | None = None
@@ -54,6 +56,8 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     origin: str | None = None
     reason: str | None = None
     group: str | None = None
+    batch: BatchRule | None = None
+    budgets: list[DrawDocument] | None = None
 
 
 class KnownDocument(msgspec.Struct):
@@ -67,19 +71,20 @@ class KnownDocument(msgspec.Struct):
 EnqueuedDocument = JobDocument | KnownDocument
 
 
-def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
+def taken_documents(jobs: Sequence[JobRecord], ids: IdCodec) -> list[JobDocument]:
     """Jobs for the worker that takes them, each with its payload and the name of its delivery.
 
     Those whose lease has a deadline have that too.
     """
-    texts = ids.texts_to_return([job.key for job in jobs])
+    keys = [job.key for job in jobs]
+    texts, times = ids.texts_to_return(keys), minted_times(keys)
     documents = [
         _document(job, text, Raw(job.payload or "null"))
         for job, text in zip(jobs, texts, strict=True)
     ]
-    for document, job in zip(documents, jobs, strict=True):
+    for document, job, created_at in zip(documents, jobs, times, strict=True):
         document.lease = job.deliveries
-        document.created_at = minted_at(job.key)
+        document.created_at = created_at
         if job.lease_until is not None:
             document.lease_until = job.lease_until
             document.deliveries = job.deliveries
@@ -87,7 +92,7 @@ def taken_documents(jobs: Sequence[Job], ids: IdCodec) -> list[JobDocument]:
     return documents
 
 
-def job_document(job: Job, ids: IdCodec, *, with_payload: bool) -> JobDocument:
+def job_document(job: JobRecord, ids: IdCodec, *, with_payload: bool) -> JobDocument:
     """A stored job; `with_payload`, its payload and result need to be filled in."""
     shown = with_payload and job.payload is not None
     document = _document(job, ids.text(job.key), Raw(job.payload or "") if shown else UNSET)
@@ -104,7 +109,7 @@ def _raw(text: str | None) -> Raw | UnsetType:
     return UNSET if text is None else Raw(text)
 
 
-def _document(job: Job, id: str, payload: Raw | UnsetType) -> JobDocument:
+def _document(job: JobRecord, id: str, payload: Raw | UnsetType) -> JobDocument:
     document = JobDocument(
         id,
         job.type,
@@ -146,26 +151,34 @@ def _add_extras(document: JobDocument, extras: Extras) -> None:
     document.content_type = extras.content_type
     document.traceparent = extras.traceparent
     document.origin, document.reason = extras.origin, extras.reason
+    document.batch = extras.batch
 
 
-def _add_options(document: JobDocument, options: Options) -> None:
+def _add_options(document: JobDocument, options: JobSettings) -> None:
     document.retry_limit = options.retry_limit
     document.backoff = options.backoff
     document.retention = options.retention
     document.lease_ms = options.lease_ms
+    if options.budgets is not None:
+        document.budgets = draw_documents(options.budgets)
 
 
-def _add_key(document: JobDocument, job: Job | NewJob) -> None:
+def _add_key(document: JobDocument, job: JobRecord | NewJob) -> None:
     document.unique_key = job.unique_key
     if job.unique_while is not None:
         document.unique_while = unique.NAMES[job.unique_while]
 
 
 def enqueued_documents(
-    jobs: Sequence[NewJob], keys: Sequence[int], now: int, reply: Enqueued, ids: IdCodec
+    jobs: Sequence[NewJob], keys: Sequence[int], now: int, reply: EnqueueResult, ids: IdCodec
 ) -> list[EnqueuedDocument]:
-    """The answer to an enqueue: new jobs as they were stored, duplicates as their owners are."""
+    """The answer to an enqueue: new jobs as they were stored, duplicates as their owners are.
+
+    A job that was folded is told as its host.
+    """
     new = [_new_document(job, text, now) for job, text in zip(jobs, ids.texts(keys), strict=True)]
+    if not (reply.owners or reply.gone or reply.folded or reply.expiries):
+        return [*new]
     for index, expires_at in reply.expiries.items():
         new[index].expires_at = expires_at
     documents: list[EnqueuedDocument] = [*new]
@@ -175,6 +188,10 @@ def enqueued_documents(
         document.folded = False
         document.replaced = True if index in reply.replaced else None
         document.result = _raw(owner.result)
+    for index, host in reply.folded.items():
+        documents[index] = document = job_document(host, ids, with_payload=False)
+        document.duplicate = False
+        document.folded = True
     for index, key in reply.gone.items():
         documents[index] = KnownDocument(ids.text(key))
     return documents
@@ -226,7 +243,7 @@ def error_document(record: ErrorRecord) -> ErrorDocument:
     )
 
 
-def event_document(event: Event, ts: int, event_id: str, ids: IdCodec) -> EventDocument:
+def event_document(event: EventRecord, ts: int, event_id: str, ids: IdCodec) -> EventDocument:
     """An event that happened at `ts`, in milliseconds."""
     return EventDocument(
         event.type.value,
@@ -250,7 +267,7 @@ class OutcomeDocument(msgspec.Struct, omit_defaults=True):
     reason: str | None = None
 
 
-def outcome_document(outcome: Outcome, job: EnqueuedDocument | None) -> OutcomeDocument:
+def outcome_document(outcome: Ending, job: EnqueuedDocument | None) -> OutcomeDocument:
     """An outcome; a completed job without a result shows none, which differs from null."""
     error = None if outcome.error is None else error_document(outcome.error)
     name = lifecycle.NAMES[outcome.status]

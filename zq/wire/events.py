@@ -29,7 +29,7 @@ class EventDocument(msgspec.Struct, omit_defaults=True, gc=False):
 class EventFraming(NamedTuple):
     """One of the stream formats.
 
-    `frames` uses its documents up. `heartbeat` is told the id of the last event before it.
+    `frames` consumes its documents. `heartbeat` gets the id of the last event before it.
     """
 
     content_type: str

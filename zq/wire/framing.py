@@ -1,4 +1,4 @@
-"""How a take stream carries jobs: one frame a job, or a notice; and a heartbeat that is neither."""
+"""The frames of a take stream: one for each job or notice, and heartbeats."""
 
 import struct
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from zq.wire.documents import JobDocument, NoticeDocument
 
 
 class Framing(NamedTuple):
-    """One of the three stream formats. `frames` uses its documents up."""
+    """One of the three stream formats. `frames` consumes its documents."""
 
     content_type: str
     frames: Callable[[Sequence[JobDocument]], bytes]

@@ -10,7 +10,7 @@ from zq.model.job import Millis, UInt32
 from zq.model.leasing import MOST_CLAIMED, LeaseMillis, Terms
 from zq.model.outcome import MOST_WAIT_MS
 from zq.wire.bodies import Limits, check_items
-from zq.wire.codecs import Codec, decode
+from zq.wire.codecs import BodyCodec, decode
 
 Claimant = Annotated[str, Meta(min_length=1, max_length=256)]
 
@@ -55,14 +55,14 @@ _release_many = msgspec.json.Decoder(_ReleaseMany)
 
 
 class ClaimRequest(NamedTuple):
-    """How many jobs, on what terms, and how long to wait for the first of them."""
+    """The number of jobs, the terms, and how long to wait for the first of them."""
 
     most: int
     terms: Terms
     wait_ms: int
 
 
-def decode_claim(body: bytes, codec: Codec) -> ClaimRequest:
+def decode_claim(body: bytes, codec: BodyCodec) -> ClaimRequest:
     """The body of a claim."""
     sent = decode(body, codec, _claim)
     if not sent.holder.isprintable():
@@ -70,30 +70,30 @@ def decode_claim(body: bytes, codec: Codec) -> ClaimRequest:
     return ClaimRequest(sent.max, Terms(sent.lease_ms, sent.holder), sent.wait_ms)
 
 
-def decode_extend(body: bytes, codec: Codec) -> tuple[int | None, int]:
-    """The body of a single extension: the delivery that is meant or none, and the new time."""
+def decode_extend(body: bytes, codec: BodyCodec) -> tuple[int | None, int]:
+    """The body of a single extension: the new time, and the delivery if it is named."""
     sent = decode(body, codec, _extend)
     return sent.lease, sent.lease_ms
 
 
 def decode_extend_many(
-    body: bytes, codec: Codec, limits: Limits
+    body: bytes, codec: BodyCodec, limits: Limits
 ) -> tuple[dict[str, int | None], int]:
-    """The body of a bulk extension: deliveries or none by id, and the new time."""
+    """The body of a bulk extension: the new time, and deliveries by id where they are named."""
     sent = decode(body, codec, _extend_many)
     return _deliveries(sent.items, limits), sent.lease_ms
 
 
-def decode_release(body: bytes, codec: Codec) -> tuple[int | None, int]:
-    """The body of a single release, which need not be there: the delivery, and the delay."""
+def decode_release(body: bytes, codec: BodyCodec) -> tuple[int | None, int]:
+    """The body of a single release: the delay, and the delivery. The body may be absent."""
     sent = decode(body, codec, _release) if body else _Release()
     return sent.lease, sent.delay_ms
 
 
 def decode_release_many(
-    body: bytes, codec: Codec, limits: Limits
+    body: bytes, codec: BodyCodec, limits: Limits
 ) -> tuple[dict[str, int | None], int]:
-    """The body of a bulk release: deliveries or none by id, and the delay."""
+    """The body of a bulk release: the delay, and deliveries by id where they are named."""
     sent = decode(body, codec, _release_many)
     return _deliveries(sent.items, limits), sent.delay_ms
 

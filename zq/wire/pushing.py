@@ -24,7 +24,7 @@ MEDIA_TYPES = (JSON.content_type, MSGPACK.content_type, URLENCODED, MULTIPART, T
 
 
 class Pushed(NamedTuple):
-    """A payload as JSON text, and how to read it: bytes are base64 in it."""
+    """A payload as JSON text, and its original type: bytes are base64 in it."""
 
     text: bytes
     content_type: str | None = None
@@ -35,12 +35,12 @@ class Pushed(NamedTuple):
         return msgspec.Raw(self.text)
 
     def value(self) -> Any:
-        """The payload as a program has it."""
+        """The payload as a program sees it."""
         value = msgspec.json.decode(self.text)
         return base64.b64decode(value) if self.content_type == BYTES else value
 
     def key(self) -> str:
-        """The same for equal payloads: see `digest_of`."""
+        """A name that equal payloads share: see `digest_of`."""
         return digest_of(_canonical.encode(msgspec.json.decode(self.text)))
 
 
@@ -56,10 +56,10 @@ def digest_of(canonical: bytes) -> str:
 
 
 def read_push(content_type: str | None, body: bytes) -> Pushed | None:
-    """The payload that a body stands for; None where its media type is none of `MEDIA_TYPES`.
+    """The payload for a body; None where its media type is not one of `MEDIA_TYPES`.
 
-    Without a media type it is tried as JSON. A form becomes an object; a field that comes more than
-    once, a list. Raises `InvalidRequest` for what is empty or cannot be read.
+    Without a media type the body is read as JSON. A form becomes an object, in which a repeated
+    field is a list. Raises `InvalidRequest` where the body is empty or cannot be read.
     """
     kind = (content_type or JSON.content_type).partition(";")[0].strip().lower()
     if kind not in MEDIA_TYPES:
@@ -93,7 +93,7 @@ def _multipart(content_type: str, body: bytes) -> dict[str, Any]:
     head = f"Content-Type: {content_type}\r\n\r\n".encode()
     form = BytesParser(policy=HTTP).parsebytes(head + body)
     if not form.is_multipart() or form.defects:
-        raise InvalidRequest("the form cannot be read: its parts are not what its boundary says")
+        raise InvalidRequest("the form cannot be read: its parts do not match its boundary")
     fields: list[tuple[str, str]] = []
     for part in form.iter_parts():
         name = part.get_param("name", header="content-disposition")
@@ -125,4 +125,4 @@ def _text(data: bytes, what: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise InvalidRequest(f"{what} is no UTF-8 text: post bytes as {BYTES}") from None
+        raise InvalidRequest(f"{what} is not UTF-8 text: post bytes as {BYTES}") from None

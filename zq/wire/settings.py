@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from zq.model.job import MAX_TIME
 from zq.model.settings import QueueSettings, SettingsPatch, checked
 from zq.model.strict import StrictBackoff, StrictRetention, StrictRetentionPatch
-from zq.wire.codecs import Codec, decode
+from zq.wire.codecs import BodyCodec, decode
 
 T = TypeVar("T")
 
@@ -36,23 +36,23 @@ _patch = msgspec.json.Decoder(_SettingsPatch)
 _redrive = msgspec.json.Decoder(_Redrive)
 
 
-def decode_settings(body: bytes, codec: Codec) -> QueueSettings:
-    """The body that replaces a queue's settings: what is not in it, or null, is unset."""
+def decode_settings(body: bytes, codec: BodyCodec) -> QueueSettings:
+    """The body that replaces a queue's settings. A setting that is absent or null is unset."""
     return checked(_plain(decode(body, codec, _settings), QueueSettings))
 
 
-def decode_settings_patch(body: bytes, codec: Codec) -> SettingsPatch:
-    """The body that changes some of a queue's settings: null clears one."""
+def decode_settings_patch(body: bytes, codec: BodyCodec) -> SettingsPatch:
+    """The body that changes some of a queue's settings. Null clears one."""
     return _plain(decode(body, codec, _patch), SettingsPatch)
 
 
-def decode_limit(body: bytes, codec: Codec) -> int | None:
-    """The body of a redrive, how many jobs at most; there need not be one."""
+def decode_limit(body: bytes, codec: BodyCodec) -> int | None:
+    """The body of a redrive: the most jobs to bring back. The body may be absent."""
     return decode(body, codec, _redrive).limit if body else None
 
 
 def _plain(sent: object, kind: type[T]) -> T:
-    """What was sent, without what made it strict."""
+    """The fields as they were sent, without those that only made the shape strict."""
     return msgspec.convert(msgspec.to_builtins(sent), kind)
 
 

@@ -3,58 +3,59 @@
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 from zq.client.errors import Unavailable
-from zq.client.formats import JSON
 from zq.client.values import Delivery, Notice
-from zq.engine import players
-from zq.engine.engine import Engine
-from zq.engine.players import MOST_UNSENT, Stream
-from zq.model.ids import IdCodec
-from zq.wire.documents import NoticeDocument, taken_documents
-from zq.wire.framing import NDJSON
+from zq.engine.delivery.takers import MOST_UNSENT, Stream, StreamNotice
+from zq.model.job import NO_EXTRAS, JobRecord
+from zq.service import Services
 
 T = TypeVar("T")
 
 
 class Do(Protocol):
-    """Runs a verb of the engine."""
+    """Runs a verb in the engine's thread."""
 
-    def __call__(self, verb: Callable[[Engine], Coroutine[Any, Any, T]]) -> Awaitable[T]: ...
+    def __call__(self, verb: Callable[[Services], Coroutine[Any, Any, T]]) -> Awaitable[T]: ...
 
 
 class Deliveries:
     """A take stream of the engine, read from another thread."""
 
-    def __init__(self, engine: Engine, stream: Stream, do: Do) -> None:
-        """`do` runs a verb in the engine's thread."""
-        self._engine = engine
+    def __init__(self, services: Services, stream: Stream, do: Do) -> None:
+        self._services = services
         self._stream = stream
         self._do = do
 
     async def deliveries(self) -> Sequence[Delivery | Notice]:
         """Wait for jobs."""
-        found, _ = JSON.cut(await self._do(self._next))
-        return found
+        jobs, ids, notices = await self._do(self._next)
+        # Payloads are decoded here, so that the engine's thread goes on.
+        found: list[Delivery | Notice] = list(map(_delivery, jobs, ids))
+        return found + notices
 
     async def close(self) -> None:
-        """End it: what is not settled goes back."""
+        """End the stream. Unsettled jobs go back."""
 
-        async def verb(engine: Engine) -> None:
-            if engine is self._engine:
-                engine.workers.close(self._stream)
+        async def verb(services: Services) -> None:
+            if services is self._services:
+                services.work.close(self._stream)
 
         await self._do(verb)
 
-    async def _next(self, engine: Engine) -> bytes:
-        while engine is self._engine:
-            # What an ended stream has not been sent goes back to its queue; notices are still told.
+    async def _next(
+        self, services: Services
+    ) -> tuple[list[JobRecord], Sequence[str], list[Notice]]:
+        while services is self._services:
+            # Undelivered jobs of an ended stream go back to their queue; notices are still told.
             jobs = [] if self._stream.ended else self._stream.next_jobs(MOST_UNSENT)
-            jobs = await engine.workers.large_payloads(jobs)
-            engine.workers.written(self._stream)
-            frames = NDJSON.frames(taken_documents(jobs, engine.ids))
-            notices = self._stream.next_notices()
-            if frames or notices:
-                return frames + NDJSON.notices([_notice(each, engine.ids) for each in notices])
+            jobs = await services.work.large_payloads(jobs)
+            services.work.written(self._stream)
+            ids = services.ids.texts_to_return([job.key for job in jobs])
+            told = self._stream.next_notices()
+            if jobs or told:
+                return jobs, ids, [_notice(each, services) for each in told]
             if self._stream.ended:
                 break
             await self._stream.wait()
@@ -63,6 +64,25 @@ class Deliveries:
         )
 
 
-def _notice(notice: players.Notice, ids: IdCodec) -> NoticeDocument:
-    id = None if notice.key is None else ids.text(notice.key)
-    return NoticeDocument(notice.kind, id, notice.lease)
+def _delivery(job: JobRecord, id: str) -> Delivery:
+    extras = job.extras or NO_EXTRAS
+    return Delivery(
+        id,
+        job.type,
+        job.queue,
+        msgspec.json.decode(job.payload or "null"),
+        job.attempts - job.forgiven,
+        job.deliveries,
+        job.priority,
+        None if job.options is None else job.options.retry_limit,
+        job.unique_key,
+        job.group,
+        extras.content_type,
+        extras.traceparent,
+        None if extras.meta is None else msgspec.json.decode(extras.meta),
+    )
+
+
+def _notice(notice: StreamNotice, services: Services) -> Notice:
+    id = "" if notice.key is None else services.ids.text(notice.key)
+    return Notice(notice.kind, id, notice.lease)

@@ -12,13 +12,12 @@ from random import Random
 from typing import Any, TypeVar
 
 from zq.client.errors import BackendError, InvalidOption, Unavailable
-from zq.config import ConfigError, Settings
-from zq.core import Core
-from zq.engine.engine import Engine
+from zq.config import Settings
+from zq.instance import Instance, database_of
 from zq.model.clock import Clock
-from zq.store.files import FILE_NAME
-from zq.store.lock import DirectoryInUse
-from zq.store.migrate import DatabaseTooNew, ForeignDatabase
+from zq.service import Services
+from zq.setting import ConfigError
+from zq.store.errors import DatabaseTooNew, DirectoryInUse, ForeignDatabase
 
 T = TypeVar("T")
 
@@ -43,7 +42,7 @@ class Home:
         *,
         standby: bool = False,
     ) -> None:
-        """With `standby` whoever needs the engine waits while another process has the directory."""
+        """With `standby`, callers wait while another process has the directory."""
         self.standby = standby
         self._directory = directory
         self._clock = clock
@@ -62,23 +61,23 @@ class Home:
         return self._resident is not None
 
     def submit(self, verb: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Run a coroutine beside the engine. Raises as `engine` does."""
+        """Run a coroutine beside the engine. Raises as `services` does."""
         try:
             return asyncio.run_coroutine_threadsafe(verb, self._running().loop)
         except BaseException:
             verb.close()
             raise
 
-    def engine(self) -> Engine:
-        """The engine, started if it is not.
+    def services(self) -> Services:
+        """The services of the engine, which is started if it does not run.
 
-        Raises `DirectoryTaken` where another process owns the directory, `BackendError` where it
-        cannot be used.
+        Raises `DirectoryTaken` where another process owns the directory, and `BackendError` where
+        the directory cannot be used.
         """
-        return self._running().core.engine
+        return self._running().core.services
 
     def close(self) -> None:
-        """Commit, and let go of the directory. May be called twice, and from any thread."""
+        """Commit, and release the directory. It may be called twice, and from any thread."""
         with self._lock:
             resident, self._resident = self._resident, None
         if resident is not None:
@@ -108,7 +107,7 @@ class _Resident:
             self._private = tempfile.TemporaryDirectory(prefix="zq-")
             directory = Path(self._private.name)
         self.directory = directory
-        self.core = Core(_settings(directory), clock=clock, rng=rng)
+        self.core = Instance(_settings(directory), clock=clock, rng=rng)
         self._thread = threading.Thread(target=self._live, name="zq-engine", daemon=True)
         self._thread.start()
         try:
@@ -120,17 +119,15 @@ class _Resident:
     def end(self) -> None:
         """Give back what streams hold, commit, close."""
         if self.pid != os.getpid():
-            return  # The engine is the parent's.
+            return  # The engine belongs to the parent.
         try:
             self._run(self._stop())
         finally:
             self._leave()
 
     async def _stop(self) -> None:
-        self.core.engine.stop_delivering()
-        self.core.engine.workers.end_all()
-        self.core.engine.waiters.close()
-        self.core.engine.events.close()
+        self.core.engine.streams.stop()
+        self.core.engine.let_go()
         await self.core.stop()
 
     def _run(self, step: Coroutine[Any, Any, None]) -> None:
@@ -164,10 +161,10 @@ def directory_of(path: str, must_exist: bool = False) -> Path | None:
     directory = Path(path)
     if not path or directory.is_file():
         raise InvalidOption(
-            f"{path!r} is no directory: write sqlite:///var/lib/zq for the directory that holds"
+            f"{path!r} is not a directory: write sqlite:///var/lib/zq for the directory that holds"
             " the database (it is made if need be), or sqlite://:memory:"
         )
-    if must_exist and not (directory / FILE_NAME).exists():
+    if must_exist and not database_of(directory).exists():
         raise InvalidOption(
             f"{path} holds no database: name a directory that `zq serve --root-dir` or zq.App has"
             " made"

@@ -4,82 +4,93 @@ import asyncio
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import UNSET
 
 from zq.client.embedded.deliveries import Do
 from zq.client.errors import Unavailable
-from zq.client.formats import JSON
 from zq.client.values import EventQuery, JobEvent
-from zq.engine.engine import Engine
-from zq.engine.events import Reader, Wanted
+from zq.engine.news.events import Reader, Told, Wanted
 from zq.model.events import EventType
-from zq.wire.documents import event_document
-from zq.wire.events import EventDocument
+from zq.service import Services
 
 
 class Listening:
-    """One who listens to the engine, read from another thread."""
+    """A listener to the engine, read from another thread."""
 
-    def __init__(self, engine: Engine, reader: Reader, holding: asyncio.Task[None], do: Do) -> None:
+    def __init__(
+        self, services: Services, reader: Reader, holding: asyncio.Task[None], do: Do
+    ) -> None:
         """`holding` keeps the reader, and `do` runs a verb in the engine's thread."""
         self.last_id: str | None = None
-        self._engine = engine
+        self._services = services
         self._reader = reader
         self._holding = holding
         self._do = do
 
     async def events(self) -> Sequence[JobEvent]:
         """Wait for events."""
-        found = JSON.decode(await self._do(self._next), list[JobEvent])
+        found = await self._do(self._next)
         if found:
             self.last_id = found[-1].event_id
         return found
 
     async def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._reader.ended:
             return  # with its engine, which another verb would start again
 
-        async def verb(_engine: Engine) -> None:
+        async def verb(_services: Services) -> None:
             self._holding.cancel()
 
         await self._do(verb)
 
-    async def _next(self, engine: Engine) -> bytes:
-        events, reader = self._engine.events, self._reader
-        while engine is self._engine and not reader.ended:
+    async def _next(self, services: Services) -> list[JobEvent]:
+        events, reader = self._services.events, self._reader
+        while services is self._services and not reader.ended:
             if events.lost(reader):
                 missed = events.first - reader.position if reader.position else None
                 reader.position = events.first
                 place = events.id(events.first - 1)
-                gap = EventDocument("gap", engine.clock.now_ms(), missed=missed, event_id=place)
-                return msgspec.json.encode([gap])
+                now = services.clock.now_ms()
+                return [JobEvent("gap", now, missed=missed, event_id=place)]
             if reader.idle:
                 await reader.wait()
             elif told := events.take(reader):
-                ids = engine.ids
-                return msgspec.json.encode(
-                    [event_document(event, ts, events.id(n), ids) for n, ts, event in told]
-                )
+                return [_event(each, services) for each in told]
         raise Unavailable("the embedded queue was closed")
 
 
-async def listen(engine: Engine, query: EventQuery, since: str | None, do: Do) -> Listening:
-    """Begin to listen. To be awaited in the engine's thread, where it ends too."""
+async def listen(services: Services, query: EventQuery, since: str | None, do: Do) -> Listening:
+    """Begin to listen. It must be awaited in the engine's thread, where the listening also ends."""
     begun: asyncio.Future[Reader] = asyncio.get_running_loop().create_future()
 
     async def hold() -> None:
-        with engine.events.reader(_wanted(engine, query), since) as reader:
+        with services.events.reader(_wanted(services, query), since) as reader:
             begun.set_result(reader)
             await asyncio.Event().wait()
 
     holding = asyncio.create_task(hold())
-    listening = Listening(engine, await begun, holding, do)
+    listening = Listening(services, await begun, holding, do)
     listening.last_id = since
     return listening
 
 
-def _wanted(engine: Engine, query: EventQuery) -> Wanted:
+def _wanted(services: Services, query: EventQuery) -> Wanted:
     keys = None
     if query.jobs:
-        keys = frozenset(key for id in query.jobs if (key := engine.ids.key(id)) is not None)
+        keys = frozenset(key for id in query.jobs if (key := services.ids.key(id)) is not None)
     return Wanted(frozenset(query.queues), keys, frozenset(map(EventType, query.types)))
+
+
+def _event(told: Told, services: Services) -> JobEvent:
+    number, ts, event = told
+    return JobEvent(
+        event.type.value,
+        ts,
+        services.ids.text(event.key),
+        event.queue,
+        event.unique_key,
+        event.attempt,
+        UNSET if event.data is None else msgspec.json.decode(event.data),
+        event_id=services.events.id(number),
+    )

@@ -9,20 +9,22 @@ from zq.client.embedded.home import DirectoryTaken, Home
 log = logging.getLogger("zq.embedded")
 
 LOOK_EVERY_S = 0.2
-"""How soon a standby notices that the directory is free. The kernel frees it however the owner
-ends, so there is no time to live that has to run out first."""
+"""How soon a standby notices that the directory is free.
+
+The kernel frees the directory however its owner ends, so no lock has to expire first.
+"""
 
 
 async def start(home: Home, *, blocks: bool) -> None:
-    """Start the engine; a standby waits until it can. With `blocks` the thread is held up."""
+    """Start the engine. A standby waits until it can. With `blocks` the thread is held up."""
     waits = False
     while True:
         try:
             if blocks:
-                home.engine()
+                home.services()
             else:
-                # To start the engine may take a while.
-                await asyncio.to_thread(home.engine)
+                # Starting the engine may take a while.
+                await asyncio.to_thread(home.services)
         except DirectoryTaken as taken:
             if not home.standby:
                 raise

@@ -1,31 +1,100 @@
 """Between the engine's words and the wire's, which the library speaks."""
 
 from collections.abc import Sequence
+from typing import cast
+
+import msgspec
+from msgspec import UNSET, Raw
 
 from zq.client.errors import refusal
-from zq.client.values import JobQuery
-from zq.engine.engine import Accepted
+from zq.client.job_error import JobError
+from zq.client.values import (
+    Flow,
+    JobOutcome,
+    JobQuery,
+    QueueStats,
+    State,
+    StoredJob,
+)
+from zq.engine.news.figures import QueueFlow
 from zq.model import errors
 from zq.model.filters import Filter
 from zq.model.ids import IdCodec
-from zq.model.job import NewJob
-from zq.model.lifecycle import BY_NAME
-from zq.model.outcome import Outcome
-from zq.wire import codecs as wire
-from zq.wire.documents import EnqueuedDocument, enqueued_documents, outcome_document
+from zq.model.job import ErrorRecord, NewJob
+from zq.model.lifecycle import BY_NAME, NAMES, Status
+from zq.model.outcome import Ending
+from zq.service.jobs import Accepted
+from zq.service.queues import QueueStatistics
+from zq.wire.documents import JobDocument, KnownDocument, enqueued_documents
+
+_STATES = cast(dict[Status, State], NAMES)
+
+_SHOWN = StoredJob.__struct_fields__
 
 _OF_A_STATE = (errors.NotCancellable, errors.NotFinished, errors.NotDead)
-_PASSING = (errors.Unavailable, errors.LimitReached, errors.StorageFull, errors.Internal)
+_PASSING = (errors.ServiceUnavailable, errors.LimitReached, errors.StorageFull, errors.Internal)
 
 
-def enqueued(new: Sequence[NewJob], stored: Accepted, ids: IdCodec) -> Sequence[EnqueuedDocument]:
-    """The answer to an enqueue, as documents."""
-    return enqueued_documents(new, stored.keys, stored.now, stored.reply, ids)
+def enqueued(new: Sequence[NewJob], stored: Accepted, ids: IdCodec) -> list[StoredJob]:
+    """The answer to an enqueue."""
+    documents = enqueued_documents(new, stored.keys, stored.now, stored.reply, ids)
+    return [
+        StoredJob(document.id, duplicate=True)
+        if isinstance(document, KnownDocument)
+        else stored_job(document)
+        for document in documents
+    ]
 
 
-def outcome_text(outcome: Outcome, job: EnqueuedDocument | None) -> bytes:
-    """An outcome as JSON."""
-    return wire.JSON.encode(outcome_document(outcome, job))
+def stored_job(document: JobDocument) -> StoredJob:
+    """A job as a server would show it. The library knows the defaults of fields left out."""
+    shown = {name: getattr(document, name) for name in _SHOWN}
+    for name in ("payload", "meta", "result"):
+        if isinstance(text := shown[name], Raw):
+            shown[name] = msgspec.json.decode(text)
+        elif name == "meta":
+            shown[name] = None
+    for name in ("duplicate", "replaced", "folded"):
+        shown[name] = bool(getattr(document, name))
+    return StoredJob(**shown)
+
+
+def job_outcome(ending: Ending, job: StoredJob | None = None) -> JobOutcome:
+    """The outcome of a job."""
+    return JobOutcome(
+        _STATES[ending.status],
+        UNSET if ending.result is None else msgspec.json.decode(ending.result),
+        None if ending.error is None else error_of(ending.error),
+        job,
+    )
+
+
+def error_of(record: ErrorRecord) -> JobError:
+    """One failure of a job."""
+    return JobError(
+        record.attempt,
+        record.message,
+        record.error_type,
+        record.backtrace,
+        record.dequeued_at,
+        record.failed_at,
+    )
+
+
+def stats_of(queue: QueueStatistics) -> QueueStats:
+    """What a queue holds, and what goes through it."""
+    return QueueStats(
+        queue.queue,
+        {name: queue.counts.get(status, 0) for status, name in _STATES.items()},
+        _flow(queue.deliveries),
+        _flow(queue.completions),
+        _flow(queue.failures),
+        queue.oldest_ready_age_ms,
+    )
+
+
+def _flow(flow: QueueFlow) -> Flow:
+    return Flow(flow.total, round(flow.minute, 3), round(flow.five_minutes, 3))
 
 
 def filter_of(query: JobQuery, ids: IdCodec) -> Filter:
@@ -43,7 +112,7 @@ def filter_of(query: JobQuery, ids: IdCodec) -> Filter:
 
 
 def refusal_of(error: errors.ZqError) -> errors.ZqError:
-    """An error of the engine as the library's, which its own are already."""
+    """The library's error for one of the engine. An error of the library stays as it is."""
     if type(error).__module__.startswith("zq.client."):
         return error
     state = error.status if isinstance(error, _OF_A_STATE) else ""

@@ -39,7 +39,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+(\.fifo)?")
 
 @dataclass(frozen=True)
 class QueueConfig:
-    """What a file says of its jobs. `timeout` is that of one execution: 1 to 900 seconds."""
+    """A file's settings for its jobs. `timeout` limits one execution: 1 to 900 seconds."""
 
     timeout: Seconds = 300.0
     max_attempts: int | None = None
@@ -51,7 +51,7 @@ class QueueConfig:
     def __post_init__(self) -> None:
         if not 1000 <= milliseconds("timeout", self.timeout) <= LONGEST_TIMEOUT_S * 1000:
             raise InvalidOption(
-                f"timeout: {self.timeout!r} is not within 1 and {LONGEST_TIMEOUT_S} seconds"
+                f"timeout: {self.timeout!r} is not between 1 and {LONGEST_TIMEOUT_S} seconds"
             )
         check(self.options)
 
@@ -64,9 +64,10 @@ class QueueConfig:
 
 
 def discover(core: Core, folder: Path) -> list[FileQueue[Any]]:
-    """Import the files of a folder; their queues. Raises `DiscoveryError` for the first bad one."""
+    """Import the files of a folder; returns their queues. Raises `DiscoveryError` for the first bad
+    one."""
     if not folder.is_dir():
-        raise DiscoveryError(f"{folder}: there is no such folder")
+        raise DiscoveryError(f"{folder}: this folder does not exist")
     package = _package(folder)
     wrapped = _middleware(package, folder / "_middleware.py")
     core.startup += wrapped.warmups
@@ -76,7 +77,7 @@ def discover(core: Core, folder: Path) -> list[FileQueue[Any]]:
             queue = _load(core, package, path, wrapped.around)
             alias = _alias(queue.name)
             if alias in found:
-                raise DiscoveryError(f"{path}: {found[alias].name} is imported by that name too")
+                raise DiscoveryError(f"{path}: {found[alias].name} is imported by the same name")
             found[alias] = queue
             queues.add(queue)
     return list(found.values())
@@ -92,8 +93,8 @@ def _load(core: Core, package: ModuleType, path: Path, around: tuple[Any, ...]) 
     name = path.name.removesuffix(".py")
     if not _NAME.fullmatch(name) or len(name) > MOST_CHARACTERS:
         raise DiscoveryError(
-            f"{path}: a queue's name has letters, digits, - and _, {MOST_CHARACTERS} of them at"
-            f" most, and may end in {FIFO}; names that begin with _ are passed over"
+            f"{path}: a queue's name consists of at most {MOST_CHARACTERS} letters, digits, - and"
+            f" _, and may end in {FIFO}; names that begin with _ are skipped"
         )
     token = loading.set(FileQueue(core, name, merge(DEFAULTS, core.defaults)))
     try:
@@ -102,10 +103,12 @@ def _load(core: Core, package: ModuleType, path: Path, around: tuple[Any, ...]) 
         loading.reset(token)
     handle = getattr(module, "handle", None)
     if not callable(handle):
-        raise DiscoveryError(f"{path}: there is no function handle(payload)")
+        raise DiscoveryError(f"{path}: the function handle(payload) is missing")
     config = getattr(module, "config", QueueConfig())
     if not isinstance(config, QueueConfig):
-        raise DiscoveryError(f"{path}: config is no zq.QueueConfig but {type(config).__name__}")
+        raise DiscoveryError(
+            f"{path}: config is not a zq.QueueConfig but a {type(config).__name__}"
+        )
     options = merge(DEFAULTS, core.defaults, config.options)
     queue: FileQueue[Any] = FileQueue(core, name, options)
     core.handlers[name] = QueueHandler(handle, converter(_annotated(handle)), options, around)
@@ -113,7 +116,7 @@ def _load(core: Core, package: ModuleType, path: Path, around: tuple[Any, ...]) 
 
 
 def _annotated(handle: Callable[..., Any]) -> Any:
-    """What the handler's first parameter is annotated with."""
+    """The annotation of the handler's first parameter."""
     import inspect
     from typing import get_type_hints
 
@@ -130,23 +133,23 @@ def _middleware(package: ModuleType, path: Path) -> _Wrapped:
     warmup = getattr(module, "warmup", None)
     for function in (*around, *([] if warmup is None else [warmup])):
         if not callable(function):
-            raise DiscoveryError(f"{path}: {function!r} is no function")
+            raise DiscoveryError(f"{path}: {function!r} is not a function")
     return _Wrapped(around, () if warmup is None else (warmup,))
 
 
 def _alias(name: str) -> str:
-    """The name by which Python imports a file whose own has a dot or a dash in it."""
+    """The name by which Python imports a file whose own name has a dot or a dash."""
     return name.replace(".", "_").replace("-", "_")
 
 
 def _package(folder: Path) -> ModuleType:
-    """The folder as a package, so that its files can be imported by others by their aliases."""
+    """The folder as a package, so that its files can import each other by their aliases."""
     name = folder.resolve().name.replace("-", "_")
     known = sys.modules.get(name)
     if known is not None and str(folder.resolve()) in list(getattr(known, "__path__", ())):
         return known
     if known is not None:
-        raise DiscoveryError(f"{folder}: there is a module {name!r} already: give it another name")
+        raise DiscoveryError(f"{folder}: a module {name!r} exists already: rename the folder")
     package = ModuleType(name)
     package.__path__ = [str(folder.resolve())]
     sys.modules[name] = package

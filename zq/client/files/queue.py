@@ -1,15 +1,15 @@
-"""The handle of a file's queue: what producers push to."""
+"""The handle of a file's queue, to which producers push."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from zq.client.backend import run
 from zq.client.core import Core
 from zq.client.errors import EmptyPayload, MissingGroup, NotFifo
 from zq.client.events import Event
 from zq.client.options import Form, Options, check, merge
 from zq.client.payloads import content_key, packed
-from zq.client.sync import run
 from zq.client.values import MISSING, Missing, Submission
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class FileQueue(Generic[T]):
 
     @property
     def queue_name(self) -> str:
-        """The name, `.fifo` included."""
+        """The name, including `.fifo`."""
         return self.name
 
     @property
@@ -69,10 +69,10 @@ class FileQueue(Generic[T]):
         *,
         user: str | None = None,
     ) -> str:
-        """Queue a job: an object that JSON can hold, text or bytes; the job's id.
+        """Queue a job whose payload is an object that JSON can hold, text or bytes; returns its id.
 
-        `params` reach the handler as ``job.params``, `user` as ``job.user``. Raises `MissingGroup`,
-        `EmptyPayload` or a `BackendError`.
+        `params` reach the handler as ``job.params``, and `user` as ``job.user``. Raises
+        `MissingGroup`, `EmptyPayload` or a `BackendError`.
         """
         wanted = self._submission(payload, params, user)
         (stored,) = await self.core.backend.enqueue([wanted])
@@ -109,7 +109,7 @@ class FileQueue(Generic[T]):
         accepts: tuple[str, ...] | None = None,
         user: Callable[[Any], str | None] | None = None,
     ) -> "Handler":
-        """The same with fewer media types, or another way to tell who posts."""
+        """The same with fewer media types, or with another way to find the user."""
         from zq.client.files.web import handler
 
         return handler(self, accepts, user)
@@ -118,7 +118,7 @@ class FileQueue(Generic[T]):
         self, payload: Any, params: Mapping[str, Any] | None, user: str | None
     ) -> Submission:
         if payload is None or payload in ("", b""):
-            raise EmptyPayload(f"{self.name}: there is nothing to do for an empty payload")
+            raise EmptyPayload(f"{self.name}: the payload is empty")
         if self.fifo and self.chosen_group is None:
             raise MissingGroup(f"{self.name} is a FIFO queue: write .group(id).push(…)")
         data, content_type = packed(payload)
@@ -139,6 +139,6 @@ class FileQueue(Generic[T]):
     def _require_fifo(self, what: str) -> None:
         if not self.fifo:
             raise NotFifo(
-                f"{self.name} has no order, and so no {what}: only queues whose name ends in"
-                f" {FIFO} have"
+                f"{self.name} is not a FIFO queue and takes no {what}: only queues whose names end"
+                f" in {FIFO} do"
             )

@@ -1,4 +1,4 @@
-"""Queues by name, for producers: `zq.queues["mail"]`; and for a file itself: `zq.queues.self()`."""
+"""Queues by name, for producers: `zq.queues["mail"]`. For a file itself: `zq.queues.self()`."""
 
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -13,8 +13,8 @@ loading: ContextVar[FileQueue[Any]] = ContextVar("zq_loading_queue")
 """The queue of the file that is being imported."""
 
 
-class Queues:
-    """What `App.discover` has found in this process."""
+class QueueRegistry:
+    """The queues that `App.discover` has found in this process."""
 
     def __init__(self) -> None:
         self._found: dict[str, FileQueue[Any]] = {}
@@ -23,7 +23,9 @@ class Queues:
         """Let producers find a queue. Raises `DiscoveryError` where another app has its name."""
         known = self._found.setdefault(queue.name, queue)
         if known.core is not queue.core:
-            raise DiscoveryError(f"{queue.name}: another app of this process has such a file")
+            raise DiscoveryError(
+                f"{queue.name}: another app of this process has a file of this name"
+            )
 
     @overload
     def self(self, *, payload: type[T]) -> FileQueue[T]: ...
@@ -38,7 +40,7 @@ class Queues:
             return loading.get()
         except LookupError:
             raise InvalidOption(
-                "zq.queues.self() is for files of queues, while App.discover imports them;"
+                "zq.queues.self() works only while App.discover imports the file of a queue;"
                 ' elsewhere write zq.queues["name"]'
             ) from None
 
@@ -48,13 +50,15 @@ class Queues:
             return self._found[name]
         except KeyError:
             known = ", ".join(sorted(self._found)) or "none: call App.discover first"
-            raise UnknownQueue(f"there is no file for the queue {name!r}; known: {known}") from None
+            raise UnknownQueue(
+                f"no file was found for the queue {name!r}; known queues: {known}"
+            ) from None
 
     __call__ = get
     __getitem__ = get
 
     def clear(self) -> None:
-        """Forget all, so that the same files can be found again."""
+        """Forget all queues, so that the same files can be found again."""
         self._found.clear()
 
     def __contains__(self, name: object) -> bool:
@@ -64,4 +68,4 @@ class Queues:
         return iter(sorted(self._found))
 
 
-queues = Queues()
+queues = QueueRegistry()

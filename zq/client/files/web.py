@@ -1,4 +1,4 @@
-"""A handler of aiohttp that pushes what is posted to a queue, and answers at once."""
+"""An aiohttp handler that pushes what is posted to a queue, and answers at once."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, Self
@@ -13,7 +13,7 @@ Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 class Target(Protocol):
-    """What is pushed to: a file's queue."""
+    """A queue that takes pushes: a file's queue."""
 
     @property
     def fifo(self) -> bool: ...

@@ -1,6 +1,6 @@
 """The figures of the report, added up by Spark from the lake.
 
-What comes back is small: a row a bucket and queue at most, of the queues that are shown.
+The result is small: at most a row for each bucket and queue that is shown.
 """
 
 from collections.abc import Mapping
@@ -10,41 +10,40 @@ from datetime import UTC, date, datetime
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
-from zq.spark.columns import DAY_MS, HOUR_MS
 from zq.spark.errors import NoHistory
-from zq.spark.lake import Lake
-from zq.spark.report.shown import Shown
-from zq.spark.report.span import Span, moment
-from zq.spark.tables import ATTEMPTS, FACTS
+from zq.spark.pipeline.lake import Lake
+from zq.spark.pipeline.tables import ATTEMPTS, DAY_MS, FACTS, HOUR_MS
+from zq.spark.report.queries import ReportQueries
+from zq.spark.report.scale import ReportSpan, moment
 
 OUTLIERS = 0.001
-"""This share of the attempts may lie after the last day that is shown: a device whose clock is
-years ahead must not decide which days are."""
+"""This share of the attempts may lie after the last day that is shown: one device whose clock is
+years ahead must not choose the days."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is to be shown: from `since` on and before `until` (Unix ms). Where one is not given, it
-    is where the history begins or ends, and it begins no more than `days` days before its end."""
+class ReportRequest:
+    """The time to show, from `since` to before `until` (Unix ms). By default these are the
+    beginning and the end of the history, and at most `days` days lie between them."""
 
     days: int = 14
     since: int | None = None
     until: int | None = None
 
 
-DEFAULT = Asked()
+DEFAULT = ReportRequest()
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What the page shows. Rows have the columns of gold, `begin` is in Unix milliseconds.
+class ReportFigures:
+    """The figures of the page. Rows have the columns of gold; `begin` is in Unix milliseconds.
 
-    `total` and `queues` are over the whole span, so their rates are means over it; queues have
-    `peak_backlog` and `peak_workers` of their worst moment and time. `buckets` and `hours` (of
-    several days only) are of all queues together. `outside` counts attempts of other times.
+    `total` and `queues` are over the whole span, so their rates are means over it. Queues also have
+    `peak_backlog` and `peak_workers`, the worst in the span. `buckets` and `hours` are of all
+    queues together; a span of one day has no `hours`. `outside` counts the attempts of other times.
     """
 
-    span: Span
+    span: ReportSpan
     target_ms: int
     outside: int
     total: Row
@@ -57,20 +56,20 @@ class Figures:
     errors: list[Row]
 
 
-def gather(lake: Lake, asked: Asked = DEFAULT) -> Figures:
-    """The figures of the span of the lake's history that is asked for. Raises `NoHistory`."""
+def gather(lake: Lake, asked: ReportRequest = DEFAULT) -> ReportFigures:
+    """The figures of the lake for a request. Raises `NoHistory`."""
     target = lake.state.target_ms
     per_day = lake.read(FACTS).groupBy("date").agg(F.sum("attempts").alias("n"))
     counts = {row["date"]: row["n"] for row in per_day.collect() if row["n"]}
     if target is None or not counts:
         raise NoHistory(f"{lake.path} has no history: bring some in by zq pipeline run")
     span = _span(lake, asked, counts)
-    with Shown(lake, span, target) as shown:
+    with ReportQueries(lake, span, target) as shown:
         total = shown.total()
         buckets = shown.by_time(span.size)
         queues = shown.queues()
         queue_buckets = shown.queues_by_time([row["queue"] for row in queues])
-        return Figures(
+        return ReportFigures(
             span=span,
             target_ms=target,
             outside=sum(counts.values()) - total["attempts"],
@@ -85,8 +84,8 @@ def gather(lake: Lake, asked: Asked = DEFAULT) -> Figures:
         )
 
 
-def _span(lake: Lake, asked: Asked, counts: Mapping[date, int]) -> Span:
-    """What is asked for, as far as there is history."""
+def _span(lake: Lake, asked: ReportRequest, counts: Mapping[date, int]) -> ReportSpan:
+    """The requested time, as far as there is history."""
     until = _midnight(_last_day(counts)) + DAY_MS if asked.until is None else asked.until
     since = until - asked.days * DAY_MS if asked.since is None else asked.since
     finished = F.unix_millis("finished_at")
@@ -102,11 +101,11 @@ def _span(lake: Lake, asked: Asked, counts: Mapping[date, int]) -> Span:
             f"{lake.path} has no history from {moment(since):%Y-%m-%d %H:%M} to"
             f" {moment(until):%Y-%m-%d %H:%M} UTC: it has some from {min(counts)} to {max(counts)}"
         )
-    return Span.fitted(max(first, since), min(last + 1, until), attempts)
+    return ReportSpan.fitted(max(first, since), min(last + 1, until), attempts)
 
 
 def _last_day(counts: Mapping[date, int]) -> date:
-    """The last day but for `OUTLIERS` of the attempts."""
+    """The last day, without the latest `OUTLIERS` of the attempts."""
     later = 0
     for day in sorted(counts, reverse=True):
         later += counts[day]

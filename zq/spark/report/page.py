@@ -1,4 +1,4 @@
-"""The page: figures and plots in one HTML file that needs nothing else."""
+"""The page: figures and plots in one HTML file that needs no other."""
 
 import math
 from collections.abc import Callable
@@ -8,21 +8,20 @@ from datetime import date
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pyspark.sql import Row
 
-from zq.spark.columns import DAY_MS
-from zq.spark.histogram import ACCURACY, PERCENTILES
+from zq.spark.pipeline.estimates import ACCURACY, PERCENTILES
+from zq.spark.pipeline.tables import DAY_MS
 from zq.spark.report import plots
-from zq.spark.report.figures import Figures
-from zq.spark.report.shown import MOST_DEVICES
-from zq.spark.report.span import SIZES, Span, moment
-from zq.spark.report.text import count, duration, percent
+from zq.spark.report.figures import ReportFigures
+from zq.spark.report.queries import MOST_DEVICES
+from zq.spark.report.scale import SIZES, ReportSpan, count, duration, moment, percent
 
 BAD_RATE = 0.05
-"""From this failure rate on a figure is marked. No bar of rates is full below it."""
+"""A figure with this failure rate or more is marked. Below it no bar of rates is full."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """One figure in large print; `value` is the exact one, `text` as it is read."""
+    """One figure in large print: `value` is exact, and `text` is for the reader."""
 
     name: str
     label: str
@@ -31,7 +30,7 @@ class Tile:
     bad: bool = False
 
 
-def render(figures: Figures, title: str) -> str:
+def render(figures: ReportFigures, title: str) -> str:
     """The whole page."""
     rated = [*figures.queues, *figures.devices]
     environment = Environment(
@@ -59,14 +58,14 @@ def render(figures: Figures, title: str) -> str:
 
 @dataclass(frozen=True)
 class Heat:
-    """A heat map, and what its lightest and its strongest colour stand for."""
+    """A heat map, and the meaning of its lightest and its strongest colour."""
 
     svg: str
     low: str
     high: str
 
 
-def _heats(figures: Figures) -> dict[str, Heat]:
+def _heats(figures: ReportFigures) -> dict[str, Heat]:
     with plots.style():
         return {
             "attempts": _heat(
@@ -87,7 +86,7 @@ def _heats(figures: Figures) -> dict[str, Heat]:
 
 
 def _heat(
-    figures: Figures,
+    figures: ReportFigures,
     value: Callable[[Row], float | None],
     scale: Callable[[float], float],
     show: Callable[[float], str],
@@ -99,7 +98,7 @@ def _heat(
     return Heat(svg, low, high)
 
 
-def _plots(figures: Figures) -> dict[str, str]:
+def _plots(figures: ReportFigures) -> dict[str, str]:
     with plots.style():
         return {
             "wait": plots.percentile_lines(figures, "wait"),
@@ -111,7 +110,7 @@ def _plots(figures: Figures) -> dict[str, str]:
         }
 
 
-def _tiles(figures: Figures) -> list[Tile]:
+def _tiles(figures: ReportFigures) -> list[Tile]:
     total = figures.total
     rate = total["failure_rate"]
     return [
@@ -129,7 +128,7 @@ def _tiles(figures: Figures) -> list[Tile]:
     ]
 
 
-def _subtitle(span: Span) -> str:
+def _subtitle(span: ReportSpan) -> str:
     first, last = span.days[0], span.days[-1]
     shown = _day(first)
     if first != last:

@@ -1,9 +1,9 @@
 """The plots of the report, as SVG for the middle of an HTML page.
 
-Matplotlib draws them: it is the best kept of all plotting libraries, and what it draws needs no
-script, so the page shows in mail and print, its text can be selected, and two weeks weigh a
-megabyte (the code of an interactive library alone weighs one to four). Colours are names of the
-page's style sheet, so that light and dark are one drawing; a hover tells the figures of a bucket.
+Matplotlib draws them. It is the best kept of all plotting libraries, and its drawings need no
+script: the page shows in mail and print, its text can be selected, and two weeks take a megabyte
+(the code of an interactive library alone takes one to four). Colours are names of the page's style
+sheet, so one drawing serves light and dark. A hover tells the figures of a bucket.
 """
 
 import html
@@ -23,10 +23,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from pyspark.sql import Row
 
-from zq.spark.columns import DAY_MS, HOUR_MS
-from zq.spark.report.figures import Figures
-from zq.spark.report.span import Span, moment
-from zq.spark.report.text import count, duration, percent
+from zq.spark.pipeline.tables import DAY_MS, HOUR_MS
+from zq.spark.report.figures import ReportFigures
+from zq.spark.report.scale import ReportSpan, count, duration, moment, percent
 
 WIDTH = 11.0
 HEAT_STEPS = 8
@@ -38,9 +37,9 @@ ROUND = (
     *(hours * HOUR_MS for hours in (1, 2, 6, 12)),
     *(days * DAY_MS for days in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
 )
-"""Durations that are read at a glance, in milliseconds."""
+"""Durations in milliseconds that a reader takes in at a glance."""
 
-# Matplotlib wants colours; each of these stands for a variable of the page's style sheet.
+# Matplotlib needs colours. Each of these stands for a variable of the page's style sheet.
 INK, MUTED, GRID = "#010101", "#010102", "#010103"
 SERIES = tuple(f"#0101{n:02x}" for n in range(0x10, 0x18))
 GOOD, WARN, BAD = "#010120", "#010121", "#010122"
@@ -88,7 +87,7 @@ STYLE: Any = {
 
 
 class Plot:
-    """One drawing under way, and the texts that its parts show when the pointer is over them."""
+    """One drawing under way, and the texts that its parts show under the pointer."""
 
     def __init__(self, height: float) -> None:
         self.figure = Figure(figsize=(WIDTH, height), layout="constrained")
@@ -106,11 +105,11 @@ class Plot:
         text = text[text.index("<svg") :]
         opening = f'<svg role="img" aria-label="{html.escape(title)}" '
         text = re.sub(r'<svg .*?viewBox="([^"]*)"[^>]*>', rf'{opening}viewBox="\1">', text, count=1)
-        # Hundredths of a point are enough, and half of the page would be digits.
+        # Hundredths of a point are enough. With all digits the page would be twice as large.
         text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)
         text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
         text = re.sub(r"font: ([0-9.]+)px [^;\"]*", r"font-size: \1px", text)
-        # Ids that nothing refers to would be there once a plot.
+        # Ids without a reference would occur once in each plot.
         text = re.sub(r' id="(?!tip-|[a-z][0-9a-f]{10})[^"]*"', "", text)
         text = re.sub(r'<g id="tip-(\d+)">', self._opening, text)
         return re.sub(r"#0101[0-9a-f]{2}", lambda found: f"var({VARIABLES[found[0]]})", text)
@@ -125,7 +124,7 @@ def style() -> Iterator[None]:
         yield
 
 
-def percentile_lines(figures: Figures, measure: str) -> str:
+def percentile_lines(figures: ReportFigures, measure: str) -> str:
     """50th, 95th and 99th percentile of waits or runs of all queues."""
     plot = Plot(2.9)
     names = {p: f"{measure}_p{p}_ms" for p in (50, 95, 99)}
@@ -143,7 +142,7 @@ def percentile_lines(figures: Figures, measure: str) -> str:
     return plot.svg(f"Percentiles of {measure} times")
 
 
-def backlog(figures: Figures) -> str:
+def backlog(figures: ReportFigures) -> str:
     """The most attempts that waited at once, by queue."""
     plot = Plot(2.9)
     for place, queue in enumerate(row["queue"] for row in figures.queues):
@@ -156,8 +155,8 @@ def backlog(figures: Figures) -> str:
     return plot.svg("Attempts waiting, by queue")
 
 
-def workers(figures: Figures) -> str:
-    """Workers that were busy and that would have been needed, all queues together."""
+def workers(figures: ReportFigures) -> str:
+    """Workers that were busy and workers that were needed, all queues together."""
     plot = Plot(2.6)
     needed: dict[int, float | None] = {}
     for row in figures.queue_buckets:
@@ -176,7 +175,7 @@ def workers(figures: Figures) -> str:
     return plot.svg("Workers busy and needed")
 
 
-def outcomes(figures: Figures) -> str:
+def outcomes(figures: ReportFigures) -> str:
     """Attempts that finished in each bucket, by outcome."""
     plot = Plot(2.6)
     kinds = {
@@ -206,7 +205,7 @@ def outcomes(figures: Figures) -> str:
     return plot.svg("Attempts finished, by outcome")
 
 
-def failures(figures: Figures) -> str:
+def failures(figures: ReportFigures) -> str:
     """Failed and dead attempts by type, the most first."""
     plot = Plot(0.7 + 0.36 * len(figures.types))
     names = [f"{row['queue']} · {row['type']}" for row in figures.types]
@@ -233,14 +232,14 @@ def failures(figures: Figures) -> str:
 
 
 def heat_map(
-    figures: Figures,
+    figures: ReportFigures,
     value: Callable[[Row], float | None],
     scale: Callable[[float], float],
     show: Callable[[float], str],
     title: str,
 ) -> str:
-    """Days by hours of the day. What `scale` makes of a value is its place in the ramp of colours,
-    from the lowest to the highest of all; `show` is how it is told."""
+    """Days by hours of the day. `scale` gives the place of a value in the ramp of colours, which
+    goes from the lowest to the highest of all. `show` gives its text."""
     days = figures.span.days
     plot = Plot(0.55 + 0.30 * len(days))
     known = {row["begin"]: found for row in figures.hours if (found := value(row)) is not None}
@@ -273,7 +272,7 @@ def heat_map(
 
 def _line(
     plot: Plot,
-    span: Span,
+    span: ReportSpan,
     values: Mapping[int, float | None],
     colour: str,
     label: str,
@@ -282,8 +281,9 @@ def _line(
     step: bool = False,
     fill: bool = False,
 ) -> None:
-    """A line through the values of buckets, by when these begin. Where one is unknown it has a gap,
-    and a dot where one stands alone; a bucket without a value has that of `missing`."""
+    """A line through the values of buckets, by their beginnings. It has a gap where a value is
+    unknown, and a dot where a value stands alone. A bucket that is not in `values` has `missing`.
+    """
     begins = range(span.since, span.until, span.size)
     times = [moment(begin + span.size // 2) for begin in begins]
     found = [values.get(begin, missing) for begin in begins]
@@ -299,9 +299,9 @@ def _line(
 
 
 def _over_time(
-    plot: Plot, figures: Figures, rows: Iterable[Row], tell: Callable[[Row], str]
+    plot: Plot, figures: ReportFigures, rows: Iterable[Row], tell: Callable[[Row], str]
 ) -> None:
-    """The axis of time, and over each bucket what it tells."""
+    """The axis of time, and over each bucket its text."""
     size = timedelta(milliseconds=figures.span.size)
     shown = "%a %d %b" if figures.span.size == DAY_MS else "%a %d %b, %H:%M UTC"
     for row in rows:
@@ -320,7 +320,7 @@ def _over_time(
     plot.axes.xaxis.set_major_formatter(formatter)
 
 
-def _waiting_by_queue(figures: Figures) -> Callable[[Row], str]:
+def _waiting_by_queue(figures: ReportFigures) -> Callable[[Row], str]:
     told: dict[int, list[str]] = {}
     for row in figures.queue_buckets:
         peak, mean = count(row["peak_backlog"] or 0), count(row["backlog"])
@@ -343,7 +343,7 @@ def _legend(plot: Plot) -> None:
 
 
 def _log_durations(plot: Plot, values: Sequence[float]) -> None:
-    """A log scale of durations between round ones, so that at least two have labels."""
+    """A log scale between round durations, so that at least two have labels."""
     low, high = min(values, default=1), max(values, default=1)
     first = max(n for n, tick in enumerate(ROUND) if tick <= low)
     last = next((n for n, tick in enumerate(ROUND) if tick > high), len(ROUND) - 1)

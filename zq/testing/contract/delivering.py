@@ -13,7 +13,7 @@ from zq.client.values import (
     JobQuery,
     LeasedFailure,
     Notice,
-    Refused,
+    RefusedItems,
     Submission,
 )
 from zq.testing.contract.tools import (
@@ -161,7 +161,7 @@ class Delivering(Contract):
         self, backend: Backend, taking: Taking
     ) -> None:
         await stored(backend, 1)
-        stream = await taking.open(2, lease_ms=20)
+        stream = await taking.open(2, lease_ms=200)
         (job,) = await taking.more(stream)
         async with asyncio.timeout(PATIENCE_S):
             assert list(await stream.deliveries()) == [Notice("lease_lost", job.id, job.lease)]
@@ -174,7 +174,7 @@ class Delivering(Contract):
     async def test_a_result_comes_back(self, backend: Backend, taking: Taking, result: Any) -> None:
         await stored(backend, 1)
         (delivery,) = await taking.jobs()
-        assert await backend.succeed([success(delivery, result)]) == Refused()
+        assert await backend.succeed([success(delivery, result)]) == RefusedItems()
         outcome = await backend.result(delivery.id, 0)
         assert (outcome.status, outcome.result, outcome.is_final) == ("completed", result, True)
 
@@ -240,8 +240,8 @@ class Delivering(Contract):
         (first,) = await taking.more(stream)
         await stream.close()
         (second,) = await taking.jobs()
-        assert await backend.succeed([success(first)]) == Refused(stale=[first.id])
-        assert await backend.succeed([success(second)]) == Refused()
+        assert await backend.succeed([success(first)]) == RefusedItems(stale=[first.id])
+        assert await backend.succeed([success(second)]) == RefusedItems()
         refused = await backend.succeed([success(second)])
         assert second.id in (*refused.not_found, *refused.stale)
         with pytest.raises(StaleLease):

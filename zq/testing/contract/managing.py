@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from zq.client.backend import Backend
+from zq.client.backend import Backend, run
 from zq.client.errors import BackendError, JobNotFound, JobState
-from zq.client.sync import run
 from zq.client.values import (
     EventQuery,
     JobQuery,

@@ -14,7 +14,7 @@ from zq.client.values import (
     StoredJob,
     Submission,
     Success,
-    Wish,
+    TakeRequest,
 )
 from zq.model.job import Retention
 
@@ -60,7 +60,7 @@ class Taking:
 
     async def open(self, prefetch: int = 1, lease_ms: int | None = None) -> TakeStream:
         """One more stream."""
-        stream = await self._backend.take(Wish(("q",), prefetch, lease_ms=lease_ms))
+        stream = await self._backend.take(TakeRequest(("q",), prefetch, lease_ms=lease_ms))
         self._streams.append(stream)
         return stream
 

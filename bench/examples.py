@@ -1,0 +1,38 @@
+"""What `python -m bench --help` ends with: commands to try, and the rows of a comparison."""
+
+from bench.rows import ROWS
+
+EXAMPLES = """
+examples:
+  python -m bench                                every row, five rounds
+  python -m bench --rows single,ack --rounds 9   two rows, more rounds
+  python -m bench --queues 1000 --markdown       a table for bench/results
+  python -m bench --commit-delay-ms 5 --json     a slower disk, for scripts
+  python -m bench --servers baseline,baseline    what noise makes of a ratio of 1
+  python -m bench --servers null,baseline        the ceiling of the load itself
+  python -m bench --before DIR --zizq PATH       an earlier zq and the original as well
+  python -m bench lone                           requests of one job each, under wrk too
+  python -m bench beside                         a lone caller beside bulks and checkpoints
+  python -m bench latency                        from enqueue to delivery
+  python -m bench depth --waiting 10k,1M,5M      the take rate over a backlog
+  python -m bench http2 --engines zttp           HTTP/2 by that library, and HTTP/1.1
+  python -m bench library                        the Python library: worker, enqueue_many, call
+  python -m bench singles                        its single enqueues beside plain HTTP
+  python -m bench calls                          the library's calls, by how many are under way
+  python -m bench history                        the same load with a history and without
+  python -m bench viewers                        the same load with 20 viewers and without
+  python -m bench idle --streams 10000           workers with nothing to do
+  python -m bench large --payload 1048576        megabytes a second to one worker
+  python -m bench pipeline --records 2M,20M      job history through Spark, by stage
+  python -m bench spark-write --rows 10M         rows of Spark become jobs: rate and memory
+  python -m bench cost --jobs 10,1000            a tick, statement by statement
+  python -m bench pages                          pages that each kind of tick writes
+  python -m bench instructions                   of one enqueue, counted by callgrind
+  python -m bench gates --waiting 5M             claims past a thousand paused queues
+  python -m bench crowd --jobs 100               claims from 10,000 queues while one is paused
+  python -m bench walk                           files that one request passes through
+  python -m bench publish --before DIR           all that is published, in markdown: an hour
+  python -m bench peers --help                   zq beside other job queues
+
+rows:
+""" + "\n".join(f"  {name:<10} {row.title}" for name, row in ROWS.items())

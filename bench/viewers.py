@@ -1,0 +1,109 @@
+"""What viewers of the admin API cost: the same load with some of them and without any."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from bench.compare import cpu_per_job
+from bench.load import LoadResult, in_own_process, run_load
+from bench.report import Progress, Table, number, ratio, span
+from bench.rows import ROWS
+from bench.servers import REPOSITORY, Lab
+
+SERVER = "zq-admin"
+VIEWERS = 20
+AIM = 0.97
+"""The least part of the rate that is to be left."""
+
+HANDSHAKE = (
+    b"GET /events HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
+)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One row in one round, with nobody there and with viewers."""
+
+    row: str
+    alone: LoadResult
+    watched: LoadResult
+
+
+def viewers(
+    lab: Lab, rows: list[str], rounds: int, seconds: float, queues: int, progress: Progress
+) -> list[Watched]:
+    """Each row on a fresh server either way; every other round the one without viewers first."""
+    samples = []
+    for turn in range(rounds):
+        for row in rows:
+            progress.show(f"round {turn + 1}/{rounds} {row}")
+            results: dict[int, LoadResult] = {}
+            for count in (0, VIEWERS) if turn % 2 else (VIEWERS, 0):
+                port = free_port()
+                watched = replace(lab, environment={**lab.environment, "ZQ_ADMIN_PORT": str(port)})
+                with watched.server(SERVER) as target, watching(port, count):
+                    spec = ROWS[row].spec(queues, seconds)
+                    results[count] = in_own_process(run_load, target, spec)
+            samples.append(Watched(row, results[0], results[VIEWERS]))
+    progress.clear()
+    return samples
+
+
+def viewers_table(samples: list[Watched]) -> Table:
+    """`ratio` is with over without, `by CPU` the same of the server's time a job, turned over."""
+    lines = []
+    for row in dict.fromkeys(sample.row for sample in samples):
+        of_row = [sample for sample in samples if sample.row == row]
+        rates = [(s.alone.measures[0].rate, s.watched.measures[0].rate) for s in of_row]
+        ratios = [watched / alone for alone, watched in rates]
+        by_cpu = [cpu_per_job(s.alone) / cpu_per_job(s.watched) for s in of_row]
+        middle = [number(statistics.median(each)) for each in zip(*rates, strict=True)]
+        measured = [ratio(ratios), span(ratios, 2), ratio(by_cpu), number(AIM, 2)]
+        lines.append([row, *middle, *measured])
+    header = ["row", "alone /s", f"{VIEWERS} viewers /s", "ratio", "low-high", "by CPU", "aim"]
+    return Table(header, lines)
+
+
+def free_port() -> int:
+    """A port that nobody listens on at present."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def watching(port: int, count: int) -> Iterator[None]:
+    """So many viewers, in a process of their own, which read and do nothing else."""
+    command = [sys.executable, "-m", "bench.viewers", str(port), str(count)]
+    with subprocess.Popen(command, cwd=REPOSITORY) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+def watch(port: int, count: int) -> None:
+    """Open the sockets, and read until the process is ended."""
+    readers = selectors.DefaultSelector()
+    for _ in range(count):
+        viewer = socket.create_connection(("127.0.0.1", port))
+        viewer.sendall(HANDSHAKE)
+        readers.register(viewer, selectors.EVENT_READ)
+    buffer = bytearray(1 << 20)
+    while True:
+        for key, _ in readers.select():
+            viewer = key.fileobj  # type: ignore[assignment]
+            if not viewer.recv_into(buffer):
+                readers.unregister(viewer)
+
+
+if __name__ == "__main__":
+    watch(int(sys.argv[1]), int(sys.argv[2]))

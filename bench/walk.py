@@ -1,0 +1,168 @@
+"""Through which files of zq one request passes, and how often control goes from one to another.
+
+A server runs in this process, and what its event loop's thread calls is traced. One request of each
+kind goes ahead of the one that is counted, so that nothing is counted that happens only once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+import zq
+from bench.report import Progress, Table
+from bench.servers import Lab
+from zq.config import Settings
+from zq.runtime import Server
+
+HOUSE = f"{Path(zq.__file__).parent}/"
+
+SETTLED_S = 0.05
+"""What a request leaves to be done (a flush, a wake-up) is done by then."""
+
+
+@dataclass
+class Walk:
+    """One request's way: files in the order in which they are first entered, and changes of file.
+
+    A change is a call, or a resumption, of a function in another file of zq than the one called
+    before. Returns count for nothing, nor does what lies outside (the standard library, aiohttp).
+    """
+
+    name: str
+    files: list[str] = field(default_factory=list)
+    changes: int = 0
+
+
+class _Steps:
+    """Follows the thread that it is set for, by `sys.setprofile`."""
+
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
+        self._last = ""
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        path = frame.f_code.co_filename
+        if event != "call" or path == self._last or not path.startswith(HOUSE):
+            return
+        self._walk.changes += bool(self._last)
+        self._last = path
+        name = path.removeprefix(HOUSE)
+        if name not in self._walk.files:
+            self._walk.files.append(name)
+
+
+class _Client:
+    """A connection over which requests are sent by hand, so that no file of zq's is the client."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def to(cls, server: Server) -> _Client:
+        client = cls(*await asyncio.open_connection("127.0.0.1", server.port))
+        # A connection is served from its first request on.
+        await client.ask("GET /version")
+        return client
+
+    async def ask(self, line: str, body: bytes = b"") -> bytes:
+        """Send a request; the body of its answer."""
+        self.send(line, body)
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        fields = dict(each.split(": ", 1) for each in head.decode().split("\r\n")[1:-2])
+        return await self._reader.readexactly(int(fields.get("Content-Length", "0")))
+
+    def send(self, line: str, body: bytes = b"") -> None:
+        head = f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
+        self._writer.write(head.encode() + body)
+
+    async def frame(self) -> bytes:
+        """The next frame of a stream that carries a job."""
+        while b'"id"' not in (line := await self._reader.readline()):
+            pass
+        return line
+
+    async def close(self) -> None:
+        self._writer.close()
+        await self._writer.wait_closed()
+
+
+@contextmanager
+def _traced(walk: Walk) -> Iterator[None]:
+    sys.setprofile(_Steps(walk))
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+
+
+JOB = b'{"queue":"q","type":"t","payload":{"n":1}}'
+
+
+async def _enqueue(server: Server) -> Walk:
+    client, walk = await _Client.to(server), Walk("POST /jobs")
+    await client.ask("POST /jobs", JOB)
+    await asyncio.sleep(SETTLED_S)
+    with _traced(walk):
+        await client.ask("POST /jobs", JOB)
+        await asyncio.sleep(SETTLED_S)
+    await client.close()
+    return walk
+
+
+async def _take(server: Server) -> tuple[Walk, Walk]:
+    """A stream from its request to its first frame, and the acknowledgement of that job."""
+    take, acknowledge = Walk("GET /jobs/take"), Walk("POST /jobs/{id}/success")
+    producer = await _Client.to(server)
+    for each in (Walk(""), Walk("")), (take, acknowledge):
+        await producer.ask("POST /jobs", JOB)
+        client, worker = await _Client.to(server), await _Client.to(server)
+        await asyncio.sleep(SETTLED_S)
+        with _traced(each[0]):
+            client.send("GET /jobs/take")
+            frame = await client.frame()
+            await asyncio.sleep(SETTLED_S)
+        id = frame.partition(b'"id":"')[2].partition(b'"')[0].decode()
+        with _traced(each[1]):
+            await worker.ask(f"POST /jobs/{id}/success")
+            await asyncio.sleep(SETTLED_S)
+        await client.close()
+        await worker.close()
+    await producer.close()
+    return take, acknowledge
+
+
+async def walks(directory: Path) -> list[Walk]:
+    """The walks of a server on an empty directory."""
+    server = Server(Settings(root_dir=directory, port=0, drain=0, no_admin=True))
+    await server.start()
+    try:
+        return [await _enqueue(server), *await _take(server)]
+    finally:
+        await server.stop()
+
+
+def walk(place: Lab, progress: Progress) -> list[Walk]:
+    """One request of each kind, traced."""
+    progress.show("walking")
+    directory = place.directory / "walk"
+    directory.mkdir()
+    found = asyncio.run(walks(directory))
+    progress.clear()
+    return found
+
+
+def walk_table(found: list[Walk]) -> Table:
+    """Each walk with its files, the first to be entered first."""
+    lines = []
+    for each in found:
+        heads = [[each.name, str(len(each.files)), str(each.changes)]]
+        heads += [["", "", ""]] * (len(each.files) - 1)
+        lines += [[*head, name] for head, name in zip(heads, each.files, strict=True)]
+    return Table(["walk", "files", "changes", "in the order of first entry"], lines)

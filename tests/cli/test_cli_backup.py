@@ -1,0 +1,159 @@
+"""`zq backup`, `zq restore` and `zq compact` as a person meets them."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from documents import commands
+from process.server import ServerProcess
+
+import zq
+from zq.cli import new_file
+from zq.client.backend import Backend
+
+from .shell import Shell
+
+FLAGS = ("serve", "--port", "0", "--admin-port", "0", "--log-format", "json")
+
+
+class Served(Shell):
+    """Commands, and a server in a process of its own: a backup comes from its admin listener."""
+
+    def __init__(self, server: ServerProcess, backend: Backend, directory: Path) -> None:
+        super().__init__(f"http://127.0.0.1:{server.port}", backend, directory)
+        self.server = server
+
+
+@pytest.fixture
+async def shell(tmp_path: Path) -> AsyncIterator[Served]:
+    server = await ServerProcess.spawn(None, *FLAGS, "--root-dir", str(tmp_path / "data"))
+    try:
+        await server.listening()
+        while server.messages.count("listening") < 2:
+            await server.logged("listening")
+        async with zq.App(f"http://127.0.0.1:{server.port}") as app:
+            yield Served(server, app.backend, tmp_path)
+    finally:
+        await server.kill()
+
+
+def admin(shell: Served) -> tuple[str, str]:
+    addresses = [line["fields"] for line in shell.server.log if "addr" in line["fields"]]
+    (addr,) = [fields["addr"] for fields in addresses if fields["api"] == "admin"]
+    return "--url", f"http://{addr}"
+
+
+def left_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir() if path.name != "data")
+
+
+async def test_a_backup_goes_to_a_file_and_from_there_into_an_empty_directory(
+    shell: Served,
+) -> None:
+    (job,) = await shell.push("hello")
+    said = await shell.zq("backup", "zq.tar.gz", *admin(shell))
+    file = shell.directory / "zq.tar.gz"
+    size = file.stat().st_size
+    assert (said.code, said.output, said.errors) == (0, f"zq.tar.gz: {size:,} bytes\n", "")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+    again = await shell.zq("backup", "zq.tar.gz", *admin(shell))
+    assert again.code == 2
+    assert "--overwrite" in again.errors
+    over = await shell.zq("backup", "--overwrite", "--json", "zq.tar.gz", *admin(shell))
+    assert over.documents == [{"file": str(file), "bytes": file.stat().st_size}]
+    assert left_in(shell.directory) == ["zq.tar.gz"]
+
+    restored = await shell.zq("restore", "zq.tar.gz", "--root-dir", "new")
+    assert (restored.code, restored.errors) == (0, "")
+    assert (await shell.zq("check", "--root-dir", "new")).code == 0
+    twice = await shell.zq("restore", "zq.tar.gz", "--root-dir", "new")
+    assert (twice.code, "not empty (it holds zq.db)" in twice.errors) == (2, True)
+
+    await shell.server.kill()
+    server = await ServerProcess.spawn(shell.directory / "new")
+    try:
+        await server.listening()
+        async with server.client() as client:
+            assert [each["id"] for each in await client.jobs()] == [job.id]
+    finally:
+        await server.kill()
+
+
+async def test_the_commands_of_the_page_do_as_it_says(shell: Served) -> None:
+    await shell.push("hello")
+    for command in commands("backup"):
+        program, *words = command.split()
+        asks = admin(shell) if words[0] in ("backup", "compact") else ()
+        said = await shell.zq(*words, *asks)
+        assert (program, said.code, said.errors) == ("zq", 0, "")
+
+
+async def test_a_backup_goes_through_pipes(shell: Served) -> None:
+    await shell.push("hello")
+    process = await shell.start("backup", "-", *admin(shell))
+    archive, errors = await process.communicate()
+    assert (process.returncode, errors.decode().endswith(" bytes\n")) == (0, True)
+    assert (await shell.zq("restore", "-", "--root-dir", "new", stdin=archive)).code == 0
+    assert (await shell.zq("check", "--root-dir", "new")).code == 0
+    cut = await shell.zq("restore", "-", "--root-dir", "cut", stdin=archive[:-20])
+    assert (cut.code, "cut off" in cut.errors) == (74, True)
+    assert left_in(shell.directory) == ["new"]
+
+
+async def test_a_backup_that_fails_leaves_nothing(shell: Served) -> None:
+    nobody = await shell.zq("backup", "zq.tar.gz", "--url", "http://127.0.0.1:1")
+    assert (nobody.code, "no zq server answers" in nobody.errors) == (3, True)
+    primary = await shell.zq("backup", "zq.tar.gz", "--url", shell.url)
+    assert primary.code == 1
+    nowhere = await shell.zq("backup", "nowhere/zq.tar.gz", *admin(shell))
+    assert (nowhere.code, "cannot be written" in nowhere.errors) == (1, True)
+    assert left_in(shell.directory) == []
+
+
+async def test_compacting_ends_with_a_word(shell: Served) -> None:
+    said = await shell.zq("compact", *admin(shell))
+    assert (said.code, said.output) == (0, "compacted\n")
+
+
+async def test_a_terminal_sees_how_it_ends(shell: Served) -> None:
+    await shell.push("hello")
+    shown = await shell.on_terminal("backup", "zq.tar.gz", *admin(shell))
+    assert "zq.tar.gz: " in shown
+    shown = await shell.on_terminal("restore", "zq.tar.gz", "--root-dir", "new")
+    assert "restored" in shown
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+@pytest.mark.parametrize("replace", [True, False])
+def test_a_file_has_its_name_when_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nameless: bool, replace: bool
+) -> None:
+    if not nameless:
+        monkeypatch.setattr(os, "O_TMPFILE", os.O_CREAT | os.O_EXCL)
+    path = tmp_path / "file"
+    if replace:
+        path.write_text("old")
+    before = path.read_text() if replace else None
+    with pytest.raises(ZeroDivisionError), new_file.new_file(path, replace=replace) as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert [each.name for each in tmp_path.iterdir()] == (["file"] if replace else [])
+    assert (path.read_text() if path.exists() else None) == before
+    with new_file.new_file(path, replace=replace) as file:
+        file.write(b"whole")
+        assert not nameless or [each.name for each in tmp_path.iterdir()] == ["file"] * replace
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    assert path.read_text() == "whole"
+    with pytest.raises(FileExistsError), new_file.new_file(path) as file:
+        pass
+
+
+def test_race_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with pytest.raises(FileExistsError), new_file.new_file(path) as file:
+        file.write(b"mine")
+        path.write_text("theirs")
+    assert path.read_text() == "theirs"
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,38 @@
+"""The commands of docs/command-line.md, run as they are printed."""
+
+import shlex
+
+from documents import ID, code
+
+from zq.cli import PEOPLE
+from zq.client.values import JobQuery
+from zq.model.job import Retention
+
+from .shell import Shell, ended
+
+
+async def test_the_commands_of_the_documents(shell: Shell) -> None:
+    (shell.directory / "letter.json").write_text('{"to": "ann@example.org"}')
+    (shell.directory / "jobs.ndjson").write_text(code("jobs.ndjson"))
+    done = set()
+    for line in code("command line").splitlines():
+        prompt, name, command, *words = shlex.split(line)
+        assert (prompt, name) == ("$", "zq")
+        if ID in words:
+            words[words.index(ID)] = await _a_job_for(shell, command)
+        process = await shell.start(command, *words)
+        if "--wait" in words:
+            await shell.finish(words[0], 3)
+        said = await ended(process)
+        assert said.code == 0, (line, said)
+        done.add(command)
+    assert done == {command.name for command in PEOPLE}
+    assert await shell.backend.count(JobQuery(queues=("mail",))) == 4
+
+
+async def _a_job_for(shell: Shell, command: str) -> str:
+    """The id of a job for which a command is meant."""
+    (job,) = await shell.push(1, queue=f"for-{command}", retention=Retention(60_000, 60_000))
+    if command in ("wait", "requeue"):
+        await shell.finish(f"for-{command}", 3, error="boom" if command == "requeue" else "")
+    return job.id

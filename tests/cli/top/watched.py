@@ -1,0 +1,190 @@
+"""A server to be watched, jobs for it, and what a display shows of them."""
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import time
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import aiohttp
+from conformance.streams import PATIENCE_S
+from process.server import ServerProcess, clean_environment
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from zq.cli.top.app import TopApp
+from zq.cli.top.table import JobTable
+from zq.client.http.address import Address
+
+ORIGINAL = os.environ.get("ZIZQ") or shutil.which("zizq")
+"""The original server, whose display and whose listener ours have to suit."""
+
+HOUR_MS = 3_600_000
+
+
+class Watched(NamedTuple):
+    """A server: its API, its admin listener, and a way to send it requests."""
+
+    url: str
+    admin_url: str
+    session: aiohttp.ClientSession
+
+    async def post(self, path: str, document: Any) -> Any:
+        """The answer to a POST."""
+        async with self.session.post(self.url + path, json=document) as answer:
+            assert answer.status < 300, await answer.text()
+            return await answer.json()
+
+    async def fill(self, count: int, **fields: Any) -> list[str]:
+        """Enqueue jobs of the queues q0, q1 and q2; their ids in order."""
+        jobs = [
+            {"queue": f"q{n % 3}", "type": f"type-{n}", "payload": {"n": n}, **fields}
+            for n in range(count)
+        ]
+        return [job["id"] for job in (await self.post("/jobs/bulk", {"jobs": jobs}))["jobs"]]
+
+    async def stored(self) -> int:
+        """How many jobs there are."""
+        async with self.session.get(f"{self.url}/jobs/count") as answer:
+            count: int = (await answer.json())["count"]
+            return count
+
+    @contextlib.asynccontextmanager
+    async def holding(self, count: int) -> AsyncIterator[list[str]]:
+        """A worker that has so many jobs in flight; their ids in order."""
+        async with self.session.get(f"{self.url}/jobs/take?prefetch={count}") as stream:
+            held: list[str] = []
+            async with asyncio.timeout(PATIENCE_S):
+                while len(held) < count:
+                    line = (await stream.content.readline()).strip()
+                    if line:
+                        held.append(json.loads(line)["id"])
+            yield held
+
+    def app(self) -> TopApp:
+        """A display that is drawn often."""
+        return TopApp(Address(self.admin_url), 0.05)
+
+
+@contextlib.asynccontextmanager
+async def watched(root: Path, admin_port: str = "0") -> AsyncIterator[Watched]:
+    """A server of ours."""
+    flags = ("--port", "0", "--admin-port", admin_port, "--log-format", "json")
+    server = await ServerProcess.spawn(None, "serve", *flags, "--root-dir", str(root))
+    try:
+        await server.listening()
+        urls: dict[str, str] = {}
+        while len(urls) < 2:
+            await asyncio.sleep(0.01)
+            urls = {
+                line["fields"]["api"]: f"http://{line['fields']['addr']}"
+                for line in server.log
+                if "api" in line["fields"]
+            }
+        async with aiohttp.ClientSession() as session:
+            yield Watched(urls["primary"], urls["admin"], session)
+    finally:
+        await server.kill()
+
+
+@contextlib.asynccontextmanager
+async def original(root: Path) -> AsyncIterator[Watched]:
+    """The original server."""
+    assert ORIGINAL is not None
+    flags = ("--port", "0", "--admin-port", "0", "--log-format", "json", "--root-dir", str(root))
+    process = await asyncio.create_subprocess_exec(
+        *(ORIGINAL, "serve", *flags),
+        env=clean_environment(),
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=DEVNULL,
+    )
+    assert process.stdout is not None
+    try:
+        urls: dict[str, str] = {}
+        async with asyncio.timeout(PATIENCE_S):
+            while len(urls) < 2:
+                fields = json.loads(await process.stdout.readline())["fields"]
+                if "api" in fields:
+                    urls[fields["api"]] = f"http://{fields['addr']}"
+        async with aiohttp.ClientSession() as session:
+            yield Watched(urls["primary"], urls["admin"], session)
+    finally:
+        process.kill()
+        await process.wait()
+
+
+class Display:
+    """A running display under a pilot."""
+
+    def __init__(self, app: TopApp, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def head(self) -> str:
+        """The lines above the table."""
+        return str(self.app.main.query_one("#head", Static).content)
+
+    @property
+    def keys(self) -> str:
+        """The last line."""
+        return str(self.app.main.query_one("#keys", Static).content)
+
+    @property
+    def details(self) -> str:
+        """What is shown of the job under the cursor."""
+        details = self.app.main.query_one("#details", Static)
+        return str(details.content) if details.display else ""
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The words of each row of the table that has a job."""
+        table = self.app.main.query_one(JobTable)
+        lines = [table.render_line(y).text for y in range(1, table.size.height)]
+        return [line[1:].split() for line in lines if line.strip()]
+
+    @property
+    def heading(self) -> str:
+        """The names of the columns."""
+        return self.app.main.query_one(JobTable).render_line(0).text
+
+    @property
+    def cursor(self) -> str:
+        """The id of the job with the mark of the cursor."""
+        table = self.app.main.query_one(JobTable)
+        lines = [table.render_line(y).text for y in range(1, table.size.height)]
+        (marked,) = [line for line in lines if line.startswith(">")]
+        return marked[1:].split()[0]
+
+    async def press(self, *keys: str) -> None:
+        """Press keys."""
+        await self.pilot.press(*keys)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until the display shows something."""
+        began = time.monotonic()
+        while not condition():
+            shown = (self.head, self.rows, self.keys)
+            assert time.monotonic() - began < PATIENCE_S, shown
+            await self.pilot.pause(0.01)
+
+    async def at(self, job_id: str) -> None:
+        """Wait until the cursor is on a job."""
+        await self.until(lambda: [row for row in self.rows if row[0] == job_id] != [])
+        await self.until(lambda: self.cursor == job_id)
+
+
+@contextlib.asynccontextmanager
+async def display(server: Watched, width: int = 120, height: int = 30) -> AsyncIterator[Display]:
+    """A display of a server, once it shows what the server has."""
+    app = server.app()
+    async with app.run_test(size=(width, height)) as pilot:
+        shown = Display(app, pilot)
+        await shown.until(lambda: "connected" in shown.head and "not connected" not in shown.head)
+        yield shown

@@ -1,0 +1,177 @@
+"""Budgets themselves: their routes, their policies, what keeps one from being deleted."""
+
+from typing import Any
+
+import pytest
+
+from .client import Client, Doc
+
+IN_FLIGHT = {"type": "while_in_flight"}
+
+
+def a_second(burst: int | None = None) -> Doc:
+    return {"type": "time_based", "duration_ms": 1000} | ({"burst": burst} if burst else {})
+
+
+async def put(client: Client, key: str, allocation: int, strategy: Doc = IN_FLIGHT) -> Doc:
+    """Set a budget; it as it is then."""
+    reply = await client.call(
+        "PUT", f"/budgets/{key}", {"allocation": allocation, "strategy": strategy}
+    )
+    assert reply.status == 200, reply.doc
+    budget: Doc = reply.doc
+    return budget
+
+
+async def budget(client: Client, key: str) -> Doc:
+    reply = await client.get(f"/budgets/{key}")
+    assert reply.status == 200, reply.doc
+    found: Doc = reply.doc
+    return found
+
+
+async def test_a_budget_is_created_read_replaced_changed_and_deleted(client: Client) -> None:
+    now = client.site.now
+    sent = {"allocation": 3, "strategy": a_second(5)}
+    made = await client.post("/budgets/b", sent)
+    times = {"created_at": now, "updated_at": now}
+    numbers = {"available": 5, "waiting": 0, "unfinished": 0}
+    assert (made.status, made.doc) == (201, {"key": "b"} | sent | times | numbers)
+    assert await budget(client, "b") == made.doc
+    again = await client.post("/budgets/b", sent)
+    assert (again.status, again.error) == (409, "budget 'b' already exists")
+    client.site.clock.advance(7)
+    replaced = await put(client, "b", 2)
+    assert replaced["strategy"] == IN_FLIGHT
+    assert (replaced["created_at"], replaced["updated_at"]) == (now, now + 7)
+    await put(client, "a%2Fü", 1)
+    listed = await client.get("/budgets")
+    assert [each["key"] for each in listed.doc["budgets"]] == ["a/ü", "b"]
+    assert (await client.delete("/budgets/b")).status == 204
+    for reply in (
+        await client.get("/budgets/b"),
+        await client.delete("/budgets/b"),
+        await client.patch("/budgets/b", {}),
+    ):
+        assert (reply.status, reply.error) == (404, "budget 'b' not found")
+
+
+async def test_a_patch_of_a_budget_goes_field_by_field(client: Client) -> None:
+    await put(client, "b", 3, a_second(5))
+
+    async def patched(**fields: Any) -> tuple[int, Doc]:
+        reply = await client.patch("/budgets/b", fields)
+        assert reply.status == 200, reply.doc
+        return reply.doc["allocation"], reply.doc["strategy"]
+
+    assert await patched() == (3, a_second(5))
+    assert await patched(allocation=4) == (4, a_second(5))
+    assert await patched(strategy={"burst": None}) == (4, a_second())
+    slower = {"type": "time_based", "duration_ms": 60_000}
+    assert await patched(strategy={"duration_ms": 60_000}) == (4, slower)
+    assert await patched(strategy={"type": "while_in_flight"}) == (4, IN_FLIGHT)
+    assert await patched(strategy=a_second(9)) == (4, a_second(9))
+    assert await patched(strategy={"type": "while_in_flight"}) == (4, IN_FLIGHT)
+    reply = await client.patch("/budgets/b", {"strategy": {"duration_ms": 5}})
+    assert reply.status == 422
+
+
+TIME = {"type": "time_based"}
+
+
+@pytest.mark.parametrize(
+    ("allocation", "strategy", "message"),
+    [
+        (0, IN_FLIGHT, "budget allocation must be at least 1"),
+        (1_000_001, IN_FLIGHT, "budget allocation must not exceed 1000000"),
+        (1, TIME | {"duration_ms": 0}, "time_based budget duration_ms must be at least 1"),
+        (
+            1,
+            TIME | {"duration_ms": 1, "burst": 0},
+            "time_based budget burst must be at least 1",
+        ),
+        (1, IN_FLIGHT | {"burst": 1}, None),
+        (1, IN_FLIGHT | {"duration_ms": 1}, None),
+        (1, TIME, None),
+        (1, {"type": "weekly"}, None),
+    ],
+)
+async def test_a_policy_that_cannot_be_is_refused(
+    client: Client, allocation: int, strategy: Doc, message: str | None
+) -> None:
+    for method in ("POST", "PUT"):
+        reply = await client.call(
+            method, "/budgets/b", {"allocation": allocation, "strategy": strategy}
+        )
+        assert reply.status == 422
+        assert message in (None, reply.error)
+    assert (await client.get("/budgets")).doc == {"budgets": []}
+
+
+async def test_bodies_and_keys_of_the_wrong_form_are_refused(client: Client) -> None:
+    bodies: list[Any] = [{}, {"allocation": 1}, {"allocation": "1", "strategy": IN_FLIGHT}, []]
+    for body in bodies:
+        assert (await client.post("/budgets/b", body)).status == 400
+    reply = await client.post("/budgets/a%2Cb", {"allocation": 1, "strategy": IN_FLIGHT})
+    assert reply.status == 400
+    assert (await client.get("/budgets", limit=3)).status == 400
+
+
+async def test_there_are_only_so_many_budgets(client: Client) -> None:
+    await client.site.restart(max_budgets=2)
+    await put(client, "a", 1)
+    await put(client, "b", 1)
+    reply = await client.post("/budgets/c", {"allocation": 1, "strategy": IN_FLIGHT})
+    assert reply.status == 422
+    assert "--max-budgets" in reply.error
+    made = {"key": "c", "create_with": {"allocation": 1, "strategy": IN_FLIGHT}}
+    job = {"queue": "q", "type": "t", "payload": 1, "budgets": [made]}
+    assert (await client.post("/jobs", job)).status == 422
+    await put(client, "b", 2)
+    assert await client.count() == 0
+
+
+async def test_unfinished_jobs_keep_a_budget(client: Client) -> None:
+    await put(client, "b", 3)
+    waits = await client.enqueue(budgets=[{"key": "b", "cost": 2}])
+    reply = await client.delete("/budgets/b")
+    message = (
+        "budget 'b' is referenced by 1 unfinished job. Delete them or wait for them to finish"
+        " before deleting it."
+    )
+    assert (reply.status, reply.error) == (409, message)
+    reply = await client.patch("/budgets/b", {"allocation": 1})
+    message = (
+        "budget 'b' cannot allocate 1: 1 unfinished job draw up to 2 from it. Raise the"
+        " allocation, delete them, or wait for them to drain."
+    )
+    assert (reply.status, reply.error) == (422, message)
+    assert (await budget(client, "b"))["waiting"] == 1
+    stream = await client.take()
+    await stream.job()
+    assert (await client.delete("/budgets/b")).status == 409
+    await client.succeed(waits["id"])
+    assert (await client.delete("/budgets/b")).status == 204
+
+
+async def test_a_dead_job_comes_back_only_to_budgets_that_can_pay_it(client: Client) -> None:
+    await put(client, "b", 1)
+    dead = await client.make("dead", budgets=[{"key": "b"}])
+    assert (await client.delete("/budgets/b")).status == 204
+    reply = await client.post(f"/jobs/{dead}/retry", {})
+    assert reply.status == 422
+    assert (await client.post("/jobs/redrive", {})).doc == {"redriven": 0}
+    await put(client, "b", 1)
+    assert (await client.post("/jobs/redrive", {})).doc == {"redriven": 1}
+    assert await (await client.take()).jobs(1)
+
+
+async def test_reset_forgets_budgets_and_deleting_all_jobs_does_not(client: Client) -> None:
+    await put(client, "b", 1)
+    await client.enqueue_many(3, budgets=[{"key": "b"}])
+    await (await client.take()).job()
+    assert (await client.delete("/jobs")).status == 200
+    found = await budget(client, "b")
+    assert (found["available"], found["waiting"], found["unfinished"]) == (1, 0, 0)
+    assert (await client.post("/reset", {})).status == 204
+    assert (await client.get("/budgets")).doc == {"budgets": []}

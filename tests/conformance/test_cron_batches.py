@@ -1,0 +1,64 @@
+"""Entries of cron whose jobs come with a batch: they fold when they fire."""
+
+import pytest
+
+from .client import Client, Doc
+from .test_batches import APPEND, batched, payload_of
+from .test_batches import put as enqueue
+from .test_crons import SECOND_MS, entry, entry_of, put, until_moved
+
+
+def folding(payload: object, **rule: str) -> Doc:
+    """The body of an entry whose job is folded every second."""
+    job = {"payload": payload, "batch": {"key": "b", **APPEND, **rule}}
+    return entry(job=job)
+
+
+async def test_a_firing_folds_into_what_waits_and_else_becomes_the_host(client: Client) -> None:
+    shown = await put(client, "g", folding([1]))
+    assert shown["entries"][0]["job"]["batch"] == {"key": "b", **APPEND}
+    before = shown["entries"][0]
+    for _ in range(3):
+        client.site.clock.advance(SECOND_MS)
+        before = await until_moved(client, "g", "e", before)
+        assert before["last_enqueue_at"] == client.site.now
+    (host,) = await client.jobs()
+    assert host["payload"] == [1, 1, 1]
+    assert (await enqueue(client, [2]))["id"] == host["id"]
+    stream = await client.take()
+    assert (await stream.job())["payload"] == [1, 1, 1, 2]
+    client.site.clock.advance(SECOND_MS)
+    await until_moved(client, "g", "e", before)
+    (again,) = await client.jobs(status="ready")
+    assert again["payload"] == [1]
+
+
+@pytest.mark.parametrize("rule", [{"when": "("}, {"fold": "empty"}, {"when": "error"}])
+async def test_a_rule_that_is_wrong_is_refused_with_its_entry(client: Client, rule: Doc) -> None:
+    reply = await client.call("PUT", "/crons/g", {"entries": [entry("ok"), folding([1], **rule)]})
+    assert (reply.status, reply.error[:5]) == (400, "batch")
+    assert (await client.post("/crons/g/entries", folding([1], **rule))).status == 400
+    assert (await client.call("PUT", "/crons/g/entries/e", folding([1], **rule))).status == 400
+    assert (await client.get("/crons")).doc == {"crons": []}
+
+
+async def test_a_firing_whose_fold_fails_enqueues_nothing_and_moves_on(client: Client) -> None:
+    host = await enqueue(client, [1], fold='if $existing != $new then error("no") else $new end')
+    before = (await put(client, "g", folding([2])))["entries"][0]
+    client.site.clock.advance(SECOND_MS)
+    after = await until_moved(client, "g", "e", before)
+    assert "last_enqueue_at" not in after
+    assert await payload_of(client, host) == [1]
+    assert await client.count() == 1
+    assert (await entry_of(client, "g", "e"))["paused"] is False
+
+
+async def test_a_paused_entry_of_a_batch_moves_on_silently(client: Client) -> None:
+    sent = folding([1]) | {"paused": True}
+    before = (await put(client, "g", sent))["entries"][0]
+    client.site.clock.advance(SECOND_MS)
+    after = await until_moved(client, "g", "e", before)
+    assert "last_enqueue_at" not in after
+    assert await client.count() == 0
+    reply = await client.post("/jobs", batched([3]))
+    assert reply.status == 201

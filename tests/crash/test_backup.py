@@ -1,0 +1,112 @@
+"""A backup amid mixed load, restored: what was acknowledged before is there, what had ended before
+does not come back, and nothing is in it that happened later."""
+
+import asyncio
+import dataclasses
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import aiohttp
+from process.server import ServerProcess
+from tiers import sizes
+
+from zq import instance
+
+from .actors import Notebook
+from .checker import RULES
+from .history import Delivery, Event, History, Kill, Outcome, Start, now
+from .keeper import Keeper
+from .lives import SERVER_ALONE, check_file, finish, live_and_die, seed, some_time, take_stock
+from .rules_endings import claims_survive
+from .world import sort
+
+FLAGS = ("serve", "--port", "0", "--admin-port", "0", "--log-format", "json", "--max-wal", "16MiB")
+
+
+@asynccontextmanager
+async def serving(root: Path, notebook: Notebook) -> AsyncIterator[ServerProcess]:
+    """A server with an admin listener, whose start is written down."""
+    start = now()
+    server = await ServerProcess.spawn(None, *FLAGS, "--root-dir", str(root))
+    try:
+        await server.listening()
+        notebook.add(Start(start=start, end=now()))
+        yield server
+    finally:
+        await server.kill()
+
+
+async def admin_url(server: ServerProcess) -> str:
+    while True:
+        for line in server.log:
+            if line["fields"].get("api") == "admin":
+                return f"http://{line['fields']['addr']}"
+        await asyncio.sleep(0.01)
+
+
+def as_copied(history: History, kill: Kill) -> list[Event]:
+    """What a copy of one moment may know of a history: `kill` is the time in which that lies."""
+    known: list[Event] = []
+    for event in history:
+        if event.end <= kill.start:
+            known.append(event)
+        elif event.start > kill.end or isinstance(event, Delivery):
+            continue
+        elif not hasattr(event, "outcome"):
+            known.append(dataclasses.replace(event, end=min(event.end, kill.end)))
+        elif event.outcome is not Outcome.REFUSED:
+            # It was done before that moment or after it.
+            end = min(event.end, kill.end)
+            operation: Any = event
+            known.append(dataclasses.replace(operation, outcome=Outcome.UNKNOWN, end=end))
+    return [*known, kill]
+
+
+@sizes("cycles", 1, 30)
+async def test_a_backup_amid_mixed_load_keeps_every_promise(tmp_path: Path, cycles: int) -> None:
+    random = Random(seed())
+    for cycle in range(cycles):
+        await back_up_and_restore(tmp_path / str(cycle), random)
+
+
+async def back_up_and_restore(folder: Path, random: Random) -> None:
+    notebook, after = Notebook(), Notebook(1_000_000)
+    archives: list[bytes] = []
+    kills: list[Kill] = []
+    async with serving(folder / "data", notebook) as server:
+        url = await admin_url(server)
+        wal = folder / "data" / "zq.db-wal"
+        async with server.client() as client:
+            await Keeper(client, notebook, random).furnish()
+
+        async def back_up(notebook: Notebook, random: Random) -> None:
+            await some_time(notebook, random)
+            async with aiohttp.ClientSession(trust_env=False) as http:
+                start = now()
+                async with http.post(f"{url}/backup") as answer:
+                    # The copy is whole before the first byte is sent.
+                    kills.append(Kill(start=start, end=now()))
+                    archives.append(await answer.read())
+            await some_time(notebook, random)
+            assert wal.stat().st_size < 16 * 2**20
+
+        await live_and_die(server, notebook, random, SERVER_ALONE, back_up)
+
+    restored = folder / "restored"
+    instance.restore(io.BytesIO(archives[0]), restored, lambda _done, _all: None)
+    assert instance.examine(restored).damage == []
+    assert check_file(restored)
+    async with serving(restored, after) as server:
+        async with server.client() as client:
+            await take_stock(client, after)
+        await finish(server, after)
+    history = [*as_copied(notebook.history, kills[0]), *after.history]
+    world = sort(History(history))
+    # Whoever held a job holds it no more, a claimant too.
+    rules = [rule for rule in RULES if rule is not claims_survive]
+    breaches = [breach for rule in rules for breach in rule(world)]
+    assert not breaches, breaches[:10]

@@ -1,0 +1,1 @@
+"""What is SQLite's own: its file, its schema and plans, its log, its locks, its failures."""

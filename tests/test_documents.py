@@ -1,0 +1,147 @@
+"""The documents: no block of code that no test runs, no link and no command that leads nowhere."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from documents import BLOCK, ROOT, blocks, commands, pages
+
+from zq.cli import main
+
+MARKED = re.compile(r"<!-- ([^/].*?) -->\n(.*?)<!-- /\1 -->", re.S)
+ILLUSTRATION = "text"
+"""The language of blocks that nobody runs: output and pictures."""
+
+READ_ONLY = ("start", "tests", "contributing", "systemd service", "systemd socket", "pipeline")
+"""Parts whose commands change a whole machine or run for long: only their words are checked."""
+
+PROJECT = [page for page in pages() if "bench" not in page.parts and "tests" not in page.parts]
+"""README and what belongs to it. The bench's pages hold results, those of tests how they work."""
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+every_page = pytest.mark.parametrize("page", pages(), ids=name_of)
+project_page = pytest.mark.parametrize("page", PROJECT, ids=name_of)
+
+
+def sources_of_tests() -> str:
+    """The tests that read the documents."""
+    files = (path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    return "\n".join(text for text in files if re.search("^from documents import", text, re.M))
+
+
+@project_page
+def test_each_block_of_code_is_run_by_a_test_or_is_an_illustration(page: Path) -> None:
+    text, tests = page.read_text("utf-8"), sources_of_tests()
+    for name, part in MARKED.findall(text):
+        assert not blocks(part) or f'"{name}"' in tests, f"no test asks for <!-- {name} -->"
+    assert {each.language for each in blocks(MARKED.sub("", text))} <= {ILLUSTRATION}
+
+
+@project_page
+def test_code_stands_in_fences(page: Path) -> None:
+    # What is only indented is code as well, and would be run by nobody.
+    prose = BLOCK.sub("", page.read_text("utf-8"))
+    assert not re.findall(r"\n\n {4,}\S.*", prose)
+
+
+def test_a_name_marks_one_part() -> None:
+    names = [name for page in PROJECT for name, _ in MARKED.findall(page.read_text("utf-8"))]
+    assert len(names) == len(set(names))
+
+
+def lines_of_code(page: Path) -> Iterator[str]:
+    """The commands of a page: each line of its blocks, and each piece of code in its text."""
+    text = page.read_text("utf-8")
+    for block in blocks(text):
+        yield from block.text.splitlines()
+    for piece in re.findall(r"`([^`]+)`", BLOCK.sub("", text)):
+        yield " ".join(piece.split())
+
+
+def zq_commands(page: Path) -> list[str]:
+    """What begins with `zq` and the name of a command, without what stands before it."""
+    found = (
+        re.match(r"(?:\$ |\.venv/bin/)?zq ([a-z]+(?= |$).*)", line) for line in lines_of_code(page)
+    )
+    return [match[1] for match in found if match]
+
+
+@project_page
+def test_each_command_and_flag_is_one_of_zq(page: Path) -> None:
+    for line in zq_commands(page):
+        words = shlex.split(line)
+        command: click.Command = main
+        # A command keeps the help option of the first context in which it was asked for one.
+        context = click.Context(main, **main.context_settings)
+        while isinstance(command, click.Group) and words:
+            found = command.get_command(context, words.pop(0))
+            assert found, line
+            command, context = found, click.Context(found, parent=context)
+        if not isinstance(command, click.Group):
+            command.make_parser(context).parse_args(words)
+
+
+def test_commands_are_found() -> None:
+    assert sum(len(zq_commands(page)) for page in PROJECT) > 30
+
+
+@pytest.mark.parametrize("name", READ_ONLY)
+def test_commands_that_are_only_read_begin_with_a_tool_that_is_there(name: str) -> None:
+    installed = {"bash", "cp", "python", "sh", "systemctl", ".venv/bin/zq", "zq"}
+    tools = {f".venv/bin/{tool}" for tool in ("mypy", "pytest", "ruff")}
+    for command in commands(name):
+        for part in re.split(r"\n|&&", command):
+            assert shlex.split(part)[0] in installed | tools, part
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link to a part of this page may name: headings as GitHub and others make them."""
+    headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", page.read_text("utf-8")), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@every_page
+def test_each_link_leads_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", BLOCK.sub("", page.read_text("utf-8"))):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_the_index_lists_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text("utf-8")
+    listed = set(re.findall(r"\]\((\w[\w-]*\.md)\)", index))
+    assert listed == {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+
+
+def test_the_readme_and_the_glossary_are_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
+    assert len((ROOT / "docs" / "glossary.md").read_text("utf-8").splitlines()) <= 40
+
+
+def test_the_package_has_its_licence() -> None:
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert 'license = "MIT"' in project
+    assert 'license-files = ["LICENSE"]' in project
+    assert (ROOT / "LICENSE").read_text("utf-8").startswith("MIT License\n")
+
+
+PATH = re.compile(r"(?<![\w./-])(?:zq|tests|bench|docs|systemd|\.ci)/[\w./-]*\w")
+"""A file or folder of the repository, named from its top."""
+
+
+@every_page
+def test_each_path_that_is_named_exists(page: Path) -> None:
+    # A folder that a command makes by itself is none of the repository's.
+    text = re.sub(r"https?://\S+|tls/\S+", "", page.read_text("utf-8"))
+    assert [path for path in PATH.findall(text) if not (ROOT / path).exists()] == []

@@ -1,0 +1,1 @@
+"""The tick: what one transaction decides, and the naive model that it is held to."""

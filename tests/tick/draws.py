@@ -1,0 +1,379 @@
+"""Random commands that fit the state of a queue: mostly meaningful, sometimes aimed at nothing."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+from hypothesis import strategies as st
+from store.rig import new_job
+
+from zq.model.batch import BatchPlan, BatchRule, FoldedPayload, HostPlace
+from zq.model.commands import (
+    AnyCommand,
+    CancelJob,
+    CancelSlice,
+    Claim,
+    Clear,
+    DeleteJob,
+    DeleteSlice,
+    Enqueue,
+    Extend,
+    Fail,
+    PatchJob,
+    PatchSlice,
+    Release,
+    RetainJob,
+    Return,
+    Revive,
+    ReviveSlice,
+    SetQueue,
+    Succeed,
+)
+from zq.model.filters import Filter, ValueRange
+from zq.model.ids import Mint
+from zq.model.job import BackoffRule, DedupeRule, Extras, JobSettings, NewJob, Retention, batch_of
+from zq.model.leasing import Terms
+from zq.model.lifecycle import TERMINAL, Status
+from zq.model.outcome import Completion
+from zq.model.patching import UNSET, Patch, RetentionPatch
+from zq.model.reach import EVERYWHERE
+from zq.model.settings import QueueSettings, SettingsPatch
+from zq.model.settling import Failure
+from zq.model.unique import OnConflict, Scope
+
+from .naive import NaiveQueue
+
+T = TypeVar("T")
+
+QUEUES = ["a", "b", "ü/c 'x\" :q0"]
+TYPES = ["mail", "t\\n'\"2"]
+GROUPS = ["g", "ü\"'"]
+HOLDERS = [1, 2, 3]
+UNKNOWN = 7
+LATER_MS = [0, 1, 50, 1_000, 4_100, 60_000]
+
+mostly = st.sampled_from([True, True, True, False])
+groups = st.sampled_from([None, None, *GROUPS])
+dedupes = st.none() | st.builds(
+    DedupeRule, st.sampled_from(["d", 'é"\\']), st.sampled_from([1, 1_000, 3_600_000])
+)
+queues = st.sampled_from(QUEUES)
+priorities = st.sampled_from([0, 5, 32768, 65535])
+millis = st.sampled_from([0, 1, 1_000, 60_000])
+backoffs = st.builds(BackoffRule, st.sampled_from([0.0, 1.0, 2.0]), millis, st.just(0))
+retentions = st.builds(Retention, st.none() | millis, st.none() | millis)
+extras = st.builds(
+    Extras,
+    st.sampled_from(['{"a":"\\u0000"}', None]),
+    st.just("text/plain"),
+    st.none() | st.just("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+    batch=st.none()
+    | st.builds(BatchRule, st.sampled_from(["b", "b\0", "é'"]), st.just("true"), st.just("$new")),
+)
+plain_extras = extras.map(lambda chosen: msgspec.structs.replace(chosen, batch=None))
+retry_limits = st.sampled_from([0, 1, 5])
+lease_times = st.sampled_from([1, 50, 1_000, 60_000])
+payloads = st.sampled_from(
+    [
+        "null",
+        '{"a":[1,2.5,"\\u0000"]}',
+        '"é\\"😀"',
+        f'"{"x" * 510}"',  # the largest that lies in the row
+        f'"{"é" * 256}"',  # few characters, but too many bytes
+        f"[{'9,' * 3000}9]",
+    ]
+)
+options = st.builds(
+    JobSettings,
+    st.none() | retry_limits,
+    st.none() | backoffs,
+    st.none() | retentions.filter(lambda retention: retention != Retention()),
+    st.none() | lease_times,
+).filter(lambda chosen: chosen != JobSettings())
+NOT_UNIQUE: tuple[str | None, Scope | None] = (None, None)
+unique = st.sampled_from(
+    [NOT_UNIQUE] * 12 + [(key, scope) for key in ("k", "k\0", "", 'é" ,') for scope in Scope]
+)
+
+
+asked = st.builds(Terms, st.none() | lease_times, st.none() | st.sampled_from(["c", "é 'c\""]))
+leases = st.sampled_from([None, None, 1, 1, 2, 3])
+results = st.sampled_from([None, "null", '{"a":"\\u0000é"}', f'"{"x" * 510}"', f'"{"é" * 300}"'])
+completions = st.builds(
+    lambda result, retention, lease: Completion(
+        result, 0 if result is None else len(result.encode()), retention, lease
+    ),
+    results,
+    st.none() | retentions,
+    leases,
+)
+
+
+def unset_or(strategy: st.SearchStrategy[T]) -> st.SearchStrategy[object]:
+    return st.just(UNSET) | strategy
+
+
+patches = st.builds(
+    Patch,
+    queue=unset_or(queues),
+    priority=unset_or(priorities),
+    ready_at=st.just(UNSET),
+    retry_limit=unset_or(st.none() | retry_limits),
+    backoff=unset_or(st.none() | backoffs),
+    lease_ms=unset_or(st.none() | lease_times),
+    retention=unset_or(
+        st.none()
+        | st.builds(RetentionPatch, unset_or(st.none() | millis), unset_or(st.none() | millis))
+    ),
+)
+ranges = st.none() | st.builds(ValueRange, st.none() | st.just(1), st.none() | st.just(40_000))
+gates = {
+    "paused": st.none() | st.booleans(),
+    "max_depth": st.none() | st.integers(0, 12),
+    "concurrency": st.none() | st.integers(1, 3),
+    "retry_limit": st.none() | retry_limits,
+    "ttl_ms": st.none() | st.sampled_from([1, 50, 4_100]),
+    "stall_limit": st.none() | st.integers(0, 2),
+    "lease_ms": st.none() | lease_times,
+    "leases_survive": st.none() | st.booleans(),
+    "dead_letter": st.none() | st.sampled_from([*QUEUES, "dlq"]),
+}
+settings = st.builds(
+    QueueSettings,
+    backoff=st.none() | backoffs,
+    retention=st.none() | retentions.filter(lambda retention: retention != Retention()),
+    **gates,
+)
+settings_patches = st.builds(
+    SettingsPatch, **{name: unset_or(strategy) for name, strategy in gates.items()}
+)
+filters = st.builds(
+    Filter,
+    statuses=st.lists(st.sampled_from(Status), max_size=2, unique=True).map(tuple),
+    queues=st.lists(queues, max_size=2, unique=True).map(tuple),
+    types=st.just(()) | st.just(("mail",)),
+    groups=st.sampled_from([(), (), (), ("g",), ("g", "none")]),
+    priority=ranges,
+    attempts=ranges,
+)
+
+
+class Draw:
+    """Draws the commands of one tick, which settle or return a job at most once."""
+
+    def __init__(self, data: st.DataObject, queue: NaiveQueue, mint: Mint, now: int) -> None:
+        self._draw = data.draw
+        self._queue = queue
+        self._mint = mint
+        self._now = now
+        self._settled: set[int] = set()
+
+    def settlements(self) -> list[AnyCommand]:
+        ends = (self._succeed, self._fail, self._fail, self._return, self._return_unheard)
+        return self._some((*ends, self._extend, self._release))
+
+    def changes(self) -> list[AnyCommand]:
+        kinds = (self._change, self._change, self._delete, self._change_slice, self._delete_slice)
+        again = (self._retry, self._revive_slice, self._set_queue, self._set_queue)
+        ends = (self._cancel, self._cancel, self._cancel_by_key, self._cancel_slice, self._retain)
+        return self._some(kinds + ends + again)
+
+    def enqueues(self) -> list[AnyCommand]:
+        return self._some((self.enqueue,))
+
+    def everything(self) -> list[AnyCommand]:
+        """A bit of all; sometimes the end of all jobs as well."""
+        commands = self.settlements() + self.changes() + self.enqueues()
+        if self._draw(st.integers(0, 9)) == 9:
+            commands.append(Clear())
+        return commands[::-1] if self._draw(st.booleans()) else commands
+
+    def claims(self) -> list[Claim]:
+        some = st.lists(st.sampled_from([*QUEUES, "none"]), max_size=3, unique=True)
+        names = st.none() | some.map(tuple)
+        credits = st.dictionaries(st.sampled_from(HOLDERS), st.integers(1, 4), min_size=1)
+        terms = st.none() | st.dictionaries(st.sampled_from(HOLDERS), asked)
+        dealt = credits.map(lambda c: list(c.items()))
+        return self._draw(
+            st.lists(st.builds(Claim, names, dealt, st.just(EVERYWHERE), terms), max_size=2)
+        )
+
+    def filter(self) -> Filter:
+        return self._draw(filters)
+
+    def enqueue(self) -> Enqueue:
+        jobs = self._draw(st.lists(st.builds(self._job, unique), min_size=1, max_size=3))
+        keys = self._mint.take(len(jobs), self._now)
+        # A command may have waited a little for its tick.
+        arrived = self._now - self._draw(st.sampled_from([0, 0, 40]))
+        command = Enqueue(keys=keys, jobs=jobs, now=arrived, size=1)
+        if any(batch_of(job) is not None for job in jobs):
+            return msgspec.structs.replace(command, plan=self._plan(command))
+        return command
+
+    def _plan(self, command: Enqueue) -> BatchPlan:
+        """A plan from what there is before the tick, or, now and then, from what there is not."""
+        places: dict[str, HostPlace | None] = {}
+        folds: dict[int, int] = {}
+        payloads_then: dict[int, FoldedPayload] = {}
+        hosts: dict[str, int | None] = {}
+        copies = self._queue.copies(command)
+        for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
+            rule = batch_of(job)
+            waits = job.ready_at is None or job.ready_at <= command.now
+            if rule is None or not waits or index in copies:
+                continue
+            if rule.key not in places:
+                row = self._queue.host(rule.key)
+                place = None if row is None else HostPlace(row.key, row.revision or 0)
+                if place is not None and not self._draw(mostly):
+                    place = HostPlace(place.host, place.revision + 1)
+                places[rule.key] = place
+                hosts[rule.key] = None if row is None else row.key
+            host = hosts[rule.key]
+            if host is None or not self._draw(mostly):
+                hosts[rule.key] = key
+                continue
+            folds[index] = host
+            text = self._draw(payloads)
+            payloads_then[host] = FoldedPayload(text, len(text.encode()))
+        return BatchPlan(places, folds, payloads_then, copies)
+
+    def _job(self, key_and_scope: tuple[str | None, Scope | None]) -> NewJob:
+        draw = self._draw
+        return new_job(
+            queue=draw(queues),
+            type=draw(st.sampled_from(TYPES)),
+            payload=draw(payloads),
+            priority=draw(priorities),
+            ready_at=draw(st.none() | self._time()),
+            options=draw(st.none() | options),
+            unique_key=key_and_scope[0],
+            unique_while=key_and_scope[1],
+            on_conflict=draw(st.sampled_from(OnConflict)),
+            # A job with a unique key has no batch.
+            extras=draw(st.none() | (extras if key_and_scope == NOT_UNIQUE else plain_extras)),
+            group=draw(groups),
+            ttl_ms=draw(st.sampled_from([None, None, None, 1, 40, 4_100])),
+            dedupe=draw(dedupes),
+        )
+
+    def _succeed(self) -> AnyCommand:
+        keys = self._unsettled(self._keys())
+        if not keys or self._draw(st.booleans()):
+            return Succeed(keys)
+        told = self._draw(st.dictionaries(st.sampled_from(keys), completions))
+        return Succeed(keys, said=told, size=sum(one.result_size for one in told.values()))
+
+    def _fail(self) -> AnyCommand:
+        failure = st.builds(
+            Failure,
+            message=st.sampled_from(["boom", "", 'déjà "vu"\n\0']),
+            error_type=st.none() | st.just("E"),
+            backtrace=st.none() | st.just("at\n  line 1"),
+            retry_at=st.none() | st.none() | self._time(),
+            kill=st.sampled_from([None, None, False, True]),
+            lease=leases,
+        )
+        keys = self._unsettled(self._keys())[:1] or [UNKNOWN]
+        return Fail(keys[0], self._draw(failure))
+
+    def _return(self) -> AnyCommand:
+        holder = self._draw(st.sampled_from(HOLDERS))
+        held = [row.key for row in self._queue.rows.values() if row.holder == holder]
+        keys = self._unsettled(held if self._draw(st.booleans()) else self._keys())
+        return Return(
+            holder, keys, frozenset(self._draw(st.sets(st.sampled_from([*keys, UNKNOWN]))))
+        )
+
+    def _return_unheard(self) -> AnyCommand:
+        leases = self._leases(self._unsettled(self._keys()))
+        return Return(0, list(leases), leases=leases)
+
+    def _extend(self) -> AnyCommand:
+        keys = self._unsettled(self._keys())
+        return Extend(keys, self._some_leases(keys), self._draw(lease_times))
+
+    def _release(self) -> AnyCommand:
+        keys = self._unsettled(self._keys())
+        return Release(keys, self._some_leases(keys), self._draw(st.sampled_from([0, 0, 50])))
+
+    def _leases(self, keys: list[int]) -> dict[int, int]:
+        """Of each job a delivery, the current one as a rule."""
+        rows = self._queue.rows
+        current = {key: rows[key].deliveries if key in rows else 1 for key in keys}
+        return {key: n if self._draw(mostly) else n + 1 for key, n in current.items()}
+
+    def _some_leases(self, keys: list[int]) -> dict[int, int]:
+        return self._leases([key for key in keys if self._draw(st.booleans())])
+
+    def _change(self) -> AnyCommand:
+        return PatchJob(self._key(), "ID", self._patch())
+
+    def _change_slice(self) -> AnyCommand:
+        return PatchSlice(self._keys(), self.filter(), self._patch())
+
+    def _delete(self) -> AnyCommand:
+        return DeleteJob(self._key())
+
+    def _delete_slice(self) -> AnyCommand:
+        return DeleteSlice(self._keys(), self.filter())
+
+    def _cancel(self) -> AnyCommand:
+        return CancelJob(key=self._key(), force=self._draw(st.booleans()))
+
+    def _cancel_by_key(self) -> AnyCommand:
+        name = self._draw(st.sampled_from(["k", "k\0", ""]))
+        return CancelJob(unique_key=name, force=self._draw(st.booleans()))
+
+    def _cancel_slice(self) -> AnyCommand:
+        return CancelSlice(self._keys(), self.filter(), self._draw(st.booleans()))
+
+    def _retain(self) -> AnyCommand:
+        finished = self._queue.keys(*TERMINAL)
+        aimed = self._draw(mostly)
+        key = self._draw(st.sampled_from(finished)) if finished and aimed else self._key()
+        return RetainJob(key, self._draw(retentions))
+
+    def _retry(self) -> AnyCommand:
+        dead = self._queue.keys(Status.DEAD)
+        return Revive(self._draw(st.sampled_from(dead)) if dead else self._key())
+
+    def _revive_slice(self) -> AnyCommand:
+        filter = msgspec.structs.replace(self.filter(), revivable=True)
+        return ReviveSlice(self._queue.keys() if self._draw(mostly) else self._keys(), filter)
+
+    def _set_queue(self) -> AnyCommand:
+        return SetQueue(self._draw(queues), self._draw(settings | settings_patches))
+
+    def _patch(self) -> Patch:
+        patch = self._draw(patches)
+        ready_at = self._draw(unset_or(st.none() | self._time()))
+        return Patch(
+            **{f: getattr(patch, f) for f in patch.__struct_fields__} | {"ready_at": ready_at}
+        )
+
+    def _time(self) -> st.SearchStrategy[int]:
+        offsets = st.sampled_from([-ms for ms in LATER_MS] + LATER_MS)
+        return offsets.map(lambda offset: self._now + offset)
+
+    def _key(self) -> int:
+        keys = self._queue.keys()
+        aimed = self._draw(mostly)
+        return self._draw(st.sampled_from(keys if keys and aimed else [UNKNOWN]))
+
+    def _keys(self) -> list[int]:
+        """Keys of jobs in flight, more often than not, or of any."""
+        held = self._queue.keys(Status.IN_FLIGHT)
+        only_held = self._draw(mostly)
+        pool = st.sampled_from(held if held and only_held else [*self._queue.keys(), UNKNOWN])
+        return self._draw(st.lists(pool, min_size=1, max_size=4, unique=True))
+
+    def _unsettled(self, keys: list[int]) -> list[int]:
+        fresh = [key for key in keys if key not in self._settled]
+        self._settled.update(fresh)
+        return fresh
+
+    def _some(self, kinds: tuple[Callable[[], AnyCommand], ...]) -> list[AnyCommand]:
+        chosen = self._draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=4))
+        return [make() for make in chosen]

@@ -1,0 +1,152 @@
+"""The naive queue with leases: deadlines, claimants, stalls."""
+
+from collections.abc import Iterable, Mapping
+
+from zq.model.commands import (
+    AnyCommand,
+    CancelJob,
+    CancelSlice,
+    Claim,
+    Clear,
+    Deadlines,
+    DeleteJob,
+    DeleteSlice,
+    Due,
+    Extend,
+    Extended,
+    Fail,
+    Release,
+    Return,
+    Settled,
+    Tick,
+)
+from zq.model.errors import StaleLease
+from zq.model.events import EventType
+from zq.model.job import JobRecord
+from zq.model.leasing import DEFAULT_LEASE_MS
+
+from .naive import IN_FLIGHT, READY, SCHEDULED, Answers, NaiveQueue
+from .naive_row import Row
+
+TAKES_AWAY = (CancelJob, CancelSlice, DeleteJob, DeleteSlice, Clear)
+
+
+class LeasingQueue(NaiveQueue):
+    """Jobs whose holders may be claimants, and whose leases may have deadlines."""
+
+    steady = 0
+
+    def deadlines(self) -> Deadlines:
+        untils = [row.lease_until for row in self.rows.values() if row.lease_until is not None]
+        leases = {Due.LEASE: min(untils) + 1} if untils else {}
+        return leases | dict(super().deadlines())
+
+    def tick(self, tick: Tick) -> Answers:
+        self.steady = tick.steady
+        return super().tick(tick)
+
+    def claimed(self) -> int:
+        """How many jobs claimants hold."""
+        return sum(row.claimant is not None for row in self.rows.values())
+
+    def _left_behind(self) -> list[Row]:
+        return [
+            row
+            for row in super()._left_behind()
+            if row.claimant is None or self._set_for(row.queue).leases_survive is False
+        ]
+
+    def _apply(self, command: AnyCommand) -> object:
+        match command:
+            case Extend(keys, leases, lease_ms):
+                refused, rows = self._meant(keys, leases)
+                for row in rows:
+                    row.lease_until = self.steady + lease_ms
+                return Extended(refused, self.steady + lease_ms)
+            case Release(keys, leases, delay_ms):
+                refused, rows = self._meant(keys, leases)
+                for row in rows:
+                    if delay_ms:
+                        row.ready_at = self.now + delay_ms
+                    self._wait_again(row, SCHEDULED if delay_ms else READY)
+                return refused
+            case Return():
+                self._return(command)
+                return None
+            case _ if isinstance(command, TAKES_AWAY):
+                held = self.keys(IN_FLIGHT)
+                reply = super()._apply(command)
+                left = self.keys(IN_FLIGHT)
+                self.outcome.revoked += [key for key in held if key not in left]
+                return reply
+            case _:
+                return super()._apply(command)
+
+    def _return(self, command: Return) -> None:
+        for key in command.keys:
+            row = self.rows.get(key)
+            if row is None or row.holder != command.holder:
+                continue
+            if command.leases is not None and row.deliveries != command.leases[key]:
+                continue
+            if key in command.stalled:
+                self._stall(row)
+            else:
+                self._wait_again(row, READY)
+
+    def _fail(self, command: Fail) -> object:
+        lease = command.failure.lease
+        if lease is not None and self._is_another(command.key, lease):
+            return StaleLease()
+        return super()._fail(command)
+
+    def _lapse(self) -> None:
+        for row in list(self.rows.values()):
+            if row.lease_until is not None and row.lease_until < self.steady:
+                self.outcome.lapsed.append(row.key)
+                self._stall(row)
+        self._restore_locks()
+
+    def _stall(self, row: Row) -> None:
+        limit = self._set_for(row.queue).stall_limit
+        self._record(row, "stalled" if limit is None or row.stalls < limit else "dead")
+        row.stalls += 1
+        self._tell(EventType.STALLED, row)
+        if limit is None or row.stalls <= limit:
+            self._wait_again(row, READY)
+            return
+        if self._set_for(row.queue).dead_letter is None:
+            self.outcome.buried[row.key] = "stalled"
+        self._bury(row, "stalled")
+
+    def _claim(self, claim: Claim) -> list[JobRecord]:
+        jobs = super()._claim(claim)
+        for job in jobs:
+            row = self.rows[job.key]
+            assert row.holder is not None
+            terms = (claim.terms or {}).get(row.holder)
+            asked = None if terms is None else terms.lease_ms
+            row.claimant = None if terms is None else terms.claimant
+            default = None if row.claimant is None else DEFAULT_LEASE_MS
+            choices = (asked, row.lease_ms, self._set_for(row.queue).lease_ms, default)
+            lasts = next((ms for ms in choices if ms is not None), None)
+            row.lease_until = None if lasts is None else self.steady + lasts
+            job.claimant, job.lease_until = row.claimant, row.lease_until
+            if row.claimant is not None:
+                row.holder = 0
+        return jobs
+
+    def _meant(self, keys: Iterable[int], leases: Mapping[int, int]) -> tuple[Settled, list[Row]]:
+        """What is refused, and the jobs that are not."""
+        keys = list(keys)
+        stale = {key for key in keys if key in leases and self._is_another(key, leases[key])}
+        held = set(self.keys(IN_FLIGHT)) - stale
+        rows = [self.rows[key] for key in keys if key in held]
+        return Settled(frozenset(keys) - stale - held, frozenset(stale)), rows
+
+    def _is_another(self, key: int, lease: int) -> bool:
+        """Whether a job is there, but not by this delivery in flight."""
+        row = self.rows.get(key)
+        if row is None or row.expired(self.now):
+            return False
+        return row.status is not IN_FLIGHT or row.deliveries != lease

@@ -1,0 +1,202 @@
+"""One job of the naive queue, and which filters mean it."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from zq.model.filters import Filter, ValueRange
+from zq.model.job import BackoffRule, ErrorRecord, Extras, JobRecord, JobSettings, Retention
+from zq.model.lifecycle import Status
+from zq.model.outcome import Ending
+from zq.model.unique import Scope
+
+LARGE = 512
+"""Bytes above which a payload lies beside its row."""
+
+
+class Ended(NamedTuple):
+    """One record of the history."""
+
+    key: int
+    queue: str
+    type: str
+    attempt: int
+    outcome: str
+    ready_at: int
+    dequeued_at: int | None
+    finished_at: int
+    error_type: str | None
+    message: str | None
+    worker: str | None
+    payload_bytes: int
+    priority: int
+
+
+@dataclass
+class Row:
+    """One job with everything that belongs to it."""
+
+    key: int
+    queue: str
+    type: str
+    priority: int
+    status: Status
+    ready_at: int
+    payload: str
+    retry_limit: int | None = None
+    backoff: BackoffRule | None = None
+    lease_ms: int | None = None
+    completed_ms: int | None = None
+    dead_ms: int | None = None
+    unique_key: str | None = None
+    scope: Scope | None = None
+    group: str | None = None
+    held: bool = False
+    attempts: int = 0
+    deliveries: int = 0
+    holder: int | None = None
+    dequeued_at: int | None = None
+    failed_at: int | None = None
+    finished_at: int | None = None
+    purge_at: int | None = None
+    extras: Extras | None = None
+    result: str | None = None
+    expires_at: int | None = None
+    lease_until: int | None = None
+    claimant: str | None = None
+    stalls: int = 0
+    forgiven: int = 0
+    origin: str | None = None
+    reason: str | None = None
+    revision: int | None = None
+    """How often jobs were folded into it, while it hosts an open batch."""
+    errors: list[ErrorRecord] = field(default_factory=list)
+
+    def attempt(
+        self,
+        now: int,
+        outcome: str,
+        worker: str | None,
+        error_type: str | None = None,
+        message: str | None = None,
+    ) -> "Ended":
+        """What the history has of an attempt that ends now, before the row is changed."""
+        held = self.holder is not None
+        return Ended(
+            key=self.key,
+            queue=self.queue,
+            type=self.type,
+            attempt=self.attempts + 1,
+            outcome=outcome,
+            ready_at=self.ready_at,
+            dequeued_at=self.dequeued_at if held else None,
+            finished_at=now,
+            error_type=error_type,
+            message=message,
+            worker=worker if held else None,
+            payload_bytes=self.size,
+            priority=self.priority,
+        )
+
+    @property
+    def batch(self) -> str | None:
+        """The key of the batch that it came with."""
+        rule = None if self.extras is None else self.extras.batch
+        return None if rule is None else rule.key
+
+    @property
+    def size(self) -> int:
+        return len(self.payload.encode())
+
+    @property
+    def result_size(self) -> int | None:
+        return None if self.result is None else len(self.result.encode())
+
+    def job(self, *, whole: bool = False) -> JobRecord:
+        """As the store shows it: a large payload or result only where `whole` asks for it."""
+        retention = Retention(self.completed_ms, self.dead_ms)
+        options = JobSettings(
+            self.retry_limit,
+            self.backoff,
+            None if retention == Retention() else retention,
+            self.lease_ms,
+        )
+        extras = msgspec.structs.replace(
+            self.extras or Extras(), origin=self.origin, reason=self.reason
+        )
+        return JobRecord(
+            key=self.key,
+            queue=self.queue,
+            type=self.type,
+            priority=self.priority,
+            status=self.status,
+            ready_at=self.ready_at,
+            payload_size=self.size,
+            payload=self.payload if whole or self.size <= LARGE else None,
+            attempts=self.attempts,
+            deliveries=self.deliveries,
+            holder=self.holder,
+            dequeued_at=self.dequeued_at,
+            failed_at=self.failed_at,
+            finished_at=self.finished_at,
+            purge_at=self.purge_at,
+            options=None if options == JobSettings() else options,
+            unique_key=self.unique_key,
+            unique_while=self.scope,
+            group=self.group,
+            expires_at=self.expires_at,
+            lease_until=self.lease_until,
+            claimant=self.claimant,
+            stalls=self.stalls,
+            forgiven=self.forgiven,
+            extras=None if extras == Extras() else extras,
+            result_size=self.result_size,
+            result=self.result if whole or (self.result_size or 0) <= LARGE else None,
+        )
+
+    def outcome(self) -> Ending:
+        """What those who ask for its result are told."""
+        if self.status is not Status.DEAD:
+            return Ending(self.status, self.result)
+        if self.reason == "stalled":
+            return Ending(self.status, reason=self.reason)
+        return Ending(self.status, error=self.errors[-1])
+
+    def expired(self, now: int) -> bool:
+        """Whether its retention is over, so that readers no longer see it."""
+        return self.purge_at is not None and self.purge_at <= now
+
+    def lapsed(self, now: int) -> bool:
+        """Whether it waits, and nobody may take it any more."""
+        waits = self.status in (Status.SCHEDULED, Status.READY)
+        return waits and self.expires_at is not None and self.expires_at <= now
+
+
+def matches(row: Row, filter: Filter) -> bool:
+    """Whether a filter means this job."""
+    return all(
+        (
+            not filter.statuses or row.status in filter.statuses,
+            not filter.queues or row.queue in filter.queues,
+            not filter.types or row.type in filter.types,
+            not filter.groups or row.group in filter.groups,
+            filter.keys is None or row.key in filter.keys,
+            _inside(row.priority, filter.priority),
+            _inside(row.ready_at, filter.ready_at),
+            _inside(row.attempts, filter.attempts),
+            not filter.revivable or row.status is Status.DEAD or _is_lettered(row),
+        )
+    )
+
+
+def _is_lettered(row: Row) -> bool:
+    return row.origin is not None and row.status in (Status.SCHEDULED, Status.READY)
+
+
+def _inside(value: int, bounds: ValueRange | None) -> bool:
+    if bounds is None:
+        return True
+    return (bounds.low is None or bounds.low <= value) and (
+        bounds.high is None or value <= bounds.high
+    )

@@ -1,0 +1,132 @@
+"""Claims of jobs that draw from budgets, beside the plainest rule: walk all, take who is paid."""
+
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import pytest
+from store.rig import NOW, Ticker, new_job
+
+from zq.model.budget_commands import CreateBudget
+from zq.model.budgets import BudgetPolicy, Draw
+from zq.model.commands import Claim, DeleteJob, Fail, PatchJob, Return, Succeed
+from zq.model.job import JobRecord, JobSettings
+from zq.model.lifecycle import Status
+from zq.model.patching import Patch
+from zq.model.settling import Failure
+
+POLICIES = {
+    "a": BudgetPolicy(3),
+    "b": BudgetPolicy(2, 700, 5),
+    "c": BudgetPolicy(1),
+}
+QUEUES = ("q", "r")
+
+
+class Tokens:
+    """The tokens of each budget, as fractions."""
+
+    def __init__(self) -> None:
+        self.left = {key: Fraction(policy.capacity) for key, policy in POLICIES.items()}
+        self.at = NOW
+
+    def pass_to(self, now: int) -> None:
+        for key, policy in POLICIES.items():
+            if policy.duration_ms is not None:
+                came = Fraction((now - self.at) * policy.allocation, policy.duration_ms)
+                self.left[key] = min(self.left[key] + came, Fraction(policy.capacity))
+        self.at = now
+
+    def pays(self, job: JobRecord) -> bool:
+        draws = job.options.budgets if job.options and job.options.budgets else ()
+        if any(self.left[draw.key] < draw.cost for draw in draws):
+            return False
+        for draw in draws:
+            self.left[draw.key] -= draw.cost
+        return True
+
+    def give_back(self, job: JobRecord) -> None:
+        for draw in (job.options.budgets if job.options and job.options.budgets else ()) or ():
+            if POLICIES[draw.key].duration_ms is None:
+                self.left[draw.key] += draw.cost
+
+
+def draws_of(random: Random) -> JobSettings | None:
+    keys = random.sample(sorted(POLICIES), random.choice((0, 1, 1, 2)))
+    costs = {"a": (1, 2, 3), "b": (1, 4), "c": (1,)}
+    draws = tuple(Draw(key, random.choice(costs[key])) for key in keys)
+    return JobSettings(budgets=draws) if draws else None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_claim_takes_the_first_jobs_that_can_be_paid(tmp_path: Path, seed: int) -> None:
+    random, ticker, tokens = Random(seed), Ticker(tmp_path / "zq.db"), Tokens()
+    ticker.run(*(CreateBudget(key, policy) for key, policy in POLICIES.items()))
+    for _ in range(120):
+        ticker.now += random.choice((0, 1, 50, 333))
+        tokens.pass_to(ticker.now)
+        before = ticker.jobs()
+        held = [key for key, job in before.items() if job.status is Status.IN_FLIGHT]
+        waits = [key for key, job in before.items() if job.status is Status.READY]
+        roll = random.random()
+        if roll < 0.35 or not before:
+            ticker.run(
+                ticker.enqueue(
+                    new_job(
+                        queue=random.choice(QUEUES),
+                        priority=random.choice((1, 2)),
+                        options=draws_of(random),
+                    )
+                    for _ in range(random.randrange(1, 5))
+                )
+            )
+        elif roll < 0.6 and held:
+            key = random.choice(held)
+            tokens.give_back(before[key])
+            ending = random.choice(
+                (
+                    Succeed([key]),
+                    Fail(key, Failure("m", kill=True)),
+                    DeleteJob(key),
+                    Return(1, [key]),
+                )
+            )
+            ticker.run(ending)
+        elif roll < 0.7 and waits:
+            key = random.choice(waits)
+            patch = Patch(queue=random.choice(QUEUES), priority=random.choice((1, 2)))
+            ticker.run(random.choice((DeleteJob(key), PatchJob(key, "x", patch))))
+        queues = random.choice((None, ("q",), ("r",)))
+        limit = random.randrange(4)
+        ready = sorted(
+            (job for job in ticker.jobs().values() if job.status is Status.READY),
+            key=lambda job: (job.priority, job.key),
+        )
+        expected: list[int] = []
+        for job in ready:
+            is_meant = len(expected) < limit and (queues is None or job.queue in queues)
+            if is_meant and tokens.pays(job):
+                expected.append(job.key)
+        claims = [Claim(queues, [(1, limit)])] if limit else []
+        taken = ticker.run(claims=claims).claimed
+        assert [job.key for jobs in taken for job in jobs] == expected
+        check_lines(ticker)
+    ticker.check_counts()
+    ticker.close()
+
+
+def check_lines(ticker: Ticker) -> None:
+    """What the ledger keeps of lines and of tokens in use is what a full count finds."""
+    lines = "SELECT queue, draws, unfinished, waiting FROM lines"
+    full = (
+        "SELECT queue, options -> '$.budgets', count(*), sum(status = 1) FROM jobs"
+        " WHERE status <= 2 AND options -> '$.budgets' IS NOT NULL GROUP BY 1, 2"
+    )
+    rows = ticker.connection.execute
+    assert set(rows(lines)) == set(rows(full))
+    parked = "SELECT job_id, priority FROM parked"
+    held = "SELECT id, priority FROM jobs WHERE status = 1 AND held = 2"
+    assert set(rows(parked)) == set(rows(held))
+    assert (
+        ticker.value("SELECT count(*) FROM budgets WHERE in_use > allocation AND key <> 'b'") == 0
+    )

@@ -1,0 +1,155 @@
+"""Owners of unique keys in the rarer turns of a job's life; the usual ones are everywhere else."""
+
+from collections.abc import Callable
+
+import pytest
+from store.rig import Ticker, new_job
+
+from zq.model.commands import (
+    AnyCommand,
+    DeleteJob,
+    Enqueue,
+    EnqueueResult,
+    Fail,
+    PatchJob,
+    Return,
+    Succeed,
+)
+from zq.model.job import JobSettings, Retention
+from zq.model.patching import Patch
+from zq.model.settling import Failure
+from zq.model.unique import Scope
+
+KEPT = JobSettings(retention=Retention(completed_ms=60_000))
+QUEUED, ACTIVE, EXISTS = Scope
+
+
+def unique(ticker: Ticker, scope: Scope = EXISTS, count: int = 1, **fields: object) -> Enqueue:
+    """Jobs that are to be the only ones of their key."""
+    return ticker.enqueue([new_job(unique_key="k", unique_while=scope, **fields)] * count)
+
+
+def owner(ticker: Ticker) -> int | None:
+    """The job that owns the key."""
+    rows = ticker.connection.execute(
+        "SELECT id FROM jobs WHERE owns_key = 1 AND unique_key = 'k'"
+    ).fetchall()
+    assert len(rows) <= 1
+    return rows[0][0] if rows else None
+
+
+def finish(ticker: Ticker) -> int:
+    """A job that owns the key and is completed, for a minute."""
+    enqueue = unique(ticker, options=KEPT)
+    ticker.run(enqueue)
+    ticker.run(Succeed(ticker.take(1)))
+    return enqueue.keys[0]
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_an_owner_whose_retention_is_over_never_blocks(ticker: Ticker, scope: Scope) -> None:
+    expired = finish(ticker)
+    ticker.now += 60_000
+    newcomer = unique(ticker, scope)
+    assert ticker.run(newcomer).replies == [EnqueueResult({})]
+    assert expired in ticker.jobs(), "not purged yet"
+    assert owner(ticker) == newcomer.keys[0]
+    ticker.run(purge=True)
+    assert owner(ticker) == newcomer.keys[0]
+
+
+def test_an_owner_blocks_until_the_last_moment_of_its_retention(ticker: Ticker) -> None:
+    old = finish(ticker)
+    ticker.now += 59_999
+    (reply,) = ticker.run(unique(ticker)).replies
+    assert isinstance(reply, EnqueueResult)
+    assert [job.key for job in reply.owners.values()] == [old]
+
+
+def test_an_expired_owner_does_not_come_back_with_the_clock(ticker: Ticker) -> None:
+    finish(ticker)
+    ticker.now += 60_000
+    newcomer = unique(ticker)
+    ticker.run(newcomer)
+    ticker.now -= 60_000
+    (reply,) = ticker.run(unique(ticker)).replies
+    assert isinstance(reply, EnqueueResult)
+    assert [job.key for job in reply.owners.values()] == list(newcomer.keys)
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_of_one_request_the_first_is_stored_and_the_others_are_its_duplicates(
+    ticker: Ticker, scope: Scope
+) -> None:
+    enqueue = unique(ticker, scope, count=5)
+    (reply,) = ticker.run(enqueue).replies
+    assert isinstance(reply, EnqueueResult)
+    first = enqueue.keys[0]
+    assert {index: job.key for index, job in reply.owners.items()} == dict.fromkeys(
+        range(1, 5), first
+    )
+    assert list(ticker.jobs()) == [first]
+    assert owner(ticker) == first
+
+
+def test_of_many_requests_in_one_tick_exactly_one_is_stored(ticker: Ticker) -> None:
+    requests = [unique(ticker, scope) for scope in [*Scope] * 7]
+    replies = ticker.run(*requests).replies
+    stored = [i for i, reply in enumerate(replies) if reply == EnqueueResult({})]
+    assert stored == [0]
+    assert list(ticker.jobs()) == list(requests[0].keys)
+
+
+def test_the_owner_is_judged_after_the_settlements_and_changes_of_the_tick(ticker: Ticker) -> None:
+    ticker.run(unique(ticker))
+    newcomer = unique(ticker)
+    ticker.run(Succeed(ticker.take(1)), newcomer)
+    assert owner(ticker) == newcomer.keys[0]
+    another = unique(ticker)
+    ticker.run(DeleteJob(newcomer.keys[0]), another)
+    assert list(ticker.jobs()) == list(another.keys)
+
+
+@pytest.mark.parametrize(
+    "settle", [lambda key: Return(1, [key]), lambda key: Fail(key, Failure("m"))]
+)
+def test_a_restored_lock_is_there_for_the_enqueues_of_its_tick(
+    ticker: Ticker, settle: Callable[[int], AnyCommand]
+) -> None:
+    ticker.run(unique(ticker, QUEUED))
+    (key,) = ticker.take(1)
+    assert owner(ticker) is None
+    _, reply = ticker.run(settle(key), unique(ticker, QUEUED)).replies
+    assert isinstance(reply, EnqueueResult)
+    assert [job.key for job in reply.owners.values()] == [key]
+
+
+def test_a_job_that_dies_or_is_patched_keeps_no_lock_it_has_lost(ticker: Ticker) -> None:
+    enqueue = unique(ticker, QUEUED)
+    ticker.run(enqueue)
+    (key,) = ticker.take(1)
+    ticker.run(PatchJob(key, "ID", Patch(ready_at=ticker.now + 5, priority=0)))
+    assert owner(ticker) is None
+    ticker.run(Fail(key, Failure("m", kill=True)))
+    assert owner(ticker) is None
+
+
+def test_two_former_owners_that_fail_in_one_tick_leave_one_owner(ticker: Ticker) -> None:
+    keys = []
+    for _ in range(2):
+        ticker.run(unique(ticker, QUEUED))
+        keys += ticker.take(1)
+    ticker.run(*(Fail(key, Failure("m")) for key in keys))
+    assert owner(ticker) in keys
+
+
+def test_a_purge_leaves_the_key_with_whoever_took_it_over(ticker: Ticker) -> None:
+    """The old owner is outside the incoming scope, so it loses the key although it lives on."""
+    old = finish(ticker)
+    newcomer = unique(ticker, ACTIVE)
+    ticker.run(newcomer)
+    assert old in ticker.jobs()
+    ticker.now += 60_000
+    ticker.run(purge=True)
+    assert list(ticker.jobs()) == list(newcomer.keys)
+    assert owner(ticker) == newcomer.keys[0]

@@ -1,0 +1,136 @@
+"""Long transactions in slices: others have their turn, and what comes of it stays the same."""
+
+import asyncio
+import sqlite3
+from collections import Counter
+
+import pytest
+from store.rig import Rig, Ticker, new_job
+
+from zq.model.commands import Claim, Clear, Extend, Extended, Release, Return, Settled, Succeed
+from zq.model.filters import EVERYTHING
+from zq.model.job import NewJob
+from zq.model.lifecycle import Status
+from zq.tick.slices import SLICE_ROWS, claim_parts
+
+MANY = 3 * SLICE_ROWS + 7
+UNKNOWN = 7
+
+
+@pytest.fixture
+def held(ticker: Ticker) -> list[int]:
+    ticker.store(MANY)
+    return ticker.take(MANY)
+
+
+def test_an_acknowledgement_of_many_jobs_has_one_reply(ticker: Ticker, held: list[int]) -> None:
+    first, last = UNKNOWN, UNKNOWN + 1
+    result = ticker.run(Succeed([first, *held, last]))
+    assert result.replies == [Settled(frozenset({first, last}))]
+    assert ticker.jobs() == {}
+    ticker.check_counts()
+
+
+def test_leases_of_many_jobs_are_extended_and_released_as_one(
+    ticker: Ticker, held: list[int]
+) -> None:
+    stale = held[-1]
+    leases = {held[0]: 1, stale: 2}
+    (reply,) = ticker.run(Extend([*held, UNKNOWN], leases, 5_000)).replies
+    assert reply == Extended(Settled(frozenset({UNKNOWN}), frozenset({stale})), ticker.now + 5_000)
+    (reply,) = ticker.run(Release([UNKNOWN, *held], leases)).replies
+    assert reply == Settled(frozenset({UNKNOWN}), frozenset({stale}))
+    states = Counter(job.status for job in ticker.jobs().values())
+    assert states == {Status.READY: MANY - 1, Status.IN_FLIGHT: 1}
+    ticker.check_counts()
+
+
+def test_many_jobs_of_one_stream_go_back_and_stall_as_one(ticker: Ticker, held: list[int]) -> None:
+    stalled = frozenset({held[0], held[-1]})
+    result = ticker.run(Return(1, held, stalled))
+    assert result.replies == [None]
+    assert result.tally.stalled == 2
+    assert {key for key, job in ticker.jobs().items() if job.stalls} == stalled
+    ticker.check_counts()
+
+
+@pytest.mark.parametrize("credits", [[(1, 9)], [(1, 3), (2, 5)], [(1, 1), (2, 30), (3, 2)]])
+def test_the_parts_of_a_claim_are_the_claim_with_fair_shares(
+    credits: list[tuple[int, int]],
+) -> None:
+    parts = claim_parts(Claim(None, credits), 4)
+    shares: Counter[int] = Counter()
+    for part in parts:
+        shares.update(dict(part.credits))
+        assert all(credit > 0 for _, credit in part.credits)
+        # Where jobs run out after any part, nobody is behind by more than a part's rounding.
+        for holder, credit in credits:
+            done = sum(shares.values()) / sum(credit for _, credit in credits)
+            assert abs(shares[holder] - credit * done) <= len(credits)
+    assert shares == Counter(dict(credits))
+
+
+def test_a_claim_of_many_takes_them_in_order(ticker: Ticker) -> None:
+    keys = ticker.store(MANY)
+    (jobs,) = ticker.run(claims=[Claim(None, [(1, MANY + 5)])]).claimed
+    assert [job.key for job in jobs] == keys
+
+
+async def test_others_have_their_turn_between_slices(rig: Rig) -> None:
+    """A transaction of many jobs holds the loop for some milliseconds at a time, not for all."""
+    command = rig.enqueue(_jobs(20_000))
+    turns = 0
+    tick = asyncio.create_task(rig.run(command))
+    while not tick.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 5
+
+
+async def test_race_a_read_between_two_slices_sees_nothing_of_the_transaction(rig: Rig) -> None:
+    await rig.keep(5)
+    tick = asyncio.create_task(rig.run(rig.enqueue(_jobs(20_000))))
+    seen: Counter[int] = Counter()
+    while not tick.done():
+        jobs = await rig.store.reads.jobs_page(EVERYTHING, -1, False, 1_000_000, 0)
+        seen[len(jobs)] += 1
+    assert seen.keys() <= {5, 20_005}
+    assert seen[5]
+
+
+async def test_a_tick_that_is_cancelled_between_two_slices_leaves_nothing(rig: Rig) -> None:
+    tick = asyncio.create_task(rig.run(rig.enqueue(_jobs(20_000))))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    tick.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await tick
+    await rig.keep(1)
+    assert len(await rig.statuses()) == 1
+
+
+async def test_a_table_is_cleared_while_others_have_their_turn(rig: Rig) -> None:
+    await rig.keep(20_000)
+    turns = 0
+    tick = asyncio.create_task(rig.run(Clear()))
+    while not tick.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 5
+    assert (await tick).replies == [20_000]
+
+
+def _jobs(count: int) -> list[NewJob]:
+    return [new_job(queue=f"q{number % 5}") for number in range(count)]
+
+
+async def test_race_another_programs_lock_holds_up_a_tick_and_not_the_event_loop(rig: Rig) -> None:
+    other = sqlite3.connect(rig.directory / "zq.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    tick = asyncio.create_task(rig.run(rig.enqueue(_jobs(1))))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert not tick.done()
+    other.execute("COMMIT")
+    other.close()
+    assert (await tick).tally.stored == 1

@@ -1,0 +1,309 @@
+"""Random histories of a whole store, reopened and killed on the way, against the naive queue.
+
+`ZQ_STATE_MACHINE=long` runs many more and longer histories than a change has to wait for.
+"""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from store.rig import FOREVER, POLICY, Rig
+
+from zq.model.commands import AnyCommand, Claim, Due, EnqueueResult, TickResult
+from zq.model.effects import Traffic
+from zq.model.errors import ZqError
+from zq.model.filters import EVERYTHING, counted, is_counted
+from zq.model.history import HISTORY_LOG, HistoryRecord
+from zq.model.ids import IdCodec
+from zq.model.job import ErrorRecord, JobRecord
+from zq.model.lifecycle import Status
+from zq.model.log import Bounds, HistoryOptions
+from zq.model.outcome import Ending
+from zq.model.reach import EVERYWHERE
+from zq.service.history import history_records
+from zq.store.sqlite import lookups
+from zq.store.sqlite.logs import read_log
+from zq.tick import slices
+
+from .draws import Draw
+from .naive import Answers
+from .naive_leases import LeasingQueue
+from .naive_row import LARGE, Ended
+
+HISTORY = HistoryOptions('dev"ice', Bounds())
+"""Nothing of it is ever removed here."""
+
+steps_ms = st.sampled_from([0, 0, 0, 1, 50, 1_000, 4_100, 60_000, -1, -1_000, -3_600_000])
+
+
+class History(RuleBasedStateMachine):
+    """Does the same to a store and to the naive queue, and compares all there is to see."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue = LeasingQueue(POLICY)
+        self.runner = asyncio.Runner()
+        self.root = Path(tempfile.mkdtemp(prefix="zq-history-"))
+        self.rig = Rig(self.root / "0", history=HISTORY)
+        self.recorded: list[HistoryRecord] = []
+        self.lives = 0
+        self.slice_rows = slices.SLICE_ROWS
+        self.runner.run(self.rig.open())
+        self.deadlines = self.rig.store.deadlines
+
+    def teardown(self) -> None:
+        slices.SLICE_ROWS = self.slice_rows
+        self.runner.run(self.rig.close())
+        self.runner.close()
+        shutil.rmtree(self.root)
+
+    @rule(rows=st.sampled_from([1, 2, 3, 512]))
+    def cut(self, rows: int) -> None:
+        """From now on ticks have slices of so many rows, which changes nothing that they do."""
+        slices.SLICE_ROWS = rows
+
+    @rule(data=st.data(), later=steps_ms, durable=st.booleans())
+    def produce(self, data: st.DataObject, later: int, durable: bool) -> None:
+        draw = self._draw(data, later)
+        self._tick(draw.enqueues(), draw.claims(), durable=durable)
+
+    @precondition(lambda self: self.queue.keys(Status.IN_FLIGHT))
+    @rule(data=st.data(), later=steps_ms, promote=st.booleans(), lapse=st.booleans())
+    def settle(self, data: st.DataObject, later: int, promote: bool, lapse: bool) -> None:
+        draw = self._draw(data, later)
+        self._tick(draw.settlements(), draw.claims(), promote=promote, lapse=lapse)
+
+    @precondition(lambda self: self.queue.keys())
+    @rule(data=st.data(), later=steps_ms, purge=st.booleans())
+    def change(self, data: st.DataObject, later: int, purge: bool) -> None:
+        draw = self._draw(data, later)
+        self._tick(draw.changes(), draw.claims(), purge=purge)
+
+    @rule(data=st.data(), later=steps_ms, due=st.tuples(*[st.booleans()] * 3))
+    def mix(self, data: st.DataObject, later: int, due: tuple[bool, bool, bool]) -> None:
+        draw = self._draw(data, later)
+        promote, purge, names = due
+        commands, claims = draw.everything(), draw.claims()
+        self._tick(commands, claims, promote=promote, purge=purge, names=names)
+
+    @rule(data=st.data(), descending=st.booleans(), limit=st.integers(1, 5))
+    def look(self, data: st.DataObject, descending: bool, limit: int) -> None:
+        filter = self._draw(data, 0).filter()
+        now, reads = self.rig.now, self.rig.store.reads
+        expected = self.queue.visible(now, filter)
+        assert self.runner.run(reads.count(filter, now)) == len(expected)
+        if is_counted(filter):
+            counts = self.runner.run(reads.counts(now))
+            assert counted(counts, filter) == len(expected)
+        start = FOREVER if descending else -1
+        listed = self.runner.run(reads.jobs_page(filter, start, descending, limit, now))
+        assert listed == (expected[::-1] if descending else expected)[:limit]
+
+    @precondition(lambda self: self.queue.keys())
+    @rule(how=st.sampled_from(["checkpoint", "close", "kill"]))
+    def interrupt(self, how: str) -> None:
+        if how == "checkpoint":
+            self.runner.run(self.rig.store.checkpoint())
+            self.runner.run(self.rig.store.tidy())
+            return
+        if how == "close":
+            self.runner.run(self.rig.reopen())
+        else:
+            self._kill()
+        store = self.rig.store
+        assert store.returned == self.queue.restart()
+        assert store.claimed == self.queue.claimed()
+        assert store.last_key >= max(self.queue.rows)
+        self.deadlines = store.deadlines
+        assert self.runner.run(self.rig.look(_check_file)) == "ok"
+
+    @invariant()
+    def store_and_naive_queue_agree(self) -> None:
+        seen = self.runner.run(self.rig.look(_look_at_everything, self.rig.now))
+        rows = self.queue.rows.values()
+        counts = self.queue.counts()
+        assert seen.jobs == self.queue.visible(self.rig.now)
+        assert seen.keys == sorted(self.queue.rows)
+        assert seen.payloads == {r.key: r.payload for r in rows if r.size > LARGE}
+        assert seen.results == {
+            r.key: r.result for r in rows if r.result is not None and len(r.result.encode()) > LARGE
+        }
+        assert seen.outcomes == {r.key: r.outcome() for r in rows if not r.expired(self.rig.now)}
+        assert seen.errors == {r.key: r.errors for r in rows if r.errors}
+        assert seen.kept_counts == seen.full_counts == counts
+        assert seen.owners == self.queue.owners
+        assert seen.names == self.queue.names
+        assert seen.hosts == {r.key: (r.batch, r.revision) for r in rows if r.revision is not None}
+        assert seen.held == {r.key for r in rows if r.held}
+        hidden = Counter((r.queue, r.status) for r in rows if r.expired(self.rig.now))
+        assert +seen.visible_counts == counts - hidden
+        # A job that is taken leaves its expiry behind, one that is settled its lease's deadline; to
+        # look once too often does no harm.
+        known, due = dict(self.deadlines), dict(self.queue.deadlines())
+        for kind in (Due.EXPIRY, Due.LEASE):
+            assert known.pop(kind, FOREVER) <= due.pop(kind, FOREVER)
+        assert known == due
+
+    @invariant()
+    def the_history_goes_on_and_never_changes(self) -> None:
+        page = self.runner.run(self.rig.look(read_log, HISTORY_LOG, None, FOREVER, FOREVER))
+        ids = IdCodec(self.rig.store.id_suffix)
+        records = [r for b in page.batches for r in history_records(*b, self.rig.store.epoch, ids)]
+        assert [record.seq for record in records] == list(range(1, len(records) + 1))
+        assert records[: len(self.recorded)] == self.recorded
+        self.recorded = records
+        assert sorted(map(_ended(ids), records), key=repr) == sorted(self.queue.history, key=repr)
+
+    def _draw(self, data: st.DataObject, later: int) -> Draw:
+        self.rig.now += later
+        return Draw(data, self.queue, self.rig.mint, self.rig.now)
+
+    def _tick(self, commands: list[AnyCommand], claims: list[Claim], **flags: bool) -> None:
+        # As the engine does: nothing that it knows to have lapsed is left unsaid.
+        lapsed = self.deadlines.get(Due.EXPIRY, FOREVER) <= self.rig.now
+        tick = self.rig.tick(commands, claims, expire=lapsed, **flags)
+        result = self.runner.run(self.rig.store.tick(tick))
+        _compare(result, self.queue.tick(tick))
+        if result.deadlines is not None:
+            self.deadlines = result.deadlines
+
+    def _kill(self) -> None:
+        """Go on with what a killed server leaves: the database and its WAL, as they are now."""
+        self.lives += 1
+        copy = self.root / str(self.lives)
+        copy.mkdir()
+        files = [self.rig.directory / name for name in ("zq.db", "zq.db-wal")]
+        # By another process: closing these files in ours would drop SQLite's locks.
+        subprocess.run(["cp", *(file for file in files if file.exists()), copy], check=True)
+        self.runner.run(self.rig.close())
+        self.rig.directory = copy
+        self.runner.run(self.rig.open())
+
+
+class Everything(NamedTuple):
+    """All that a store holds."""
+
+    jobs: list[JobRecord]
+    keys: list[int]
+    payloads: dict[int, str]
+    results: dict[int, str]
+    outcomes: dict[int, Ending]
+    errors: dict[int, list[ErrorRecord]]
+    kept_counts: dict[tuple[str, Status], int]
+    full_counts: dict[tuple[str, Status], int]
+    visible_counts: Counter[tuple[str, Status]]
+    owners: dict[str, int]
+    held: set[int]
+    names: dict[tuple[str, str, str], tuple[int, int]]
+    hosts: dict[int, tuple[str, int]]
+
+
+def _ended(ids: IdCodec) -> Callable[[HistoryRecord], Ended]:
+    """A record as the naive queue has it."""
+
+    def plain(record: HistoryRecord) -> Ended:
+        key = ids.key(record.job_id)
+        assert key is not None
+        assert record.device == HISTORY.device
+        return Ended(
+            key=key,
+            message=record.error_message,
+            **{
+                field: getattr(record, field)
+                for field in Ended._fields
+                if field not in ("key", "message")
+            },
+        )
+
+    return plain
+
+
+def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
+    def counts(sql: str) -> dict[tuple[str, Status], int]:
+        return {(queue, Status(status)): n for queue, status, n in connection.execute(sql)}
+
+    failed = [key for (key,) in connection.execute("SELECT DISTINCT job_id FROM errors")]
+    jobs = lookups.list_jobs(connection, EVERYTHING, -1, False, FOREVER, now)
+    outcomes = [(job.key, lookups.get_ending(connection, job.key, EVERYWHERE, now)) for job in jobs]
+    return Everything(
+        jobs=jobs,
+        keys=[key for (key,) in connection.execute("SELECT id FROM jobs ORDER BY id")],
+        payloads=dict(connection.execute("SELECT job_id, body FROM payloads")),
+        results=dict(connection.execute("SELECT job_id, body FROM results")),
+        outcomes={key: outcome for key, outcome in outcomes if outcome is not None},
+        errors={key: lookups.list_errors(connection, key, 0, False, FOREVER) for key in failed},
+        kept_counts=counts("SELECT queue, status, n FROM queue_counts WHERE n <> 0"),
+        full_counts=counts("SELECT queue, status, count(*) FROM jobs GROUP BY queue, status"),
+        visible_counts=lookups.visible_counts(connection, now),
+        owners=dict(connection.execute("SELECT unique_key, id FROM jobs WHERE owns_key = 1")),
+        hosts={
+            job: (key, revision)
+            for job, key, revision in connection.execute("SELECT * FROM open_batches")
+        },
+        held={key for (key,) in connection.execute("SELECT id FROM jobs WHERE held")},
+        names={
+            (q, g, n): (k, until)
+            for q, g, n, k, until in connection.execute("SELECT * FROM dedupe")
+        },
+    )
+
+
+def _check_file(connection: sqlite3.Connection) -> str:
+    verdict: str = connection.execute("PRAGMA integrity_check").fetchone()[0]
+    return verdict
+
+
+def _compare(result: TickResult, expected: Answers) -> None:
+    assert [_plain(r) for r in result.replies] == [_plain(r) for r in expected.replies]
+    assert sorted(result.ended) == sorted(expected.ended)
+    assert sorted(result.revoked) == sorted(expected.revoked)
+    assert sorted(result.lapsed) == sorted(expected.lapsed)
+    assert result.buried == expected.buried
+    assert result.claimed == expected.claimed
+    assert result.woken >= expected.gained
+    assert (result.traffic or Traffic()) == expected.traffic
+    told = [
+        (type, job.key, job.queue, job.attempts, job.unique_key or "")
+        for type, jobs in result.news
+        for job in jobs
+    ]
+    assert sorted(told) == sorted(expected.news)
+
+
+def _plain(reply: object) -> object:
+    """A reply in a form that can be compared: errors by kind and text, owners without payload.
+
+    An owner that takes over a payload is shown as it was or as it is: clients see neither.
+    """
+    if isinstance(reply, ZqError):
+        return type(reply), reply.message
+    if isinstance(reply, EnqueueResult):
+        owners = reply.owners.items()
+        plain = {i: msgspec.structs.replace(j, payload=None, payload_size=0) for i, j in owners}
+        hosts = reply.folded.items()
+        folded = {i: msgspec.structs.replace(j, payload=None, payload_size=0) for i, j in hosts}
+        return plain, reply.replaced, reply.gone, reply.expiries, folded
+    return reply
+
+
+PROFILES = {
+    "quick": settings(max_examples=60, stateful_step_count=40),
+    "long": settings(max_examples=3_000, stateful_step_count=80),
+}
+
+TestHistory = History.TestCase
+TestHistory.settings = settings(
+    PROFILES[os.environ.get("ZQ_STATE_MACHINE", "quick")],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)

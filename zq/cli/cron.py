@@ -1,0 +1,243 @@
+"""`zq cron`: shows the schedules of a server, and changes them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from zq.cli.output import ago, print_json, print_table, short
+from zq.cli.remote import Remote, talks
+from zq.cli.terminal import one_line, say
+from zq.cli.words import NAME
+
+if TYPE_CHECKING:
+    from zq.client.schedules import ShownGroup, ShownSchedule
+
+COLUMNS = ("GROUP", "ENTRY", "EXPRESSION", "ZONE", "QUEUE", "TYPE", "NEXT", "LAST", "STATE")
+NEXT_COLUMNS = ("NEXT", "AT", "GROUP", "ENTRY", "QUEUE", "TYPE")
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  zq cron list
+  zq cron add billing nightly '30 2 * * *' reports --type close_day --tz Europe/Berlin
+  zq cron next
+  zq cron pause billing nightly
+  zq cron resume billing
+  zq cron remove billing nightly
+
+Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
+"""
+)
+def cron() -> None:
+    """Show and change schedules, which enqueue jobs whenever their time comes."""
+
+
+@cron.command(
+    epilog="""\b
+Examples:
+  zq cron list
+  zq cron list billing
+  zq cron list --json
+
+With --json, each group is a line, as GET /crons/GROUP has it.
+"""
+)
+@click.argument("groups", nargs=-1, type=NAME, metavar="[GROUP]…")
+@talks
+def list(remote: Remote, groups: tuple[str, ...]) -> None:
+    """List the entries of all groups, or of those that are named."""
+    found = _found(remote, groups)
+    if remote.as_json:
+        for group in found:
+            print_json(_document(group))
+        return
+    print_table(COLUMNS, (_row(group, entry) for group in found for entry in group.entries))
+
+
+@cron.command(
+    epilog="""\b
+Examples:
+  zq cron add billing nightly '30 2 * * *' reports --type close_day --tz Europe/Berlin
+  zq cron add app beat '*/10 * * * * *' beats '{"n": 1}' --key beat
+  zq cron add app beat '@hourly' beats --paused
+
+An entry of this name is replaced. EXPRESSION has the fields minute, hour, day of month, month, day
+of week, and the second before them if there are six.
+"""
+)
+@click.argument("group", type=NAME)
+@click.argument("entry", type=NAME)
+@click.argument("expression")
+@click.argument("queue", type=NAME)
+@click.argument("payload", required=False, metavar="[JSON|TEXT]")
+@click.option("--type", "type_", type=NAME, help="Type of the jobs. [default: ENTRY]")
+@click.option("--tz", metavar="ZONE", help="IANA time zone. [default: the group's]")
+@click.option("--priority", type=int, help="From 0, the most urgent, to 65535.")
+@click.option("--key", type=NAME, help="Unique key: no job while another one has it.")
+@click.option("--paused", is_flag=True, help="Pause it at once.")
+@talks
+def add(
+    remote: Remote,
+    group: str,
+    entry: str,
+    expression: str,
+    queue: str,
+    payload: str | None,
+    **options: Any,
+) -> None:
+    """Add ENTRY to GROUP: enqueue a job in QUEUE whenever EXPRESSION comes."""
+    from zq.client.schedules import Schedule
+    from zq.client.values import Submission
+
+    job = Submission(
+        queue,
+        options["type_"] or entry,
+        _payload(payload),
+        priority=options["priority"],
+        unique_key=options["key"],
+    )
+    paused = True if options["paused"] else None
+    wanted = Schedule(entry, expression, job, options["tz"], paused)
+    shown = remote.run(remote.backend.schedules.put(group, wanted))
+    if remote.as_json:
+        print_json(msgspec.to_builtins(shown))
+    else:
+        say(f"{one_line(f'{group}/{entry}')} fires next {ago(shown.next_enqueue_at)}")
+
+
+@cron.command(
+    epilog="""\b
+Examples:
+  zq cron pause billing nightly
+  zq cron pause billing
+
+What comes while it is paused is not made up for.
+"""
+)
+@click.argument("group", type=NAME)
+@click.argument("entry", type=NAME, required=False)
+@talks
+def pause(remote: Remote, group: str, entry: str | None) -> None:
+    """Pause ENTRY of GROUP, or all of GROUP."""
+    _pause(remote, group, entry, True)
+
+
+@cron.command(
+    epilog="""\b
+Examples:
+  zq cron resume billing nightly
+  zq cron resume billing
+"""
+)
+@click.argument("group", type=NAME)
+@click.argument("entry", type=NAME, required=False)
+@talks
+def resume(remote: Remote, group: str, entry: str | None) -> None:
+    """Resume ENTRY of GROUP, or all of GROUP."""
+    _pause(remote, group, entry, False)
+
+
+@cron.command(
+    epilog="""\b
+Examples:
+  zq cron remove billing nightly
+  zq cron remove billing
+
+The jobs that it has enqueued stay.
+"""
+)
+@click.argument("group", type=NAME)
+@click.argument("entry", type=NAME, required=False)
+@talks
+def remove(remote: Remote, group: str, entry: str | None) -> None:
+    """Remove ENTRY of GROUP, or all of GROUP."""
+    remote.run(remote.backend.schedules.remove(group, entry))
+    _tell(remote, group, entry, "removed")
+
+
+@cron.command(
+    epilog="""\b
+Examples:
+  zq cron next
+  zq cron next billing --limit 3
+  zq cron next --json
+
+What is paused is left out. AT is in this machine's time zone.
+"""
+)
+@click.argument("groups", nargs=-1, type=NAME, metavar="[GROUP]…")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Rows.")
+@talks
+def next(remote: Remote, groups: tuple[str, ...], limit: int) -> None:
+    """Show what fires next, the earliest first."""
+    waiting = [
+        (entry.next_enqueue_at, group, entry)
+        for group in _found(remote, groups)
+        for entry in group.entries
+        if entry.next_enqueue_at is not None and not (group.paused or entry.paused)
+    ]
+    waiting.sort(key=lambda each: (each[0], each[1].name, each[2].name))
+    if remote.as_json:
+        for _, group, entry in waiting[:limit]:
+            print_json({"group": group.name} | msgspec.to_builtins(entry))
+        return
+    print_table(
+        NEXT_COLUMNS,
+        (
+            (ago(at), _local(at), group.name, entry.name, entry.job["queue"], entry.job["type"])
+            for at, group, entry in waiting[:limit]
+        ),
+    )
+
+
+def _found(remote: Remote, groups: tuple[str, ...]) -> "tuple[ShownGroup, ...]":
+    schedules = remote.backend.schedules
+    names: Sequence[str] = groups or remote.run(schedules.groups())
+    return tuple(remote.run(schedules.group(name)) for name in names)
+
+
+def _row(group: "ShownGroup", entry: "ShownSchedule") -> tuple[object, ...]:
+    zone = entry.timezone or group.timezone or ""
+    state = "paused" if entry.paused else "group paused" if group.paused else ""
+    return (
+        *(group.name, entry.name, entry.expression, zone),
+        *(entry.job["queue"], short(entry.job["type"])),
+        *(ago(entry.next_enqueue_at), ago(entry.last_enqueue_at), state),
+    )
+
+
+def _pause(remote: Remote, group: str, entry: str | None, paused: bool) -> None:
+    remote.run(remote.backend.schedules.pause(group, entry, paused))
+    _tell(remote, group, entry, "paused" if paused else "resumed")
+
+
+def _tell(remote: Remote, group: str, entry: str | None, what: str) -> None:
+    if remote.as_json:
+        print_json({"group": group, "entry": entry, what: True})
+    else:
+        say(f"{one_line(group if entry is None else f'{group}/{entry}')} is {what}")
+
+
+def _document(group: "ShownGroup") -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.to_builtins(group)
+    return document
+
+
+def _payload(word: str | None) -> Any:
+    """JSON, or text where it is none; nothing is null."""
+    if word is None:
+        return None
+    try:
+        return msgspec.json.decode(word)
+    except msgspec.DecodeError as error:
+        if word.lstrip()[:1] in ("{", "[", '"'):
+            raise click.UsageError(f"the payload looks like JSON but is not: {error}") from None
+        return word
+
+
+def _local(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000).astimezone().isoformat(" ", "seconds")

@@ -1,0 +1,72 @@
+"""`zq restore`: make a data directory of a backup."""
+
+from pathlib import Path
+
+import click
+
+from zq.cli.progress import bar_of_bytes
+from zq.cli.terminal import one_line, say
+from zq.config import Settings
+
+EX_DATABASE = 74  # sysexits.h, EX_IOERR
+EX_IN_USE = 75
+EX_CONFIG = 78
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  zq restore /var/backups/zq.tar.gz --root-dir /var/lib/zq
+  ssh vault "cat zq.tar.gz" | zq restore - --root-dir /var/lib/zq
+
+The directory must be missing or empty. If the command fails, it leaves nothing behind; if it is
+killed, no server starts on the directory before `zq restore` has been run again. Jobs keep their
+ids. Jobs that were in flight are ready. The history has a new epoch, and new jobs get ids that no
+other server gives, also if the server of the backup still runs.
+"""
+)
+@click.argument("path", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option(
+    "--root-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar=["ZQ_ROOT_DIR", "ZIZQ_ROOT_DIR"],
+    default=Settings.root_dir,
+    show_default=True,
+    help="Directory of the data, which is to be empty.",
+)
+@click.pass_context
+def restore(ctx: click.Context, path: str, root_dir: Path) -> None:
+    """Make an empty directory a data directory with what the backup PATH holds.
+
+    Exit codes: 0, 2 if the directory is not empty, 74 if the backup is damaged or the disk fails,
+    75 if another zq has the directory, 78 if the backup is of a newer zq or of another program.
+    """
+    from zq import instance
+    from zq.store.errors import (
+        DamagedDatabase,
+        DatabaseTooNew,
+        DirectoryInUse,
+        DirectoryNotEmpty,
+        ForeignDatabase,
+        StoreFull,
+    )
+
+    try:
+        with click.open_file(path, "rb") as archive, bar_of_bytes("restore") as advance:
+            instance.restore(archive, root_dir, advance)
+    except DirectoryNotEmpty as error:
+        raise click.UsageError(str(error)) from None
+    except DirectoryInUse as error:
+        _end(ctx, str(error), EX_IN_USE)
+    except (DatabaseTooNew, ForeignDatabase) as error:
+        _end(ctx, f"{path}: {error}", EX_CONFIG)
+    except DamagedDatabase as error:
+        _end(ctx, f"{path} cannot be restored: {error}", EX_DATABASE)
+    except (StoreFull, OSError) as error:
+        _end(ctx, f"{path} cannot be restored into {root_dir}: {error}", EX_DATABASE)
+    say(f"{root_dir}: restored; `zq check` looks at it, `zq serve` starts with it")
+
+
+def _end(ctx: click.Context, text: str, code: int) -> None:
+    say(one_line(text), err=True)
+    ctx.exit(code)

@@ -1,0 +1,210 @@
+"""What a viewer knows and asks for: the lists, what is shown of them, and what is sent for it."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from zq.cli.top import messages
+from zq.cli.top.messages import HEAD, LISTS, TAIL, Direction, Heard, Item, ListName, Said
+from zq.cli.top.shown_list import ShownList
+
+SCREENS = 3
+"""Screens of a list that are asked for at a time, so that most moves need no answer."""
+
+HIDDEN_ROWS = 1
+"""Jobs that a list is asked for while it is not shown."""
+
+FROZEN_EDGE = "the display is frozen: press p, then scroll further"
+
+
+class Query(NamedTuple):
+    """What is looked for: texts that the type and the queue contain. Empty ones match all."""
+
+    type: str
+    queue: str
+
+
+class Board:
+    """The state of the display. Keys and the server's messages change it."""
+
+    def __init__(self, say: Callable[[Said], None]) -> None:
+        self._say = say
+        self._live = {name: ShownList(name) for name in LISTS}
+        self._frozen: ShownList | None = None
+        self._asked: dict[ListName, tuple[Said, int]] = {}
+        self.list: ListName = "ready"
+        self.rows = 20
+        self.server: messages.ServerState | None = None
+        self.heard_at: float | None = None
+        """The monotonic time of the last message, or None while there is no connection."""
+        self.trouble = "connecting"
+        self.notice = ""
+        self.detail = False
+        self.peak = 0
+        """The largest number of jobs that was seen."""
+        self.query: Query | None = None
+        self.awaited = True
+        """Whether somebody waits for the answer that comes next."""
+
+    @property
+    def view(self) -> ShownList:
+        """What is shown."""
+        return self._frozen or self._live[self.list]
+
+    @property
+    def frozen(self) -> bool:
+        """Whether news are kept from the display."""
+        return self._frozen is not None
+
+    # The connection
+
+    def greeting(self) -> list[Said]:
+        """What a new connection is told."""
+        self._asked.clear()
+        said = [messages.subscribe(*request) for request in map(self._request, LISTS)]
+        return [*([messages.set_detail_level(True)] if self.detail else []), *said]
+
+    def hear(self, heard: Heard) -> None:
+        """Take in a message of the server."""
+        self.server = heard.server
+        self.heard_at = time.monotonic()
+        total = sum(map(heard.server.total, LISTS))
+        self.peak = max(self.peak, total)
+        for name, view in self._live.items():
+            view.total = heard.server.total(name)
+        for name, window in heard.windows().items():
+            self._live[name].show(window)
+        if heard.event == "job_changed":
+            self._change(heard)
+        elif heard.event == "find_result":
+            self._found(heard)
+        elif heard.event == "error":
+            self.notice = heard.message or "the server refuses this"
+        self.awaited = self.awaited and heard.event not in ("job_snapshot", "find_result", "error")
+        self._ask_for_more()
+
+    def lose(self, reason: str) -> None:
+        """There is no connection any more."""
+        self.heard_at = None
+        self.trouble = reason
+
+    def _change(self, heard: Heard) -> None:
+        status = heard.status or ""
+        name = status.removesuffix("_removed")
+        view = next((view for key, view in self._live.items() if key == name), None)
+        if view is None or heard.id is None:
+            return
+        if status != name:
+            view.drop(heard.id)
+        elif heard.job is not None:
+            view.add(heard.job)
+
+    def _found(self, heard: Heard) -> None:
+        if heard.matched_position is None or heard.window is None or heard.list != self.list:
+            self.notice = "no such job"
+            return
+        view = self._live[self.list]
+        view.let_go()
+        view.show(heard.window)
+        index = heard.matched_position - heard.window.first_position
+        if 0 <= index < len(view.items):
+            view.follow(view.items[index].id)
+            self._subscribe(messages.around(view.items[index].id))
+
+    # What is asked for
+
+    def _request(self, name: ListName) -> tuple[ListName, Said, int]:
+        rows = SCREENS * self.rows if name == self.list else HIDDEN_ROWS
+        return name, self._live[name].anchor, rows
+
+    def _subscribe(self, anchor: Said) -> None:
+        self._live[self.list].anchor = anchor
+        name, anchor, rows = self._request(self.list)
+        if self._asked.get(name) != (anchor, rows):
+            self._asked[name] = (anchor, rows)
+            self.awaited = True
+            self._say(messages.subscribe(name, anchor, rows))
+
+    def _ask_for_more(self) -> None:
+        wanted = self._live[self.list].wanted()
+        if wanted is not None:
+            self._subscribe(wanted)
+
+    # Keys
+
+    def resize(self, rows: int) -> None:
+        """The screen has this many rows for jobs."""
+        if rows != self.rows:
+            self.rows = max(rows, 1)
+            self._subscribe(self._live[self.list].anchor)
+
+    def show(self, name: ListName) -> None:
+        """Show another list."""
+        if name == self.list:
+            return
+        before, self.list = self.list, name
+        self._frozen = self._live[name].copy() if self.frozen else None
+        self._asked.pop(before, None)
+        self._say(messages.subscribe(before, self._live[before].anchor, HIDDEN_ROWS))
+        self._subscribe(self._live[name].anchor)
+
+    def step_list(self, step: int) -> None:
+        """Show the next list, or the one before."""
+        self.show(LISTS[(LISTS.index(self.list) + step) % len(LISTS)])
+
+    def move(self, rows: int) -> None:
+        """Move the cursor by rows."""
+        complete = self.view.move(rows)
+        if self.frozen:
+            self.notice = "" if complete else FROZEN_EDGE
+        else:
+            self._ask_for_more()
+
+    def go_to_end(self, *, tail: bool) -> None:
+        """Move the cursor to the first job of the list, or the last."""
+        view = self.view
+        if self.frozen:
+            view.move(len(view.items) if tail else -len(view.items))
+            return
+        view.let_go()
+        # The answer has no more jobs than this, and the cursor goes to its last one.
+        view.cursor = SCREENS * self.rows if tail else 0
+        self._asked.pop(self.list, None)
+        self._subscribe(TAIL if tail else HEAD)
+
+    def let_go(self) -> None:
+        """Let the cursor follow no job."""
+        self.view.let_go()
+
+    def toggle_frozen(self) -> None:
+        """Keep news from the display, or no longer."""
+        self._frozen = None if self.frozen else self._live[self.list].copy()
+        self.notice = ""
+
+    def toggle_detail(self) -> None:
+        """Show all that is known of the job under the cursor, or no longer."""
+        self.detail = not self.detail
+        self._say(messages.set_detail_level(self.detail))
+
+    def find(self, query: Query) -> None:
+        """Look for a job from the cursor on."""
+        self.query = query
+        self.find_next("forward")
+
+    def find_next(self, direction: Direction) -> None:
+        """Look for the next job that matches, or the one before."""
+        if self.query is None:
+            self.notice = "nothing to look for yet: press /"
+            return
+        if self.frozen:
+            self.toggle_frozen()
+        after = None if self.view.selected is None else self.view.selected.id
+        queues, types = ([text] if text else [] for text in (self.query.queue, self.query.type))
+        limit = SCREENS * self.rows
+        self.awaited = True
+        self._say(messages.find(self.list, after, direction, queues, types, limit))
+
+    def delete(self, job: Item) -> None:
+        """Delete a job."""
+        self._say(messages.delete_job(job.id))
+        self.notice = f"asked for {job.id} to be deleted"

@@ -1,0 +1,76 @@
+"""`zq top` without a terminal program: one table, or JSON lines."""
+
+import asyncio
+import time
+from typing import Any
+
+import msgspec
+
+from zq.cli.output import print_json, print_table
+from zq.cli.terminal import say
+from zq.cli.top import messages, summary
+from zq.cli.top.feed import Link, link
+from zq.cli.top.messages import HEAD, LISTS, Heard, Item, ListName
+from zq.cli.top.table import TIME_COLUMNS, duration
+from zq.client.http.address import Address
+
+ROWS = 20
+"""Jobs of each list that are shown."""
+
+
+async def print_once(address: Address) -> None:
+    """Print the totals, and the first jobs of each list that has some.
+
+    Raises `Unavailable` or `BackendError`.
+    """
+    async with link(address) as connection:
+        heard = await _look(connection)
+    state = heard.server
+    where = address.url.partition("://")[2]
+    say(f"{where}: server {state.version}, {summary.totals_line(state).strip()}")
+    for name, window in heard.windows().items():
+        if not window.items:
+            continue
+        say("")
+        say(f"{summary.NAMES[name]}: the first {len(window.items):,} of {window.total:,}")
+        columns = ("ID", "PRIORITY", "QUEUE", TIME_COLUMNS[name], "ATTEMPTS", "TYPE")
+        print_table(columns, (_row(job, name) for job in window.items))
+
+
+async def print_lines(address: Address, refresh_s: float, *, once: bool) -> None:
+    """Print what the server has as a JSON document a refresh, until interrupted.
+
+    Raises `Unavailable` or `BackendError`.
+    """
+    async with link(address) as connection:
+        while True:
+            print_json(_document(await _look(connection)))
+            if once:
+                return
+            await asyncio.sleep(refresh_s)
+
+
+async def _look(connection: Link) -> Heard:
+    """A snapshot as the lists are now."""
+    for name in LISTS:
+        await connection.say(messages.subscribe(name, HEAD, ROWS))
+    # The first snapshot shows what the server chose; each request is answered with another.
+    shown = 0
+    while True:
+        heard = await connection.hear()
+        shown += heard.event == "job_snapshot"
+        if shown == len(LISTS):
+            return heard
+
+
+def _row(job: Item, name: ListName) -> tuple[object, ...]:
+    # Priorities are not amounts: they are shown without separators.
+    waited = duration(job, name, time.time_ns() // 1_000_000)
+    return job.id, str(job.priority), job.queue, waited, job.attempts, job.job_type
+
+
+def _document(heard: Heard) -> dict[str, Any]:
+    lists: dict[str, Any] = {
+        name: [job.facts() for job in window.items] for name, window in heard.windows().items()
+    }
+    return {"server": msgspec.structs.asdict(heard.server), **lists}

@@ -1,0 +1,131 @@
+"""What a viewer sees of one list of jobs: the known part of it, and the cursor."""
+
+from bisect import bisect_left
+from collections.abc import Callable
+
+from zq.cli.top.messages import HEAD, Item, ListName, Said, Window, around, at_offset
+
+ORDERS: dict[ListName, Callable[[Item], tuple[int, str]]] = {
+    "in_flight": lambda job: (job.dequeued_at or 0, job.id),
+    "ready": lambda job: (job.priority, job.id),
+    "scheduled": lambda job: (job.ready_at, job.id),
+}
+"""The order of each list."""
+
+
+class ShownList:
+    """One list. Positions count from 0 at its head.
+
+    The cursor stays on a row of the screen until it is moved. From then on it follows its job.
+    """
+
+    def __init__(self, name: ListName) -> None:
+        self.name = name
+        self.items: list[Item] = []
+        self.first = 0
+        self.total = 0
+        self.cursor = 0
+        """Index of the cursor's job among `items`."""
+        self.top = 0
+        """Index of the first job on the screen."""
+        self.followed: Item | None = None
+        self.anchor: Said = HEAD
+
+    @property
+    def selected(self) -> Item | None:
+        """The job under the cursor."""
+        return self.items[self.cursor] if self.cursor < len(self.items) else None
+
+    def copy(self) -> "ShownList":
+        """The same, which later news do not change."""
+        twin = ShownList(self.name)
+        twin.__dict__.update(self.__dict__)
+        twin.items = list(self.items)
+        return twin
+
+    # News
+
+    def show(self, window: Window) -> None:
+        """Take over a part of the list as the server shows it."""
+        self.items = list(window.items)
+        self.first = window.first_position
+        self.total = window.total
+        self._settle()
+
+    def add(self, job: Item) -> None:
+        """A job has come into the part that is known."""
+        order = ORDERS[self.name]
+        left = [each for each in self.items if each.id != job.id]
+        left.insert(bisect_left(left, order(job), key=order), job)
+        self.items = left
+        self._settle()
+
+    def drop(self, job_id: str) -> None:
+        """A job has left the part that is known, if it was there."""
+        left = [job for job in self.items if job.id != job_id]
+        if len(left) < len(self.items):
+            self.items = left
+            self._settle()
+
+    def is_lost(self) -> bool:
+        """Whether the followed job may be in a part of the list that is not known."""
+        return self.followed is not None and self.selected != self.followed
+
+    def _settle(self) -> None:
+        """Put the cursor on its job again, if that is known."""
+        followed = self.followed
+        if followed is not None:
+            index = next((at for at, job in enumerate(self.items) if job.id == followed.id), None)
+            if index is not None:
+                self.top += index - self.cursor
+                self.cursor = index
+                self.followed = self.items[index]
+            elif self._would_be_known(followed):
+                self.followed = None  # it has left the list
+        self.cursor = min(self.cursor, max(len(self.items) - 1, 0))
+
+    def _would_be_known(self, job: Item) -> bool:
+        if not self.items:
+            return self.total == 0
+        place, order = ORDERS[self.name](job), ORDERS[self.name]
+        after_first = self.first == 0 or order(self.items[0]) <= place
+        at_tail = self.first + len(self.items) >= self.total
+        return after_first and (at_tail or place <= order(self.items[-1]))
+
+    # Moves
+
+    def move(self, rows: int) -> bool:
+        """Move the cursor by rows; whether it went as far as that."""
+        goal = self.cursor + rows
+        self.cursor = min(max(goal, 0), max(len(self.items) - 1, 0))
+        self.followed = self.selected
+        return self.cursor == goal
+
+    def follow(self, job_id: str) -> None:
+        """Put the cursor on a job that is known."""
+        for index, job in enumerate(self.items):
+            if job.id == job_id:
+                self.cursor = index
+                self.followed = job
+
+    def let_go(self) -> None:
+        """Follow no job: the cursor stays on its row."""
+        self.followed = None
+
+    def scroll(self, rows: int) -> None:
+        """Have the cursor on a screen of so many rows."""
+        lowest = max(len(self.items) - rows, 0)
+        self.top = min(max(self.top, self.cursor - rows + 1, 0), self.cursor, lowest)
+
+    def wanted(self) -> Said | None:
+        """The anchor of a part with more around the cursor; None if this one is good."""
+        if self.is_lost() and self.followed is not None:
+            return around(self.followed.id)
+        margin = len(self.items) // 4
+        starts_late = self.first > 0 and self.cursor < margin
+        ends_early = self.first + len(self.items) < self.total and (
+            self.cursor + margin >= len(self.items)
+        )
+        if not margin or not (starts_late or ends_early):
+            return None
+        return at_offset(max(self.first + self.cursor - len(self.items) // 2, 0))

@@ -1,0 +1,1 @@
+"""A server's history, read page by page and exported to files."""

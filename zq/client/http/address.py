@@ -1,0 +1,160 @@
+"""Where a server is: which texts are addresses, what TLS needs, and what every request says."""
+
+import os
+import re
+import ssl
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+from urllib.parse import SplitResult, quote, urlsplit
+
+from zq.client.errors import InvalidOption
+from zq.client.formats import JSON, Codec
+from zq.client.http.transport import Request
+
+DEFAULT_URL = "http://127.0.0.1:7890"
+
+_VISIBLE = re.compile(r"[!-~]+")
+
+
+def split_url(url: str) -> SplitResult:
+    """The parts of an address of any scheme. Raises `InvalidOption`."""
+    if not url.isprintable() or " " in url:
+        raise _refused(url, "it contains a space or a control character")
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise _refused(url, str(error)) from None
+    if "://" not in url:
+        raise InvalidOption(
+            f"{url!r} is not an address: begin it with http://, https:// or sqlite://"
+        )
+    return parts
+
+
+def check_url(url: str) -> None:
+    """Raise `InvalidOption` unless this is the address of a server over HTTP."""
+    parts = split_url(url)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        # It may hold a secret, so the message does not repeat it.
+        raise InvalidOption(
+            f"the address of {parts.hostname} holds more than host, port and path: give the key as"
+            " a token"
+        )
+    if parts.scheme not in ("http", "https"):
+        raise _refused(url, "it begins neither with http:// nor with https://")
+    host, colon, digits = parts.netloc.rpartition(":")
+    if colon and not host.startswith("[") and ":" in host:
+        raise _refused(url, "an IPv6 address needs brackets")
+    if (
+        colon
+        and not parts.netloc.endswith("]")
+        and not (digits.isdecimal() and 1 <= int(digits[:9]) <= 65_535)
+    ):
+        raise _refused(url, "a port is a number from 1 to 65535")
+    if not _is_host(parts.hostname or ""):
+        raise _refused(url, "it names no host")
+
+
+def _is_host(name: str) -> bool:
+    if ":" in name:
+        return True  # urlsplit has read it as an IPv6 address
+    try:
+        return bool(name.encode("idna"))
+    except UnicodeError:
+        return False
+
+
+def _refused(url: str, reason: str) -> InvalidOption:
+    return InvalidOption(
+        f"{url!r} is not the address of a server: {reason}. An example is {DEFAULT_URL}"
+    )
+
+
+_FILES = ("CA", "CLIENT_CERT", "CLIENT_KEY")
+
+
+@dataclass(frozen=True)
+class Tls:
+    """The PEM files that `https` needs. Without `ca`, the machine's authorities are trusted."""
+
+    ca: str | Path | None = None
+    """The authority that has signed the server's certificate."""
+    certificate: str | Path | None = None
+    """The certificate of this client, if the server requires one; with its `key`."""
+    key: str | Path | None = None
+
+    @classmethod
+    def of_environment(cls) -> Self:
+        """The files that the variables ZQ_CA, ZQ_CLIENT_CERT and ZQ_CLIENT_KEY name."""
+        return cls(*(os.environ.get(f"ZQ_{name}") or None for name in _FILES))
+
+    def context(self) -> ssl.SSLContext:
+        """Raises `InvalidOption` if a file cannot be used."""
+        try:
+            file = self.ca
+            context = ssl.create_default_context(cafile=file)
+            if self.certificate is not None:
+                file = self.certificate
+                context.load_cert_chain(file, self.key)
+        except OSError as error:
+            reason = "it does not hold one" if isinstance(error, ssl.SSLError) else error.strerror
+            raise InvalidOption(f"{file} cannot be used as a certificate: {reason}") from error
+        return context
+
+
+@dataclass(frozen=True)
+class Address:
+    """The URL of a server, an access key, and what TLS needs."""
+
+    url: str
+    token: str | None = field(default=None, repr=False)
+    codec: Codec = JSON
+    tls: Tls = Tls()
+
+    def __post_init__(self) -> None:
+        """Raises `InvalidOption`."""
+        check_url(self.url)
+        if self.token is not None and not _VISIBLE.fullmatch(self.token):
+            raise InvalidOption(
+                "the token has characters that no key has: does it contain a space or a line break?"
+            )
+
+    def headers(self) -> dict[str, str]:
+        """The headers of every request."""
+        headers = {"Accept": self.codec.content_type}
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
+        return headers
+
+    @cached_property
+    def parts(self) -> SplitResult:
+        """The URL in its parts."""
+        return urlsplit(self.url)
+
+    def written(self, request: Request) -> bytes:
+        """The bytes of a request over HTTP/1.1. Every transport sends the same.
+
+        HTTP clients that take a request apart into headers and build it again need as long for that
+        as for everything else.
+        """
+        if not _VISIBLE.fullmatch(request.path):
+            raise ValueError(f"{request.path!r} is not percent-encoded")
+        head = f"{request.method} {self._prefix}{request.path} HTTP/1.1\r\n{self._fields}"
+        if request.body is None:
+            size = "" if request.method == "GET" else "Content-Length: 0\r\n"
+            return f"{head}{size}\r\n".encode()
+        about = f"Content-Type: {self.codec.content_type}\r\nContent-Length: {len(request.body)}"
+        return b"%b%b\r\n\r\n%b" % (head.encode(), about.encode(), request.body)
+
+    @cached_property
+    def _prefix(self) -> str:
+        return quote(self.parts.path, safe="/%:@!$&'()*+,;=~")
+
+    @cached_property
+    def _fields(self) -> str:
+        host = self.parts.netloc
+        host = host if host.isascii() else host.encode("idna").decode()
+        fields = {"Host": host, **self.headers()}
+        return "".join(f"{name}: {value}\r\n" for name, value in fields.items())

@@ -1,0 +1,367 @@
+"""The backend over HTTP: verbs become requests, and answers become values.
+
+The same class uses both transports. Over the blocking one, its coroutines never suspend.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+
+from zq.client.backend import EventStream, TakeStream
+from zq.client.errors import BackendError, ZqError, again
+from zq.client.http.address import Address
+from zq.client.http.aio import AioTransport
+from zq.client.http.batches import Stored, one_by_one, overlapped
+from zq.client.http.blocking import BlockingTransport
+from zq.client.http.gathering import Encoded, Fate, Gatherer
+from zq.client.http.schedules import HttpSchedules
+from zq.client.http.streams import HttpEventStream, HttpTakeStream
+from zq.client.http.transport import Reply, Request, Transport, Unreachable, persist
+from zq.client.job_error import JobError
+from zq.client.values import (
+    EVERYTHING,
+    EventQuery,
+    Held,
+    JobListing,
+    JobOutcome,
+    JobQuery,
+    LeasedFailure,
+    QueueStats,
+    RefusedItems,
+    StoredJob,
+    Submission,
+    Success,
+    TakeRequest,
+)
+from zq.model.settings import QueueSettings, SettingsPatch
+
+T = TypeVar("T")
+
+TIMEOUT_S = 30.0
+TRIES = 5
+WAIT_SLACK_S = 10.0
+REDRIVE_MS = 3_600_000
+"""The server answers a redrive of everything at its end, after many slices."""
+
+
+class _Jobs(msgspec.Struct):
+    jobs: list[StoredJob]
+
+
+class _Page(msgspec.Struct):
+    jobs: list[StoredJob]
+    pages: dict[str, str | None]
+
+
+class _Errors(msgspec.Struct):
+    errors: list[JobError]
+
+
+class _Count(msgspec.Struct):
+    count: int
+
+
+class _Queues(msgspec.Struct):
+    queues: list[str]
+
+
+class _Stats(msgspec.Struct):
+    queues: list[QueueStats]
+
+
+class _Redriven(msgspec.Struct):
+    redriven: int
+
+
+class HttpBackend:
+    """A `zq.client.backend.Backend` for a server at an address."""
+
+    def __init__(self, address: Address, transport: Transport | None = None) -> None:
+        """Without a transport, the asynchronous one."""
+        self._address = address
+        self._codec = address.codec
+        self._transport = AioTransport(address) if transport is None else transport
+        self._blocking: HttpBackend | None = None
+        blocks = isinstance(transport, BlockingTransport)
+        self._store_one = self._alone if blocks else Gatherer(self._alone, self._together).store
+
+    @property
+    def blocking(self) -> "HttpBackend":
+        """The same server over the blocking transport."""
+        if isinstance(self._transport, BlockingTransport):
+            return self
+        if self._blocking is None:
+            self._blocking = HttpBackend(self._address, BlockingTransport(self._address))
+        return self._blocking
+
+    @property
+    def schedules(self) -> HttpSchedules:
+        """What the server enqueues by the clock."""
+        return HttpSchedules(self._call, self._read)
+
+    # Jobs in
+
+    async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
+        """Store all or none, in order."""
+        if len(jobs) == 1:
+            job = Encoded(self._codec.encode(jobs[0]), _is_repeatable(jobs[0]))
+            return [await self._store_one(job)]
+        return self._stored(await self._exchange(self._bulk(jobs)))
+
+    def enqueue_each(self, batches: Iterable[Sequence[Submission]]) -> Stored:
+        """Store batches in order; while the server is at work on one, the next is made ready."""
+        if self.blocking is self:
+            return one_by_one(self.enqueue, batches)
+        return overlapped(self.enqueue, batches, self._bulk, self._exchange, self._stored)
+
+    async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
+        """Store one and wait for its outcome, or its owner's."""
+        path, safe = f"/jobs?wait_ms={wait_ms}", _is_repeatable(job)
+        reply = await self._call("POST", path, job, safe=safe, wait_ms=wait_ms, also=(410,))
+        return self._read(reply, JobOutcome)
+
+    # One job
+
+    async def get(self, id: str) -> StoredJob:
+        """A job with payload and result."""
+        return self._read(await self._call("GET", _job(id)), StoredJob)
+
+    async def by_key(self, key: str) -> StoredJob:
+        """The job that owns a unique key."""
+        return self._read(await self._call("GET", _key(key)), StoredJob)
+
+    async def result(self, id: str, wait_ms: int) -> JobOutcome:
+        """The outcome of a job, now or within `wait_ms`."""
+        path = f"{_job(id)}/result?wait_ms={wait_ms}"
+        reply = await self._call("GET", path, wait_ms=wait_ms, also=(410,))
+        return self._read(reply, JobOutcome)
+
+    async def errors(self, id: str) -> list[JobError]:
+        """The last 50 failures of a job, the oldest first."""
+        reply = await self._call("GET", f"{_job(id)}/errors?order=desc&limit=50")
+        return self._read(reply, _Errors).errors[::-1]
+
+    async def cancel(self, id: str, *, force: bool = False) -> StoredJob:
+        """Cancel a job."""
+        reply = await self._call("POST", f"{_job(id)}/cancel", {"force": force})
+        return self._read(reply, StoredJob)
+
+    async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
+        """Cancel the job that owns a unique key."""
+        reply = await self._call("POST", _key(key, "/cancel"), {"force": force})
+        return self._read(reply, StoredJob)
+
+    async def retain(
+        self, id: str, *, completed_ms: int | None = None, dead_ms: int | None = None
+    ) -> StoredJob:
+        """Keep a finished job for this long from now."""
+        kept = {"completed_ms": completed_ms, "dead_ms": dead_ms}
+        body = {name: ms for name, ms in kept.items() if ms is not None}
+        reply = await self._call("PATCH", f"{_job(id)}/retention", body, safe=True)
+        return self._read(reply, StoredJob)
+
+    async def retry(self, id: str) -> StoredJob:
+        """Make a dead job ready again."""
+        return self._read(await self._call("POST", f"{_job(id)}/retry"), StoredJob)
+
+    # Many
+
+    async def jobs(
+        self, query: JobQuery = EVERYTHING, *, after: str | None = None, limit: int = 50
+    ) -> JobListing:
+        """A page of jobs beyond the cursor."""
+        parameters = _parameters(query) | {"limit": str(limit)}
+        if after is not None:
+            parameters["from"] = after
+        page = self._read(await self._call("GET", f"/jobs?{urlencode(parameters)}"), _Page)
+        return JobListing(page.jobs, page.jobs[-1].id if page.pages.get("next") else None)
+
+    async def count(self, query: JobQuery = EVERYTHING) -> int:
+        """How many jobs match."""
+        path = f"/jobs/count?{urlencode(_parameters(query))}"
+        return self._read(await self._call("GET", path), _Count).count
+
+    async def queues(self) -> list[str]:
+        """The names of queues that have jobs."""
+        return self._read(await self._call("GET", "/queues"), _Queues).queues
+
+    async def redrive(self, query: JobQuery = EVERYTHING, limit: int | None = None) -> int:
+        """Bring back the dead jobs that match."""
+        path, body = f"/jobs/redrive?{urlencode(_parameters(query))}", {"limit": limit}
+        reply = await self._call("POST", path, body, wait_ms=REDRIVE_MS)
+        return self._read(reply, _Redriven).redriven
+
+    # Queues
+
+    async def stats(self) -> list[QueueStats]:
+        """What every queue holds, and what goes through it."""
+        return self._read(await self._call("GET", "/stats"), _Stats).queues
+
+    async def settings(self, queue: str) -> QueueSettings:
+        """What is set for a queue."""
+        return self._read(await self._call("GET", _settings(queue)), QueueSettings)
+
+    async def change_settings(self, queue: str, patch: SettingsPatch) -> QueueSettings:
+        """Change some of a queue's settings."""
+        reply = await self._call("PATCH", _settings(queue), patch, safe=True)
+        return self._read(reply, QueueSettings)
+
+    # Work
+
+    async def take(self, wanted: TakeRequest) -> TakeStream:
+        """Open a stream of deliveries."""
+        parameters: dict[str, object] = {
+            "prefetch": wanted.prefetch,
+            "concurrency": wanted.concurrency,
+            "control": 1,
+        }
+        if wanted.queues:
+            parameters["queue"] = ",".join(wanted.queues)
+        if wanted.lease_ms is not None:
+            parameters["lease_ms"] = wanted.lease_ms
+        headers = {"Accept": self._codec.stream_type, "Worker-Id": wanted.worker}
+        path = f"/jobs/take?{urlencode(parameters)}"
+        return HttpTakeStream(await self._transport.open(path, headers), self._address)
+
+    async def drain(self, worker: str) -> None:
+        """Deliver nothing more to this worker."""
+        await self._call("POST", f"/workers/{quote(worker, safe='')}/drain", {}, safe=True)
+
+    async def succeed(self, items: Sequence[Success]) -> RefusedItems:
+        """Acknowledge jobs; returns the ids that were left alone."""
+        return await self._settle("/jobs/success", {"items": items})
+
+    async def fail(self, id: str, failure: LeasedFailure) -> StoredJob:
+        """Report a failure."""
+        reply = await self._call("POST", f"{_job(id)}/failure", failure)
+        return self._read(reply, StoredJob)
+
+    async def extend(self, items: Sequence[Held], lease_ms: int) -> RefusedItems:
+        """Hold jobs for this long from now."""
+        return await self._settle("/jobs/extend", {"items": items, "lease_ms": lease_ms})
+
+    async def release(self, items: Sequence[Held], delay_ms: int = 0) -> RefusedItems:
+        """Give jobs back."""
+        return await self._settle("/jobs/release", {"items": items, "delay_ms": delay_ms})
+
+    async def progress(self, id: str, data: Any, lease: int | None = None) -> None:
+        """Tell listeners the progress of a running job."""
+        body = {"data": data} if lease is None else {"data": data, "lease": lease}
+        await self._call("POST", f"{_job(id)}/progress", body)
+
+    async def events(self, query: EventQuery, since: str | None = None) -> EventStream:
+        """Listen to the events of jobs."""
+        lists = {"queue": query.queues, "job": query.jobs, "types": query.types}
+        parameters = {name: ",".join(said) for name, said in lists.items() if said}
+        path = f"/events?{urlencode(parameters)}"
+        headers = {"Accept": "text/event-stream"}
+        if since is not None:
+            headers["Last-Event-ID"] = since
+        return HttpEventStream(await self._transport.open(path, headers), self._address, since)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._transport.close()
+
+    # The exchange
+
+    async def _settle(self, path: str, body: object) -> RefusedItems:
+        reply = await self._call("POST", path, body, safe=True, also=(422,))
+        if reply.status == 422 and "zq-error" in reply.headers:
+            raise reply.error()
+        return self._read(reply, RefusedItems) if reply.status == 422 else RefusedItems()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        safe: bool = False,
+        wait_ms: int = 0,
+        also: tuple[int, ...] = (),
+    ) -> Reply:
+        """The answer. A status that is neither a success nor in `also` is raised as an error."""
+        request = Request(
+            method,
+            path,
+            None if body is None else self._codec.encode(body),
+            TIMEOUT_S + WAIT_SLACK_S + wait_ms / 1000 if wait_ms else TIMEOUT_S,
+            safe or method == "GET",
+        )
+        return await self._exchange(request, also)
+
+    async def _exchange(self, request: Request, also: tuple[int, ...] = ()) -> Reply:
+        reply = await persist(self._transport.send, self._transport.sleep, request, TRIES)
+        if reply.status >= 300 and reply.status not in also:
+            path = urlsplit(self._address.url).path if reply.status == 404 else ""
+            raise reply.error(f" (the address ends in {path}: is that meant?)" if path else "")
+        return reply
+
+    async def _alone(self, job: Encoded) -> StoredJob:
+        request = Request("POST", "/jobs", job.text, TIMEOUT_S, job.safe)
+        return self._read(await self._exchange(request), StoredJob)
+
+    async def _together(self, jobs: Sequence[Encoded]) -> Sequence[Fate]:
+        """Try once to store the jobs of several callers. Each caller gets its own error."""
+        if len(jobs) == 1:
+            return [None]
+        body = self._codec.gather([job.text for job in jobs])
+        try:
+            reply = await self._transport.send(Request("POST", "/jobs/bulk", body, TIMEOUT_S))
+            if reply.status >= 300:
+                return [None if job.safe or reply.is_decided else reply.error() for job in jobs]
+            stored = self._stored(reply)
+            if len(stored) != len(jobs):
+                raise BackendError(
+                    f"{self._address.url} answers for {len(stored)} of {len(jobs)} jobs"
+                )
+        except ZqError as error:
+            never_sent = isinstance(error, Unreachable) and not error.sent
+            return [None if job.safe or never_sent else again(error) for job in jobs]
+        return stored
+
+    def _bulk(self, jobs: Sequence[Submission]) -> Request:
+        safe = all(_is_repeatable(job) for job in jobs)
+        return Request("POST", "/jobs/bulk", self._codec.encode({"jobs": jobs}), TIMEOUT_S, safe)
+
+    def _stored(self, reply: Reply) -> list[StoredJob]:
+        return self._read(reply, _Jobs).jobs
+
+    def _read(self, reply: Reply, type: type[T]) -> T:
+        try:
+            return self._codec.decode(reply.body, type)
+        except msgspec.MsgspecError as error:
+            raise BackendError(
+                f"{self._address.url} does not answer like a zq server: {error}", reply.status
+            ) from error
+
+
+def _is_repeatable(job: Submission) -> bool:
+    """Whether the server would find the job that is sent again, instead of storing it twice."""
+    return job.unique_while == "exists" or job.dedupe is not None
+
+
+def _job(id: str) -> str:
+    return f"/jobs/{quote(id, safe='')}"
+
+
+def _settings(queue: str) -> str:
+    return f"/queues/{quote(queue, safe='')}/settings"
+
+
+def _key(key: str, verb: str = "") -> str:
+    return f"/jobs/by-key{verb}?{urlencode({'key': key})}"
+
+
+def _parameters(query: JobQuery) -> dict[str, str]:
+    lists = {
+        "status": query.statuses,
+        "queue": query.queues,
+        "type": query.types,
+        "id": query.ids,
+    }
+    parameters = {name: ",".join(values) for name, values in lists.items() if values}
+    return parameters if query.filter is None else parameters | {"filter": query.filter}

@@ -1,0 +1,122 @@
+"""The blocking transport: http.client, no event loop; for scripts, threads, forks and executors."""
+
+import contextlib
+import os
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+
+from zq.client.http.address import Address
+from zq.client.http.transport import Bytes, Reply, Request, unreachable
+
+
+class BlockingTransport:
+    """Connections that are kept open between requests, each used by one thread at a time.
+
+    Its coroutines never suspend: see `zq.client.backend.run`. A child process opens its own
+    connections.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        # A deque needs no lock. A fork could copy a lock in the locked state.
+        self._idle: deque[HTTPConnection] = deque()
+        self._pid = os.getpid()
+
+    def __reduce__(self) -> tuple[type["BlockingTransport"], tuple[Address]]:
+        return BlockingTransport, (self._address,)
+
+    async def send(self, request: Request) -> Reply:
+        """One try. Raises `Unreachable`."""
+        data = self._address.written(request)
+        connection = self._connection(request.timeout)
+        try:
+            # In one piece: http.client would send the body after the head, and wake it twice.
+            connection.sock.sendall(data)
+            with HTTPResponse(connection.sock, method=request.method) as response:
+                response.begin()
+                body = response.read()
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, (HTTPException, OSError)):
+                raise unreachable(self._address.url, error) from error
+            raise
+        if response.will_close:
+            connection.close()
+        else:
+            self._idle.append(connection)
+        lowered = {name.lower(): value for name, value in response.getheaders()}
+        return Reply(response.status, lowered, body)
+
+    @contextlib.contextmanager
+    def download(self, request: Request) -> Iterator[HTTPResponse]:
+        """The answer to one try, to be read as it comes. Raises `Unreachable`, or what it is."""
+        connection = self._connect(request.timeout)
+        try:
+            connection.sock.sendall(self._address.written(request))
+            with HTTPResponse(connection.sock, method=request.method) as response:
+                response.begin()
+                if response.status != 200:
+                    lowered = {name.lower(): value for name, value in response.getheaders()}
+                    raise Reply(response.status, lowered, response.read()).error()
+                yield response
+        except (HTTPException, ConnectionError, TimeoutError) as error:
+            raise unreachable(self._address.url, error) from error
+        finally:
+            connection.close()
+
+    async def open(self, path: str, headers: Mapping[str, str]) -> Bytes:
+        """Streams need an event loop."""
+        raise NotImplementedError("streams need an event loop")
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)  # noqa: ASYNC251 - there is no event loop that it could hold up
+
+    async def close(self) -> None:
+        """Close the idle connections; the next request opens another."""
+        while self._idle:
+            with contextlib.suppress(IndexError):
+                self._idle.pop().close()
+
+    def _connection(self, timeout: float) -> HTTPConnection:
+        """A connection that seems to be open."""
+        if self._pid != os.getpid():
+            # The parent still uses those.
+            self._idle, self._pid = deque(), os.getpid()
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return self._connect(timeout)
+            if not _has_ended(connection.sock):
+                connection.sock.settimeout(timeout)
+                return connection
+            connection.close()
+
+    def _connect(self, timeout: float) -> HTTPConnection:
+        parts = self._address.parts
+        if parts.scheme == "https":
+            context = self._address.tls.context()
+            connection: HTTPConnection = HTTPSConnection(
+                parts.netloc, timeout=timeout, context=context
+            )
+        else:
+            connection = HTTPConnection(parts.netloc, timeout=timeout)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise unreachable(self._address.url, error, sent=False) from error
+        return connection
+
+
+def _has_ended(sock: socket.socket | None) -> bool:
+    """Whether an idle connection has been closed: between two requests nothing else can come."""
+    if sock is None:
+        return True
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,130 @@
+"""Single enqueues of many callers: those of one turn of the event loop go in one request.
+
+The first caller of a turn is sent for at once, by itself. Others who come in the same turn go
+together in the next: so it is where the loop has much to do, or where one answer or one commit of
+the server has set many callers free. Nobody waits for company, or for anybody's answer. A batch is
+an attempt: a caller whose job it did not store sends for itself, and gets the answer that it would
+have got without the others.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextvars import Context
+from typing import NamedTuple
+
+from zq.client.errors import ZqError
+from zq.client.values import StoredJob
+
+MOST_JOBS = 100
+MOST_BYTES = 2**18
+"""Bounds of a batch. A larger job goes alone, and delays no other."""
+
+
+class Encoded(NamedTuple):
+    """A job as it is sent. A `safe` one may be sent again though it may be stored already."""
+
+    text: bytes
+    safe: bool
+
+
+Fate = StoredJob | ZqError | None
+"""The fate of a job of a batch. None: it is not stored, and its caller must send it."""
+
+Alone = Callable[[Encoded], Awaitable[StoredJob]]
+Together = Callable[[Sequence[Encoded]], Awaitable[Sequence[Fate]]]
+
+_Waiting = tuple[Encoded, asyncio.Future[Fate]]
+
+
+class Gatherer:
+    """Belongs to one event loop at a time. In another event loop it begins anew."""
+
+    def __init__(self, alone: Alone, together: Together) -> None:
+        """`together` tries once, and tells the fate of each job. It raises nothing."""
+        self._alone = alone
+        self._together = together
+        self._turn: _Turn | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"_alone": self._alone, "_together": self._together, "_turn": None}
+
+    async def store(self, job: Encoded) -> StoredJob:
+        """Store a job, alone or with others. Raises what `alone` raises."""
+        fate = None
+        if len(job.text) <= MOST_BYTES:
+            turn = self._here()
+            if turn.has_begun:
+                fate = await turn.wait(job)
+            else:
+                turn.begin()
+        if fate is None:
+            return await self._alone(job)
+        if isinstance(fate, ZqError):
+            raise fate
+        return fate
+
+    def _here(self) -> "_Turn":
+        loop = asyncio.get_running_loop()
+        if self._turn is None or self._turn.loop is not loop:
+            self._turn = _Turn(loop, self._together)
+        return self._turn
+
+
+class _Turn:
+    """The state of an event loop: whether a request is under way in it, and who came after that."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, together: Together) -> None:
+        self.loop = loop
+        self.has_begun = False
+        self._together = together
+        self._waiting: list[_Waiting] = []
+        self._sending: set[asyncio.Task[None]] = set()
+
+    def begin(self) -> None:
+        """Gather the callers who come from now until the turn ends."""
+        self.has_begun = True
+        # The context of whichever caller comes first, such as its trace, has no part in the batch.
+        self.loop.call_soon(self._end, context=Context())
+
+    def wait(self, job: Encoded) -> asyncio.Future[Fate]:
+        """The fate of a job. A caller who gives up before it is sent is left out."""
+        told: asyncio.Future[Fate] = self.loop.create_future()
+        self._waiting.append((job, told))
+        return told
+
+    def _end(self) -> None:
+        self.has_begun = False
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for batch in _batches([each for each in waiting if not each[1].done()]):
+                sending = self.loop.create_task(self._send(batch))
+                self._sending.add(sending)
+                sending.add_done_callback(self._sending.discard)
+
+    async def _send(self, batch: Sequence[_Waiting]) -> None:
+        try:
+            fates = await self._together([job for job, _ in batch])
+            for (_, told), fate in zip(batch, fates, strict=True):
+                if not told.done():
+                    told.set_result(fate)
+        except Exception as error:
+            for _, told in batch:
+                if not told.done():
+                    told.set_exception(error)
+        finally:
+            for _, told in batch:
+                told.cancel()  # without effect, unless the event loop ends
+
+
+def _batches(waiting: Sequence[_Waiting]) -> Iterator[Sequence[_Waiting]]:
+    """Share the callers out among batches within the bounds."""
+    batch: list[_Waiting] = []
+    size = 0
+    for each in waiting:
+        size += len(each[0].text)
+        if batch and (len(batch) == MOST_JOBS or size > MOST_BYTES):
+            yield batch
+            batch, size = [], len(each[0].text)
+        batch.append(each)
+    if batch:
+        yield batch

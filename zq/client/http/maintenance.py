@@ -1,0 +1,74 @@
+"""What is asked of an admin listener: a backup, and to give free space back."""
+
+import zlib
+from collections.abc import Callable
+from typing import IO
+
+from zq.client.backend import run
+from zq.client.errors import BackendError
+from zq.client.http.address import Address
+from zq.client.http.blocking import BlockingTransport
+from zq.client.http.transport import Request
+from zq.wire.archive import SIZE_HEADER
+
+TIMEOUT_S = 3600.0
+"""For a server to copy its database before the first byte comes, or to compact it."""
+
+PIECE = 256 * 1024
+
+
+def download_backup(
+    address: Address, target: IO[bytes], progress: Callable[[int, int], object]
+) -> int:
+    """Write a backup of a server to a file; its size in bytes.
+
+    `progress` is called with the bytes of the database that have come, and all of them. Raises
+    `Unavailable` or another `BackendError`, also where the backup is cut off, and OSError of
+    `target`. What it has written then is of no use.
+    """
+    request = Request("POST", "/backup", timeout=TIMEOUT_S)
+    with BlockingTransport(address).download(request) as response:
+        total = response.headers.get(SIZE_HEADER, "")
+        if not total.isdecimal():
+            raise BackendError(f"{address.url} makes no backups: is it the admin listener of zq?")
+        found = _Whole(int(total))
+        while piece := response.read(PIECE):
+            target.write(piece)
+            found.look(piece)
+            progress(found.unpacked, found.total)
+    found.end()
+    return found.packed
+
+
+def compact(address: Address) -> None:
+    """Have a server give all free space back. Raises `Unavailable` or another `BackendError`."""
+    transport = BlockingTransport(address)
+    try:
+        reply = run(transport.send(Request("POST", "/compact", timeout=TIMEOUT_S)))
+    finally:
+        run(transport.close())
+    if reply.status != 204:
+        raise reply.error()
+
+
+class _Whole:
+    """Unpacks what passes by, to see that it is whole."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.packed = 0
+        self.unpacked = 0
+        self._unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+    def look(self, piece: bytes) -> None:
+        self.packed += len(piece)
+        try:
+            while piece:
+                self.unpacked += len(self._unpacker.decompress(piece, PIECE * 4))
+                piece = self._unpacker.unconsumed_tail
+        except zlib.error as error:
+            raise BackendError(f"the backup was damaged on its way: {error}") from None
+
+    def end(self) -> None:
+        if not self._unpacker.eof or self.unpacked != self.total:
+            raise BackendError("the backup was cut off on its way")

@@ -1,0 +1,76 @@
+"""The streams of a server, as they arrive over HTTP: deliveries of jobs, and events."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.client.errors import Unavailable
+from zq.client.http.address import Address
+from zq.client.http.transport import Bytes
+from zq.client.values import Delivery, JobEvent, Notice
+
+_event = msgspec.json.Decoder(JobEvent)
+
+
+class HttpTakeStream:
+    """The take stream over HTTP."""
+
+    def __init__(self, body: Bytes, address: Address) -> None:
+        self._body = body
+        self._address = address
+        self._rest = b""
+
+    async def deliveries(self) -> Sequence[Delivery | Notice]:
+        """Wait for jobs."""
+        while True:
+            chunk = await self._body.read()
+            if not chunk:
+                raise Unavailable(f"{self._address.url} ended the stream")
+            try:
+                found, self._rest = self._address.codec.cut(self._rest + chunk)
+            except msgspec.MsgspecError as error:
+                raise Unavailable(
+                    f"{self._address.url} sends something other than jobs: {error}"
+                ) from error
+            if found:
+                return found
+
+    async def close(self) -> None:
+        """Hang up. Unsettled jobs go back."""
+        await self._body.close()
+
+
+class HttpEventStream:
+    """Server-sent events, as https://html.spec.whatwg.org/multipage/server-sent-events.html has
+    them and a zq server sends them: fields `id`, `event` and `data` of one line each.
+    """
+
+    def __init__(self, body: Bytes, address: Address, last_id: str | None) -> None:
+        self.last_id = last_id
+        self._body = body
+        self._address = address
+        self._rest = b""
+
+    async def events(self) -> Sequence[JobEvent]:
+        """Wait for events, or for a heartbeat, which tells the place."""
+        chunk = await self._body.read()
+        if not chunk:
+            raise Unavailable(f"{self._address.url} ended the stream")
+        *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
+        found: list[JobEvent] = []
+        try:
+            for block in blocks:
+                fields = dict(line.split(b": ", 1) for line in block.split(b"\n"))
+                self.last_id = fields[b"id"].decode()
+                if b"data" in fields:
+                    event = _event.decode(fields[b"data"])
+                    found.append(msgspec.structs.replace(event, event_id=self.last_id))
+        except (ValueError, KeyError, msgspec.MsgspecError) as error:
+            raise Unavailable(
+                f"{self._address.url} sends something other than events: {error}"
+            ) from error
+        return found
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self._body.close()

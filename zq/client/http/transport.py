@@ -1,0 +1,165 @@
+"""One HTTP exchange over any transport, and when a failed one is tried again."""
+
+import random
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from zq.client.errors import Unavailable, ZqError, refusal
+from zq.client.formats import CODECS, JSON
+from zq.client.http.reasons import reason_of
+
+FIRST_DELAY_S = 0.1
+LONGEST_DELAY_S = 5.0
+
+UNDECIDED = ("outcome_unknown", "internal")
+"""Codes of refusals after which the change may still have been made."""
+
+
+class Unreachable(Unavailable):
+    """There is no answer. `sent` tells whether the server may have seen the request."""
+
+    code = "unreachable"
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+def unreachable(url: str, error: Exception, *, sent: bool = True) -> Unreachable:
+    """The error for a connection that failed."""
+    reason = reason_of(url, error)
+    if sent:
+        return Unreachable(f"no answer from {url}: {reason}")
+    return Unreachable(f"no zq server answers at {url}: {reason}", sent=False)
+
+
+@dataclass(frozen=True)
+class Request:
+    """`path` is percent-encoded. `timeout` is in seconds, for one try.
+
+    A `safe` request may be sent again even if the server may have seen it.
+    """
+
+    method: str
+    path: str
+    body: bytes | None = None
+    timeout: float = 30.0
+    safe: bool = False
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer, read to its end. Header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def error(self, hint: str = "") -> ZqError:
+        """The answer as an error; the `hint` follows its message."""
+        said = self._said()
+        code = self.headers.get("zq-error") or f"http_{self.status}"
+        message = (said.error or self._foreign()) + hint
+        return refusal(code, message, self.status, said.status)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the outcome of the request is known. It is not after a proxy's 5xx."""
+        return self.status < 500 or self.headers.get("zq-error", "internal") not in UNDECIDED
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds that the server asks the client to wait, or 0."""
+        text = self.headers.get("retry-after", "")
+        return float(text) if text.isdigit() else 0.0
+
+    def _said(self) -> "_Said":
+        codec = CODECS.get(self.headers.get("content-type", ""), JSON)
+        try:
+            return codec.decode(self.body, _Said)
+        except msgspec.MsgspecError:
+            return _Said()
+
+    def _foreign(self) -> str:
+        """The message for an answer of a proxy or of another kind of server."""
+        text = self.body[:500].decode("utf-8", "replace")
+        words = " ".join(re.sub("<[^>]*>?", " ", text).split())[:100]
+        told = f"{self.status}: {words}" if words else str(self.status)
+        return f"not a zq server but a proxy, or another server, answers {told}"
+
+
+class _Said(msgspec.Struct):
+    error: str = ""
+    status: str = ""
+
+
+class Bytes(Protocol):
+    """The body of a stream, as it arrives."""
+
+    async def read(self) -> bytes:
+        """The next bytes, empty at the end. Raises `Unreachable`."""
+
+    async def close(self) -> None:
+        """Hang up."""
+
+
+class Transport(Protocol):
+    """Carries requests over connections that it keeps open."""
+
+    async def send(self, request: Request) -> Reply:
+        """One try. Raises `Unreachable`."""
+
+    async def open(self, path: str, headers: Mapping[str, str]) -> Bytes:
+        """A stream. Raises `Unreachable`, or the error of the server's refusal."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+    async def close(self) -> None:
+        """Close the connections. The next request opens others."""
+
+
+def jittered(attempt: int, least: float = FIRST_DELAY_S) -> float:
+    """Seconds to wait after try number `attempt` (from 0): any time up to a doubling bound.
+
+    "Full jitter": see the AWS Architecture Blog, "Exponential Backoff And Jitter", 2015.
+    """
+    return random.uniform(0.0, min(LONGEST_DELAY_S, least * 2.0 ** min(attempt, 16)))
+
+
+async def persist(
+    send: Callable[[Request], Awaitable[Reply]],
+    sleep: Callable[[float], Awaitable[None]],
+    request: Request,
+    tries: int,
+) -> Reply:
+    """Send a request until the answer is not a passing refusal.
+
+    A request that the server may have carried out already is repeated only if it is safe.
+    """
+    for attempt in range(tries):
+        last = attempt == tries - 1
+        least = FIRST_DELAY_S
+        try:
+            reply = await send(request)
+        except Unreachable as error:
+            if last or (error.sent and not request.safe):
+                raise
+        else:
+            if last or not _may_pass(reply, request.safe):
+                return reply
+            least = max(least, reply.retry_after)
+        await sleep(jittered(attempt, least))
+    raise ValueError("tries must be at least 1")
+
+
+def _may_pass(reply: Reply, safe: bool) -> bool:
+    if reply.status not in (429, 500, 502, 503, 504):
+        return False
+    if safe:
+        return True
+    return reply.status in (429, 503) and reply.headers.get("zq-error", "internal") not in UNDECIDED

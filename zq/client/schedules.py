@@ -1,0 +1,70 @@
+"""Schedules as programs see them: what they send, what they are shown, and what a server can do."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from zq.client.values import Submission
+
+
+class Schedule(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A cron expression and the job that it enqueues. Without a zone, that of the group holds.
+
+    `paused` of None keeps what there is.
+    """
+
+    name: str
+    expression: str
+    job: Submission
+    timezone: str | None = None
+    paused: bool | None = None
+
+
+class ShownSchedule(msgspec.Struct, omit_defaults=True):
+    """An entry as the server shows it. Times in milliseconds since the epoch."""
+
+    name: str
+    expression: str
+    paused: bool
+    job: dict[str, Any]
+    timezone: str | None = None
+    paused_at: int | None = None
+    resumed_at: int | None = None
+    next_enqueue_at: int | None = None
+    last_enqueue_at: int | None = None
+
+
+class ShownGroup(msgspec.Struct, omit_defaults=True):
+    """A group with its entries as the server shows it."""
+
+    name: str
+    paused: bool
+    entries: list[ShownSchedule]
+    timezone: str | None = None
+    paused_at: int | None = None
+    resumed_at: int | None = None
+
+
+class Schedules(Protocol):
+    """The schedules of one server. A group or an entry that is not there is a `BackendError`."""
+
+    async def groups(self) -> list[str]:
+        """The names of the groups."""
+
+    async def group(self, group: str) -> ShownGroup:
+        """A group with its entries by name."""
+
+    async def replace(
+        self, group: str, entries: Sequence[Schedule], timezone: str | None = None
+    ) -> ShownGroup:
+        """Let a group have these entries and no others."""
+
+    async def put(self, group: str, entry: Schedule) -> ShownSchedule:
+        """Add an entry, or replace the one of its name."""
+
+    async def pause(self, group: str, entry: str | None, paused: bool) -> None:
+        """Pause or resume an entry, or its whole group."""
+
+    async def remove(self, group: str, entry: str | None = None) -> None:
+        """Remove an entry, or its whole group."""

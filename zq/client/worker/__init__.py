@@ -1,0 +1,1 @@
+"""The worker: takes jobs from a server, executes them, and settles them."""

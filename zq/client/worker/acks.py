@@ -1,0 +1,158 @@
+"""Acknowledgements in bulk: while one post is under way, the next one gathers.
+
+Nothing waits for company: what finishes while no post is under way is posted at once.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from zq.client.backend import Backend
+from zq.client.errors import StaleLease, Unavailable, ZqError
+from zq.client.http.transport import jittered
+from zq.client.values import Delivery, LeasedFailure, RefusedItems, Success
+
+log = logging.getLogger("zq.worker")
+
+MOST_IN_A_POST = 2_500
+MOST_LATE = 10_000
+
+Done = tuple[Delivery, Success]
+"""A delivery that was executed, and its acknowledgement."""
+
+
+def follows(again: Delivery, before: Delivery) -> bool:
+    """Whether a delivery is the next one of the same job, with no other worker in between."""
+    same = again.attempts == before.attempts and again.payload == before.payload
+    return same and again.lease == (before.lease or 0) + 1
+
+
+class Acknowledger:
+    """Sends successes, in one task, and tries until the server has answered."""
+
+    def __init__(self, backend: Backend, on_lost: Callable[[str], Awaitable[None]]) -> None:
+        """`on_lost` is called for acknowledgements that came too late."""
+        self._backend = backend
+        self._on_lost = on_lost
+        self._pending: dict[str, Done] = {}
+        self._posting: dict[str, Done] = {}
+        self._late: OrderedDict[str, Done] = OrderedDict()
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def add(self, delivery: Delivery, success: Success) -> None:
+        """Send it with the next post."""
+        self._pending[success.id] = delivery, success
+        self._idle.clear()
+        self._wake.set()
+
+    def adopt(self, again: Delivery) -> bool:
+        """Whether a job that is delivered again is done already and needs only its acknowledgement.
+
+        This happens where a broken stream ended the earlier delivery before its post was sent.
+        """
+        id = again.id
+        known = self._pending.get(id) or self._posting.get(id) or self._late.pop(id, None)
+        if known is None or not follows(again, known[0]):
+            return False
+        self.add(again, msgspec.structs.replace(known[1], lease=again.lease))
+        return True
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was added is settled."""
+        return self._idle.is_set()
+
+    async def drained(self) -> None:
+        """Wait until everything that was added is settled."""
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        """Post for ever."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._pending:
+                self._posting = self._batch()
+                await self._post(list(self._posting.values()))
+                self._posting = {}
+            self._idle.set()
+
+    def _batch(self) -> dict[str, Done]:
+        if len(self._pending) <= MOST_IN_A_POST:
+            batch, self._pending = self._pending, {}
+            return batch
+        ids = list(self._pending)[:MOST_IN_A_POST]
+        return {id: self._pending.pop(id) for id in ids}
+
+    async def _post(self, batch: Sequence[Done]) -> None:
+        successes = [success for _, success in batch]
+        try:
+            refused = await persistently(lambda: self._backend.succeed(successes))
+        except ZqError as error:
+            await self._apart(batch, error)
+        else:
+            if refused:
+                await self._remember({*refused.stale, *refused.not_found}, batch)
+
+    async def _remember(self, refused: set[str], batch: Sequence[Done]) -> None:
+        """These came too late. If their jobs are delivered here again, they need not run again."""
+        for done in batch:
+            id = done[1].id
+            if id in refused and id not in self._pending:
+                self._late[id] = done
+                await self._on_lost(id)
+        while len(self._late) > MOST_LATE:
+            self._late.popitem(last=False)
+
+    async def _apart(self, batch: Sequence[Done], error: ZqError) -> None:
+        """The result of one of the batch is at fault: find it, and report its job as failed."""
+        if len(batch) > 1:
+            half = len(batch) // 2
+            await self._post(batch[:half])
+            await self._post(batch[half:])
+            return
+        ((_, success),) = batch
+        failure = LeasedFailure(
+            f"the server cannot store the result: {error.message}",
+            "ResultNotSerializable",
+            kill=True,
+            lease=success.lease,
+        )
+        await report(self._backend, success.id, failure, self._on_lost)
+
+
+async def report(
+    backend: Backend,
+    id: str,
+    failure: LeasedFailure,
+    on_lost: Callable[[str], Awaitable[None]],
+) -> bool:
+    """Report a failure until the server has answered; returns whether the report counts."""
+    try:
+        await persistently(lambda: backend.fail(id, failure))
+    except StaleLease:
+        await on_lost(id)
+        return False
+    except ZqError as error:
+        log.error("the failure of the job %s could not be reported: %s", id, error)
+        return False
+    return True
+
+
+async def persistently(send: Callable[[], Awaitable[RefusedItems | object]]) -> RefusedItems:
+    """Try for as long as the cause is a passing one. Raises any other error."""
+    attempt = 0
+    while True:
+        try:
+            answer = await send()
+        except Unavailable as error:
+            log.warning("a report to the server failed and is tried again: %s", error)
+            await asyncio.sleep(jittered(attempt))
+            attempt += 1
+        else:
+            return answer if isinstance(answer, RefusedItems) else RefusedItems()

@@ -1,0 +1,202 @@
+"""Executes deliveries, a bounded number at a time: calls each in its place, and settles it."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from zq.client.app import App
+from zq.client.backend import Backend
+from zq.client.events import EventName
+from zq.client.running import Reason, Running, current
+from zq.client.values import MISSING, Delivery
+from zq.client.worker.execution import Deaf, Execution
+from zq.client.worker.handlers import Handler, timeout_of
+from zq.client.worker.places import Place, Places, Thread
+from zq.client.worker.processes import Process
+from zq.client.worker.settling import Settler
+
+log = logging.getLogger("zq.worker")
+
+LEAST_DEAF = 10
+"""A worker goes on with this many deaf executions, or with as many as its concurrency if larger."""
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Bounds of what runs at a time: all executions, and ordinary functions in threads or
+    processes."""
+
+    concurrency: int
+    threads: int
+    processes: int
+
+
+class Executor:
+    """Runs deliveries. `running` has those under way by id, as long as their deliveries count."""
+
+    def __init__(
+        self,
+        app: App,
+        settler: Settler,
+        capacity: Capacity,
+        clean_up_s: float,
+        *,
+        on_free: Callable[[], None],
+        on_too_deaf: Callable[[], None],
+    ) -> None:
+        """`on_free` is called when another may begin, `on_too_deaf` when too many do not end."""
+        self.running: dict[str, Execution] = {}
+        self.finished = 0
+        self.unfinished: list[Delivery] = []
+        """Executions that were ended because the worker stops."""
+        self._app = app
+        self._backend: Backend = app.backend
+        self._settler = settler
+        self._concurrency = capacity.concurrency
+        self._clean_up_s = clean_up_s
+        self._on_free = on_free
+        self._deaf = Deaf(max(LEAST_DEAF, capacity.concurrency), on_too_deaf)
+        places: list[Place] = [Process() for _ in range(capacity.processes)]
+        self._places = Places(places or [Thread(n) for n in range(capacity.threads)])
+        self._in_processes = bool(places)
+        self._context = copy_context()
+        self._under_way: set[Execution] = set()
+        self._settling: set[asyncio.Task[None]] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def stuck(self) -> int:
+        """The number of abandoned threads and coroutines that still work and cannot be ended."""
+        return len(self._deaf) + len(self._settling)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another may begin."""
+        return len(self._under_way) + len(self._settling) < self._concurrency
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no execution is under way, and everything is settled as far as possible."""
+        return self._idle.is_set()
+
+    async def idle(self) -> None:
+        """Wait until `is_idle`."""
+        await self._idle.wait()
+
+    def begin(self, delivery: Delivery, handler: Handler) -> None:
+        """Run one job to its settlement."""
+        running: Running[Any] = Running(delivery, delivery.payload, self._backend)
+        execution = Execution(
+            running, handler, self._deaf, self._clean_up_s, self._context, self._on_over
+        )
+        execution.after = self.running.get(delivery.id)
+        self.running[delivery.id] = execution
+        self._under_way.add(execution)
+        self._idle.clear()
+        execution.begin(self._execute)
+
+    def drop(self, id: str, lease: int | None, event: EventName = "requeued") -> None:
+        """The delivery of a running job has ended: stop the job, and report only the event."""
+        execution = self.running.get(id)
+        if execution is not None and execution.running.delivery.lease == lease:
+            execution.running.lost = event
+            execution.end(_REASONS.get(event, "requeued"))
+
+    def end_all(self, clean_up_s: float) -> None:
+        """The worker stops: jobs that still run may clean up for this long."""
+        for execution in list(self._under_way):
+            execution.end("shutdown", clean_up_s)
+
+    def close(self) -> None:
+        """Leave everything behind."""
+        for task in self._settling:
+            task.cancel()
+        self._places.close()
+
+    # The call
+
+    async def _execute(self, execution: Execution) -> None:
+        current.set(execution.running)
+        try:
+            if execution.after is not None:
+                await execution.after.ended()
+                execution.after = None
+            if execution.handler.is_async:
+                await self._call(execution, None)
+            else:
+                await self._call_in_place(execution)
+        except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # SystemExit too: it is the handler's
+            execution.error = error
+
+    async def _call_in_place(self, execution: Execution) -> None:
+        """The handler's time begins once it has a thread or process that can run it at once."""
+        place = await self._places.take()
+        try:
+            await place.prepare(execution.handler)
+            await self._call(execution, place)
+        finally:
+            self._places.put(place)
+
+    async def _call(self, execution: Execution, place: Place | None) -> None:
+        handler, running = execution.handler, execution.running
+        execution.started_at = time.time()
+        execution.limit(timeout_of(handler, running.delivery))
+        around = self._app.middleware + handler.middleware
+        if not around:
+            execution.result = await _innermost(execution, place)
+            return
+        call_next: Callable[[], Awaitable[Any]] = partial(_innermost, execution, place)
+        for middleware in reversed(around):
+            call_next = partial(middleware, running, call_next)
+        execution.result = await call_next()
+
+    # Outcomes
+
+    def _on_over(self, execution: Execution) -> None:
+        running = execution.running
+        if self.running.get(running.id) is execution:
+            del self.running[running.id]
+        self._under_way.discard(execution)
+        if running.lost is not None:
+            self._settle(self._settler.lost(running.id, running.lost))
+        elif execution.reason == "shutdown" and execution.result is MISSING:
+            self.unfinished.append(running.delivery)
+        else:
+            self.finished += 1
+            if not self._settler.at_once(execution):
+                self._settle(self._settler.settle(execution))
+        self._let_go()
+
+    def _settle(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._settling.add(task)
+        task.add_done_callback(self._on_settled)
+
+    def _on_settled(self, task: asyncio.Task[None]) -> None:
+        self._settling.discard(task)
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            log.error("a job could not be settled: %r", fault, exc_info=fault)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._on_free()
+        if not self._under_way and not self._settling:
+            self._idle.set()
+
+
+_REASONS: dict[EventName, Reason] = {"cancelled": "cancelled", "stalled": "stalled"}
+
+
+async def _innermost(execution: Execution, place: Place | None) -> Any:
+    if place is not None:
+        return await place.run(execution)
+    args, kwargs = execution.handler.arguments(execution.running)
+    return await execution.handler.function(*args, **kwargs)

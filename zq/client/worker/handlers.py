@@ -1,0 +1,219 @@
+"""The function for a job, the call of it, and the report of a job whose function fails."""
+
+import inspect
+import logging
+import math
+import random
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from zq.client.app import App
+from zq.client.core import QueueHandler
+from zq.client.errors import InvalidPayload
+from zq.client.formats import JSON
+from zq.client.job_error import DETAILS
+from zq.client.options import Backoff, Options, milliseconds
+from zq.client.payloads import unpacked
+from zq.client.running import Discard, Kill, Middleware, Retry, Running
+from zq.client.task import Task
+from zq.client.values import (
+    Delivery,
+    LeasedFailure,
+)
+from zq.model.job import MAX_TIME
+
+log = logging.getLogger("zq.worker")
+
+OnException = Mapping[type[Exception], Any]
+Arguments = tuple[Any, dict[str, Any]]
+
+MOST_MESSAGE = 4_096
+"""The most characters of an exception's message; the rest is cut off."""
+MOST_BACKTRACE = 16_384
+MOST_DETAILS = 16_384
+
+
+class Timeout(Exception):
+    """An execution took longer than it may."""
+
+
+@dataclass(frozen=True)
+class Handler:
+    """A function, with what its jobs need of a worker. `timeout` is in seconds."""
+
+    function: Callable[..., Any]
+    arguments: Callable[[Running[Any]], Arguments]
+    is_async: bool
+    timeout: float | None
+    on_exception: OnException
+    middleware: tuple[Middleware, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the function in messages."""
+        return f"{self.function.__module__}.{self.function.__qualname__}"
+
+
+def handler_of_task(task: Task[Any, Any]) -> Handler:
+    """The payload is a call: see `zq.client.payloads.call_of`."""
+
+    def arguments(job: Running[Any]) -> Arguments:
+        if isinstance(job.payload, str):  # pushed to the queue, perhaps as bytes
+            job.payload = unpacked(job.payload, job.delivery.content_type)
+        return task.signature.arguments(job.payload)
+
+    return _handler(task.function, arguments, task.effective)
+
+
+def handler_of_queue(queue: QueueHandler) -> Handler:
+    """The payload is the first argument; a second parameter gets the job."""
+    function, convert = queue.function, queue.convert
+    parameters = inspect.signature(function).parameters.values()
+    wants_job = sum(each.kind in (each.POSITIONAL_ONLY, _EITHER) for each in parameters) > 1
+
+    def arguments(job: Running[Any]) -> Arguments:
+        job.payload = unpacked(job.payload, job.delivery.content_type)
+        if convert is not None:
+            job.payload = convert(job.payload)
+        return (job.payload, job) if wants_job else (job.payload,), {}
+
+    return replace(_handler(function, arguments, queue.options), middleware=queue.middleware)
+
+
+def _handler(
+    function: Callable[..., Any], arguments: Callable[[Running[Any]], Arguments], options: Options
+) -> Handler:
+    timeout = options.get("timeout")
+    return Handler(
+        function,
+        arguments,
+        inspect.iscoroutinefunction(function),
+        None if timeout is None else milliseconds("timeout", timeout) / 1000,
+        options.get("on_exception", {}),
+    )
+
+
+_EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+class Handlers:
+    """The functions of an app, by the queues and types of their jobs."""
+
+    def __init__(self, app: App) -> None:
+        self._queues = {name: handler_of_queue(queue) for name, queue in app.core.handlers.items()}
+        self._tasks = {name: handler_of_task(task) for name, task in app.tasks.items()}
+        self.queues = sorted({task.queue for task in app.tasks.values()} | set(self._queues))
+        """The queues for which there are functions."""
+
+    def find(self, delivery: Delivery) -> Handler | None:
+        """The handler of a job. None if this worker does not know its task; another may."""
+        return self._queues.get(delivery.queue) or self._tasks.get(delivery.type)
+
+
+def timeout_of(handler: Handler, delivery: Delivery) -> float | None:
+    """Seconds that this execution may take. The job's own limit overrides the function's."""
+    if delivery.meta is not None and "timeout_ms" in delivery.meta:
+        return float(delivery.meta["timeout_ms"]) / 1000
+    return handler.timeout
+
+
+def failure_of(
+    error: BaseException, delivery: Delivery, on_exception: OnException
+) -> LeasedFailure:
+    """The report of a failed execution. Without `retry_at` or `kill` the server decides.
+
+    The result of an exception's method `to_dict` becomes `JobError.details`.
+    """
+    kill, delay = _fate(error, delivery.attempts + 1, on_exception)
+    # The server keeps the limit, and a `retry_at` would override it.
+    last = delivery.retry_limit is not None and delivery.attempts >= delivery.retry_limit
+    backtrace, details = _backtrace(error), _details(error)
+    if details is not None:
+        backtrace = f"{backtrace or ''}{DETAILS}{details}"
+    return LeasedFailure(
+        message=_words(error),
+        error_type=type(error).__name__,
+        backtrace=backtrace,
+        retry_at=None if delay is None or last or kill else _moment_in(delay),
+        kill=True if kill else None,
+        lease=delivery.lease,
+    )
+
+
+def is_final(failure: LeasedFailure, delivery: Delivery) -> bool:
+    """Whether the job is dead after this failure, as far as the worker knows."""
+    if failure.kill:
+        return True
+    limit = delivery.retry_limit
+    return failure.retry_at is None and limit is not None and delivery.attempts >= limit
+
+
+def _fate(
+    error: BaseException, attempts: int, on_exception: OnException
+) -> tuple[bool, float | None]:
+    """(whether the job is to die, seconds until its next try or None: the server decides)."""
+    if isinstance(error, Retry):
+        return False, error.delay
+    if isinstance(error, Discard | Kill | InvalidPayload):
+        return True, None
+    for kind in type(error).__mro__:
+        if kind in on_exception:
+            then = on_exception[kind]
+            if then is None:
+                return True, None
+            if isinstance(then, Backoff):
+                return False, delay_of(then, attempts)
+            return False, milliseconds("on_exception", then) / 1000
+    return False, None
+
+
+def delay_of(backoff: Backoff, attempts: int) -> float:
+    """Seconds, by the formula of `Backoff`."""
+    wire = backoff.wire()
+    jitter = random.random() * wire.jitter_ms * attempts
+    return min(math.pow(attempts, wire.exponent), 1e9) + (wire.base_ms + jitter) / 1000
+
+
+def _moment_in(delay: float) -> int:
+    return min(round((time.time() + delay) * 1000), MAX_TIME)
+
+
+def _words(error: BaseException) -> str:
+    """The message of any exception, as text that can be sent."""
+    try:
+        said = str(error)
+    except Exception as fault:
+        said = f"{type(error).__name__}, whose message cannot be read: {type(fault).__name__}"
+    return _sendable(said[:MOST_MESSAGE]) or type(error).__name__
+
+
+def _sendable(text: str) -> str:
+    """File names, for example, may hold bytes that are not characters."""
+    return text.encode(errors="replace").decode()
+
+
+def _backtrace(error: BaseException) -> str | None:
+    if isinstance(error, Timeout | InvalidPayload):
+        return None
+    return _sendable("".join(traceback.format_exception(error))[-MOST_BACKTRACE:])
+
+
+def _details(error: BaseException) -> str | None:
+    """The exception's own details, as JSON; None where it has none that can be sent."""
+    to_dict = getattr(error, "to_dict", None)
+    if to_dict is None:
+        return None
+    try:
+        text = JSON.encode(to_dict()).decode()
+    except Exception as fault:
+        log.error(
+            "to_dict() of %s failed, so the failure has no details: %s", type(error).__name__, fault
+        )
+        return None
+    if len(text) > MOST_DETAILS:
+        log.error("the details of %s are too long, and are not stored", type(error).__name__)
+        return None
+    return text

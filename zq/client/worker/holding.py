@@ -1,0 +1,131 @@
+"""Holds deliveries, and gives them back in good order."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from zq.client.backend import Backend
+from zq.client.errors import ZqError
+from zq.client.events import Event, Listeners
+from zq.client.values import Delivery, Held
+from zq.client.worker.acks import MOST_IN_A_POST, persistently
+
+log = logging.getLogger("zq.worker")
+
+RENEWALS_PER_LEASE = 3
+
+PAUSE_S = 10.0
+"""How long a job of an unknown task waits before any worker gets it."""
+
+EVERY_S = 60.0
+
+MOST_KNOWN = 1_000
+"""The most things that are counted apart. Beyond that, the counts start anew."""
+
+
+async def renew(
+    backend: Backend,
+    lease_ms: int,
+    held: Callable[[], list[Held]],
+    on_ended: Callable[[Held], None],
+) -> None:
+    """Renew held deliveries while this event loop lives. `on_ended` gets those that ended."""
+    while True:
+        await asyncio.sleep(lease_ms / 1000 / RENEWALS_PER_LEASE)
+        deliveries = held()
+        if not deliveries:
+            continue
+        try:
+            refused = await backend.extend(deliveries, lease_ms)
+        except ZqError as error:
+            log.warning("the leases could not be renewed: %s", error)
+            continue
+        ended = {*refused.stale, *refused.not_found}
+        for each in deliveries:
+            if each.id in ended:
+                on_ended(each)
+
+
+async def give_back(
+    backend: Backend, events: Listeners, unfinished: Sequence[Delivery], seconds: float
+) -> list[str]:
+    """Give jobs back; returns their ids. If this takes too long, the end of the stream does it."""
+    if not unfinished:
+        return []
+    try:
+        async with asyncio.timeout(seconds):
+            await backend.release([Held(each.id, each.lease) for each in unfinished])
+    except (ZqError, TimeoutError) as error:
+        log.debug("jobs could not be given back, and go back with the stream: %s", error)
+    await _tell(events, unfinished)
+    return [each.id for each in unfinished]
+
+
+async def _tell(events: Listeners, gone: Sequence[Delivery]) -> None:
+    if events.wanted("requeued"):
+        for each in gone:
+            await events.emit(Event("requeued", each.queue, each.id, each.unique_key))
+
+
+class Strangers:
+    """Jobs of tasks that this worker does not know. They go back for another worker, after a pause.
+
+    This spends no attempt. While a new version of an app is rolled out, its jobs come to workers of
+    the old version.
+    """
+
+    def __init__(self, backend: Backend, events: Listeners) -> None:
+        self._backend = backend
+        self._events = events
+        self._seldom = Seldom()
+        self._waiting: list[Delivery] = []
+        self._wake = asyncio.Event()
+        self.is_idle = True
+        """Whether all have gone back."""
+
+    def add(self, delivery: Delivery) -> None:
+        """Give a job back with the next request. Log it at most once a minute for each task."""
+        if times := self._seldom.count(delivery.type):
+            log.warning(
+                "this worker has neither a task %r nor a handler for the queue %r: %s back to the"
+                " queue, and no worker gets it for %g s; this does not count as an attempt",
+                *(delivery.type, delivery.queue),
+                *("a job goes" if times == 1 else f"{times} jobs have gone", PAUSE_S),
+            )
+        self._waiting.append(delivery)
+        self.is_idle = False
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Give jobs back for ever. Raises a `BackendError` that does not pass."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                batch = self._waiting[:MOST_IN_A_POST]
+                del self._waiting[:MOST_IN_A_POST]
+                held = [Held(each.id, each.lease) for each in batch]
+                await persistently(partial(self._backend.release, held, round(PAUSE_S * 1000)))
+                await _tell(self._events, batch)
+            self.is_idle = True
+
+
+class Seldom:
+    """Counts how often something happens, and tells when to log it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._known: dict[str, tuple[float, int]] = {}
+        """When each thing was logged, and how often it has happened since."""
+
+    def count(self, thing: str) -> int:
+        """How often it has happened since it was logged last, if it is to be logged now; else 0."""
+        now = self._clock()
+        told, times = self._known.get(thing, (now - EVERY_S, 0))
+        due = now - told >= EVERY_S
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[thing] = (now, 0) if due else (told, times + 1)
+        return times + 1 if due else 0

@@ -1,0 +1,342 @@
+"""A worker from one start to its end: its tasks while it runs, and the order in which they end."""
+
+import asyncio
+import contextlib
+import inspect
+import logging
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zq.client.app import App
+from zq.client.errors import Unavailable, ZqError
+from zq.client.events import Event, EventName
+from zq.client.outcome import DrainReport
+from zq.client.values import Delivery, Held, JobQuery, Notice, TakeRequest
+from zq.client.worker.acks import Acknowledger, follows
+from zq.client.worker.execution import INSISTING_S, watching_tasks
+from zq.client.worker.executor import Capacity, Executor
+from zq.client.worker.handlers import Handler, Handlers
+from zq.client.worker.holding import Strangers, give_back, renew
+from zq.client.worker.settling import AfterExecution, Settler
+from zq.client.worker.supply import Supply
+
+log = logging.getLogger("zq.worker")
+
+LAST_POSTS_S = 5.0
+"""How long a stopping worker tries to send its last reports, if its time allows."""
+
+LEAST_S = 0.5
+"""Each step of the end may take this long in any case, even where the time is over."""
+
+CLEAN_UP_SHARE = 0.2
+"""The share of the time for a stop that is left for the clean-up of unfinished jobs."""
+
+LOOK_EVERY_S = 0.02
+
+
+@dataclass(frozen=True)
+class WorkerPlan:
+    """How a worker is to work. Times are in seconds."""
+
+    request: TakeRequest
+    capacity: Capacity
+    shutdown_s: float
+    clean_up_s: float
+    connect_s: float
+    burst: bool
+    max_jobs: int | None
+    after_execution: AfterExecution | None
+
+
+class Life:
+    """A worker from one start to its end."""
+
+    def __init__(self, app: App, plan: WorkerPlan) -> None:
+        self._app = app
+        self._plan = plan
+        self._backend = app.backend
+        self._handlers = Handlers(app)
+        self._acks = Acknowledger(self._backend, self._lost)
+        self.settler = Settler(app, self._acks, plan.request.worker, plan.after_execution)
+        self._executor = Executor(
+            app,
+            self.settler,
+            plan.capacity,
+            plan.clean_up_s,
+            on_free=self._begin_more,
+            on_too_deaf=self._on_too_deaf,
+        )
+        self._strangers = Strangers(self._backend, app.core.events)
+        self._stopping = asyncio.Event()
+        self._aborted = asyncio.Event()
+        self._supply = Supply(self._backend, plan.request, self._stopping)
+        # Ids in their order, and the jobs among them that are still wanted.
+        self._order: deque[str] = deque()
+        self._waiting: dict[str, tuple[Delivery, Handler]] = {}
+        self._left = plan.max_jobs
+        self._patience = plan.shutdown_s
+        self._deadline: float | None = None
+        self._done: asyncio.Future[DrainReport] = asyncio.get_running_loop().create_future()
+        self._unstarted: list[Delivery] = []
+        self._returned: list[str] = []
+
+    # From outside
+
+    def stop(self, patience: float | None) -> None:
+        """Begin to drain."""
+        if patience is not None:
+            self._patience = patience
+            self._deadline = None
+        self._begin_nothing_more()
+
+    def on_signal(self) -> None:
+        """The first signal drains, the second ends everything."""
+        if self._stopping.is_set():
+            log.warning("stopping at once: jobs that have not finished go back")
+            self._aborted.set()
+        else:
+            log.info("stopping: running jobs may finish")
+        self._begin_nothing_more()
+
+    async def ended(self) -> DrainReport:
+        """Wait for the end."""
+        return await asyncio.shield(self._done)
+
+    def leave(self) -> None:
+        """Say that it has ended, even if it never began to work."""
+        if not self._done.done():
+            self._executor.close()
+            self._done.set_result(DrainReport(0, []))
+
+    async def run(self) -> DrainReport:
+        """Run from the first stream to the last acknowledgement."""
+        with watching_tasks():
+            await self._warm_up()
+            await self._supply.open(self._plan.connect_s)
+            await self._emit("started")
+            helpers = [asyncio.create_task(work) for work in self._helpers()]
+            try:
+                await self._until_stopped(helpers)
+                await self._drain()
+            finally:
+                report = await self._end(helpers)
+        await self._emit("stopped")
+        return report
+
+    # While it runs
+
+    async def _warm_up(self) -> None:
+        async def call_all() -> None:
+            for function in self._app.core.startup:
+                waiting = function()
+                if inspect.isawaitable(waiting):
+                    await waiting
+
+        warming = asyncio.create_task(call_all())
+        stopping = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait({warming, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not warming.done():
+            warming.cancel()
+            raise Unavailable("the worker was stopped before it had opened a stream")
+        warming.result()
+
+    def _helpers(self) -> list[Coroutine[Any, Any, None]]:
+        request = self._plan.request
+        helpers = [self._supply.run(self._on_jobs, self._on_lost)]
+        helpers += [self._acks.run(), self._strangers.run()]
+        if request.lease_ms is not None:
+            helpers.append(renew(self._backend, request.lease_ms, self._held, self._drop))
+        if self._plan.burst:
+            helpers.append(self._watch_for_idleness())
+        return helpers
+
+    def _on_jobs(self, arrived: Sequence[Delivery | Notice]) -> None:
+        for delivery in arrived:
+            if isinstance(delivery, Notice):
+                self._on_notice(delivery)
+                continue
+            execution = self._executor.running.get(delivery.id)
+            running = None if execution is None else execution.running
+            if running and running.lost is None and follows(delivery, running.delivery):
+                # It came back when a stream broke, and still runs here: go on with it.
+                running.delivery = delivery
+            elif not self._acks.adopt(delivery):
+                self._put(delivery)
+        self._begin_more()
+
+    def _on_notice(self, notice: Notice) -> None:
+        if notice.control == "drain":
+            self._begin_nothing_more()
+        else:
+            event: EventName = "cancelled" if notice.control == "cancel" else "stalled"
+            self._drop(Held(notice.id, notice.lease), event)
+
+    def _drop(self, held: Held, event: EventName = "requeued") -> None:
+        """A delivery has ended: do not begin it any more, and stop it if it runs."""
+        waiting = self._waiting.get(held.id)
+        if waiting is not None and waiting[0].lease == held.lease:
+            del self._waiting[held.id]
+        self._executor.drop(held.id, held.lease, event)
+
+    def _put(self, delivery: Delivery) -> None:
+        if self._stopping.is_set() or self._left == 0:
+            self._unstarted.append(delivery)
+            return
+        handler = self._handlers.find(delivery)
+        if handler is None:
+            self._strangers.add(delivery)
+            return
+        self._waiting[delivery.id] = delivery, handler
+        self._order.append(delivery.id)
+        if self._left is not None:
+            self._left -= 1
+            if self._left == 0:
+                self._stopping.set()
+
+    def _begin_more(self) -> None:
+        """Begin waiting jobs, as many as there is room for."""
+        while self._order and self._executor.has_room:
+            wanted = self._waiting.pop(self._order.popleft(), None)
+            if wanted is not None:
+                self._executor.begin(*wanted)
+
+    def _on_lost(self) -> None:
+        """The stream is gone. Jobs that have not begun are gone with it, and will come again."""
+        if self._left is not None and not self._stopping.is_set():
+            self._left += len(self._waiting)
+        self._waiting.clear()
+
+    async def _lost(self, id: str) -> None:
+        await self.settler.lost(id)
+
+    def _held(self) -> list[Held]:
+        deliveries = [each.running.delivery for each in self._executor.running.values()]
+        deliveries += [delivery for delivery, _ in self._waiting.values()]
+        return [Held(each.id, each.lease) for each in deliveries]
+
+    def _on_too_deaf(self) -> None:
+        log.error(
+            "too many handlers go on although they were told to end: the worker stops, so that it"
+            " can be started again"
+        )
+        self._begin_nothing_more()
+
+    async def _watch_for_idleness(self) -> None:
+        """Stop once the server has no job that could be taken now."""
+        query = JobQuery(statuses=("ready", "in_flight"), queues=tuple(self._plan.request.queues))
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            idle = self._executor.is_idle and self._acks.is_idle and self._strangers.is_idle
+            if self._waiting or not idle:
+                continue
+            with contextlib.suppress(Unavailable):
+                if await self._backend.count(query) == 0:
+                    self._begin_nothing_more()
+
+    # How it ends
+
+    async def _until_stopped(self, helpers: Sequence[asyncio.Task[None]]) -> None:
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait([stopping, *helpers], return_when=asyncio.FIRST_COMPLETED)
+            for task in helpers:
+                # None of them ends by itself, except by an error.
+                if task.done():
+                    task.result()
+        finally:
+            stopping.cancel()
+
+    def _begin_nothing_more(self) -> None:
+        """Give back jobs that have not begun, as soon as no other can come in their place."""
+        self._stopping.set()
+        self._unstarted += [delivery for delivery, _ in self._waiting.values()]
+        self._waiting.clear()
+        self._left_s()
+
+    def _left_s(self) -> float:
+        """The time that is left for the stop. It begins now if it has not begun before."""
+        now = asyncio.get_running_loop().time()
+        if self._deadline is None:
+            self._deadline = now + self._patience
+        return max(self._deadline - now, 0.0)
+
+    @property
+    def _clean_up_s(self) -> float:
+        """The part of that time for the clean-up of jobs that have to be ended."""
+        return min(self._plan.clean_up_s, CLEAN_UP_SHARE * self._patience)
+
+    async def _drain(self) -> None:
+        """Let running jobs finish, and as many more as were asked for."""
+
+        async def finish() -> None:
+            with contextlib.suppress(ZqError, TimeoutError):
+                async with asyncio.timeout(LAST_POSTS_S):
+                    await self._backend.drain(self._plan.request.worker)
+            unstarted, self._unstarted = self._unstarted, []
+            await self._give_back(unstarted, LAST_POSTS_S)
+            while self._waiting or not self._executor.is_idle:
+                await self._executor.idle()
+
+        time_for_it = self._left_s() - self._clean_up_s
+        if time_for_it > 0 and not self._aborted.is_set():
+            await self._unless_aborted(finish(), time_for_it)
+
+    async def _end(self, helpers: Sequence[asyncio.Task[None]]) -> DrainReport:
+        """End everything, whatever handlers do: each step has its time."""
+        executor = self._executor
+        try:
+            self._begin_nothing_more()
+            if not self._aborted.is_set():
+                await self._end_all(max(LEAST_S, self._clean_up_s))
+            if self._aborted.is_set():
+                await self._end_all(LEAST_S)
+            await self._unless_aborted(self._last_posts(), self._last_s())
+            await self._give_back([*executor.unfinished, *self._unstarted], self._last_s())
+        finally:
+            for task in helpers:
+                task.cancel()
+            executor.close()
+            await asyncio.wait(helpers, timeout=LEAST_S)
+            await self._supply.close()
+            report = DrainReport(
+                executor.finished, self._returned, executor.stuck, self._aborted.is_set()
+            )
+            if not self._done.done():
+                self._done.set_result(report)
+        return report
+
+    async def _end_all(self, clean_up_s: float) -> None:
+        self._executor.end_all(clean_up_s)
+        await self._unless_aborted(self._executor.idle(), clean_up_s + 2 * INSISTING_S)
+
+    async def _last_posts(self) -> None:
+        await self._executor.idle()
+        await self._acks.drained()
+
+    def _last_s(self) -> float:
+        if self._aborted.is_set():
+            return LEAST_S
+        return max(LEAST_S, min(LAST_POSTS_S, self._left_s()))
+
+    async def _unless_aborted(self, work: Coroutine[Any, Any, None], seconds: float) -> None:
+        """Wait this long for a task; stop waiting where the worker has to end at once."""
+        task = asyncio.ensure_future(work)
+        waiting: set[asyncio.Future[Any]] = {task}
+        aborted = asyncio.create_task(self._aborted.wait())
+        if not self._aborted.is_set():
+            waiting.add(aborted)
+        try:
+            await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            task.cancel()
+            aborted.cancel()
+
+    async def _give_back(self, unfinished: Sequence[Delivery], seconds: float) -> None:
+        events = self._app.core.events
+        self._returned += await give_back(self._backend, events, unfinished, seconds)
+
+    async def _emit(self, name: EventName) -> None:
+        await self._app.core.events.emit(Event(name))

@@ -1,0 +1,133 @@
+"""Places for ordinary functions: threads or processes, each with one job at a time."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+from zq.client.worker.execution import Execution
+from zq.client.worker.handlers import Handler
+
+Call = Callable[[], Any]
+Came = tuple[Any, BaseException | None]
+"""The outcome of a call: its result, or the error that it raised."""
+
+
+class Place(Protocol):
+    """A place where one function runs at a time."""
+
+    async def prepare(self, handler: Handler) -> None:
+        """Make ready for a handler, before its time begins."""
+
+    async def run(self, execution: Execution) -> Any:
+        """The result of the handler. The execution may end it."""
+
+    def close(self) -> None:
+        """Leave the place. Work that still runs there no longer counts."""
+
+
+class Places:
+    """The free places, the last used first."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._all = places
+        self._free: asyncio.LifoQueue[Place] = asyncio.LifoQueue()
+        for place in reversed(places):
+            self._free.put_nowait(place)
+
+    async def take(self) -> Place:
+        """Wait for a free one; give it back with `put`."""
+        return await self._free.get()
+
+    def put(self, place: Place) -> None:
+        """The place is free again."""
+        self._free.put_nowait(place)
+
+    def close(self) -> None:
+        """Leave all places."""
+        for place in self._all:
+            place.close()
+
+
+class Thread:
+    """A place for a thread, started when it is first needed. No thread can be ended from outside.
+
+    One that does not hear (`job.cancelled`) is left behind, and the place gets another. It does not
+    keep the interpreter from ending.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._name = f"zq-job-{number}"
+        self._calls: SimpleQueue[Call | None] | None = None
+
+    async def prepare(self, handler: Handler) -> None:
+        """A thread needs no preparation."""
+
+    async def run(self, execution: Execution) -> Any:
+        """The result of the handler. To end it, the thread is told, and may clean up."""
+        args, kwargs = execution.handler.arguments(execution.running)
+        function = execution.handler.function
+        work = self._submit(lambda: function(*args, **kwargs))
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            if execution.reason is None or not await _patiently(work):
+                self.close()
+                execution.leave_behind(work, "the thread")
+                raise
+        result, error = work.result()
+        if error is not None:
+            raise error
+        return result
+
+    def close(self) -> None:
+        """Let the thread end after its present call."""
+        calls, self._calls = self._calls, None
+        if calls is not None:
+            calls.put(None)
+
+    def _submit(self, call: Call) -> asyncio.Future[Came]:
+        if self._calls is None:
+            self._calls = SimpleQueue()
+            threading.Thread(
+                target=_work, args=(self._calls,), name=self._name, daemon=True
+            ).start()
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Came] = loop.create_future()
+        context = copy_context()
+
+        def run() -> None:
+            came = context.run(_came, call)
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(_settle, done, came)
+
+        self._calls.put(run)
+        return done
+
+
+async def _patiently(work: asyncio.Future[Came]) -> bool:
+    """Wait for a thread that was told to end; returns whether it does before a second cancel."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.wait({work})
+    return work.done()
+
+
+def _work(calls: "SimpleQueue[Call | None]") -> None:
+    while (call := calls.get()) is not None:
+        call()
+        del call
+
+
+def _came(call: Call) -> Came:
+    try:
+        return call(), None
+    except BaseException as error:  # StopIteration too, which no future may have
+        return None, error
+
+
+def _settle(done: asyncio.Future[Came], came: Came) -> None:
+    if not done.done():
+        done.set_result(came)

@@ -1,0 +1,177 @@
+"""Handlers in processes: one job at a time in each, and a process is killed when time is up.
+
+Arguments and results cross as JSON. The process finds the function by its module and name, so the
+function must be importable: a task, or a function of a module.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import asynccontextmanager
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+import msgspec
+
+from zq.client.backend import Backend
+from zq.client.errors import InvalidOption
+from zq.client.formats import JSON
+from zq.client.queue import Queue
+from zq.client.running import Running, current
+from zq.client.task import Task
+from zq.client.values import Delivery, LeasedFailure
+from zq.client.worker.execution import Execution
+from zq.client.worker.handlers import (
+    Handler,
+    OnException,
+    failure_of,
+    handler_of_queue,
+    handler_of_task,
+)
+
+T = TypeVar("T")
+
+_Name = tuple[str, str]
+"""The name of a function: its module, and its name there."""
+
+PREPARING_S = 60.0
+"""How long a process may take to start and import a function."""
+
+
+class ProcessDied(Exception):
+    """The process that ran a job has ended, by a crash or because memory ran out."""
+
+
+class Failed(Exception):
+    """A handler failed in another process, which made the report."""
+
+    def __init__(self, failure: LeasedFailure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class Process:
+    """A place for one process. It starts when it is first needed, and is killed to end its job."""
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+        self._pid = 0
+        self._known: set[_Name] = set()
+
+    async def prepare(self, handler: Handler) -> None:
+        """Start the process, and have it import the function. Raises `ProcessDied`."""
+        name = _name(handler)
+        if name in self._known:
+            return
+        try:
+            async with asyncio.timeout(PREPARING_S), self._giving_up_with():
+                await self._submit(_prepare, name)
+        except TimeoutError:
+            raise ProcessDied(
+                f"the process has not imported {name[0]} within {PREPARING_S:g} s"
+            ) from None
+        self._known.add(name)
+
+    async def run(self, execution: Execution) -> Any:
+        """The result of the handler. Raises `Failed` or `ProcessDied`."""
+        job = msgspec.json.encode(execution.running.delivery)
+        async with self._giving_up_with():
+            failure, result = await self._submit(_run, _name(execution.handler), job)
+        if failure is not None:
+            raise Failed(msgspec.json.decode(failure, type=LeasedFailure))
+        return msgspec.json.decode(result)
+
+    def close(self) -> None:
+        """End the process. Its unfinished work is lost."""
+        self.kill()
+
+    @asynccontextmanager
+    async def _giving_up_with(self) -> AsyncIterator[None]:
+        """Give the process up with its work."""
+        try:
+            yield
+        except BrokenProcessPool:
+            self.forget()
+            raise ProcessDied("the process that ran the job has died") from None
+        except asyncio.CancelledError:
+            self.kill()
+            raise
+
+    async def _submit(self, function: Callable[..., T], *args: Any) -> T:
+        loop = asyncio.get_running_loop()
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                1, mp_context=get_context("spawn"), initializer=_leave_signals_to_the_worker
+            )
+            self._pid = await loop.run_in_executor(self._pool, os.getpid)
+        return await loop.run_in_executor(self._pool, function, *args)
+
+    def kill(self) -> None:
+        """End the process, whatever it does."""
+        if self._pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+        self.forget()
+
+    def forget(self) -> None:
+        """Let the next job have another process. This one is gone, and its number may be too."""
+        pool, self._pool, self._pid, self._known = self._pool, None, 0, set()
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _leave_signals_to_the_worker() -> None:
+    # Ctrl-C reaches the whole group, but the worker decides the fate of its jobs.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _prepare(function: _Name) -> None:
+    """In the process: import the function. An error of the import is told when the function is
+    called."""
+    with contextlib.suppress(Exception):
+        find(*function)
+
+
+def _name(handler: Handler) -> _Name:
+    return handler.function.__module__, handler.function.__qualname__
+
+
+def _run(function: _Name, job: bytes) -> tuple[bytes | None, bytes]:
+    """In the process: find the function, call it, and encode its outcome as JSON."""
+    delivery = msgspec.json.decode(job, type=Delivery)
+    on_exception: OnException = {}
+    try:
+        handler, backend = find(*function)
+        on_exception = handler.on_exception
+        running = Running(delivery, delivery.payload, backend)
+        token = current.set(running)
+        try:
+            args, kwargs = handler.arguments(running)
+            return None, JSON.encode(handler.function(*args, **kwargs))
+        finally:
+            current.reset(token)
+    except BaseException as error:  # SystemExit too: the process must live on for the next job
+        return msgspec.json.encode(failure_of(error, delivery, on_exception)), b""
+
+
+def find(module: str, qualname: str) -> tuple[Handler, Backend]:
+    """A task, or the handler of a queue, by the module and name of its function, and its server."""
+    home = importlib.import_module(module)
+    place: Any = home
+    for name in qualname.split("."):
+        place = getattr(place, name)
+    if isinstance(place, Task):
+        return handler_of_task(place), place.core.backend
+    for queue in vars(home).values():
+        known = queue.core.handlers.get(queue.name) if isinstance(queue, Queue) else None
+        if known is not None and known.function is place:
+            return handler_of_queue(known), queue.core.backend
+    raise InvalidOption(
+        f"{module}.{qualname} is neither a task nor the handler of a queue of its module: processes"
+        " find functions by name"
+    )

@@ -1,0 +1,181 @@
+"""The settlement of an execution that has ended: the server, the hook and listeners are told."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from zq.client.app import App
+from zq.client.errors import InvalidOption, ZqError
+from zq.client.events import Event, EventName
+from zq.client.job_error import JobError
+from zq.client.options import positive_ms
+from zq.client.outcome import Outcome
+from zq.client.running import Running
+from zq.client.values import MISSING, Delivery, LeasedFailure, Success
+from zq.client.worker.acks import Acknowledger, report
+from zq.client.worker.execution import Execution
+from zq.client.worker.handlers import Timeout, failure_of, is_final
+from zq.client.worker.processes import Failed
+from zq.model.job import Retention
+
+log = logging.getLogger("zq.worker")
+
+AfterExecution = Callable[[Outcome], Awaitable[None] | None]
+
+
+class Settler:
+    """Settles executions for a worker."""
+
+    def __init__(
+        self, app: App, acks: Acknowledger, worker_id: str, after: AfterExecution | None
+    ) -> None:
+        """`after` is the hook that sees final outcomes before they are stored."""
+        self.outcomes: list[Outcome] | None = None
+        """A list that collects outcomes, if somebody wants them."""
+        self._backend = app.backend
+        self._events = app.core.events
+        self._acks = acks
+        self._worker_id = worker_id
+        self._after = after
+
+    def at_once(self, execution: Execution) -> bool:
+        """Settle a success that needs neither hook nor listeners; returns whether it was one."""
+        if self._error(execution) is not None or self._is_watched(ok=True):
+            return False
+        self._succeed(execution.running.delivery, execution.result, None)
+        return True
+
+    async def settle(self, execution: Execution) -> None:
+        """Tell the outcome to the server, the hook and the listeners."""
+        running, result = execution.running, execution.result
+        error = self._error(execution)
+        failure = None
+        if error is not None:
+            failure = _failure(error, execution)
+            _log(running, failure)
+        outcome = None
+        if self._is_watched(failure is None):
+            outcome = self._outcome(execution, failure, error)
+            if self._after is not None and outcome.final:
+                await self._call_after(self._after, outcome)
+                result = outcome.result
+                if failure is not None and outcome.error is not None:
+                    failure = _with(failure, outcome.error)
+        if failure is None:
+            self._succeed(running.delivery, result, outcome)
+        elif await report(self._backend, running.id, failure, self.lost):
+            await self._keep(running.id, outcome)
+        if outcome is not None:
+            await self._tell(outcome)
+
+    async def lost(self, id: str, event: EventName = "requeued") -> None:
+        """Say that the outcome is dropped, because the delivery had ended before."""
+        log.warning("the outcome of the job %s is dropped: its delivery has ended", id)
+        if self._events.wanted(event):
+            await self._events.emit(Event(event, id=id))
+
+    @staticmethod
+    def _error(execution: Execution) -> BaseException | None:
+        if execution.reason == "timeout":
+            return Timeout(f"the execution took longer than {execution.seconds:g} s")
+        return execution.error
+
+    def _is_watched(self, ok: bool) -> bool:
+        if self._after is not None or self.outcomes is not None:
+            return True
+        wanted = self._events.wanted
+        return wanted("completed") if ok else wanted("failed") or wanted("failing")
+
+    def _outcome(
+        self, execution: Execution, failure: LeasedFailure | None, failed: BaseException | None
+    ) -> Outcome:
+        running = execution.running
+        error = None
+        if failure is not None:
+            error = JobError(
+                running.attempt, failure.message, failure.error_type, failure.backtrace
+            )
+        return Outcome(
+            job=running,
+            result=None if error is not None else execution.result,
+            error=error,
+            final=failure is None or is_final(failure, running.delivery),
+            worker_id=self._worker_id,
+            started_at=execution.started_at,
+            finished_at=time.time(),
+            exception=failed,
+        )
+
+    async def _call_after(self, hook: AfterExecution, outcome: Outcome) -> None:
+        """An error of the hook is the worker's, not the job's: the hook's change of `ttl` is
+        undone."""
+        try:
+            waiting = hook(outcome)
+            if waiting is not None:
+                await waiting
+            if outcome.ttl is not None:
+                positive_ms("ttl", outcome.ttl)
+        except Exception as error:
+            outcome.ttl = None
+            await self._events.emit(Event("error", id=outcome.id, exception=error))
+
+    def _succeed(self, delivery: Delivery, result: Any, outcome: Outcome | None) -> None:
+        retention = None
+        if outcome is not None and outcome.ttl is not None:
+            retention = Retention(completed_ms=positive_ms("ttl", outcome.ttl))
+        self._acks.add(delivery, Success(delivery.id, delivery.lease, result, retention))
+
+    async def _keep(self, id: str, outcome: Outcome | None) -> None:
+        """Keep the error for as long as the hook says."""
+        if outcome is None or outcome.ttl is None or not outcome.final:
+            return
+        try:
+            await self._backend.retain(id, dead_ms=positive_ms("ttl", outcome.ttl))
+        except (ZqError, InvalidOption) as error:
+            await self._events.emit(Event("error", id=id, exception=error))
+
+    async def _tell(self, outcome: Outcome) -> None:
+        if self.outcomes is not None:
+            self.outcomes.append(outcome)
+        name = {"completed": "completed", "dead": "failed", "failing": "failing"}[outcome.status]
+        event = Event(
+            name,  # type: ignore[arg-type]
+            outcome.job.queue,
+            outcome.id,
+            outcome.job.key,
+            outcome.job.attempt,
+            outcome.result if outcome.ok else MISSING,
+            outcome.error,
+            outcome.exception,
+        )
+        await self._events.emit(event)
+
+
+def _failure(error: BaseException, execution: Execution) -> LeasedFailure:
+    if isinstance(error, Failed):
+        return error.failure
+    return failure_of(error, execution.running.delivery, execution.handler.on_exception)
+
+
+def _log(job: Running[Any], failure: LeasedFailure) -> None:
+    """Log the failure. Its traceback is stored with the job."""
+    final = is_final(failure, job.delivery)
+    log.log(
+        logging.ERROR if final else logging.WARNING,
+        "%s %s (%s) failed at attempt %d%s: %s: %s",
+        *(job.type, job.id, job.queue, job.attempt, " for the last time" if final else ""),
+        *(failure.error_type, failure.message),
+    )
+
+
+def _with(failure: LeasedFailure, error: JobError) -> LeasedFailure:
+    """The report with the hook's changes to the error."""
+    return LeasedFailure(
+        error.message,
+        error.error_type,
+        error.backtrace,
+        failure.retry_at,
+        failure.kill,
+        failure.lease,
+    )

@@ -1,0 +1,83 @@
+"""A worker's jobs: one take stream, opened again whenever it breaks."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from zq.client.backend import Backend, TakeStream
+from zq.client.errors import Unavailable
+from zq.client.http.transport import jittered
+from zq.client.values import Delivery, Notice, TakeRequest
+
+log = logging.getLogger("zq.worker")
+
+
+class Supply:
+    """Keeps a stream open, from `open` to `close`, and passes on what it delivers."""
+
+    def __init__(self, backend: Backend, request: TakeRequest, stopping: asyncio.Event) -> None:
+        self._backend = backend
+        self._request = request
+        self._stopping = stopping
+        self._stream: TakeStream | None = None
+
+    async def open(self, patience: float) -> None:
+        """Open the stream, trying for `patience` seconds unless the worker is told to stop.
+
+        Raises `Unavailable`, or another `BackendError` at once.
+        """
+        deadline = time.monotonic() + patience
+        attempt = 0
+        while True:
+            try:
+                self._stream = await self._take()
+                return
+            except Unavailable:
+                delay = jittered(attempt)
+                if time.monotonic() + delay > deadline or self._stopping.is_set():
+                    raise
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), delay)
+                attempt += 1
+
+    async def _take(self) -> TakeStream:
+        """Open the first stream. A standby may wait for it for ever, unless it is told to stop."""
+        taking = asyncio.ensure_future(self._backend.take(self._request))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({taking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not taking.done():
+                raise Unavailable("the worker was stopped before it had opened a stream")
+            return taking.result()
+        finally:
+            taking.cancel()
+            stopping.cancel()
+
+    async def run(
+        self, on_jobs: Callable[[Sequence[Delivery | Notice]], None], on_lost: Callable[[], None]
+    ) -> None:
+        """Run until cancelled. Raises `BackendError` where opening again can never succeed."""
+        attempt = 0
+        while True:
+            try:
+                if self._stream is None:
+                    self._stream = await self._backend.take(self._request)
+                    log.info("the stream is open again")
+                while True:
+                    on_jobs(await self._stream.deliveries())
+                    attempt = 0
+            except Unavailable as error:
+                if self._stream is not None:
+                    await self.close()
+                    on_lost()
+                log.warning("the stream of jobs has broken: %s", error)
+                await asyncio.sleep(jittered(attempt))
+                attempt += 1
+
+    async def close(self) -> None:
+        """End the stream. Its jobs go back."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            await stream.close()

@@ -1,0 +1,211 @@
+"""The worker: it takes jobs of an app from the server, executes them, and stops in good order."""
+
+import asyncio
+import contextlib
+import faulthandler
+import os
+import signal
+import socket
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace
+from types import FrameType
+from typing import Any
+from uuid import uuid4
+
+from zq.client.app import App
+from zq.client.errors import InvalidOption, WaitTimeout
+from zq.client.options import Seconds, milliseconds, positive_ms
+from zq.client.outcome import DrainReport, Outcome
+from zq.client.values import TakeRequest
+from zq.client.worker.executor import Capacity
+from zq.client.worker.handlers import Handlers
+from zq.client.worker.life import Life, WorkerPlan
+from zq.client.worker.settling import AfterExecution
+
+MARGIN_S = 5.0
+"""A worker that does not end in time is ended by force after this much more."""
+
+AT_ONCE_S = 3.0
+"""The same time after the second signal."""
+
+_STDERR = 2
+_LONGEST_S = 1e6
+
+
+class Worker:
+    """Executes an app's jobs, `concurrency` at a time. `run` may be called again after a stop."""
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        queues: Sequence[str] | None = None,
+        concurrency: int = 1,
+        prefetch: int | None = None,
+        worker_id: str | None = None,
+        lease: Seconds | None = 30.0,
+        shutdown_timeout: Seconds = 30.0,
+        cleanup_timeout: Seconds = 5.0,
+        connect_timeout: Seconds = 10.0,
+        threads: int | None = None,
+        processes: int = 0,
+        burst: bool = False,
+        max_jobs: int | None = None,
+        after_execution: AfterExecution | None = None,
+    ) -> None:
+        """`queues` are by default those for which the app has functions.
+
+        The worker holds at most `prefetch` jobs, running ones included; the default is twice
+        `concurrency`. A delivery ends `lease` after this event loop has stopped renewing it. With a
+        `lease` of None it ends only with the connection.
+
+        A handler that is cancelled (its time is up, its delivery has ended) may clean up for
+        `cleanup_timeout`. One that does not end then is left behind, and the worker goes on. A stop
+        takes `shutdown_timeout`, the last fifth of which is for such clean-ups.
+
+        Ordinary functions run in `threads` threads, or in `processes` processes where that is more
+        than 0. With `burst` the worker stops when no job is left. It always stops after `max_jobs`.
+        Raises `InvalidOption`.
+        """
+        self.app = app
+        self.worker_id = worker_id or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
+        self.queues = list(Handlers(app).queues if queues is None else queues)
+        if not self.queues:
+            raise InvalidOption(
+                "the app has no tasks and no handlers, so there is nothing to work on"
+            )
+        threads = concurrency if threads is None else threads
+        for name, number, least in (
+            ("concurrency", concurrency, 1),
+            ("threads", threads, 1),
+            ("processes", processes, 0),
+            ("max_jobs", 1 if max_jobs is None else max_jobs, 1),
+        ):
+            if number < least:
+                raise InvalidOption(f"{name}: {number} is less than {least}")
+        request = TakeRequest(
+            tuple(self.queues),
+            max(concurrency, 2 * concurrency if prefetch is None else prefetch),
+            self.worker_id,
+            None if lease is None else positive_ms("lease", lease),
+            concurrency,
+        )
+        self._plan = WorkerPlan(
+            request,
+            Capacity(concurrency, threads, processes),
+            milliseconds("shutdown_timeout", shutdown_timeout) / 1000,
+            milliseconds("cleanup_timeout", cleanup_timeout) / 1000,
+            milliseconds("connect_timeout", connect_timeout) / 1000,
+            burst,
+            max_jobs,
+            after_execution,
+        )
+        self._life: Life | None = None
+
+    async def run(self, *, handle_signals: bool = False) -> DrainReport:
+        """Work until `stop`.
+
+        With `handle_signals` the first SIGTERM or SIGINT stops the worker in good order, and a
+        second one stops it at once. A process in which a handler blocks the event loop cannot end
+        otherwise, so it exits with code 1.
+
+        Raises `Unavailable` where the server cannot be reached at the start, and the error of a
+        stream that the server refuses.
+        """
+        life = self._begin(self._plan)
+        listening: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if handle_signals:
+            listening = _signals(life.on_signal, self._plan.shutdown_s)
+        with listening:
+            try:
+                return await life.run()
+            finally:
+                self._life = None
+                life.leave()
+
+    async def stop(self, timeout: Seconds | None = None) -> DrainReport | None:
+        """Take nothing more, let running jobs finish within `timeout`, and give back the rest.
+
+        The default of `timeout` is `shutdown_timeout`. Returns None where the worker does not run.
+        """
+        life = self._life
+        if life is None:
+            return None
+        seconds = None if timeout is None else milliseconds("timeout", timeout) / 1000
+        life.stop(seconds)
+        return await life.ended()
+
+    async def run_until_idle(self, timeout: Seconds = 10.0) -> list[Outcome]:
+        """Work until no job of the queues is ready or in flight; returns all outcomes.
+
+        Jobs that are due later, for another try too, stay in their queues. Raises `WaitTimeout`.
+        """
+        seconds = milliseconds("timeout", timeout) / 1000
+        life = self._begin(replace(self._plan, burst=True))
+        outcomes = life.settler.outcomes = []
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                await life.run()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise WaitTimeout(f"jobs were left after {seconds:g} s") from None
+        finally:
+            self._life = None
+        return outcomes
+
+    def _begin(self, plan: WorkerPlan) -> Life:
+        if self._life is not None:
+            raise RuntimeError("this worker is already running")
+        self._life = Life(self.app, plan)
+        return self._life
+
+
+def run_blocking(work: Coroutine[Any, Any, DrainReport]) -> DrainReport:
+    """Run a worker in an event loop of its own, uvloop's where it is installed.
+
+    A loop that is closed would wait for handlers that the worker has left behind, so this loop
+    stays open for them.
+    """
+    new_event_loop: Callable[[], asyncio.AbstractEventLoop]
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        new_event_loop = asyncio.new_event_loop
+    runner = asyncio.Runner(loop_factory=new_event_loop)
+    stuck = 0
+    try:
+        report = runner.run(work)
+        stuck = report.stuck
+    finally:
+        if not stuck:
+            runner.close()
+    return report
+
+
+@contextlib.contextmanager
+def _signals(on_signal: Callable[[], None], shutdown_s: float) -> Iterator[None]:
+    """Call `on_signal` in the event loop for each signal. It must be entered in the main thread.
+
+    These are Python's own handlers, because the loop's would not run while a handler blocks it.
+    Where the handler does not unblock the loop in time, the process prints the stack of each thread
+    on stderr and exits with code 1. Its streams end too, so its jobs go back.
+    """
+    loop = asyncio.get_running_loop()
+    count = 0
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal count
+        count += 1
+        seconds = min(shutdown_s, _LONGEST_S) + MARGIN_S if count == 1 else AT_ONCE_S
+        faulthandler.dump_traceback_later(seconds, exit=True, file=_STDERR)
+        loop.call_soon_threadsafe(on_signal)
+
+    before = {each: signal.signal(each, handle) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, signal.SIG_DFL if former is None else former)
+        if count:
+            faulthandler.cancel_dump_traceback_later()

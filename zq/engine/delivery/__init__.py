@@ -1,0 +1,1 @@
+"""Who gets jobs: streams, their windows, and claims that wait."""

@@ -1,0 +1,400 @@
+"""Who takes jobs at present, what they hold, and which of them the next tick claims for.
+
+All of this is memory that dies with the connections. What it says of jobs changes only after a
+commit, from the tick's result.
+"""
+
+import itertools
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from zq.engine.after_commit import Committed
+from zq.engine.delivery.takers import (
+    NO_PLAN,
+    Claimer,
+    ClaimGroup,
+    GroupedQueues,
+    Plan,
+    Stream,
+    Subscription,
+    Taker,
+    give_back,
+    unclaimed,
+)
+from zq.model.commands import AnyCommand, Claim, Enqueue, Fail, Return, Succeed, TickResult
+from zq.model.ids import HOLDER_BITS
+from zq.model.job import JobRecord
+from zq.model.leasing import Terms
+from zq.model.reach import EVERYWHERE, Reach
+
+MOST_CLAIMED = 2000
+"""Jobs that one claim takes: bounds a tick and what a stream's window can cost at once."""
+
+MOST_TAKERS = 256
+"""Takers that one claim serves. The others of a group come next, in turn."""
+
+MOST_LEFT = 1024
+"""Closed streams whose workers are remembered."""
+
+
+class Streams:
+    """All open streams, and claims that wait.
+
+    `limit` bounds the jobs in flight over all of them, `claimed` ones that have been in flight
+    before included; 0 is no bound. `submit` takes what has to go back. `slot` is the server's own,
+    which its holders carry.
+    """
+
+    def __init__(
+        self, limit: int, claimed: int, submit: Callable[[Return], object], slot: int = 0
+    ) -> None:
+        self.listens = claimed > 0
+        """Whether anybody takes jobs, or any is in flight: ticks concern nobody else."""
+        self._limit = limit or 2**62
+        self._claimed = claimed
+        self._submit = submit
+        self._stopped = False
+        self._claimers: dict[int, Claimer] = {}
+        self._hasty: list[Claimer] = []
+        self._numbers = itertools.count((slot << HOLDER_BITS) + 1)
+        self._streams: dict[int, Stream] = {}
+        self._groups: dict[tuple[str, ...] | Reach, ClaimGroup] = {}
+        self._by_queue: dict[str, set[ClaimGroup]] = {}
+        self._ranging: set[ClaimGroup] = set()
+        self._hungry: dict[ClaimGroup, None] = {}
+        self._holders: dict[int, Stream] = {}
+        self._grouped = GroupedQueues()
+        self._when_empty: Callable[[], object] | None = None
+        self.workers: dict[int, str] = {}
+        """What workers call themselves, by the numbers of their streams: open ones and, as jobs
+        that they held may still be settled, those closed last."""
+        self._left: deque[int] = deque()
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    @property
+    def is_hungry(self) -> bool:
+        """Whether a tick without commands has something to claim, or somebody to answer."""
+        if self._stopped:
+            return False
+        return bool(self._hasty) or (bool(self._hungry) and self._free > 0)
+
+    @property
+    def _free(self) -> int:
+        """How many more jobs may be in flight."""
+        return self._limit - len(self._holders) - self._claimed
+
+    @property
+    def claiming(self) -> int:
+        """How many claims are under way."""
+        return len(self._claimers)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left of anybody who has taken jobs, nor any job in flight."""
+        takers = self._streams or self._claimers or self._hasty
+        groups = self._groups or self._by_queue or self._ranging or self._hungry
+        return not (takers or groups or self._holders or self._claimed)
+
+    def all(self) -> list[Stream]:
+        """The open streams, in the order of opening."""
+        return list(self._streams.values())
+
+    def open(
+        self,
+        queues: Iterable[str],
+        reach: Reach,
+        subscription: Subscription,
+        since: int,
+        unsent: Callable[[], int],
+    ) -> Stream:
+        """Register a stream of some queues (none named: of all within reach), open `since`."""
+        group = self._join(tuple(sorted(set(queues))), reach)
+        subscription = subscription._replace(window=subscription.window or self._limit)
+        self.listens = True
+        stream = Stream(next(self._numbers), group, subscription, since, unsent)
+        self._streams[stream.number] = stream
+        if subscription.worker:
+            self.workers[stream.number] = subscription.worker
+        self.credit_changed(stream)
+        return stream
+
+    def ask(self, queue: str, most: int, terms: Terms, *, hasty: bool) -> Claimer:
+        """Register one who claims from a queue, once; a hasty one is answered by the next tick.
+
+        Whoever asks has to `dismiss` the claimer at last.
+        """
+        group = self._join((queue,), EVERYWHERE)
+        self.listens = True
+        claimer = Claimer(next(self._numbers), group, most, terms)
+        self._claimers[claimer.number] = claimer
+        if self._stopped:
+            claimer.give_up()
+        elif hasty:
+            self._hasty.append(claimer)
+        self.credit_changed(claimer)
+        return claimer
+
+    def dismiss(self, claimer: Claimer) -> None:
+        """Forget a claimer. What is being claimed for it just now goes back."""
+        claimer.give_up()
+        del self._claimers[claimer.number]
+        self._leave(claimer)
+
+    def end_all(self) -> None:
+        """Make every stream finish its response in good order."""
+        for stream in self._streams.values():
+            stream.end()
+
+    def stop(self) -> None:
+        """Claim nothing more, and let no claim wait any longer."""
+        self._stopped = True
+        for claimer in self._claimers.values():
+            claimer.give_up()
+
+    def when_empty(self, callback: Callable[[], object]) -> None:
+        """Call back whenever no stream holds a job any more, and at once if that is so."""
+        self._when_empty = callback
+        if not self._holders:
+            callback()
+
+    def close(self, stream: Stream) -> Return | None:
+        """Forget a stream; what has to go back of it."""
+        rest = give_back(stream) if stream.held else None
+        stream.ended = True
+        self._streams.pop(stream.number, None)
+        if stream.number in self.workers:
+            self._left.append(stream.number)
+            if len(self._left) > MOST_LEFT:
+                self.workers.pop(self._left.popleft(), None)
+        self._leave(stream)
+        return rest
+
+    def _leave(self, taker: Taker) -> None:
+        group = taker.group
+        group.waiting.pop(taker, None)
+        group.members -= 1
+        if not group.members:
+            self._groups.pop(group.queues or group.reach, None)
+            self._ranging.discard(group)
+            self._hungry.pop(group, None)
+            for queue in group.queues or ():
+                self._by_queue[queue].discard(group)
+                if not self._by_queue[queue]:
+                    del self._by_queue[queue]
+
+    def credit_changed(self, taker: Taker) -> None:
+        """Say that a taker may be able to take more than before."""
+        if self._taker(taker.number) is not None:
+            taker.group.waiting.setdefault(taker)
+            self._consider(taker.group)
+
+    def touch(self, queues: Iterable[str]) -> None:
+        """Say that queues may have ready jobs that they had not before."""
+        for queue in queues:
+            ranging = [group for group in self._ranging if group.reach.covers(queue)]
+            for group in (*self._by_queue.get(queue, ()), *ranging):
+                group.dry = False
+                self._consider(group)
+
+    def plan(self, commands: Sequence[AnyCommand]) -> Plan:
+        """The claims of a tick that applies these commands first.
+
+        Jobs that the commands settle free their slots within the same tick: memory mirrors the
+        committed leases, so it knows what the settlements will find. Only of those with a bounded
+        reach it does not, for it does not know queues: their slots are free a tick later.
+        """
+        if self._stopped or not (self._groups or self._hasty):
+            return NO_PLAN
+        freed = self._freed(commands) if self._holders else _NOTHING_FREED
+        for stream in freed:
+            self.credit_changed(stream)
+        brought: list[Enqueue] = [c for c in commands if type(c) is Enqueue]
+        if brought:
+            self.touch({job.queue for command in brought for job in command.jobs})
+        if self._grouped.queues:
+            self.touch(self._grouped.settled(commands))
+        plan = Plan()
+        budget = self._free + freed.total()
+        for group in list(self._hungry):
+            if budget <= 0:
+                break
+            credits, terms = self._credits(group, freed, min(budget, MOST_CLAIMED))
+            # Whoever was asked goes to the end of the line, so that no group starves another.
+            del self._hungry[group]
+            if not credits:
+                continue
+            self._hungry[group] = None
+            plan.groups.append(group)
+            claim = Claim(group.queues, credits, group.reach, terms or None)
+            plan.claims.append(claim)
+            budget -= claim.limit
+        if self._hasty:
+            self._settle_hasty(plan, budget)
+        return plan
+
+    def _settle_hasty(self, plan: Plan, budget: int) -> None:
+        """Answer those who do not wait, as far as the plan holds nothing for them."""
+        asked = {number for claim in plan.claims for number, _ in claim.credits}
+        hasty, self._hasty = self._hasty, []
+        for claimer in hasty:
+            if claimer.number in asked:
+                plan.hasty.append(claimer)
+            elif claimer.group.dry or budget <= 0:
+                claimer.give_up()
+            elif not claimer.is_done:
+                self._hasty.append(claimer)
+
+    def postpone(self, plan: Plan) -> None:
+        """A planned tick has come to nothing: whoever waits for nothing waits for the next one."""
+        self._hasty += plan.hasty
+
+    def learn(self, committed: Committed) -> None:
+        """Give jobs that a tick has claimed; have given back what nobody is there for."""
+        for rest in self.apply(committed.result, committed.plan):
+            self._submit(rest)
+        if not committed.plan.claims:
+            self.listens = not self.is_empty
+
+    def apply(self, result: TickResult, plan: Plan) -> list[Return]:
+        """Learn from a committed tick; what has to go back, for its holder is gone or hangs."""
+        lapsed = self._notify(result) if result.revoked or result.lapsed else ()
+        self._end(result.ended)
+        if self._grouped.queues or result.claimed:
+            self._grouped.learn(result)
+        # Claims come last in a tick: those that were made have seen whatever woke a queue.
+        self.touch(result.woken)
+        orphans = [give_back(stream) for stream in lapsed if stream.held]
+        for group, claim, jobs in zip(plan.groups, plan.claims, result.claimed, strict=False):
+            if len(jobs) < claim.limit:
+                group.dry = True
+                self._hungry.pop(group, None)
+            orphans += self._deliver(jobs)
+        self.touch(result.left)
+        if len(result.claimed) < len(plan.claims):
+            self.postpone(plan)
+        else:
+            for claimer in plan.hasty:
+                claimer.give_up()
+        if not self._holders and self._when_empty is not None:
+            self._when_empty()
+        return orphans
+
+    def _end(self, ended: Sequence[tuple[int, int]]) -> None:
+        """Learn of leases that are over, as (holder, key): streams have room again."""
+        holders = {holder for holder, _ in ended}
+        for holder in holders:
+            stream = self._streams.get(holder)
+            if stream is not None:
+                self.credit_changed(stream)
+        if 0 in holders:
+            self._claimed -= sum(holder == 0 for holder, _ in ended)
+        for _, key in ended:
+            self._holders.pop(key, _NOBODY).held.pop(key, None)
+
+    def _notify(self, result: TickResult) -> list[Stream]:
+        """Tell streams what they have lost; those that end with it."""
+        for key in result.revoked:
+            self._holders.get(key, _NOBODY).tell("cancel", key)
+        lapsed: dict[Stream, None] = {}
+        for key in result.lapsed:
+            stream = self._holders.get(key, _NOBODY)
+            if stream is not _NOBODY:
+                stream.lapse(key)
+                lapsed[stream] = None
+        return list(lapsed)
+
+    def _deliver(self, jobs: Sequence[JobRecord]) -> Iterator[Return]:
+        """Give jobs to their takers; yields what was claimed for takers that are gone."""
+        by_holder: defaultdict[int | None, list[JobRecord]] = defaultdict(list)
+        for job in jobs:
+            by_holder[job.holder].append(job)
+        for holder, given in by_holder.items():
+            assert holder is not None, "a claimed job has a holder"
+            taker = self._taker(holder)
+            gone = taker is None or taker.is_done
+            is_streams = given[0].claimant is None
+            if is_streams:
+                stream = taker if isinstance(taker, Stream) and not gone else _NOBODY
+                self._holders.update([(job.key, stream) for job in given])
+            else:
+                self._claimed += len(given)
+            if taker is None or gone:
+                leases = {job.key: job.deliveries for job in given}
+                yield Return(holder, list(leases)) if is_streams else unclaimed(leases)
+                continue
+            taker.deliver(given)
+            waiting = taker.group.waiting
+            if taker in waiting:
+                del waiting[taker]
+                waiting[taker] = None
+
+    def _taker(self, number: int) -> Taker | None:
+        return self._streams.get(number) or self._claimers.get(number)
+
+    def _join(self, names: tuple[str, ...], reach: Reach) -> ClaimGroup:
+        group = self._groups.get(names or reach) or self._new_group(names, reach)
+        group.members += 1
+        return group
+
+    def _new_group(self, names: tuple[str, ...], reach: Reach) -> ClaimGroup:
+        group = self._groups[names or reach] = ClaimGroup(names or None, reach)
+        for queue in names:
+            self._by_queue.setdefault(queue, set()).add(group)
+        if not names:
+            self._ranging.add(group)
+        return group
+
+    def _consider(self, group: ClaimGroup) -> None:
+        if group.waiting and not group.dry:
+            self._hungry.setdefault(group)
+
+    def _freed(self, commands: Sequence[AnyCommand]) -> Counter[Taker]:
+        freed: Counter[Taker] = Counter()
+        holders = self._holders
+        for command in commands:
+            if not isinstance(command, Succeed | Fail) or command.reach is not EVERYWHERE:
+                continue
+            if isinstance(command, Succeed):
+                held = [key for key in command.keys if key in holders]
+                if said := command.said:
+                    held = [k for k in held if k not in said or self._holds(k, said[k].lease)]
+                freed.update([holders[key] for key in held])
+            elif self._holds(command.key, command.failure.lease):
+                freed[holders[command.key]] += 1
+        return freed
+
+    def _holds(self, key: int, lease: int | None) -> bool:
+        """Whether a stream holds a job, by the delivery that is named."""
+        stream = self._holders.get(key)
+        return stream is not None and lease in (None, stream.held.get(key))
+
+    def _credits(
+        self, group: ClaimGroup, freed: Counter[Taker], most: int
+    ) -> tuple[list[tuple[int, int]], dict[int, Terms]]:
+        """Who gets how many jobs of a claim at most, and on what terms."""
+        credits: list[tuple[int, int]] = []
+        terms: dict[int, Terms] = {}
+        without: list[Taker] = []
+        for taker in group.waiting:
+            credit = min(taker.credit(freed[taker]), most)
+            if credit <= 0:
+                without.append(taker)
+                continue
+            credits.append((taker.number, credit))
+            if taker.terms is not None:
+                terms[taker.number] = taker.terms
+            most -= credit
+            if most <= 0 or len(credits) == MOST_TAKERS:
+                break
+        # They come back when they have credit again: nothing here visits all streams every tick.
+        for taker in without:
+            del group.waiting[taker]
+        return credits, terms
+
+
+_NOTHING_FREED: Counter[Taker] = Counter()
+
+_NOBODY = Stream(0, ClaimGroup(()), Subscription(), 0, lambda: 0)
+"""Stands for a stream that closed while a tick claimed for it, until its jobs are back."""

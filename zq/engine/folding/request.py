@@ -1,0 +1,93 @@
+"""What waits to be folded: an enqueue with jobs in batches, and the hosts that they may join."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from zq.model.batch import BatchRule, HostPlace
+from zq.model.commands import AnyCommand, Enqueue
+from zq.model.job import JobRecord, NewJob, batch_of
+from zq.model.reach import Reach
+
+Wrap = Callable[[Enqueue], AnyCommand]
+
+
+class FoldRequest:
+    """One enqueue, and whoever waits for what the tick says to it."""
+
+    def __init__(
+        self,
+        keys: Sequence[int],
+        jobs: Sequence[NewJob],
+        now: int,
+        size: int,
+        reach: Reach,
+        wrap: Wrap | None = None,
+    ) -> None:
+        """`wrap` makes the command that brings the planned enqueue, where that is another one."""
+        self.keys, self.jobs, self.now, self.size, self.reach = keys, jobs, now, size, reach
+        self.wrap = wrap
+        self.reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.copies: frozenset[int] = frozenset()
+        """Indexes of jobs that the tick knows as copies by name: they neither fold nor host."""
+        self.is_checked = False
+        """Whether the rules that it brings were tried on what it brings."""
+        self.is_held = True
+        """Whether the inbox counts its jobs as waiting elsewhere."""
+        self.lane: object = None
+        """Who is about to answer it."""
+        self.tries = 0
+        self.deadline: float | None = None
+        """Seconds of the event loop until which it may wait, where it waits for what is slow."""
+        self.ruled = [
+            (index, rule) for index, job in enumerate(jobs) if (rule := batch_of(job)) is not None
+        ]
+        """The jobs with a rule, by index."""
+        self.members: dict[str, list[int]] = {}
+        """By batch, the indexes of the jobs that may fold into its host, or become it."""
+        for index, rule in self.ruled:
+            ready_at = jobs[index].ready_at
+            if ready_at is None or ready_at <= now:
+                self.members.setdefault(rule.key, []).append(index)
+
+    def answer(self, reply: object) -> None:
+        """Say what has become of it, unless whoever waited has gone away."""
+        if not self.reply.done():
+            self.reply.set_result(reply)
+
+    def message(self, index: int, text: str) -> str:
+        """A message about one of the jobs, as the request has them."""
+        return text if len(self.jobs) == 1 else f"jobs[{index}]: {text}"
+
+
+class Host:
+    """The host of a batch as it will be once all is done that was planned so far."""
+
+    def __init__(self, place: HostPlace, rule: BatchRule, queue: str, payload: str) -> None:
+        self.place, self.rule, self.queue, self.payload = place, rule, queue, payload
+
+    @property
+    def key(self) -> int:
+        return self.place.host
+
+    def copy(self) -> "Host":
+        """The same, to be changed by what may come to nothing."""
+        return Host(self.place, self.rule, self.queue, self.payload)
+
+
+def new_host(key: int, job: NewJob) -> Host:
+    """A new job as a host."""
+    rule = batch_of(job)
+    assert rule is not None
+    return Host(HostPlace(key, 0), rule, job.queue, job.payload)
+
+
+def stored_host(found: tuple[int, JobRecord] | None) -> Host | None:
+    """A host as it is stored, with its payload."""
+    if found is None:
+        return None
+    revision, job = found
+    rule = batch_of(job)
+    assert rule is not None
+    assert job.payload is not None
+    return Host(HostPlace(job.key, revision), rule, job.queue, job.payload)

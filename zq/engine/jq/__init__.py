@@ -1,0 +1,1 @@
+"""jq programs over payloads, in processes of their own."""

@@ -1,0 +1,198 @@
+"""The program of the process that runs jq. Only `jq_process` starts it and speaks to it.
+
+    python -I -S jq_child.py DIRECTORY MEMORY CPU_SECONDS
+
+DIRECTORY holds the jq package, MEMORY bounds the address space in bytes, CPU_SECONDS the processor
+time of one request. Requests come on standard input, replies go to standard output, one after the
+other; the first reply says that the process is confined and ready. The end of input ends it.
+
+    request   REQUEST (whether outputs are wanted, bytes of the program, number of rows), the
+              program, then each row: ROW (bytes), JSON text. No rows: compile only.
+    reply     REPLY (whether the program compiles, bytes that follow), then a byte a row, 1 for a
+              match and 0 for none; or, where outputs are wanted, a JSON array that has those of
+              each row, all texts, and what error ended them or null; or the reason why it does not
+              compile. Text is UTF-8.
+
+What jq could do to the host, and what stops it:
+
+    read the environment            it is empty
+    open files, or learn of them    no descriptor can be opened; `import` and `include` are syntax
+                                    errors and `modulemeta` is not defined (see GUARD)
+    fill memory, run for ever       address space and processor time are limited, and jq_lane
+                                    kills this process when a call takes too long
+    outlive the server              the kernel kills this process when its parent ends
+
+It runs outside of the package, so it imports nothing of zq.
+"""
+
+import functools
+import json
+import os
+import re
+import resource
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+REQUEST = struct.Struct(">?II")
+ROW = struct.Struct(">I")
+REPLY = struct.Struct(">?I")
+
+FOREIGN = (
+    *("IN($a)", "IN($a; $b)", "tostream", "fromstream($a)"),
+    *("input", "inputs", "input_filename", "input_line_number", "modulemeta"),
+    *("get_search_list", "builtins", "have_decnum", "have_literal_numbers"),
+)
+"""What jq has and Zizq's engine does not, or what tells of files and further inputs."""
+
+DIVISION = (
+    "def _quotient($a; $b): $a / $b; def _divide($a; $b):"
+    ' if ($a | type) == "number" and $b == 0'
+    " then if $a > 0 then infinite elif $a < 0 then -infinite else nan end"
+    " else _quotient($a; $b) end;"
+)
+"""A number divided by zero is infinite, as in Zizq's engine; jq calls it an error."""
+
+GUARD = (
+    " ".join(f"def {name}: unknown_{name.partition('(')[0]};" for name in FOREIGN) + DIVISION + "\n"
+)
+"""Goes before every program, on one line. jq takes `module`, `import` and `include` at the very
+start only, so after a definition they are syntax errors, whatever strings, comments and field names
+contain. A definition that nobody uses is dropped before its names are looked up, so those of
+`FOREIGN` are errors exactly where a program uses them."""
+
+CACHED_PROGRAMS = 32
+LONGEST_REASON = 500
+
+Compile = Callable[[str], Any]
+
+
+def main() -> None:
+    directory, memory, cpu_seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    compile_program = load_jq(directory)
+    confine(memory)
+    serve(compile_program, cpu_seconds, sys.stdin.buffer, sys.stdout.buffer)
+
+
+def load_jq(directory: str) -> Compile:
+    """jq.compile with a cache, warmed up: nothing can be loaded any more once it is confined."""
+    sys.path.append(directory)
+    import jq
+
+    jq.compile(GUARD + "try error catch .").input_text('"warm"').all()
+    compile_program: Compile = functools.lru_cache(CACHED_PROGRAMS)(jq.compile)
+    return compile_program
+
+
+def confine(memory: int) -> None:
+    """Take from this process everything that jq has no need of."""
+    # Python may have set LC_CTYPE by itself.
+    os.environ.clear()
+    # Whoever stops the whole group of processes means the server, which may still be draining.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    die_with_parent()
+    for kind, most in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+        # The three open descriptors stay; last, because looking up the others may open files.
+        (resource.RLIMIT_NOFILE, 0),
+    ):
+        bound = within_inherited(kind, most)
+        resource.setrlimit(kind, (bound, bound))
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when its parent ends, even in the middle of a program.
+
+    Elsewhere than on Linux the end of input ends it after the running request.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        set_parent_death_signal = 1  # PR_SET_PDEATHSIG in linux/prctl.h
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)
+
+
+def within_inherited(kind: int, most: int) -> int:
+    """`most`, or the hard limit that this process was started with if that is lower."""
+    hard = resource.getrlimit(kind)[1]
+    return most if hard == resource.RLIM_INFINITY else min(most, hard)
+
+
+def serve(
+    compile_program: Compile, cpu_seconds: int, requests: BinaryIO, replies: BinaryIO
+) -> None:
+    """Say that all is ready, then answer requests until their end."""
+    reply(replies, True, b"")
+    while header := requests.read(REQUEST.size):
+        allow_cpu(cpu_seconds)
+        wants_outputs, length, count = REQUEST.unpack(header)
+        program = requests.read(length).decode()
+        payloads = rows(requests, count)
+        try:
+            compiled = compile_program(GUARD + program)
+        except ValueError as error:
+            for _ in payloads:
+                pass
+            reply(replies, False, reason(error).encode())
+        else:
+            if wants_outputs:
+                found = [outputs(compiled, payload) for payload in payloads]
+                reply(replies, True, json.dumps(found).encode())
+            else:
+                reply(replies, True, bytes(matches(compiled, payload) for payload in payloads))
+
+
+def allow_cpu(seconds: int) -> None:
+    """Set the processor time that may pass from now on before the kernel ends this process."""
+    soft = within_inherited(resource.RLIMIT_CPU, int(time.process_time()) + 1 + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def rows(requests: BinaryIO, count: int) -> Iterator[str]:
+    """The payloads of a request. Only one is in memory at a time."""
+    for _ in range(count):
+        (length,) = ROW.unpack(requests.read(ROW.size))
+        yield requests.read(length).decode()
+
+
+def matches(compiled: Any, payload: str) -> bool:
+    """Whether the program puts out a value that is neither null nor false before any error."""
+    outputs = compiled.input_text(payload)
+    try:
+        return any(value is not None and value is not False for value in outputs)
+    except ValueError:
+        return False
+
+
+def outputs(compiled: Any, row: str) -> tuple[list[str], str | None]:
+    """What the program, which puts out nothing but texts, puts out; and its error, if any."""
+    found: list[str] = []
+    try:
+        found += compiled.input_text(row)
+    except ValueError as error:
+        return found, reason(error)
+    return found, None
+
+
+def reason(error: ValueError) -> str:
+    """The first of jq's complaints on one line, with line numbers as the client counts them."""
+    first = str(error).partition("\n")[0].removeprefix("jq: error: ").rstrip(":")
+    if hidden := re.match(r"unknown_(\w+)/0 is not defined", first):
+        return f"{hidden[1]} is not defined"
+    place = re.compile(r" at <top-level>, line (\d+)")
+    return place.sub(lambda found: f" at line {int(found[1]) - 1}", first)[:LONGEST_REASON]
+
+
+def reply(replies: BinaryIO, compiles: bool, body: bytes) -> None:
+    replies.write(REPLY.pack(compiles, len(body)) + body)
+    replies.flush()
+
+
+if __name__ == "__main__":
+    main()

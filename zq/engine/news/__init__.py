@@ -1,0 +1,1 @@
+"""What memory learns of each commit, and who is told."""

@@ -1,0 +1,209 @@
+"""What goes through: totals since the start, and how much through each queue of late.
+
+All of it is learned once a tick, never once a job.
+"""
+
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Sequence
+from operator import add
+from typing import NamedTuple
+
+import msgspec
+
+from zq.engine.after_commit import Committed
+from zq.model.clock import Clock
+from zq.model.effects import Tally, Traffic
+
+_BELOW_ONE = [digit * 10.0**power for power in (-4, -3, -2, -1) for digit in (1, 2, 5)]
+SECONDS = (*_BELOW_ONE, 1.0, 2.0, 5.0)
+ROWS = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
+
+BUCKET_S = 5.0
+"""What a tick brings is counted in buckets of this length."""
+
+MINUTE_S, FIVE_MINUTES_S = 60.0, 300.0
+
+MOST_TOTALS = 20_000
+"""Queues whose totals are kept although nothing goes through them any more."""
+
+
+class Histogram:
+    """Counts observations by the least of its bounds that they do not exceed."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        """One a bound, then those beyond all of them."""
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        """Count one."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+
+class Stats:
+    """What the loop has done since it started. Times in seconds."""
+
+    def __init__(self) -> None:
+        self.listens = True
+        self._jobs: Sequence[int] = msgspec.structs.astuple(Tally())
+        self.tick_rows = Histogram(ROWS)
+        self.tick_seconds = Histogram(SECONDS)
+        self.fsync_seconds = Histogram(SECONDS)
+
+    @property
+    def jobs(self) -> Tally:
+        """How many jobs all ticks together have brought where."""
+        return Tally(*self._jobs)
+
+    def learn(self, committed: Committed) -> None:
+        """Count a tick."""
+        result = committed.result
+        self._jobs = [*map(add, self._jobs, msgspec.structs.astuple(result.tally))]
+        self.tick_rows.observe(result.rows)
+        self.tick_seconds.observe(committed.seconds)
+        if committed.tick.durable:
+            self.fsync_seconds.observe(result.flush_s)
+
+
+class QueueFlow(NamedTuple):
+    """Jobs since the start, and a second over the last one and five minutes."""
+
+    total: int
+    minute: float
+    five_minutes: float
+
+
+NO_FLOW = QueueFlow(0, 0.0, 0.0)
+
+
+class _Window:
+    """The latest buckets, in `parts` of `size` of them each, and their sum."""
+
+    def __init__(self, parts: int, size: int, least_s: float) -> None:
+        self.sum = Traffic()
+        self._parts = deque([Traffic()])
+        self._most = parts
+        self._size = size
+        self._filled = 0
+        self._least_s = least_s
+
+    def add(self, bucket: Traffic) -> None:
+        """Count a bucket that is complete; the oldest part goes where it is one too many."""
+        if self._filled == self._size:
+            self._parts.append(Traffic())
+            self._filled = 0
+            if len(self._parts) > self._most:
+                self.sum.take_back(self._parts.popleft())
+        self._filled += 1
+        self._parts[-1].add(bucket)
+        self.sum.add(bucket)
+
+    def seconds(self, more: float) -> float:
+        """The time that the sum is of, and `more` seconds; never less than what it is called."""
+        buckets = (len(self._parts) - 1) * self._size + self._filled
+        return max(buckets * BUCKET_S + more, self._least_s)
+
+
+def _windows() -> tuple[_Window, _Window]:
+    return _Window(12, 1, MINUTE_S), _Window(11, 6, FIVE_MINUTES_S)
+
+
+class Flows:
+    """Deliveries, completions and failures by queue.
+
+    What is kept grows with the queues in use, not with those that ever were: a queue through which
+    nothing has gone for five minutes may be forgotten, and counts from 0 when it comes back.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.listens = True
+        self._clock = clock
+        self._totals = Traffic()
+        self._open = Traffic()
+        self._opened = clock.monotonic()
+        self._minute, self._five_minutes = _windows()
+
+    def learn(self, committed: Committed) -> None:
+        """Count what a tick has done."""
+        if committed.result.traffic is not None:
+            self.count(committed.result.traffic)
+
+    def count(self, traffic: Traffic) -> None:
+        """Count what has been done just now."""
+        if traffic.delivered or traffic.completed or traffic.failed:
+            self._turn()
+            self._open.add(traffic)
+            self._totals.add(traffic)
+
+    def active(self) -> set[str]:
+        """The queues with traffic in the last five minutes."""
+        self._turn()
+        return self._open.queues() | self._five_minutes.sum.queues()
+
+    def look(self) -> "FlowLook":
+        """What there is to tell now."""
+        self._turn()
+        age = self._clock.monotonic() - self._opened
+        counts = (self._counts(name, age) for name in Traffic.__struct_fields__)
+        return FlowLook(self._totals.queues(), *counts)
+
+    def _counts(self, name: str, age: float) -> "FlowCounts":
+        minute, five_minutes = self._minute, self._five_minutes
+        sums = (self._totals, self._open, minute.sum, five_minutes.sum)
+        total, open, of_minute, of_five = (getattr(sum, name) for sum in sums)
+        seconds = minute.seconds(age), five_minutes.seconds(age)
+        return FlowCounts(total, open, of_minute, of_five, *seconds)
+
+    def _turn(self) -> None:
+        """Close the bucket whose time is over, and the empty ones after it."""
+        if self._clock.monotonic() - self._opened >= 2 * FIVE_MINUTES_S:
+            self._open, self._opened = Traffic(), self._clock.monotonic()
+            self._minute, self._five_minutes = _windows()
+        while self._clock.monotonic() - self._opened >= BUCKET_S:
+            self._minute.add(self._open)
+            self._five_minutes.add(self._open)
+            self._open = Traffic()
+            self._opened += BUCKET_S
+            self._forget()
+
+    def _forget(self) -> None:
+        """Bound the totals. It runs once a bucket."""
+        totals = self._totals
+        if max(len(totals.delivered), len(totals.completed), len(totals.failed)) > MOST_TOTALS:
+            for queue in totals.queues() - self._five_minutes.sum.queues():
+                for counts in (totals.delivered, totals.completed, totals.failed):
+                    counts.pop(queue, None)
+
+
+class FlowCounts(NamedTuple):
+    """One kind of traffic: its totals, the open bucket, the closed ones of either window."""
+
+    total: Counter[str]
+    open: Counter[str]
+    minute: Counter[str]
+    five_minutes: Counter[str]
+    minute_s: float
+    five_minutes_s: float
+
+    def of(self, queue: str) -> QueueFlow:
+        """That of one queue."""
+        if queue not in self.total:
+            return NO_FLOW
+        open = self.open.get(queue, 0)
+        return QueueFlow(
+            self.total[queue],
+            (open + self.minute.get(queue, 0)) / self.minute_s,
+            (open + self.five_minutes.get(queue, 0)) / self.five_minutes_s,
+        )
+
+
+class FlowLook(NamedTuple):
+    """The flows of one moment, and the queues that have any."""
+
+    known: set[str]
+    delivered: FlowCounts
+    completed: FlowCounts
+    failed: FlowCounts

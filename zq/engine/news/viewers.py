@@ -1,0 +1,280 @@
+"""Who looks at the lists of jobs as they change, and the frames that they are shown.
+
+A tick says no more than that something has changed. At most every tenth of a second each view that
+somebody looks at is read anew, once for all who look at the same, by a connection of its own: the
+database is what they see, and nothing of it is kept twice. Where nobody looks nothing is done.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+from zq.engine.after_commit import Committed
+from zq.engine.news.frames import ENDINGS, Frame, Passage, changes_between
+from zq.model.clock import Clock, Timer
+from zq.model.errors import TooManyStreams, ZqError
+from zq.model.events import News
+from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
+from zq.store.api import Reads
+from zq.store.errors import StoreError
+
+log = logging.getLogger(__name__)
+
+BEAT_S = 0.1
+"""How far two frames are apart at least."""
+
+READING_SHARE = 50
+"""Of its time a view spends at most this part being read: one that is costly changes seldom."""
+
+MOST_VIEWERS = 64
+
+MOST_NEWS = 20_000
+"""Jobs of which it is kept, from one frame to the next, what has happened to them."""
+
+
+class Viewer:
+    """One who looks. It is woken whenever there may be something new for it."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._scene: _Scene | None = None
+        self._wake = asyncio.Event()
+
+    @property
+    def frame(self) -> Frame | None:
+        """What there is to see now."""
+        return None if self._scene is None else self._scene.frame
+
+    def nudge(self) -> None:
+        """Let it look around."""
+        self._wake.set()
+
+    def end(self) -> None:
+        """Make its handler come to its end."""
+        self.ended = True
+        self._wake.set()
+
+    async def wait(self) -> None:
+        """Until there is something new."""
+        await self._wake.wait()
+        self._wake.clear()
+
+
+class Viewers:
+    """All who look. A subscriber of ticks for as long as there are any."""
+
+    def __init__(self, reads: Reads, clock: Clock) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._viewers: set[Viewer] = set()
+        self.listens: Collection[Viewer] = self._viewers
+        """Not empty while somebody looks."""
+        self._scenes: dict[ListsView, _Scene] = {}
+        self._timer: Timer | None = None
+        self._beaten = float("-inf")
+        self._version = 0
+        self._endings = _Endings()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._viewers)
+
+    @contextmanager
+    def one_more(self) -> Iterator[Viewer]:
+        """Somebody who looks while this lasts. Raises `TooManyStreams`."""
+        if len(self._viewers) >= MOST_VIEWERS:
+            raise TooManyStreams(
+                f"{MOST_VIEWERS} viewers are here already, as many as there may be: close one"
+            )
+        viewer = Viewer()
+        self._viewers.add(viewer)
+        if self._closed:
+            viewer.end()
+        try:
+            yield viewer
+        finally:
+            self._viewers.discard(viewer)
+            self._leave(viewer)
+            if not self._viewers:
+                self._endings.forget()
+
+    async def look(self, viewer: Viewer, view: ListsView) -> Frame:
+        """Have somebody look at another view from now on; what is to be seen there.
+
+        Raises `ReadTimeout` or `ReadersBusy`: then it looks at what it did before.
+        """
+        scene = self._scenes.get(view)
+        if scene is None:
+            scene = self._scenes[view] = _Scene(view, self._reads, self._clock, self._endings)
+        scene.watchers.add(viewer)
+        try:
+            frame = await scene.first(self._version)
+        except BaseException:
+            if viewer._scene is not scene:
+                self._abandon(scene, viewer)
+            raise
+        if viewer._scene is not scene:
+            self._leave(viewer)
+            viewer._scene = scene
+        return frame
+
+    async def search(self, wanted: JobSearch) -> FoundJob:
+        """The next job that matches. Raises `ReadTimeout` or `ReadersBusy`."""
+        return await self._reads.search(wanted)
+
+    def learn(self, committed: Committed) -> None:
+        """Note that something has changed, and have it looked at soon."""
+        self._version += 1
+        self._endings.note(self._version, committed.result.news)
+        if self._timer is None:
+            wait = self._beaten + BEAT_S - self._clock.monotonic()
+            self._timer = self._clock.call_later(max(wait, 0.0), self._beat)
+
+    def close(self) -> None:
+        """Let nobody look any longer."""
+        self._closed = True
+        for viewer in self._viewers:
+            viewer.end()
+
+    def _beat(self) -> None:
+        """Have all views read anew that are behind, and may be read again."""
+        self._timer = None
+        if not self._viewers:
+            return
+        self._beaten = now = self._clock.monotonic()
+        behind = False
+        for scene in self._scenes.values():
+            behind |= scene.beat(self._version, now)
+        if behind:
+            self._timer = self._clock.call_later(BEAT_S, self._beat)
+        oldest = min((scene.version for scene in self._scenes.values()), default=self._version)
+        self._endings.forget(oldest)
+
+    def _leave(self, viewer: Viewer) -> None:
+        scene, viewer._scene = viewer._scene, None
+        if scene is not None:
+            self._abandon(scene, viewer)
+
+    def _abandon(self, scene: "_Scene", viewer: Viewer) -> None:
+        scene.watchers.discard(viewer)
+        if not scene.watchers and self._scenes.get(scene.view) is scene:
+            del self._scenes[scene.view]
+            scene.close()
+
+
+class _Endings:
+    """What has become of jobs that somebody held, tick by tick, as far as it is known."""
+
+    def __init__(self) -> None:
+        self._news: deque[tuple[int, Sequence[News]]] = deque()
+        self._jobs = 0
+
+    def note(self, version: int, news: Sequence[News]) -> None:
+        """What a tick has told. No more is kept than the references."""
+        if not news:
+            return
+        self._news.append((version, news))
+        self._jobs += _jobs_in(news)
+        while self._jobs > MOST_NEWS:
+            self._drop()
+
+    def forget(self, upto: float = float("inf")) -> None:
+        """Keep only what came after a version."""
+        while self._news and self._news[0][0] <= upto:
+            self._drop()
+
+    def since(self, version: int) -> dict[int, Passage]:
+        """How the jobs came out by their keys."""
+        return {
+            job.key: ENDINGS[type]
+            for at, news in self._news
+            if at > version
+            for type, jobs in news
+            if type in ENDINGS
+            for job in jobs
+        }
+
+    def _drop(self) -> None:
+        self._jobs -= _jobs_in(self._news.popleft()[1])
+
+
+def _jobs_in(news: Sequence[News]) -> int:
+    return sum(len(jobs) for _, jobs in news)
+
+
+class _Scene:
+    """One view that somebody looks at, and what is to be seen there now."""
+
+    def __init__(self, view: ListsView, reads: Reads, clock: Clock, endings: _Endings) -> None:
+        self.view = view
+        self.watchers: set[Viewer] = set()
+        self.frame: Frame | None = None
+        self.version = -1
+        """As of which change it was read."""
+        self._reads = reads
+        self._clock = clock
+        self._endings = endings
+        self._rested = float("-inf")
+        self._reading: asyncio.Task[None] | None = None
+
+    async def first(self, version: int) -> Frame:
+        """What is to be seen, read now where nobody has looked before."""
+        while self.frame is None:
+            await asyncio.shield(self._reading or self._begin(version))
+        return self.frame
+
+    def beat(self, version: int, now: float) -> bool:
+        """Begin to read it anew, if it is behind and may be; whether it was behind."""
+        if self.version == version or self.frame is None:
+            return False
+        if self._reading is not None or now < self._rested:
+            return True
+        self._begin(version)
+        return True
+
+    def close(self) -> None:
+        """Nobody looks any more."""
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def _begin(self, version: int) -> asyncio.Task[None]:
+        self._reading = task = asyncio.create_task(self._read(version))
+        task.add_done_callback(_noted)
+        return task
+
+    async def _read(self, version: int) -> None:
+        began = self._clock.monotonic()
+        try:
+            self._show(await self._reads.sight(self.view), version)
+        finally:
+            self._reading = None
+            ended = self._clock.monotonic()
+            self._rested = ended + (ended - began) * READING_SHARE
+
+    def _show(self, sight: Sight, version: int) -> None:
+        before, since = self.frame, self.version
+        self.version = version
+        if before is None:
+            self.frame = Frame(0, sight, None)
+        else:
+            endings = self._endings.since(since)
+            changes = changes_between(before.sight, sight, endings)
+            if changes == [] and sight.totals == before.sight.totals:
+                return
+            self.frame = Frame(before.number + 1, sight, changes)
+        for viewer in self.watchers:
+            viewer.nudge()
+
+
+def _noted(task: asyncio.Task[None]) -> None:
+    """Take note of a view that could not be read: it stays as it is, and is read again later."""
+    if task.cancelled() or (error := task.exception()) is None:
+        return
+    is_usual = isinstance(error, ZqError | StoreError)
+    log.log(
+        logging.INFO if is_usual else logging.ERROR,
+        f"a view could not be read: {error}",
+        exc_info=None if is_usual else error,
+    )

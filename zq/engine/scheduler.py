@@ -1,0 +1,218 @@
+"""Fires cron entries when they are due: reads them, computes what comes next, has a tick do it.
+
+It knows when the first of them is due and looks at none before, however many there are. The store
+has every next time, so whatever was missed while the server was stopped, or late, is made up for by
+one job an entry.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import tzinfo
+
+from msgspec import structs
+
+from zq.engine.after_commit import Committed
+from zq.engine.folding.folding import Folding
+from zq.engine.inbox import Inbox
+from zq.model.clock import Clock
+from zq.model.commands import Enqueue
+from zq.model.cron.crons import RETRY_MS, DueCron, Fire, Firing
+from zq.model.cron.expression import parsed
+from zq.model.cron.zones import zone_named
+from zq.model.errors import TooLarge, Unprocessable, ZqError
+from zq.model.ids import Mint
+from zq.store.api import Store
+from zq.store.cron import FIRST_PLACE, EntryPlace
+from zq.store.errors import StoreError
+
+log = logging.getLogger(__name__)
+
+MOST_FIRINGS = 512
+"""Entries that fire in one tick."""
+
+MOST_BYTES = 8 * 1024 * 1024
+"""Bytes of their jobs."""
+
+AT_A_TIME = 16
+"""Next times that are computed before others have a turn: each takes about 0.1 ms."""
+
+AGAIN_MS = 100
+"""Pause where nothing was due after all: somebody has changed what was."""
+
+NAP_MS = 1000
+"""The wall clock is looked at so often, for it may be set."""
+
+SLIGHT_MS = 60_000
+"""A clock that is set back by no more than this is waited for."""
+
+LARGE_MS = 3 * 3_600_000
+"""One that is set back by more was wrong before: everything goes by the new time."""
+
+Admit = Callable[[int, int], object]
+
+
+class Scheduler:
+    """Has what is due fired, for as long as it runs. `zone` holds where no other is set."""
+
+    def __init__(self, store: Store, clock: Clock, inbox: Inbox, mint: Mint, zone: tzinfo) -> None:
+        self.listens = True
+        self.admit: Admit = _admit_all
+        """Asked whether there is room for so many jobs of so many bytes; raises if there is not."""
+        self.folding: Folding | None = None
+        """What plans the jobs that come with a batch."""
+        self._crons = store.crons
+        self._clock = clock
+        self._inbox = inbox
+        self._mint = mint
+        self._zone = zone
+        self._next = store.next_firing
+        self._awake = asyncio.Event()
+        self._seen = 0
+        """The latest wall time that was seen."""
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to fire."""
+        self._task = asyncio.create_task(self._run(), name="zq-cron")
+
+    async def stop(self) -> None:
+        """Fire nothing more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def learn(self, committed: Committed) -> None:
+        """Hear when the first entry is due."""
+        if committed.result.rescheduled:
+            self._next = committed.result.next_firing
+            self._awake.set()
+
+    def lag(self) -> int:
+        """For how many milliseconds the first entry has been due."""
+        return 0 if self._next is None else max(self._clock.now_ms() - self._next, 0)
+
+    def zone_of(self, name: str | None) -> tzinfo:
+        """The zone with this name, or the server's own. Raises `InvalidRequest`."""
+        return self._zone if name is None else zone_named(name)
+
+    async def _run(self) -> None:
+        # What was computed by a clock that was ahead cannot be seen from this life of the server.
+        ahead = self._next is not None
+        while True:
+            try:
+                now = self._clock.now_ms()
+                if ahead or self._seen - now > SLIGHT_MS:
+                    await self._retime(now)
+                    ahead, self._seen = False, now
+                    continue
+                self._seen = max(self._seen, now)
+                if self._next is None or self._next > now:
+                    await self._doze(now)
+                elif not await self._fire(now):
+                    await self._pause(AGAIN_MS)
+            except (ZqError, StoreError) as error:
+                log.warning(f"cron waits: {error}")
+                await self._pause(RETRY_MS)
+            except Exception as error:
+                log.error("cron has failed and is tried again", exc_info=error)
+                await self._pause(RETRY_MS)
+
+    async def _doze(self, now: int) -> None:
+        """Until the first entry is due or another one is the first; not for longer than a nap."""
+        self._awake.clear()
+        timer = None
+        if self._next is not None:
+            delay = min(self._next - now, NAP_MS) / 1000
+            timer = self._clock.call_later(delay, self._awake.set)
+        try:
+            await self._awake.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    async def _pause(self, ms: int) -> None:
+        """For so long, whatever comes."""
+        over = asyncio.Event()
+        timer = self._clock.call_later(ms / 1000, over.set)
+        try:
+            await over.wait()
+        finally:
+            timer.cancel()
+
+    async def _fire(self, now: int) -> int:
+        """Fire what is due, or the first of it. How many entries have moved on."""
+        due = _first(await self._crons.due(now, MOST_FIRINGS))
+        if not due:
+            return 0
+        self.admit(len(due), sum(cron.size for cron in due))
+        # A key that is not used, for the entry is paused or has changed, is none to miss.
+        keys = self._mint.take(len(due), now)
+        firings: list[Firing] = []
+        folding: list[Firing] = []
+        for index, (cron, key) in enumerate(zip(due, keys, strict=True), 1):
+            (folding if cron.batched else firings).append(self._firing(cron, now, key))
+            if not index % AT_A_TIME:
+                await asyncio.sleep(0)
+        moved = await self._inbox.ask(Fire(firings)) if firings else 0
+        for firing in folding:
+            moved += await self._fold(firing, now)
+        return moved
+
+    async def _fold(self, firing: Firing, now: int) -> int:
+        """Fire an entry whose job comes with a batch. Where the fold fails, it moves on without."""
+        _, entry = await self._crons.entry(firing.group, firing.entry)
+        if entry is None or self.folding is None or firing.key is None:
+            return 0
+        job = entry.job
+
+        def command(planned: Enqueue) -> Fire:
+            return Fire([structs.replace(firing, job=job, plan=planned.plan)])
+
+        try:
+            return await self.folding.fire(firing.key, job, now, command)
+        except (Unprocessable, TooLarge) as error:
+            name = f"{firing.group}/{firing.entry}"
+            log.warning(f"the job of the cron entry {name} is left out: {error}")
+            return await self._inbox.ask(Fire([structs.replace(firing, key=None)]))
+
+    async def _retime(self, now: int) -> None:
+        """Compute next times anew that go by a clock which was ahead of this one."""
+        place = FIRST_PLACE
+        while page := await self._crons.timed_ahead(now + SLIGHT_MS, place, MOST_FIRINGS):
+            place = EntryPlace(page[-1].group, page[-1].entry)
+            firings = []
+            for cron in page:
+                if not _stays(cron, now):
+                    firings.append(self._firing(cron, now, None))
+                await asyncio.sleep(0)
+            if firings:
+                await self._inbox.ask(Fire(firings))
+
+    def _firing(self, cron: DueCron, now: int, key: int | None) -> Firing:
+        """What is to become of an entry."""
+        then = parsed(cron.expression).after(now, self.zone_of(cron.zone))
+        return Firing(cron.group, cron.entry, cron.expression, cron.zone, cron.at, then, key)
+
+
+def _stays(cron: DueCron, now: int) -> bool:
+    """Whether an entry goes on as it is, although the clock was set back.
+
+    Named times that have come do not come again, as in the hour that comes twice in autumn; a beat
+    goes on. But what was far ahead was wrong.
+    """
+    return parsed(cron.expression).is_timed and cron.timed_at - now <= LARGE_MS
+
+
+def _first(due: Sequence[DueCron]) -> Sequence[DueCron]:
+    """The first of them, as many as one tick takes by their bytes; one however large."""
+    size = 0
+    for index, cron in enumerate(due):
+        size += cron.size
+        if size > MOST_BYTES and index:
+            return due[:index]
+    return due
+
+
+def _admit_all(_jobs: int, _size: int) -> None:
+    """Where nobody looks whether there is room."""

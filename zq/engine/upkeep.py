@@ -1,0 +1,182 @@
+"""When the store is looked after: the write-ahead log copied, free space given back, files checked.
+
+All of it is work for moments in which nobody waits, as far as there are such moments.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from zq.engine.news.waiters import HistoryReaders
+from zq.model.clock import Clock
+from zq.store.api import Store
+from zq.store.errors import StoreFull
+
+log = logging.getLogger(__name__)
+
+IDLE_S = 1.0
+"""Idle time after which free space is given back, a slice at a time."""
+
+CHECK_S = 0.5
+"""Time between two looks at the files of an idle server: they may have been removed or replaced."""
+
+WAL_RETRY_S = 1.0
+"""Time between two looks whether the reader is gone that keeps the WAL over its limit."""
+
+
+SLICES_A_CHECKPOINT = 4
+"""Slices of a compaction after which the log is copied: each writes about 1 MiB to it."""
+
+REST = 3.0
+"""Beside ticks, a slice of a compaction is followed by a rest of so many times its length."""
+
+
+@dataclass
+class _Compaction:
+    """One compaction, for all who have asked for it. `next` is a monotonic time in seconds."""
+
+    done: asyncio.Future[None]
+    slices: int = 0
+    next: float = float("-inf")
+
+
+class Upkeep:
+    """Looks after the store between ticks. A checkpoint syncs what `history` may then show."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        history: HistoryReaders,
+        wake: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`wake` lets an idle loop look whether there is something to do."""
+        self._wake = wake
+        self._compaction: _Compaction | None = None
+        self._store = store
+        self._clock = clock
+        self._history = history
+        self._untidy = True
+        self._ticked = self._checkpointed = self._checked = clock.monotonic()
+
+    @property
+    def is_compacting(self) -> bool:
+        """Whether an idle moment is to be used at once."""
+        return self._compaction is not None
+
+    def ticked(self, now: float) -> bool:
+        """Note that a tick has ended; whether there is to be upkeep before the server is idle."""
+        self._untidy = True
+        self._ticked = now
+        if self._compaction is not None and now >= self._compaction.next:
+            return True
+        if self._store.wal_is_over:
+            return self._wants_checkpoint(now)
+        return self._store.wants_checkpoint
+
+    async def between_ticks(self) -> None:
+        """Do what cannot wait until the server is idle."""
+        now = self._clock.monotonic()
+        if self._compaction is not None and now >= self._compaction.next:
+            await self._compact(self._compaction)
+        if self._wants_checkpoint(now):
+            await self.checkpoint()
+
+    def compact(self) -> asyncio.Future[None]:
+        """Give all free space back, slice by slice; the future tells when that is done.
+
+        It raises `StoreError` where the disk is in the way.
+        """
+        if self._compaction is None:
+            self._compaction = _Compaction(asyncio.get_running_loop().create_future())
+            self._wake()
+        return self._compaction.done
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing more will be done: tell those who wait for it."""
+        if self._compaction is not None:
+            self._end_compaction(error)
+
+    async def _compact(self, compaction: _Compaction) -> None:
+        """One slice of a compaction."""
+        began = self._clock.monotonic()
+        try:
+            if not compaction.slices:
+                # What the log holds may fill pages that would be moved otherwise.
+                await self.checkpoint()
+            more = await self._store.tidy(spare=False)
+            compaction.slices += 1
+            if not more:
+                await self.checkpoint(shrink=True)
+                self._end_compaction(None)
+            elif compaction.slices % SLICES_A_CHECKPOINT == 0:
+                await self.checkpoint()
+        except StoreFull as error:
+            self._end_compaction(error)
+        ended = self._clock.monotonic()
+        compaction.next = ended + (ended - began) * REST
+
+    def _end_compaction(self, error: BaseException | None) -> None:
+        compaction, self._compaction = self._compaction, None
+        if compaction is None or compaction.done.cancelled():
+            return
+        if error is None:
+            compaction.done.set_result(None)
+        else:
+            compaction.done.set_exception(error)
+            compaction.done.exception()  # Perhaps nobody waits any more.
+
+    async def checkpoint(self, *, shrink: bool = False) -> None:
+        """Copy the log into the database, and say so where its size crosses its limit."""
+        was_over = self._store.wal_is_over
+        await self._store.checkpoint(shrink=shrink)
+        if not self._store.uncopied_bytes:
+            self._history.synced()
+        self._checkpointed = self._clock.monotonic()
+        if self._store.wal_is_over is not was_over:
+            fields = {"wal_bytes": self._store.wal_bytes()}
+            if was_over:
+                log.info("the write-ahead log is small again", extra={"fields": fields})
+            else:
+                log.warning(
+                    "the write-ahead log is over --max-wal: new jobs are refused",
+                    extra={"fields": fields},
+                )
+
+    async def tidy(self) -> float:
+        """Use an idle moment: copy the log, give free space back.
+
+        It answers the seconds until there is something to do again, 0 where there is more already.
+        """
+        now = self._clock.monotonic()
+        if now - self._checked >= CHECK_S:
+            self._checked = now
+            self._store.check_files()
+        if self._compaction is not None:
+            await self._compact(self._compaction)
+            return 0.0
+        wal_retry = self._wal_retry(now) if self._store.wal_is_over else math.inf
+        if wal_retry <= 0:
+            await self.checkpoint()
+            return 0.0
+        if not self._untidy:
+            return wal_retry
+        if (rest := self._ticked + IDLE_S - now) > 0:
+            return min(rest, wal_retry)
+        await self.checkpoint()
+        try:
+            self._untidy = await self._store.tidy()
+        except StoreFull:
+            self._ticked = self._clock.monotonic()  # try again after a rest
+        return 0.0
+
+    def _wants_checkpoint(self, now: float) -> bool:
+        if self._store.wants_checkpoint:
+            return True
+        return self._store.wal_is_over and self._wal_retry(now) <= 0
+
+    def _wal_retry(self, now: float) -> float:
+        """Seconds until a log over its limit is to be looked at again."""
+        return self._checkpointed + WAL_RETRY_S - now

@@ -1,0 +1,197 @@
+"""An entrance: one address to listen on, who may come in there, and by which certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from zq.config import Settings
+from zq.engine.inbox import PendingReply
+from zq.http.guard import Browsers, Guard
+from zq.http.transport.addresses import is_loopback, is_wildcard
+from zq.http.transport.answer import Responder
+from zq.http.transport.gate import Gate
+from zq.http.transport.h2.codec import MakeCodec
+from zq.http.transport.listener import Listener, url
+from zq.http.transport.tls import CertificateError, CertificateFiles, Certificates
+from zq.model.clock import Clock
+from zq.model.keys import KeyRing
+from zq.setting import ConfigError
+
+log = logging.getLogger("zq.serve")
+
+ADMIN_PORT = 8901
+"""Where the admin listener listens unless it is told another port."""
+
+ADMIN_CONNECTIONS = 128
+"""Connections to the admin listener. They are counted by themselves: producers and workers that use
+up theirs do not lock out who wants to see why."""
+
+
+class ListeningPlace(NamedTuple):
+    """Where an entrance is, and what its flags begin with."""
+
+    api: str
+    prefix: str
+    host: str
+    port: int
+    cert: Path | None
+    key: Path | None
+    client_ca: Path | None
+    max_connections: int
+    max_per_peer: int
+
+    @classmethod
+    def primary(cls, settings: Settings) -> ListeningPlace:
+        """Of everything that clients use."""
+        return cls(
+            *("primary", "--", settings.host, settings.port),
+            *(settings.tls_cert, settings.tls_key, settings.tls_client_ca),
+            settings.max_connections,
+            settings.max_connections_per_peer,
+        )
+
+    @classmethod
+    def admin(cls, settings: Settings) -> ListeningPlace:
+        """Of what operators use."""
+        port = ADMIN_PORT if settings.admin_port is None else settings.admin_port
+        return cls(
+            *("admin", "--admin-", settings.admin_host, port),
+            *(settings.admin_tls_cert, settings.admin_tls_key, settings.admin_tls_client_ca),
+            max_connections=ADMIN_CONNECTIONS,
+            max_per_peer=0,
+        )
+
+
+class Entrance:
+    """One of the server's entrances. `prepare`, then `listen`, then `stop`."""
+
+    def __init__(
+        self,
+        place: ListeningPlace,
+        settings: Settings,
+        clock: Clock,
+        refused: Counter[str],
+        passed: socket.socket | None = None,
+    ) -> None:
+        """`passed` listens already, in place of the place's host and port."""
+        self.gate = Gate(
+            clock,
+            refused,
+            max_connections=place.max_connections,
+            max_per_peer=place.max_per_peer,
+        )
+        self.guard: Guard
+        self._place = place
+        self._settings = settings
+        self._clock = clock
+        self._passed = passed
+        self._certificates: Certificates | None = None
+        self._listener: Listener | None = None
+        self._address = ("", 0)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return url(self._address, self.scheme)
+
+    @property
+    def scheme(self) -> str:
+        """`https` with TLS, else `http`."""
+        return "http" if self._place.cert is None else "https"
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return self._address[1]
+
+    @property
+    def has_certificates(self) -> bool:
+        """Whether it speaks TLS."""
+        return self._certificates is not None
+
+    async def prepare(self, keys: KeyRing | None) -> None:
+        """See whether it can be opened. Raises `ConfigError` or `CertificateError`."""
+        place, settings = self._place, self._settings
+        await self._refuse_exposure()
+        # Some systems take 0.0.0.0 for this machine: a page must not come in by that name.
+        everywhere = is_wildcard(place.host)
+        own = () if everywhere else (place.host,)
+        browsers = Browsers(
+            (*own, *(settings.allow_host or ())),
+            settings.allow_origin or (),
+            any_address=everywhere and settings.insecure,
+        )
+        self.guard = Guard(browsers, keys)
+        if place.cert is not None and place.key is not None:
+            files = CertificateFiles(place.cert, place.key, place.client_ca, place.prefix)
+            self._certificates = Certificates(files)
+
+    async def listen(self, responder: Responder, make_codec: MakeCodec) -> None:
+        """Have requests answered from now on. Raises `ListenError`."""
+        place, settings = self._place, self._settings
+        listener = Listener(
+            responder,
+            settings.access_log,
+            api=place.api,
+            replies=PendingReply,
+            gate=self.gate,
+            clock=self._clock,
+            header_timeout=settings.header_timeout / 1000,
+            make_codec=make_codec,
+            tls=None if self._certificates is None else self._certificates.context,
+        )
+        self._address = await listener.start(place.host, place.port, self._passed, place.prefix)
+        self._listener = listener
+
+    def announce(self) -> None:
+        """Log where it listens; scripts go by this line."""
+        address = self.url.removeprefix(f"{self.scheme}://")
+        fields = {"api": self._place.api, "addr": address, "scheme": self.scheme}
+        if self._passed is not None:
+            fields["socket"] = "passed"
+        log.info("listening", extra={"fields": fields})
+
+    def reload_certificates(self) -> None:
+        """Read them again for new connections. What is wrong with them is logged; they stay."""
+        if self._certificates is None:
+            return
+        fields = {"api": self._place.api}
+        try:
+            self._certificates.reload()
+        except CertificateError as error:
+            log.error(f"the certificates stay as they are: {error}", extra={"fields": fields})
+        else:
+            log.info("certificates reloaded", extra={"fields": fields})
+
+    async def stop(self, patience: float) -> None:
+        """Let requests under way finish for up to `patience` seconds, then close."""
+        if self._listener is not None:
+            await self._listener.stop(patience)
+
+    async def _refuse_exposure(self) -> None:
+        """Raise ConfigError where whoever reaches this machine could use the queue."""
+        place, settings = self._place, self._settings
+        if settings.keys is not None or place.client_ca is not None or settings.insecure:
+            return
+        if self._passed is not None:
+            addresses = [self._passed.getsockname()]
+            source = f"ListenStream={addresses[0][0]}"
+        else:
+            loop = asyncio.get_running_loop()
+            source = f"{place.prefix}host {place.host}"
+            try:
+                found = await loop.getaddrinfo(place.host, place.port, flags=socket.AI_PASSIVE)
+            except OSError:
+                return  # The listener says what is wrong with it.
+            addresses = [address for *_, address in found]
+        if not all(is_loopback(str(address[0])) for address in addresses):
+            raise ConfigError(
+                f"{source}: everyone who reaches this machine could do everything. Give --keys FILE"
+                f" (see `zq keys`) or {place.prefix}tls-client-ca, stay on 127.0.0.1, or permit it"
+                " with --insecure where the network keeps strangers out"
+            )

@@ -1,0 +1,1 @@
+"""What operators use: it listens on an address of its own."""

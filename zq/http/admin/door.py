@@ -1,0 +1,37 @@
+"""The admin API: its routes and its errors, all in JSON."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from zq.http.admin.events import ViewersApi
+from zq.http.admin.maintenance import MaintenanceApi
+from zq.http.door import Door, Route
+from zq.http.guard import Guard
+from zq.http.ops.service import ServiceApi
+from zq.http.transport.answer import Answer
+from zq.http.transport.answers import Answers
+from zq.http.zizq.endpoints import answer
+from zq.http.zizq.problems import problem
+from zq.model.errors import ZqError
+from zq.service import Services
+from zq.wire.codecs import JSON
+
+
+class AdminDoor(Door):
+    """What `zq top`, Zizq's `top` and whoever makes backups speak."""
+
+    def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
+        return problem(error, JSON)
+
+    def malformed(self, request: web.BaseRequest | None, status: int, text: str) -> Answer:
+        return answer({"error": text}, JSON, status)
+
+
+def admin_routes(services: Services, guard: Guard, answers: Answers) -> Sequence[Route]:
+    """Every route of the door."""
+    return [
+        *ServiceApi(services).probes(),
+        *ViewersApi(services, guard).routes(),
+        *MaintenanceApi(services, answers).routes(),
+    ]

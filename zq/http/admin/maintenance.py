@@ -1,0 +1,68 @@
+"""POST /backup and POST /compact."""
+
+import asyncio
+import logging
+from typing import BinaryIO
+
+from aiohttp import web
+
+from zq.http.door import Route
+from zq.http.transport.answer import Answer
+from zq.http.transport.answers import Answers
+from zq.http.transport.channel import Peer, channel_of
+from zq.model.keys import KeyScope
+from zq.service import Services
+from zq.wire.archive import SIZE_HEADER, pack, unpacked_size
+
+log = logging.getLogger(__name__)
+
+HEADERS = {
+    "Content-Type": "application/gzip",
+    "Content-Disposition": 'attachment; filename="backup.tar.gz"',
+    "Cache-Control": "no-store",
+}
+
+
+class MaintenanceApi:
+    """What looks after the data."""
+
+    def __init__(self, services: Services, answers: Answers) -> None:
+        self._maintenance = services.maintenance
+        self._answers = answers
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [
+            Route("POST", "/backup", self.backup, KeyScope.MANAGE, whole=True),
+            Route("POST", "/compact", self.compact, KeyScope.MANAGE, whole=True),
+        ]
+
+    async def backup(self, request: web.BaseRequest) -> web.StreamResponse:
+        """A gzipped tar of all that is stored at one moment, for `zq restore`."""
+        async with self._maintenance.backup() as copy:
+            size = {SIZE_HEADER: str(unpacked_size(copy))}
+            response = web.StreamResponse(headers={**HEADERS, **size})
+            await response.prepare(request)
+            await self._send(request, response, copy)
+        return response
+
+    async def _send(
+        self, request: web.BaseRequest, response: web.StreamResponse, copy: BinaryIO
+    ) -> None:
+        pieces = pack(copy)
+        try:
+            with self._answers.watched(request):
+                while piece := await asyncio.to_thread(next, pieces, b""):
+                    await response.write(piece)
+        except ConnectionError:
+            raise
+        except Exception as error:
+            # The status is out: only the missing end of the body can tell that it came to nothing.
+            log.exception("a backup cannot be sent")
+            channel_of(request).cut_off(Peer.VANISHED)
+            raise ConnectionAbortedError from error
+
+    async def compact(self, _request: web.BaseRequest) -> Answer:
+        """Give all free space back to the file system; it answers when that is done."""
+        await self._maintenance.compact()
+        return Answer(204)

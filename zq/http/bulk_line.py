@@ -1,0 +1,93 @@
+"""Large bodies of new jobs take turns, so that everything else passes between them.
+
+A body is decoded, and its jobs are queued for a tick, in one go. Two hundred of them in one turn of
+the event loop would hold up whoever comes next; decoded long before a tick takes their jobs, they
+would only hold memory. So they wait as bytes, and their connections with them.
+"""
+
+import asyncio
+from collections import deque
+from typing import NamedTuple
+
+from zq.engine.inbox import Inbox
+from zq.model.clock import Clock
+from zq.model.errors import InboxFull
+
+SMALL = 2 * 1024
+"""Bytes of a body that never waits: it is decoded as fast as it could be queued."""
+
+TURN_BYTES = 16 * 1024
+"""Bytes of bodies after which the next one waits: half a millisecond of decoding."""
+
+PATIENCE_S = 5.0
+"""Once one has waited so long, more are refused: they would wait longer than clients do."""
+
+
+class _Waiting(NamedTuple):
+    size: int
+    since: float
+    turn: asyncio.Future[None]
+
+
+class BulkLine:
+    """Lets large bodies go on, one in each turn of the event loop, while the next tick has room.
+
+    Connections take turns too: who sends more at once gets no more. Who comes alone does not wait.
+    """
+
+    def __init__(self, inbox: Inbox, clock: Clock) -> None:
+        self._inbox = inbox
+        self._clock = clock
+        self._lines: dict[object, deque[_Waiting]] = {}
+        self._left = TURN_BYTES
+        self._turning = False
+        self._nobody_asks = inbox.when_taken
+
+    async def take(self, connection: object, size: int) -> None:
+        """Wait until a body of `size` bytes may go on. Raises `InboxFull`: others wait too long."""
+        if size <= SMALL:
+            return
+        if not self._lines and self._left > 0 and self._inbox.has_room:
+            self._spend(size)
+            return
+        now = self._clock.monotonic()
+        if self._lines and now - self._first().since > PATIENCE_S:
+            raise InboxFull("new jobs wait too long for the disk already: try again shortly")
+        self._inbox.when_taken = self._look
+        turn = asyncio.get_running_loop().create_future()
+        self._lines.setdefault(connection, deque()).append(_Waiting(size, now, turn))
+        await turn
+
+    def _spend(self, size: int) -> None:
+        self._left -= size
+        self._look()
+
+    def _look(self) -> None:
+        if not self._turning:
+            self._turning = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._turning = False
+        self._left = TURN_BYTES
+        while self._lines and self._inbox.has_room:
+            waiting = self._pop()
+            if not waiting.turn.done():  # its connection may be gone
+                waiting.turn.set_result(None)
+                # Its jobs are in the inbox by the next turn, and only then is room for more known.
+                self._spend(waiting.size)
+                break
+        if not self._lines:
+            self._inbox.when_taken = self._nobody_asks
+
+    def _first(self) -> _Waiting:
+        """The oldest of the connection that has waited longest since it had its turn."""
+        return next(iter(self._lines.values()))[0]
+
+    def _pop(self) -> _Waiting:
+        connection = next(iter(self._lines))
+        line = self._lines.pop(connection)
+        first = line.popleft()
+        if line:
+            self._lines[connection] = line
+        return first

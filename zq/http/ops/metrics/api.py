@@ -1,0 +1,86 @@
+"""GET /metrics, in Prometheus' text format or, where asked for, as OpenMetrics."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
+
+from aiohttp import web
+from prometheus_client import Metric as Family
+from prometheus_client import ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+from zq.engine.news.figures import Histogram
+from zq.http.door import Route
+from zq.http.ops.metrics.scrape import Scrape, Scraper, Sources
+from zq.http.ops.metrics.table import METRICS, Metric
+from zq.http.transport.answer import Answer
+from zq.model.keys import KeyScope
+
+
+class MetricsApi:
+    """The endpoint."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._scraper = Scraper(sources)
+        self._process = ProcessCollector(registry=None)
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [Route("GET", "/metrics", self.metrics, KeyScope.READ, whole=True)]
+
+    async def metrics(self, request: web.BaseRequest) -> Answer:
+        """All metrics, and those of the process."""
+        encode, content_type = _encoder(request.headers.get("Accept", ""))
+        page = _ScrapePage(await self._scraper.scrape(), self._process)
+        return Answer(200, encode(page), {"Content-Type": content_type})
+
+
+def _encoder(accept: str) -> tuple[Callable[[Collector], bytes], str]:
+    try:
+        return choose_encoder(accept)
+    except (TypeError, ValueError):
+        # It trips over a version that is no number; what it does not know gets plain text.
+        return choose_encoder("")
+
+
+class _ScrapePage(Collector):
+    """One scrape as prometheus-client wants to see it."""
+
+    def __init__(self, scrape: Scrape, process: Collector) -> None:
+        self._scrape = scrape
+        self._process = process
+
+    def collect(self) -> Iterator[Family]:
+        for metric in METRICS:
+            yield _family(metric, self._scrape)
+        yield from self._process.collect()
+
+
+def _family(metric: Metric, scrape: Scrape) -> Family:
+    values = metric.read(scrape)
+    if isinstance(values, Histogram):
+        family = HistogramMetricFamily(metric.name, metric.help)
+        family.add_metric((), _buckets(values), values.sum)
+        return family
+    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    return _filled(kind(metric.name, metric.help, labels=metric.labels), values)
+
+
+def _filled(
+    family: CounterMetricFamily | GaugeMetricFamily,
+    values: Iterable[tuple[tuple[str, ...], float]],
+) -> Family:
+    for labels, value in values:
+        family.add_metric(labels, value)
+    return family
+
+
+def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
+    bounds = [*map(floatToGoString, histogram.bounds), "+Inf"]
+    return list(zip(bounds, accumulate(histogram.counts), strict=True))

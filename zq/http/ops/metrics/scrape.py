@@ -1,0 +1,114 @@
+"""One look at all that is measured: what the store holds, and what the server has counted."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from heapq import nlargest
+
+from zq.engine.news.figures import Histogram
+from zq.engine.process import LagMeter
+from zq.http.transport.answers import Answers
+from zq.http.transport.bodies import Bodies
+from zq.http.transport.gate import Gate
+from zq.model.lifecycle import Status
+from zq.service import Services
+from zq.service.admin import ServerFigures
+
+MOST_QUEUES = 100
+"""Queues that have a label of their own: what a scrape costs must not grow with their number."""
+
+REST = "*"
+"""Label of all other queues together; no queue can have this name."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The parts of the server that count."""
+
+    services: Services
+    refused: Mapping[str, int]
+    """How many requests and connections, by the code of the error."""
+    gate: Gate
+    bodies: Bodies
+    answers: Answers
+    lag: LagMeter
+    dropped_lines: Callable[[], int]
+    """How many lines of the log nobody has taken."""
+
+
+@dataclass(frozen=True)
+class Scrape:
+    """The numbers of one moment. Times in milliseconds since the epoch."""
+
+    now: int
+    figures: ServerFigures
+    jobs: Mapping[tuple[str, Status], int]
+    """By queue, where `REST` stands for all that have no label of their own."""
+    oldest_ready: Mapping[str, int]
+    crons: int
+    """Entries of cron groups."""
+    cron_lag: float
+    """Seconds for which the first of them has been due."""
+    refused: Mapping[str, int]
+    connections: int
+    accepted: int
+    body_bytes: int
+    answer_bytes: int
+    lag: Histogram
+    dropped_lines: int
+
+    def ages(self) -> Iterator[tuple[str, float]]:
+        """Seconds since the longest waiting job of each queue became ready."""
+        for queue, ready_at in self.oldest_ready.items():
+            yield queue, max(self.now - ready_at, 0) / 1000
+
+
+class Scraper:
+    """Takes the looks. A queue that has a label keeps it for as long as it has jobs."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._labelled: list[str] = []
+
+    async def scrape(self) -> Scrape:
+        """Read the store and look around. Raises `ReadTimeout`."""
+        sources, services = self._sources, self._sources.services
+        counts = await services.queues.counts()
+        self._label(counts)
+        labelled = set(self._labelled)
+        jobs: Counter[tuple[str, Status]] = Counter()
+        for (queue, status), n in counts.items():
+            jobs[queue if queue in labelled else REST, status] += n
+        waiting = [queue for queue in self._labelled if counts[queue, Status.READY]]
+        oldest = await services.queues.oldest_ready(waiting)
+        return Scrape(
+            now=services.clock.now_ms(),
+            figures=services.admin.figures(),
+            jobs=jobs,
+            oldest_ready=oldest,
+            crons=await services.crons.count(),
+            cron_lag=services.crons.lag() / 1000,
+            refused=sources.refused,
+            connections=sources.gate.open,
+            accepted=sources.gate.accepted,
+            body_bytes=sources.bodies.held,
+            answer_bytes=sources.answers.held,
+            lag=sources.lag.seconds,
+            dropped_lines=sources.dropped_lines(),
+        )
+
+    def _label(self, counts: Mapping[tuple[str, Status], int]) -> None:
+        """Labels go on to the largest of those that have none, as others run empty."""
+        totals = _totals(counts.items())
+        self._labelled = [queue for queue in self._labelled if queue in totals]
+        without = totals.keys() - set(self._labelled)
+        free = MOST_QUEUES - len(self._labelled)
+        self._labelled += nlargest(free, without, key=lambda queue: (totals[queue], queue))
+
+
+def _totals(counts: Iterable[tuple[tuple[str, Status], int]]) -> Counter[str]:
+    totals: Counter[str] = Counter()
+    for (queue, _), n in counts:
+        if n:
+            totals[queue] += n
+    return totals

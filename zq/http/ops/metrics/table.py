@@ -1,0 +1,261 @@
+"""The metrics, in one table; `python -m zq.http.ops.metrics.table` prints it for the documents."""
+
+from collections.abc import Callable, Iterable
+from typing import Literal, NamedTuple
+
+from zq import __version__
+from zq.engine.news.figures import Histogram
+from zq.http.ops.metrics.scrape import MOST_QUEUES, REST, Scrape
+
+Values = Iterable[tuple[tuple[str, ...], float]]
+"""Pairs of label values and a number."""
+
+
+class Metric(NamedTuple):
+    """One row of the table. `read` takes its values from a scrape."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    help: str
+    read: Callable[[Scrape], Values | Histogram]
+    labels: tuple[str, ...] = ()
+
+
+def _one(value: float) -> Values:
+    return [((), value)]
+
+
+def _jobs(scrape: Scrape) -> Values:
+    return [((queue, status.name.lower()), n) for (queue, status), n in scrape.jobs.items()]
+
+
+def _ages(scrape: Scrape) -> Values:
+    return [((queue,), age) for queue, age in scrape.ages()]
+
+
+def _settled(scrape: Scrape) -> Values:
+    jobs = scrape.figures.jobs
+    return [
+        (("completed",), jobs.completed),
+        (("retried",), jobs.retried),
+        (("dead",), jobs.died),
+        (("not_in_flight",), jobs.not_in_flight),
+    ]
+
+
+def _refusals(scrape: Scrape) -> Values:
+    return [((code,), n) for code, n in sorted(scrape.refused.items())]
+
+
+METRICS = (
+    Metric(
+        "zq_jobs",
+        "gauge",
+        f"Jobs stored. At most {MOST_QUEUES} queues by name, the rest together as `{REST}`.",
+        _jobs,
+        ("queue", "status"),
+    ),
+    Metric(
+        "zq_oldest_ready_age_seconds",
+        "gauge",
+        "Time since the longest waiting ready job became ready, of the queues named in `zq_jobs`.",
+        _ages,
+        ("queue",),
+    ),
+    Metric(
+        "zq_enqueued_total",
+        "counter",
+        "Jobs stored since the start.",
+        lambda s: _one(s.figures.jobs.stored),
+    ),
+    Metric(
+        "zq_duplicates_total",
+        "counter",
+        "New jobs that were not stored, for their unique key was taken.",
+        lambda s: _one(s.figures.jobs.duplicates),
+    ),
+    Metric(
+        "zq_deliveries_total",
+        "counter",
+        "Jobs handed to workers.",
+        lambda s: _one(s.figures.jobs.delivered),
+    ),
+    Metric(
+        "zq_returns_total",
+        "counter",
+        "Jobs that went back to their queue unfinished, at whosever wish.",
+        lambda s: _one(s.figures.jobs.returned),
+    ),
+    Metric(
+        "zq_stalls_total",
+        "counter",
+        "Deliveries that ended without a word of their worker.",
+        lambda s: _one(s.figures.jobs.stalled),
+    ),
+    Metric(
+        "zq_expired_total",
+        "counter",
+        "Jobs that expired, for nobody took them in time.",
+        lambda s: _one(s.figures.jobs.expired),
+    ),
+    Metric(
+        "zq_cron_entries",
+        "gauge",
+        "Entries of cron groups.",
+        lambda s: _one(s.crons),
+    ),
+    Metric(
+        "zq_cron_firings_total",
+        "counter",
+        "Entries that were due and have moved on with their job, be it a duplicate.",
+        lambda s: _one(s.figures.jobs.fired),
+    ),
+    Metric(
+        "zq_cron_put_off_total",
+        "counter",
+        "Times that a queue had no room for the job of an entry, which was tried again later.",
+        lambda s: _one(s.figures.jobs.put_off),
+    ),
+    Metric(
+        "zq_cron_lag_seconds",
+        "gauge",
+        "For how long the entry that fires next has been due.",
+        lambda s: _one(s.cron_lag),
+    ),
+    Metric(
+        "zq_settlements_total",
+        "counter",
+        "Acknowledgements and failures: `completed`, `retried`, `dead`, `not_in_flight`.",
+        _settled,
+        ("outcome",),
+    ),
+    Metric(
+        "zq_refusals_total",
+        "counter",
+        "Requests and connections refused, by the code of the error (header `Zq-Error`).",
+        _refusals,
+        ("reason",),
+    ),
+    Metric(
+        "zq_accepting_enqueues",
+        "gauge",
+        "1, or 0 while the disk or the write-ahead log has no room: `/health` says which.",
+        lambda s: _one(s.figures.is_accepting),
+    ),
+    Metric(
+        "zq_ticks_total",
+        "counter",
+        "Transactions committed.",
+        lambda s: _one(sum(s.figures.tick_rows.counts)),
+    ),
+    Metric(
+        "zq_tick_rows",
+        "histogram",
+        "Rows changed by a transaction.",
+        lambda s: s.figures.tick_rows,
+    ),
+    Metric(
+        "zq_tick_seconds",
+        "histogram",
+        "Time of a transaction, its flush included where it waits for that.",
+        lambda s: s.figures.tick_seconds,
+    ),
+    Metric(
+        "zq_fsync_seconds",
+        "histogram",
+        "Time of a COMMIT that waits for the disk.",
+        lambda s: s.figures.fsync_seconds,
+    ),
+    Metric(
+        "zq_inbox_jobs",
+        "gauge",
+        "New jobs that wait to be stored (`--max-inbox-jobs`).",
+        lambda s: _one(s.figures.waiting_jobs),
+    ),
+    Metric(
+        "zq_inbox_changes",
+        "gauge",
+        "Acknowledgements and other changes that wait to be stored.",
+        lambda s: _one(s.figures.waiting_changes),
+    ),
+    Metric(
+        "zq_inbox_bytes",
+        "gauge",
+        "Request bodies in memory (`--max-inbox-bytes`).",
+        lambda s: _one(s.body_bytes),
+    ),
+    Metric(
+        "zq_answer_bytes",
+        "gauge",
+        "Answers that their clients have not taken yet, in memory (`--max-answer-bytes`).",
+        lambda s: _one(s.answer_bytes),
+    ),
+    Metric(
+        "zq_take_streams",
+        "gauge",
+        "Open take streams.",
+        lambda s: _one(s.figures.streams),
+    ),
+    Metric(
+        "zq_connections",
+        "gauge",
+        "Open connections (`--max-connections`).",
+        lambda s: _one(s.connections),
+    ),
+    Metric(
+        "zq_connections_accepted_total",
+        "counter",
+        "Connections accepted.",
+        lambda s: _one(s.accepted),
+    ),
+    Metric(
+        "zq_wal_bytes",
+        "gauge",
+        "Size of the write-ahead log's file (`--max-wal`).",
+        lambda s: _one(s.figures.wal_bytes),
+    ),
+    Metric(
+        "zq_database_bytes",
+        "gauge",
+        "Size of the database's file.",
+        lambda s: _one(s.figures.database_bytes),
+    ),
+    Metric(
+        "zq_disk_free_bytes",
+        "gauge",
+        "Space left where the data lies (`--disk-reserve`).",
+        lambda s: _one(s.figures.free_bytes),
+    ),
+    Metric(
+        "zq_loop_lag_seconds",
+        "histogram",
+        "How late the event loop runs a timer, looked at twice a second.",
+        lambda s: s.lag,
+    ),
+    Metric(
+        "zq_log_lines_dropped_total",
+        "counter",
+        "Lines of the log that were dropped, for nobody read it.",
+        lambda s: _one(s.dropped_lines),
+    ),
+    Metric(
+        "zq_build_info",
+        "gauge",
+        "1, with the version as label.",
+        lambda _: [((__version__,), 1)],
+        ("version",),
+    ),
+)
+
+
+def markdown() -> str:
+    """The table of docs/metrics.md."""
+    rows = ["| Metric | Kind | Labels | Meaning |", "|---|---|---|---|"]
+    for metric in METRICS:
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        rows.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    print(markdown())

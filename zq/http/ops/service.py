@@ -1,0 +1,72 @@
+"""Health, version, and reset."""
+
+from aiohttp import web
+
+from zq import __version__
+from zq.http.door import Route
+from zq.http.guard import KEY
+from zq.http.transport.addresses import is_loopback
+from zq.http.transport.answer import Answer
+from zq.http.zizq.endpoints import answer, endpoint
+from zq.model.errors import Forbidden
+from zq.model.keys import KeyScope
+from zq.service import Services
+from zq.wire.codecs import BodyCodec
+
+API_VERSION = "0.7.0"
+"""The level of Zizq's API that its clients check for."""
+
+
+class ServiceApi:
+    """Everything that is not about jobs."""
+
+    def __init__(self, services: Services) -> None:
+        self._admin = services.admin
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [
+            *self.probes(),
+            Route("POST", "/reset", endpoint(self.reset), KeyScope.MANAGE, whole=True),
+        ]
+
+    def probes(self) -> list[Route]:
+        """Those that ask for no key: probes have none, and they tell nothing about jobs."""
+        return [
+            Route("GET", "/health", endpoint(self.health), None),
+            Route("GET", "/version", endpoint(self.version), None),
+        ]
+
+    async def health(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """What an acknowledgement waits for, why new jobs are refused, what is damaged."""
+        health = self._admin.health()
+        modes = {True: "fsync", False: "buffered"}
+        document: dict[str, object] = {
+            "status": "ok",
+            "commit_mode": modes[health.durability.changes],
+            "enqueue_commit_mode": modes[health.durability.enqueues],
+            "flushed_by": health.flushed_by,
+        }
+        if (refusal := health.refusal) is not None:
+            # Still 200: acknowledgements pass, and a restart would not help.
+            document["enqueues_refused"] = {"code": refusal.code, "error": refusal.message}
+        if (set_aside := health.quarantined).rows:
+            document["quarantined"] = {
+                "rows": set_aside.rows,
+                "latest": [
+                    {"table": row.source, "key": row.key, "reason": row.reason, "at": row.at}
+                    for row in set_aside.latest
+                ],
+            }
+        return answer(document, accepted)
+
+    async def version(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """The API's level, and zq's own version."""
+        return answer({"version": API_VERSION, "zq": __version__}, accepted)
+
+    async def reset(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
+        """Delete everything, settings too. Without keys, only this machine may ask for it."""
+        if request.get(KEY) is None and not is_loopback(request.remote):
+            raise Forbidden("reset is only for clients on this machine, or with a key")
+        await self._admin.clear()
+        return Answer(204)

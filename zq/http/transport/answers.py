@@ -1,0 +1,148 @@
+"""Answers under way: in parts, watched, and within a bound of memory that holds for all of them.
+
+Streams are none of these: each has a bound and heartbeats of its own.
+"""
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+from aiohttp import web
+
+from zq.http.transport.answer import SMALL, Answer, Response
+from zq.http.transport.channel import Channel, Peer, channel_of
+from zq.http.transport.peer import PeerWatch
+from zq.http.transport.visits import Visits
+from zq.model.clock import Clock
+from zq.model.errors import AnswersFull
+
+log = logging.getLogger(__name__)
+
+LARGE = 32 * 1024 * 1024
+"""Bytes of answers after which the memory that they took is given back, once all have gone."""
+
+TRIM_AFTER_S = 1.0
+
+LOOKS = 10
+"""Times that a peer is looked at before it is cut off."""
+
+
+class Answers:
+    """Sends answers, and counts the bytes of those that their clients have not taken yet.
+
+    `timeout` is in seconds: so long a client may take nothing of what waits for it. `give_back` is
+    called once the memory that many large answers took is free.
+    """
+
+    def __init__(
+        self, clock: Clock, give_back: Callable[[], object], *, max_bytes: int, timeout: float
+    ) -> None:
+        self.held = 0
+        self._most_held = 0
+        self._clock = clock
+        self._give_back = give_back
+        self._max_bytes = max_bytes
+        self._timeout = timeout
+
+    def admit(self, size: int) -> None:
+        """See whether there is room for an answer of about `size` bytes. Raises `AnswersFull`.
+
+        For what cannot be taken back once it is done; a single answer always has a chance.
+        """
+        if size > SMALL and self.held and self.held + size > self._max_bytes:
+            raise AnswersFull(
+                "answers that their clients do not read hold as much memory as they may: try again"
+                " shortly, or raise --max-answer-bytes"
+            )
+
+    @contextlib.contextmanager
+    def room(self, size: int) -> Iterator[None]:
+        """Count `size` bytes for as long as this lasts."""
+        self.held += size
+        self._most_held = max(self._most_held, self.held)
+        try:
+            yield
+        finally:
+            self.held -= size
+            if not self.held and self._most_held >= LARGE:
+                self._most_held = 0
+                self._clock.call_later(TRIM_AFTER_S, self._trim)
+
+    def _trim(self) -> None:
+        if not self.held:
+            self._give_back()
+
+    async def send(self, request: web.BaseRequest, response: Response) -> None:
+        """Send what a handler has answered, unless it has done so itself.
+
+        Raises `AnswersFull` where there is no room for it and the request can just be made again.
+        """
+        if not isinstance(response, Answer) or response.sent:
+            return
+        size = len(response.body)
+        if size <= SMALL and request.version.major < 2:
+            await channel_of(request).send(request, response)
+            return
+        if request.method in ("GET", "HEAD"):
+            self.admit(size)
+        with self.room(size):
+            await self.write(request, response)
+
+    async def write(self, request: web.BaseRequest, response: Answer) -> None:
+        """Write an answer for which there is room. It returns when the connection has taken it."""
+        with self.watched(request) as channel:
+            await channel.send(request, response)
+
+    @contextlib.contextmanager
+    def watched(self, request: web.BaseRequest) -> Iterator[Channel]:
+        """Cut the peer off if it takes nothing of what waits for it for too long, while this lasts.
+
+        Raises ConnectionError where nobody is there any more.
+        """
+        channel = channel_of(request)
+        if channel.transport is None:
+            raise ConnectionResetError("the connection is gone")
+        watch = _SlowPeerWatch(channel, request.path, self._clock, self._visits, self._timeout)
+        try:
+            yield channel
+        finally:
+            watch.stop()
+
+    @cached_property
+    def _visits(self) -> Visits:
+        return Visits(self._clock, self._timeout / LOOKS)
+
+
+class _SlowPeerWatch:
+    """Cuts a peer off that takes nothing of an answer for too long, until it is stopped."""
+
+    def __init__(
+        self, channel: Channel, path: str, clock: Clock, visits: Visits, timeout: float
+    ) -> None:
+        self._channel = channel
+        self._path = path
+        self._clock = clock
+        self._visits = visits
+        self._timeout = timeout
+        self._peer: PeerWatch | None = None
+        self._book()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._visits.cancel(self._moment, self._look)
+
+    def _book(self) -> None:
+        self._moment = self._visits.book(self._timeout / LOOKS, self._look)
+
+    def _look(self) -> None:
+        now, timeout = self._clock.monotonic(), self._timeout
+        if self._peer is None:  # most answers are gone before anybody looks
+            self._peer = PeerWatch(self._channel, silence=timeout, stall_timeout=timeout, now=now)
+        found = self._peer.look(now)
+        if found is Peer.PRESENT:
+            self._book()
+            return
+        fields = {"path": self._path, "peer": found.value}
+        log.info("an answer is cut off", extra={"fields": fields})
+        self._channel.cut_off(found)

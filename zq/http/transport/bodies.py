@@ -1,0 +1,166 @@
+"""Request bodies: how large one may be, how slow, and how much of all of them memory may hold."""
+
+from typing import Self
+
+from aiohttp import StreamReader, hdrs, web
+from aiohttp.http import HttpVersion10
+
+from zq.http.transport.channel import channel_of
+from zq.model.clock import Clock, Timer
+from zq.model.errors import BodyTimeout, InboxFull, TooLarge, ZqError
+
+RESERVE = 4
+"""A quarter more than the bound is kept for what is no enqueue: acknowledgements get through."""
+
+LEAST_RATE = 1024
+"""Bytes a second that lengthen a body's time as fast as it passes: slow lines are no attack."""
+
+
+_PLAIN_CODINGS = {"identity", "chunked"}
+
+
+class UnsupportedCoding(ZqError):
+    """A body that would have to be decoded: it has two sizes."""
+
+    code = "unsupported_media_type"
+
+
+class Bodies:
+    """Counts the bytes of bodies from their announcement until their request is done."""
+
+    def __init__(self, max_body: int, max_bytes: int, timeout: float, clock: Clock) -> None:
+        """`timeout` in seconds."""
+        self.held = 0
+        self._max_body = max_body
+        self._max_bytes = max_bytes
+        self._timeout = timeout
+        self._clock = clock
+
+    async def read(self, request: web.BaseRequest, *, reserved: bool) -> bytes:
+        """The whole body; give it back with `release`. `reserved` may use the reserve too.
+
+        A client that waits to be asked for it is asked, unless it is certain to be refused. Raises
+        `UnsupportedCoding`, `TooLarge`, `InboxFull` or `BodyTimeout`, as soon as that is known.
+        """
+        headers = request.headers
+        if hdrs.CONTENT_ENCODING in headers or hdrs.TRANSFER_ENCODING in headers:
+            _refuse_codings(request)
+        content = request.content
+        if content.is_eof():
+            body = content.read_nowait()
+            self._take(len(body), 0, reserved)
+            return body
+        if is_withheld(request):
+            self._check(request.content_length or 0, 0, reserved)
+            channel_of(request).ask_for_body()
+        with _InTime(content, self._clock, self._timeout):
+            return await self._read(content, request.content_length, reserved)
+
+    def release(self, size: int) -> None:
+        """A request that held `size` bytes is done."""
+        self.held -= size
+
+    async def _read(self, content: StreamReader, announced: int | None, reserved: bool) -> bytes:
+        """A body that is under way. One of unknown length is counted as it comes."""
+        held = announced or 0
+        self._take(held, 0, reserved)
+        # All of it is wanted at once: no pauses between parts.
+        content.set_read_chunk_size(self._max_body)
+        parts: list[bytes] = []
+        size = 0
+        try:
+            while part := await content.readany():
+                parts.append(part)
+                size += len(part)
+                if size > held:
+                    self._take(size - held, held, reserved)
+                    held = size
+        except BaseException:
+            self.release(held)
+            raise
+        return b"".join(parts)
+
+    def _take(self, more: int, have: int, reserved: bool) -> None:
+        self._check(more, have, reserved)
+        self.held += more
+
+    def _check(self, more: int, have: int, reserved: bool) -> None:
+        if have + more > self._max_body:
+            raise TooLarge(
+                f"the body is larger than {self._max_body} bytes: send fewer jobs a request, or"
+                " raise --max-body"
+            )
+        bound = self._max_bytes + (self._max_bytes // RESERVE if reserved else 0)
+        # A single body within --max-body always has a chance, however small the bound is.
+        if self.held and self.held + more > bound:
+            raise InboxFull(
+                "the requests under way hold as much memory as they may: try again shortly, or"
+                " raise --max-inbox-bytes"
+            )
+
+
+def _refuse_codings(request: web.BaseRequest) -> None:
+    """Raise `UnsupportedCoding` for a body that is compressed or otherwise coded.
+
+    For a transfer coding RFC 9112 (6.1) advises 501. But clients send again what met with a 5xx,
+    and this will not get any better.
+    """
+    encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity")
+    if encoding.lower() != "identity":
+        raise UnsupportedCoding(
+            f"unsupported content encoding {encoding!r}: send the body uncompressed"
+        )
+    codings = request.headers.get(hdrs.TRANSFER_ENCODING, "chunked")
+    if not {coding.strip().lower() for coding in codings.split(",")} <= _PLAIN_CODINGS:
+        raise UnsupportedCoding(
+            f"unsupported transfer coding {codings!r}: send the body chunked and nothing else, or"
+            " with its Content-Length"
+        )
+
+
+class _InTime:
+    """Lets whoever reads a body know that it takes too long, by a `BodyTimeout`.
+
+    It lets go of everything at its end. Whatever it still knew would be kept, with the request and
+    its answer, until the garbage collector comes round, which it seldom does.
+    """
+
+    def __init__(self, content: StreamReader, clock: Clock, timeout: float) -> None:
+        self._content = content
+        self._clock = clock
+        self._timeout = timeout
+        self._began = clock.monotonic()
+        self._timer: Timer | None = None
+
+    def __enter__(self) -> Self:
+        self._timer = self._clock.call_later(self._timeout, self._look)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        patience = self._timeout + self._content.total_bytes / LEAST_RATE
+        left = self._began + patience - self._clock.monotonic()
+        if left > 0:
+            self._timer = self._clock.call_later(left, self._look)
+        else:
+            self._content.set_exception(
+                BodyTimeout(
+                    "the body took too long to arrive: send it again, over a better line in smaller"
+                    " parts, or raise --body-timeout"
+                )
+            )
+
+
+def is_withheld(request: web.BaseRequest) -> bool:
+    """Whether the client keeps the body, or what is missing of it, back until it is asked for it.
+
+    One of HTTP/1.0 may say so, but would take the question for the answer.
+    """
+    expected = request.headers.get(hdrs.EXPECT)
+    if expected is None or request.version == HttpVersion10:
+        return False
+    return expected.lower() == "100-continue" and not request.content.is_eof()

@@ -1,0 +1,157 @@
+"""How many connections there may be, in all and from one address; what becomes of the others."""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import cast
+
+from zq.http.transport.answer import Answer, last_words
+from zq.model.clock import Clock, Timer
+from zq.model.errors import HeaderTimeout, TooManyConnections, ZqError
+
+log = logging.getLogger(__name__)
+
+MOST_TURNED_AWAY = 64
+"""Connections over the limit that are waited for at a time, to tell them; more are just closed."""
+
+FIRST_BYTES_S = 1.0
+"""How long a connection over the limit may take to say something, so that it can be answered."""
+
+LOG_EVERY_S = 1.0
+
+HTTP2_PREFACE = b"PRI * HTTP/2.0"
+
+
+class PeerCounts:
+    """How many of something each peer has. A limit of 0 is none."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._counts: Counter[str] = Counter()
+
+    def enter(self, peer: str) -> bool:
+        """Count one more, or answer False: the peer has as many as it may."""
+        if self._limit and self._counts[peer] >= self._limit:
+            return False
+        self._counts[peer] += 1
+        return True
+
+    def leave(self, peer: str) -> None:
+        """Count one less."""
+        self._counts[peer] -= 1
+        if not self._counts[peer]:
+            del self._counts[peer]
+
+    @contextlib.contextmanager
+    def one_more(self, peer: str, refusal: Callable[[], ZqError]) -> Iterator[None]:
+        """Count one while this lasts. Raises a `refusal` where the peer has as many as it may."""
+        if not self.enter(peer):
+            raise refusal()
+        try:
+            yield
+        finally:
+            self.leave(peer)
+
+
+class Gate:
+    """Counts the open connections. Who lets one in says so when it ends.
+
+    `refused` counts errors by their codes.
+    """
+
+    def __init__(
+        self, clock: Clock, refused: Counter[str], *, max_connections: int, max_per_peer: int
+    ) -> None:
+        self.open = 0
+        self.accepted = 0
+        self.refused = refused
+        self._clock = clock
+        self._max_connections = max_connections
+        self._peers = PeerCounts(max_per_peer)
+        self._turned_away: set[asyncio.Transport] = set()
+        self._logged_at = float("-inf")
+        self._unlogged = 0
+
+    def enter(self, peer: str) -> bool:
+        """Let a connection in, or answer False: `turn_away` is for that one."""
+        if self.open >= self._max_connections or not self._peers.enter(peer):
+            return False
+        self.open += 1
+        self.accepted += 1
+        return True
+
+    def leave(self, peer: str) -> None:
+        """A connection that was let in has ended."""
+        self.open -= 1
+        self._peers.leave(peer)
+
+    def turn_away(
+        self, transport: asyncio.Transport, peer: str, word: Callable[[ZqError], Answer]
+    ) -> None:
+        """Close a connection that was not let in, if possible with an answer that says why.
+
+        `word` makes it.
+        """
+        setting = "--max-connections"
+        if self.open < self._max_connections:
+            setting = "--max-connections-per-peer"
+        error = TooManyConnections(
+            f"there are as many connections as {setting} permits: close some, or raise it"
+        )
+        self.refused[error.code] += 1
+        self._note(setting, peer)
+        if len(self._turned_away) >= MOST_TURNED_AWAY:
+            transport.abort()
+            return
+        self._turned_away.add(transport)
+        farewell = _Farewell(self._clock, last_words(word(error)), self._turned_away.discard)
+        transport.set_protocol(farewell)
+        farewell.connection_made(transport)
+
+    def too_slow(self) -> HeaderTimeout:
+        """A header has not arrived in time: counts that, and says so."""
+        error = HeaderTimeout("the header took too long to arrive (--header-timeout)")
+        self.refused[error.code] += 1
+        return error
+
+    def close(self) -> None:
+        """Wait no longer for those who were turned away."""
+        for transport in self._turned_away:
+            transport.abort()
+
+    def _note(self, setting: str, peer: str) -> None:
+        """Log the first of a flood, and once a second how many there were."""
+        self._unlogged += 1
+        now = self._clock.monotonic()
+        if now - self._logged_at >= LOG_EVERY_S:
+            fields = {"limit": setting, "peer": peer, "count": self._unlogged}
+            log.warning("connections refused", extra={"fields": fields})
+            self._logged_at, self._unlogged = now, 0
+
+
+class _Farewell(asyncio.Protocol):
+    """Answers whatever HTTP/1.1 request comes first, and closes. HTTP/2 would not understand it."""
+
+    def __init__(
+        self, clock: Clock, words: bytes, gone: Callable[[asyncio.Transport], None]
+    ) -> None:
+        self._clock = clock
+        self._words = words
+        self._gone = gone
+        self._transport: asyncio.Transport
+        self._timer: Timer
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._timer = self._clock.call_later(FIRST_BYTES_S, self._transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        if not data.startswith(HTTP2_PREFACE[: len(data)]):
+            self._transport.write(self._words)
+        self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        self._gone(self._transport)

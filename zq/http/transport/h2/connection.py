@@ -1,0 +1,337 @@
+"""One HTTP/2 connection: its events become requests, and handlers end with their streams."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from aiohttp import EMPTY_PAYLOAD, web
+from aiohttp.abc import AbstractAccessLogger
+
+from zq.http.transport.answer import Answer, Responder, Response
+from zq.http.transport.channel import Channel
+from zq.http.transport.gate import Gate
+from zq.http.transport.h2.abuse import AbuseLimits, Nuisance, nuisance_of
+from zq.http.transport.h2.codec import MAX_STREAMS, BadPeer, ErrorCode, Field, MakeCodec
+from zq.http.transport.h2.frames import Splitter
+from zq.http.transport.h2.head import EMPTY_HEAD, BadHead, check_trailers, read_head
+from zq.http.transport.h2.outlet import Outlet
+from zq.http.transport.h2.stream import Body, Http2Stream
+from zq.model.clock import Clock, Timer
+
+log = logging.getLogger(__name__)
+
+LINGER_S = 10.0
+"""How long the unread rest of a body is taken in: aiohttp's limit in HTTP/1.1."""
+
+Handler = Callable[[Any], Awaitable[Response]]
+
+
+class Http2Connection(asyncio.Protocol):
+    """Serves one connection. `on_lost` is called once it is gone.
+
+    A head that has begun has `header_timeout` seconds to be whole. A connection without requests
+    may rest.
+    """
+
+    transport: asyncio.Transport | None = None
+
+    def __init__(
+        self,
+        server: web.Server,
+        responder: Responder,
+        access_logger: AbstractAccessLogger | None,
+        gate: Gate,
+        clock: Clock,
+        header_timeout: float,
+        make_codec: MakeCodec,
+        on_lost: Callable[[], object],
+    ) -> None:
+        self._server = server
+        self._responder = responder
+        self._access_logger = access_logger
+        self._gate = gate
+        self._clock = clock
+        self._header_timeout = header_timeout
+        self._header_timer: Timer | None = None
+        self._on_lost = on_lost
+        self._loop = asyncio.get_running_loop()
+        self._splitter = Splitter()
+        self._codec = make_codec(self)
+        self._patience = AbuseLimits(self._loop.time())
+        self._running: dict[int, _Running] = {}
+        """Handlers that run, by stream. A reset stream stays here until its handler ends."""
+        self._lingering: dict[int, Timer] = {}
+        """Streams that were answered while their body still comes."""
+        self._leaving = False
+        self._closed = False
+        self._outlet: Outlet
+
+    # Called by aiohttp's requests and readers
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection still exists."""
+        return self.transport is not None
+
+    def pause_reading(self) -> None:
+        """The windows hold the peer back, stream by stream."""
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """As above."""
+
+    def channel(self, request: web.BaseRequest) -> Channel:
+        """The stream that answers a request."""
+        stream: Any = request.writer
+        channel: Http2Stream = stream
+        return channel
+
+    # Called by the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport = cast(asyncio.Transport, transport)
+        self.ssl_context = transport.get_extra_info("sslcontext")
+        self.peername = transport.get_extra_info("peername")
+        self.sockname = transport.get_extra_info("sockname")
+        connection: socket.socket | None = transport.get_extra_info("socket")
+        if connection is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._outlet = Outlet(self._codec, transport)
+        self._codec.start()
+        self._outlet.flush()
+
+    def data_received(self, data: bytes) -> None:
+        if self._closed:
+            return
+        frames = self._splitter.split(data)
+        for frame in frames:
+            if (nuisance := nuisance_of(frame)) is not None:
+                self._count(nuisance)
+        if self._closed:
+            return
+        try:
+            self._codec.receive(frames)
+        except BadPeer as error:
+            log.debug("bad HTTP/2", extra={"fields": {"error": str(error)}})
+            self._close()
+        if self._splitter.endless_head:
+            self._calm("CONTINUATION frames")
+        if not self._closed:
+            self._watch_head()
+            self._outlet.soon()
+
+    def eof_received(self) -> None:
+        # A stream ends with the peer's half-close, unsent bytes or not.
+        if any(running.stream.streaming for running in self._running.values()):
+            assert self.transport is not None
+            self.transport.abort()
+
+    def pause_writing(self) -> None:
+        self._outlet.pause()
+
+    def resume_writing(self) -> None:
+        self._outlet.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closed = True
+        self.transport = None
+        for running in list(self._running.values()):
+            running.cancel()
+        self._outlet.resume()
+        self._forget_head()
+        for number in list(self._lingering):
+            self._stop_lingering(number)
+        self._on_lost()
+
+    # The end of a connection
+
+    async def shutdown(self, patience: float) -> None:
+        """Take no more requests, end running ones after `patience` seconds, and close."""
+        if self._closed or self.transport is None:
+            return
+        self._leaving = True
+        self._codec.goaway(ErrorCode.NO_ERROR)
+        self._outlet.flush()
+        await self._wait(patience)
+        for running in list(self._running.values()):
+            running.cancel()
+        await self._wait(patience)
+        self._closed = True
+        self._outlet.flush()
+        if self.transport is not None:
+            self.transport.close()
+
+    async def _wait(self, patience: float) -> None:
+        if tasks := [running.task for running in self._running.values()]:
+            await asyncio.wait(tasks, timeout=patience)
+
+    def _close(self) -> None:
+        """End everything, with a GOAWAY that is queued already."""
+        if self._closed:
+            return
+        self._closed = True
+        for running in list(self._running.values()):
+            running.cancel()
+        self._outlet.finish()
+
+    def _watch_head(self) -> None:
+        """Limit the time of a head that has begun."""
+        if not self._splitter.in_head:
+            self._forget_head()
+        elif self._header_timer is None:
+            self._header_timer = self._clock.call_later(self._header_timeout, self._give_up)
+
+    def _forget_head(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+    def _give_up(self) -> None:
+        error = self._gate.too_slow()
+        self._codec.goaway(ErrorCode.ENHANCE_YOUR_CALM, error.message.encode())
+        self._close()
+
+    def _count(self, nuisance: Nuisance) -> None:
+        if not self._patience.spend(nuisance, self._loop.time()):
+            self._calm(nuisance.value)
+
+    def _calm(self, too_many: str) -> None:
+        if not self._closed:
+            fields = {"peer": str(self.peername), "too many": too_many}
+            log.info("a connection is closed", extra={"fields": fields})
+            self._codec.goaway(ErrorCode.ENHANCE_YOUR_CALM, too_many.encode())
+            self._close()
+
+    # Called by the codec
+
+    def request(self, number: int, fields: Sequence[Field], *, ended: bool) -> None:
+        if self._closed:
+            return
+        if self._leaving or len(self._running) + len(self._lingering) >= MAX_STREAMS:
+            self._reset(number, ErrorCode.REFUSED_STREAM)
+            return
+        assert self.transport is not None
+        stream = Http2Stream(number, self._outlet, self.transport, self._cut_off)
+        handler: Handler = self._responder
+        head = EMPTY_HEAD
+        try:
+            head = read_head(tuple(fields))
+        except BadHead as error:
+            handler = self._refusal(error)
+        stream.bodiless = head.method == "HEAD"
+        body = None if ended else Body(self, number, self._acknowledge)
+        factory: Any = self._server.request_factory
+        request = factory(head, EMPTY_PAYLOAD if body is None else body, self, stream, None)
+        task = self._loop.create_task(self._serve(stream, request, handler))
+        self._running[number] = _Running(stream, body, task)
+        task.add_done_callback(lambda task: self._served(number, task))
+
+    def body(self, number: int, data: bytes, weight: int) -> None:
+        running = self._running.get(number)
+        if running is None or running.body is None:
+            self._acknowledge(number, weight)
+        else:
+            running.body.receive(data, weight)
+
+    def trailers(self, number: int, fields: Sequence[Field]) -> None:
+        try:
+            check_trailers(fields)
+        except BadHead:
+            if running := self._running.get(number):
+                self._reset(number, ErrorCode.PROTOCOL_ERROR)
+                running.cancel()
+
+    def ended(self, number: int) -> None:
+        self._stop_lingering(number)
+        running = self._running.get(number)
+        if running is not None and running.body is not None and not running.stream.gone:
+            running.body.feed_eof()
+
+    def reset(self, number: int, *, by_peer: bool) -> None:
+        self._stop_lingering(number)
+        if running := self._running.get(number):
+            running.cancel()
+        if not by_peer:
+            self._count(Nuisance.OUR_RESETS)
+
+    # Requests
+
+    async def _serve(self, stream: Http2Stream, request: web.BaseRequest, handler: Handler) -> None:
+        started = self._loop.time()
+        response = await handler(request)
+        try:
+            if not isinstance(response, Answer):
+                await response.prepare(request)
+                await response.write_eof()
+            elif not response.sent:
+                await stream.send(request, response)
+        finally:
+            if self._access_logger is not None:
+                logged: Any = response
+                self._access_logger.log(request, logged, self._loop.time() - started)
+
+    def _refusal(self, error: BadHead) -> Handler:
+        async def refuse(request: Any) -> Response:
+            return self._responder.malformed(error.status, str(error))
+
+        return refuse
+
+    def _served(self, number: int, task: asyncio.Task[None]) -> None:
+        """A handler has ended, with or without an error."""
+        stream, body, _ = self._running.pop(number)
+        self._outlet.forget(stream)
+        if body is not None:
+            body.discard()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            level = logging.DEBUG if isinstance(error, ConnectionError) else logging.ERROR
+            log.log(level, "a response failed", exc_info=error)
+        if stream.gone or self.transport is None:
+            return
+        if not stream.ended:
+            self._reset(number, ErrorCode.INTERNAL_ERROR)
+        elif body is not None and not body.is_eof():
+            self._linger(number)
+
+    def _linger(self, number: int) -> None:
+        """Drop the rest of a body as it comes, though the answer is complete.
+
+        Old clients (curl 7.88) take a reset at this point for a failure, and lose the answer.
+        """
+        reset = partial(self._stop_lingering, number, reset=True)
+        self._lingering[number] = self._clock.call_later(LINGER_S, reset)
+
+    def _stop_lingering(self, number: int, *, reset: bool = False) -> None:
+        if timer := self._lingering.pop(number, None):
+            timer.cancel()
+            if reset:
+                self._reset(number, ErrorCode.NO_ERROR)
+
+    def _cut_off(self, stream: Http2Stream) -> None:
+        self._reset(stream.number, ErrorCode.CANCEL)
+        self._running[stream.number].cancel()
+
+    def _reset(self, number: int, code: ErrorCode) -> None:
+        self._codec.reset(number, code)
+        self._outlet.soon()
+        self._count(Nuisance.OUR_RESETS)
+
+    def _acknowledge(self, number: int, size: int) -> None:
+        """Let the peer send as many bytes again."""
+        if self.transport is not None and size:
+            self._codec.acknowledge(number, size)
+            self._outlet.soon()
+
+
+class _Running(NamedTuple):
+    """A handler at work on a stream."""
+
+    stream: Http2Stream
+    body: Body | None
+    task: asyncio.Task[None]
+
+    def cancel(self) -> None:
+        """Its stream is gone. The commands that it has submitted still run."""
+        self.stream.gone = True
+        self.task.cancel()

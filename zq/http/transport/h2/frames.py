@@ -1,0 +1,114 @@
+"""Bytes to whole frames, before any codec reads them: what bounds a peer is counted on these."""
+
+from collections.abc import Iterator
+from enum import IntEnum
+from struct import Struct
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+"""What a client sends before its first frame (RFC 9113, 3.4)."""
+
+MAX_FRAME = 16 * 1024
+"""Bytes that a frame may hold: what every peer may send unasked."""
+
+MOST_BLOCK_FRAMES = 64
+"""Frames of one block of headers."""
+
+HEAD_SIZE = 9
+_HEAD = Struct(">HBBBI")  # the length in 24 bits, kind, flags, stream (RFC 9113, 4.1)
+_KIND_AT = 3
+_NUMBER = 2**31 - 1
+
+Frame = tuple[int, int, int, bytes]
+"""Its kind, flags and stream, and the whole of it as it came."""
+
+
+class FrameKind(IntEnum):
+    """What a frame is."""
+
+    DATA = 0
+    HEADERS = 1
+    PRIORITY = 2
+    RST_STREAM = 3
+    SETTINGS = 4
+    PUSH_PROMISE = 5
+    PING = 6
+    GOAWAY = 7
+    WINDOW_UPDATE = 8
+    CONTINUATION = 9
+
+
+class Flag(IntEnum):
+    """Bits of a frame's flags; ACK is of SETTINGS and PING."""
+
+    ACK = END_STREAM = 0x1
+    END_HEADERS = 0x4
+    PADDED = 0x8
+
+
+# Plain numbers: members of an enumeration are looked up and compared for every frame.
+_HEADERS, _CONTINUATION = int(FrameKind.HEADERS), int(FrameKind.CONTINUATION)
+_END_HEADERS = int(Flag.END_HEADERS)
+
+
+def make(kind: int, number: int = 0, payload: bytes = b"", flags: int = 0) -> bytes:
+    """A frame to send."""
+    size = len(payload)
+    return _HEAD.pack(size >> 8, size & 0xFF, kind, flags, number) + payload
+
+
+def whole(data: bytes) -> Iterator[Frame]:
+    """The frames of bytes that end with one."""
+    start = 0
+    while start < len(data):
+        high, low, kind, flags, number = _HEAD.unpack_from(data, start)
+        stop = start + HEAD_SIZE + (high << 8 | low)
+        yield kind, flags, number & _NUMBER, data[start:stop]
+        start = stop
+
+
+class Splitter:
+    """The frames of one connection, whose preface has come."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._block = 0
+
+    @property
+    def in_head(self) -> bool:
+        """Whether a head has begun that is not whole, in its first frame or in a later one."""
+        return self._block > 0 or self._rest[_KIND_AT : _KIND_AT + 1] in (b"\x01", b"\x09")
+
+    @property
+    def endless_head(self) -> bool:
+        """Whether a block of headers has come in too many frames."""
+        return self._block > MOST_BLOCK_FRAMES
+
+    def split(self, data: bytes) -> list[Frame]:
+        """The frames that are whole now.
+
+        One that is too large comes as far as it is there: a codec ends the connection at its head.
+        """
+        if self._rest:
+            data = self._rest + data
+        frames: list[Frame] = []
+        start, end = 0, len(data)
+        while end - start >= HEAD_SIZE:
+            high, low, kind, flags, number = _HEAD.unpack_from(data, start)
+            size = high << 8 | low
+            stop = start + HEAD_SIZE + size
+            if stop > end and size <= MAX_FRAME:
+                break
+            if kind == _HEADERS or (kind == _CONTINUATION and self._block):
+                self._count_block(kind, flags)
+                if self.endless_head:
+                    break
+            frames.append((kind, flags, number & _NUMBER, data[start:stop]))
+            start = stop
+        self._rest = data[start:]
+        return frames
+
+    def _count_block(self, kind: int, flags: int) -> None:
+        if flags & _END_HEADERS:
+            self._block = 0
+        else:
+            self._block = 1 if kind == _HEADERS else self._block + 1

@@ -1,0 +1,138 @@
+"""What goes out on one connection: in one write a turn of the loop, and fairly."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from zq.http.transport.h2.codec import Field, Http2Codec
+
+QUANTUM = 64 * 1024
+"""Bytes of one response that go out before the others have their turn."""
+
+LINGER_S = 1.0
+"""How long a peer may take to read why its connection ends."""
+
+MOST_UNREAD = 1024 * 1024
+"""Of frames that no window holds back, a peer may leave this many bytes unread."""
+
+
+class Sender(Protocol):
+    """A response with data to send."""
+
+    number: int
+    rest: memoryview
+    """What is still to be sent of what was written."""
+    last: bool
+    """Whether the response ends with that."""
+
+    def sent(self) -> None:
+        """Nothing is left of what was written."""
+
+
+class Outlet:
+    """The codec and the transport of one connection."""
+
+    def __init__(self, codec: Http2Codec, transport: asyncio.Transport) -> None:
+        self._codec = codec
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[Sender, None] = {}
+        self._scheduled = False
+        self._finished = False
+        self._full: asyncio.Future[None] | None = None
+
+    async def ready(self) -> None:
+        """Wait until the transport takes more. Raises ConnectionResetError once it never will."""
+        if self._full is not None:
+            await asyncio.shield(self._full)
+
+    def pause(self) -> None:
+        """The transport is full: whatever can wait has to."""
+        self._full = self._loop.create_future()
+
+    def resume(self) -> None:
+        """The transport takes more."""
+        if self._full is not None:
+            self._full.set_result(None)
+            self._full = None
+        self.flush()
+
+    def send_head(self, number: int, fields: Sequence[Field], *, end: bool) -> None:
+        """Send the head of a response."""
+        self._codec.send_head(number, fields, end=end)
+        self.soon()
+
+    def send(self, sender: Sender) -> bool:
+        """Send what it has, as windows and transport allow; False if `sent` will be called."""
+        self.soon()
+        if self._full is None and self._move(sender):
+            return True
+        self._waiting[sender] = None
+        return False
+
+    def forget(self, sender: Sender) -> None:
+        """What it still has to send is void."""
+        self._waiting.pop(sender, None)
+
+    def soon(self) -> None:
+        """Write what is queued once everyone who is about to run has added to it."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Write what is queued, and go on with those who wait."""
+        self._scheduled = False
+        if self._finished or self._transport.is_closing():
+            return
+        self._write()
+        while self._full is None and self._deal():
+            self._write()
+        if self._transport.get_write_buffer_size() > MOST_UNREAD:
+            self._transport.abort()
+
+    def finish(self) -> None:
+        """Write what is queued, and no more; close once the peer can have read it."""
+        self._finished = True
+        if self._transport.is_closing():
+            return
+        self._write()
+        # Closing with bytes unread would reset the connection, and the peer would not see why.
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        else:
+            self._transport.close()
+        self._loop.call_later(LINGER_S, self._transport.abort)
+
+    def _write(self) -> None:
+        if data := self._codec.queued():
+            self._transport.write(data)
+
+    def _deal(self) -> bool:
+        """Give everyone who waits a turn; whether anything moved."""
+        moved = False
+        for sender in list(self._waiting):
+            before = len(sender.rest)
+            if self._move(sender):
+                del self._waiting[sender]
+                sender.sent()
+                moved = True
+            elif len(sender.rest) < before:
+                moved = True
+        return moved
+
+    def _move(self, sender: Sender) -> bool:
+        """Make frames of at most a quantum; whether nothing is left."""
+        codec, number = self._codec, sender.number
+        quantum = QUANTUM
+        while True:
+            size = min(len(sender.rest), quantum, codec.max_frame)
+            if size:
+                size = min(size, codec.window(number))
+            if size <= 0 and sender.rest:
+                return False
+            data, sender.rest = sender.rest[:size], sender.rest[size:]
+            quantum -= size
+            codec.send_data(number, data, end=sender.last and not sender.rest)
+            if not sender.rest:
+                return True

@@ -1,0 +1,332 @@
+"""The codec by the zttp library: its native core reads heads, keeps streams and makes frames.
+
+It allows a connection 4,096 requests in all, 256 resets and 128 streams at once, whatever is asked
+of it. So a connection has one core after the other (a `_Core`): a worn one goes on with its open
+streams and a fresh one takes the new. That is possible as heads then mean the same to all of them:
+the peer is told to keep no table of headers. Until it has said yes, the one core has to do.
+
+What a core cannot know of the others is kept here: the window of the connection, the settings of
+the peer, its streams. It opens windows as it reads, so they are kept here too, and its own word on
+them is dropped.
+"""
+
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Any
+
+import zttp
+
+from zq.http.transport.h2.codec import (
+    CONNECTION_WINDOW,
+    MAX_STREAMS,
+    STREAM_WINDOW,
+    BadPeer,
+    CodecEvents,
+    ErrorCode,
+    Field,
+)
+from zq.http.transport.h2.frames import HEAD_SIZE, PREFACE, Flag, Frame, FrameKind, make, whole
+from zq.http.transport.h2.windows import ReceiveWindows, window_update
+
+MOST_REQUESTS = 4096
+MOST_AT_ONCE = 128
+"""The most that a core takes."""
+MOST_RESETS = 64
+"""What is asked of a core: its open streams may each be reset yet, and it bears 256."""
+
+DEFAULT_WINDOW = 2**16 - 1
+LARGEST_WINDOW = 2**31 - 1
+LOW_WINDOW = 2**30
+
+_SETTING = Struct(">HI")
+_CODES = Struct(">II")  # a GOAWAY's last stream and error code
+_SIZE = Struct(">I")
+
+_DATA, _HEADERS, _PRIORITY, _RST_STREAM, _SETTINGS, _GOAWAY, _WINDOW_UPDATE = (
+    int(kind)
+    for kind in (
+        FrameKind.DATA,
+        FrameKind.HEADERS,
+        FrameKind.PRIORITY,
+        FrameKind.RST_STREAM,
+        FrameKind.SETTINGS,
+        FrameKind.GOAWAY,
+        FrameKind.WINDOW_UPDATE,
+    )
+)
+_ACK, _END_HEADERS = int(Flag.ACK), int(Flag.END_HEADERS)
+_NEED_DATA = zttp.NEED_DATA
+_SETTING_CODES = zttp.H2Settings
+
+
+class _Core:
+    """One of zttp's connections, and its history."""
+
+    __slots__ = ("connection", "live", "requests", "resets")
+
+    def __init__(self, peer_settings: dict[int, int]) -> None:
+        self.connection = zttp.Connection(zttp.SERVER, zttp.HTTP2)
+        self.live = 0
+        self.requests = 0
+        self.resets = 0
+        self.connection.initiate_connection()
+        # The connection's window is kept outside: this one must not be in the way.
+        self.connection.receive_data(
+            PREFACE + _settings(peer_settings) + window_update(0, LARGEST_WINDOW - DEFAULT_WINDOW)
+        )
+        while self.connection.next_event() is not _NEED_DATA:
+            pass
+        self.connection.data_to_send()
+
+    @property
+    def worn(self) -> bool:
+        return (
+            self.requests >= MOST_REQUESTS
+            or self.live >= MOST_AT_ONCE
+            or self.resets >= MOST_RESETS
+        )
+
+
+class _Stream:
+    """A stream that is open on at least one side."""
+
+    __slots__ = ("core", "ended", "handle", "heard")
+
+    def __init__(self, core: _Core, handle: zttp.Stream, heard: bool) -> None:
+        self.core = core
+        self.handle = handle
+        self.heard = heard
+        """Whether the peer has sent its end."""
+        self.ended = False
+        """Whether the end of our side was sent."""
+
+
+class ZttpCodec:
+    """Bytes to events, and calls to bytes."""
+
+    max_header_list = 64 * 1024
+
+    def __init__(self, told: CodecEvents) -> None:
+        self._told = told
+        self._out: list[bytes] = []
+        self._settings: dict[int, int] = {}
+        self._core = _Core(self._settings)
+        self._streams: dict[int, _Stream] = {}
+        self._last = 0
+        self._window = DEFAULT_WINDOW
+        self._windows = ReceiveWindows()
+        self._no_table = False
+        """Whether the peer has agreed to send heads without a table."""
+        self._head: _Core | None = None
+        """Reads a head that is not whole yet."""
+
+    # Reading
+
+    def start(self) -> None:
+        settings: dict[int, int] = {
+            _SETTING_CODES.HEADER_TABLE_SIZE: 0,
+            _SETTING_CODES.MAX_CONCURRENT_STREAMS: MAX_STREAMS,
+            _SETTING_CODES.INITIAL_WINDOW_SIZE: STREAM_WINDOW,
+            _SETTING_CODES.MAX_HEADER_LIST_SIZE: self.max_header_list,
+        }
+        self._out.append(_settings(settings))
+        self._out.append(window_update(0, CONNECTION_WINDOW - DEFAULT_WINDOW))
+
+    def receive(self, frames: Sequence[Frame]) -> None:
+        for frame in frames:
+            kind, flags, number, raw = frame
+            core = self._core_for(kind, number)
+            if kind == _HEADERS or self._head is not None:
+                self._head = None if flags & _END_HEADERS else core
+            elif kind == _DATA:
+                self._receive_data(core, number, raw)
+                continue
+            elif kind == _WINDOW_UPDATE and not number and len(raw) == HEAD_SIZE + _SIZE.size:
+                self._open_window(_SIZE.unpack_from(raw, HEAD_SIZE)[0] & LARGEST_WINDOW)
+                continue
+            elif kind == _SETTINGS:
+                self._receive_settings(core, flags, raw)
+                continue
+            elif kind == _PRIORITY and not number:
+                self._break(ErrorCode.PROTOCOL_ERROR, "a priority of no stream")
+            self._read(core, raw, by_peer=kind == _RST_STREAM)
+
+    def _core_for(self, kind: int, number: int) -> _Core:
+        """The core for a frame: that of its open stream, else the newest."""
+        if self._head is not None:
+            return self._head
+        if (stream := self._streams.get(number)) is not None:
+            return stream.core
+        if kind == _HEADERS and number > self._last:
+            if self._no_table and self._core.worn:
+                self._core = _Core(self._settings)
+            self._core.requests += 1
+            self._last = number
+        return self._core
+
+    def _read(self, core: _Core, raw: bytes, *, by_peer: bool = False) -> int:
+        """Have a core read a frame, tell what it says; how much of a body was in it."""
+        connection = core.connection
+        size = 0
+        try:
+            connection.receive_data(raw)
+            while (event := connection.next_event()) is not _NEED_DATA:
+                if isinstance(event, zttp.Data):
+                    size = len(event.data)
+                    self._told.body(event.stream_id, event.data, len(raw) - HEAD_SIZE)
+                elif isinstance(event, zttp.RstStream):
+                    core.resets += 1
+                    self._forget(event.stream_id)
+                    self._told.reset(event.stream_id, by_peer=by_peer)
+                elif (react := _REACTIONS.get(type(event))) is not None:
+                    react(self, core, event)
+        except zttp.RemoteProtocolError as error:
+            self._pass_on(connection.data_to_send(), str(error).encode())
+            raise BadPeer(str(error)) from error
+        if answer := connection.data_to_send():
+            self._pass_on(answer)
+        return size
+
+    def _pass_on(self, answer: bytes, text: bytes = b"") -> None:
+        """Queue what a core says by itself, but not on windows, nor which stream was the last."""
+        for kind, _, _, raw in whole(answer):
+            if kind == _GOAWAY:
+                self.goaway(_CODES.unpack_from(raw, HEAD_SIZE)[1], text)
+            elif kind != _WINDOW_UPDATE:
+                self._out.append(raw)
+
+    def _receive_data(self, core: _Core, number: int, raw: bytes) -> None:
+        weight = len(raw) - HEAD_SIZE
+        if weight and number and not self._windows.take(number, weight):
+            self._break(ErrorCode.FLOW_CONTROL_ERROR, "more was sent than a window allowed")
+        size = self._read(core, raw)
+        if weight and not size:
+            self.acknowledge(number, weight)
+        if number not in self._streams:
+            self._windows.forget(number)
+
+    def _receive_settings(self, core: _Core, flags: int, raw: bytes) -> None:
+        self._no_table = self._no_table or bool(flags & _ACK)
+        self._read(core, raw)
+        for other in {stream.core for stream in self._streams.values()} - {core}:
+            other.connection.receive_data(raw)
+            while other.connection.next_event() is not _NEED_DATA:
+                pass
+            other.connection.data_to_send()
+
+    def _open_window(self, size: int) -> None:
+        if not size:
+            self._break(ErrorCode.PROTOCOL_ERROR, "a window was opened by nothing")
+        if self._window + size > LARGEST_WINDOW:
+            self._break(ErrorCode.FLOW_CONTROL_ERROR, "the connection's window is too large")
+        self._window += size
+
+    def _break(self, code: ErrorCode, text: str) -> None:
+        self.goaway(code, text.encode())
+        raise BadPeer(text)
+
+    def _request(self, core: _Core, event: zttp.Request) -> None:
+        number = event.stream_id
+        self._streams[number] = _Stream(core, core.connection.stream(number), event.end_stream)
+        core.live += 1
+        fields = (
+            (b":method", event.method),
+            (b":scheme", b"http"),  # it was there, and nobody asks which it was
+            (b":path", event.target),
+            *event.headers,
+        )
+        self._told.request(number, fields, ended=event.end_stream)
+
+    def _message_ended(self, core: _Core, event: zttp.EndOfMessage) -> None:
+        number = event.stream_id
+        if (stream := self._streams.get(number)) is not None:
+            stream.heard = True
+            if stream.ended:
+                self._forget(number)
+        if event.trailers:
+            self._told.trailers(number, event.trailers)
+        self._told.ended(number)
+
+    def _settings_changed(self, core: _Core, event: zttp.Settings) -> None:
+        for code, value in event.params:
+            if code in (_SETTING_CODES.INITIAL_WINDOW_SIZE, _SETTING_CODES.MAX_FRAME_SIZE):
+                self._settings[code] = value
+
+    def _forget(self, number: int) -> None:
+        if (stream := self._streams.pop(number, None)) is not None:
+            stream.core.live -= 1
+            self._windows.forget(number)
+
+    # Sending
+
+    def acknowledge(self, number: int, size: int) -> None:
+        if frames := self._windows.give(number, size):
+            self._out.append(frames)
+
+    def window(self, number: int) -> int:
+        if (stream := self._streams.get(number)) is None:
+            return 0
+        return min(self._window, stream.handle.send_window or 0)
+
+    @property
+    def max_frame(self) -> int:
+        return self._settings.get(_SETTING_CODES.MAX_FRAME_SIZE, 2**14)
+
+    def send_head(self, number: int, fields: Sequence[Field], *, end: bool) -> None:
+        if (stream := self._streams.get(number)) is not None:
+            head = [(name, value) for name, value in fields[1:]]
+            stream.handle.send_response(int(fields[0][1]), head, end)
+            self._out.append(stream.core.connection.data_to_send())
+            if end:
+                self._said(number, stream)
+
+    def send_data(self, number: int, data: memoryview, *, end: bool) -> None:
+        if (stream := self._streams.get(number)) is None:
+            return
+        connection = stream.core.connection
+        if data:
+            if connection.send_window < LOW_WINDOW:
+                connection.receive_data(window_update(0, LOW_WINDOW))
+                connection.next_event()
+            stream.handle.send_data(data)
+            self._window -= len(data)
+        if end:
+            stream.handle.end_message()
+        frames = connection.data_to_send()
+        if end and data:
+            # The core says the end in an empty frame of its own.
+            frames = make(FrameKind.DATA, number, bytes(data), Flag.END_STREAM)
+        self._out.append(frames)
+        if end:
+            self._said(number, stream)
+
+    def _said(self, number: int, stream: _Stream) -> None:
+        """Our end of a stream is sent."""
+        stream.ended = True
+        if stream.heard:
+            self._forget(number)
+
+    def reset(self, number: int, code: ErrorCode) -> None:
+        if (stream := self._streams.get(number)) is not None:
+            stream.handle.reset(code)
+            self._out.append(stream.core.connection.data_to_send())
+            self._forget(number)
+
+    def goaway(self, code: int, text: bytes = b"") -> None:
+        self._out.append(make(FrameKind.GOAWAY, 0, _CODES.pack(self._last, code) + text))
+
+    def queued(self) -> bytes:
+        data = b"".join(self._out)
+        self._out.clear()
+        return data
+
+
+def _settings(values: dict[int, int]) -> bytes:
+    return make(FrameKind.SETTINGS, 0, b"".join([_SETTING.pack(*each) for each in values.items()]))
+
+
+_REACTIONS: dict[type, Callable[[ZttpCodec, _Core, Any], None]] = {
+    zttp.Request: ZttpCodec._request,
+    zttp.EndOfMessage: ZttpCodec._message_ended,
+    zttp.Settings: ZttpCodec._settings_changed,
+}

@@ -1,0 +1,108 @@
+"""Heartbeats in the silence of a long-lived response, and an eye on its peer."""
+
+import logging
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from zq.http.transport.channel import Channel, Peer
+from zq.http.transport.peer import PeerWatch
+from zq.http.transport.visits import Visits
+from zq.model.clock import Clock
+
+log = logging.getLogger(__name__)
+
+SILENT_HEARTBEATS = 1.5
+"""A peer that owes TCP's acknowledgement for this many heartbeats is looked at with suspicion."""
+
+STEPS = 60
+"""The time of a heartbeat has so many moments at which responses are looked at."""
+
+
+class Heartbeats:
+    """Calls `nudge` once nothing was written for a heartbeat; cuts off whoever does not read.
+
+    Times in seconds. `fields` name the response in the log.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        clock: Clock,
+        visits: Visits,
+        nudge: Callable[[], object],
+        fields: dict[str, Any],
+        *,
+        heartbeat: float,
+        stall_timeout: float,
+    ) -> None:
+        self._channel = channel
+        self._clock = clock
+        self._visits = visits
+        self._nudge = nudge
+        self._fields = fields
+        self._heartbeat = heartbeat
+        self._written_at = clock.monotonic()
+        self._peer = PeerWatch(
+            channel,
+            silence=heartbeat * SILENT_HEARTBEATS,
+            stall_timeout=stall_timeout,
+            now=clock.monotonic(),
+        )
+        self._moment = visits.book(heartbeat, self._look)
+
+    def written(self) -> None:
+        """Something is being written now."""
+        self._written_at = self._clock.monotonic()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a heartbeat is to be written. A peer that does not read gets none piled up."""
+        return self._silence() >= self._heartbeat and not self._channel.unsent()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._visits.cancel(self._moment, self._look)
+
+    def _look(self) -> None:
+        found = self._peer.look(self._clock.monotonic())
+        if found is not Peer.PRESENT:
+            log.info("a stream is cut off", extra={"fields": self._fields | {"peer": found.value}})
+            self._channel.cut_off(found)
+            return
+        silence = self._silence()
+        if silence >= self._heartbeat:
+            self._nudge()
+            silence = 0.0
+        self._moment = self._visits.book(self._heartbeat - silence, self._look)
+
+    def _silence(self) -> float:
+        return self._clock.monotonic() - self._written_at
+
+
+class HeartbeatTimer:
+    """Begins the heartbeats of responses of one kind, which are looked at together."""
+
+    def __init__(self, clock: Clock, *, heartbeat: float, stall_timeout: float) -> None:
+        """Times in seconds."""
+        self._clock = clock
+        self._heartbeat = heartbeat
+        self._stall_timeout = stall_timeout
+
+    @cached_property
+    def _visits(self) -> Visits:
+        return Visits(self._clock, self._heartbeat / STEPS)
+
+    def begin(
+        self, channel: Channel, nudge: Callable[[], object], fields: dict[str, Any]
+    ) -> Heartbeats:
+        """One more. Whoever begins it has to `stop` it."""
+        return Heartbeats(
+            channel,
+            self._clock,
+            self._visits,
+            nudge,
+            fields,
+            heartbeat=self._heartbeat,
+            stall_timeout=self._stall_timeout,
+        )

@@ -1,0 +1,91 @@
+"""Certificates: the server's own and its clients' authority; both can be loaded again."""
+
+import ssl
+from pathlib import Path
+from typing import NamedTuple
+
+from aiohttp import web
+
+
+class CertificateError(Exception):
+    """Certificates cannot be used. The message names the flags and the cause."""
+
+
+class CertificateFiles(NamedTuple):
+    """PEM files: a chain, its key and, where clients must show one, the CA of theirs.
+
+    Flags that begin with `prefix` name them.
+    """
+
+    cert: Path
+    key: Path
+    client_ca: Path | None = None
+    prefix: str = "--"
+
+
+class Certificates:
+    """TLS over files that may be replaced. Raises CertificateError if they cannot be used."""
+
+    def __init__(self, files: CertificateFiles) -> None:
+        self._files = files
+        self._current = _load(files)
+        self.context = _load(files)
+        """For the listening socket. Each handshake uses what was loaded last."""
+        self.context.sni_callback = self._use_current
+
+    def reload(self) -> None:
+        """Read the files again for new connections. Raises CertificateError: the old ones stay."""
+        self._current = _load(self._files)
+
+    def _use_current(
+        self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, context: ssl.SSLContext
+    ) -> None:
+        # Called in every handshake, whether the client names a server or not.
+        connection.context = self._current
+
+
+def client_name(request: web.BaseRequest) -> str | None:
+    """The verified common name in the certificate of a request's client; None without one."""
+    certificate = request.get_extra_info("peercert")
+    if not certificate:
+        return None
+    names = (pair for part in certificate["subject"] for pair in part)
+    return next((value for key, value in names if key == "commonName"), None)
+
+
+def _load(files: CertificateFiles) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    try:
+        context.load_cert_chain(files.cert, files.key, password=_no_password)
+    except (OSError, ValueError) as error:
+        raise CertificateError(
+            f"{files.prefix}tls-cert {files.cert} and {files.prefix}tls-key {files.key} cannot be"
+            f" used: {_why(error)}."
+            " Give a PEM chain, and the unencrypted PEM key of its first certificate"
+        ) from error
+    if files.client_ca is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        # A resumed session would skip the check against a CA that has been replaced.
+        context.num_tickets = 0
+        context.options |= ssl.OP_NO_TICKET
+        try:
+            context.load_verify_locations(files.client_ca)
+        except (OSError, ValueError) as error:
+            raise CertificateError(
+                f"{files.prefix}tls-client-ca {files.client_ca} cannot be used: {_why(error)}."
+                " Give the PEM certificate of the CA that signs the clients' certificates"
+            ) from error
+    return context
+
+
+def _no_password() -> str:
+    """Keep OpenSSL from asking the terminal."""
+    raise ValueError("the key is encrypted")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or str(error)).lower().replace("_", " ")
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

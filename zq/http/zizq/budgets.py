@@ -1,0 +1,200 @@
+"""Budgets, and what jobs draw from them."""
+
+from aiohttp import web
+
+from zq.http.door import PATH, Route
+from zq.http.guard import reach_of
+from zq.http.transport.answer import Answer
+from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
+from zq.http.zizq.query import FILTERS, job_filter, parameters
+from zq.model.budget_commands import Binding
+from zq.model.budgets import BudgetRequest
+from zq.model.keys import KeyScope
+from zq.model.names import check_name
+from zq.service import Services
+from zq.wire.budgets import (
+    budget_document,
+    decode_binding,
+    decode_bindings,
+    decode_cost,
+    decode_policy,
+    decode_policy_patch,
+)
+from zq.wire.codecs import BodyCodec
+from zq.wire.documents import job_document
+from zq.wire.ids import key_of
+
+READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
+
+BUDGET = "/budgets/{key}"
+OF_JOB = "/jobs/{id}/budgets"
+OF_JOBS = "/jobs/budgets"
+
+
+class BudgetsApi:
+    """`/budgets`, which ask for a key of all queues, and the budgets of jobs."""
+
+    def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
+        self._budgets, self._ids = services.budgets, services.ids
+        self._endpoints = endpoints
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        change = self._endpoints.change
+        of_one, of_many = f"{OF_JOB}/{{key}}", f"{OF_JOBS}/{{key}}"
+        return [
+            Route("GET", "/budgets", endpoint(self.list), READ, whole=True),
+            Route("GET", BUDGET, endpoint(self.get), READ, whole=True),
+            Route("POST", BUDGET, change(self.create), MANAGE, whole=True),
+            Route("PUT", BUDGET, change(self.replace), MANAGE, whole=True),
+            Route("PATCH", BUDGET, change(self.change), MANAGE, whole=True),
+            Route("DELETE", BUDGET, endpoint(self.delete), MANAGE, whole=True),
+            Route("PUT", OF_JOB, change(self.replace_of_job), MANAGE),
+            Route("DELETE", OF_JOB, endpoint(self.clear_job), MANAGE),
+            Route("POST", of_one, change(self.add_to_job, optional=True), MANAGE),
+            Route("PUT", of_one, change(self.put_to_job, optional=True), MANAGE),
+            Route("PATCH", of_one, change(self.change_of_job), MANAGE),
+            Route("DELETE", of_one, endpoint(self.remove_from_job), MANAGE),
+            Route("DELETE", OF_JOBS, endpoint(self.clear_jobs), MANAGE),
+            Route("POST", of_many, change(self.add_to_jobs, optional=True), MANAGE),
+            Route("PUT", of_many, change(self.put_to_jobs, optional=True), MANAGE),
+            Route("PATCH", of_many, change(self.change_of_jobs), MANAGE),
+            Route("DELETE", of_many, endpoint(self.remove_from_jobs), MANAGE),
+        ]
+
+    # Budgets
+
+    async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """Every budget in the order of the keys, with what it has now."""
+        parameters(request, ())
+        budgets = await self._budgets.all()
+        return answer({"budgets": list(map(budget_document, budgets))}, accepted)
+
+    async def get(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """One budget."""
+        return answer(budget_document(await self._budgets.get(_key(request))), accepted)
+
+    async def create(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Create a budget: 201, or 409 where there is one of this key."""
+        budget = await self._budgets.create(_key(request), decode_policy(body, sent))
+        return answer(budget_document(budget), accepted, 201)
+
+    async def replace(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Create a budget, or give it another policy: 422 where unfinished jobs need more."""
+        budget = await self._budgets.put(_key(request), decode_policy(body, sent))
+        return answer(budget_document(budget), accepted)
+
+    async def change(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Change the fields that are sent, also those within `strategy`; a null `burst` goes."""
+        budget = await self._budgets.change(_key(request), decode_policy_patch(body, sent))
+        return answer(budget_document(budget), accepted)
+
+    async def delete(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
+        """Delete a budget: 204, or 409 while unfinished jobs draw from it."""
+        await self._budgets.delete(_key(request))
+        return Answer(204)
+
+    # One job
+
+    async def add_to_job(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Let a job draw from a budget: 409 where it does already."""
+        wanted = decode_binding(_key(request), body, sent)
+        return await self._bind(request, accepted, Binding("add", (wanted,)))
+
+    async def put_to_job(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Let a job draw so much from a budget, whether or not it does already."""
+        wanted = decode_binding(_key(request), body, sent)
+        return await self._bind(request, accepted, Binding("put", (wanted,)))
+
+    async def change_of_job(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Change what a job draws from a budget: 404 where it does not."""
+        wanted = decode_cost(_key(request), body, sent)
+        return await self._bind(request, accepted, Binding("change", (wanted,)))
+
+    async def remove_from_job(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """Let a job no longer draw from a budget: 404 where it does not."""
+        wanted = BudgetRequest(_key(request))
+        return await self._bind(request, accepted, Binding("remove", (wanted,)))
+
+    async def replace_of_job(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Let a job draw from these budgets, and from no others."""
+        wanted = decode_bindings(body, sent)
+        return await self._bind(request, accepted, Binding("replace", wanted))
+
+    async def clear_job(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """Let a job draw from no budget."""
+        return await self._bind(request, accepted, Binding("replace"))
+
+    # Jobs by a filter
+
+    async def add_to_jobs(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Let the jobs that match draw from a budget; those that do already stay as they are.
+
+        `blocked` names those that would change but are in flight.
+        """
+        wanted = decode_binding(_key_of_many(request), body, sent)
+        return await self._bind_all(request, accepted, Binding("add", (wanted,)))
+
+    async def put_to_jobs(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Let the jobs that match draw so much from a budget, whether or not they do already."""
+        wanted = decode_binding(_key_of_many(request), body, sent)
+        return await self._bind_all(request, accepted, Binding("put", (wanted,)))
+
+    async def change_of_jobs(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Change what those of the jobs that match draw from a budget which draw from it."""
+        wanted = decode_cost(_key_of_many(request), body, sent)
+        return await self._bind_all(request, accepted, Binding("change", (wanted,)))
+
+    async def remove_from_jobs(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """Let the jobs that match no longer draw from a budget."""
+        wanted = BudgetRequest(_key_of_many(request))
+        return await self._bind_all(request, accepted, Binding("remove", (wanted,)))
+
+    async def clear_jobs(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """Let the jobs that match draw from no budget."""
+        return await self._bind_all(request, accepted, Binding("replace"))
+
+    async def _bind(
+        self, request: web.BaseRequest, accepted: BodyCodec, binding: Binding
+    ) -> Answer:
+        parameters(request, ())
+        key = key_of(request[PATH]["id"], self._ids)
+        job = await self._budgets.bind(key, binding, reach_of(request))
+        return answer(job_document(job, self._ids, with_payload=False), accepted)
+
+    async def _bind_all(
+        self, request: web.BaseRequest, accepted: BodyCodec, binding: Binding
+    ) -> Answer:
+        filter = job_filter(parameters(request, FILTERS), self._ids, reach_of(request))
+        changed, blocked = await self._budgets.bind_all(filter, binding)
+        named = [self._ids.text(key) for key in blocked]
+        return answer({"changed": changed, "blocked": named}, accepted)
+
+
+def _key(request: web.BaseRequest) -> str:
+    parameters(request, ())
+    return _key_of_many(request)
+
+
+def _key_of_many(request: web.BaseRequest) -> str:
+    return check_name("budget key", request[PATH]["key"])

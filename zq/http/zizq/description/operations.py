@@ -1,0 +1,408 @@
+"""What each route takes and answers, in one table. What it does is said by its handler."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from zq.http.zizq.description.shapes import (
+    BudgetsDocument,
+    Cancelled,
+    ClaimedJobs,
+    Count,
+    CronNames,
+    Deleted,
+    EnqueuedJobs,
+    ErrorPage,
+    Health,
+    JobPageSchema,
+    LeaseUntil,
+    OutcomeSchema,
+    Patched,
+    QueuesSchema,
+    Rebindings,
+    Redriven,
+    SweepsDocument,
+    Version,
+    WorkersDocument,
+)
+from zq.http.zizq.query import DEFAULT_LIMIT, MAX_LIMIT
+from zq.model.events import EventType
+from zq.model.job import MAX_PRIORITY
+from zq.model.lifecycle import NAMES
+from zq.model.outcome import MOST_WAIT_MS
+from zq.model.settings import QueueSettings
+from zq.model.settling import Failure
+from zq.model.strict import StrictRetention
+from zq.wire import bodies, budgets, lease_bodies, settings
+from zq.wire.budgets import BudgetDocument
+from zq.wire.crons import (
+    CronEntryBody,
+    CronEntryDocument,
+    CronGroupBody,
+    CronGroupDocument,
+    CronGroupPatchBody,
+    CronPausedBody,
+)
+from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
+from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
+from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
+from zq.wire.history import HistoryDocument
+from zq.wire.stats import QueueStatsDocument, StatsDocument
+
+
+class Parameter(NamedTuple):
+    """One parameter of a query, or a header, with its JSON schema."""
+
+    name: str
+    schema: Mapping[str, Any]
+    text: str
+    required: bool = False
+    place: str = "query"
+
+
+class Operation(NamedTuple):
+    """`answers` maps a status to the type of its document, or several types; None is for none.
+
+    `refusals` are the errors besides those that any route has, by status. A route with `streams`
+    answers with documents one by one, in these media types. With `plain_refusal` a 400 is plain
+    text.
+    """
+
+    answers: Mapping[int, Any]
+    body: Any = None
+    optional_body: bool = False
+    parameters: tuple[Parameter, ...] = ()
+    refusals: Mapping[int, str] = {}
+    streams: tuple[str, ...] = ()
+    plain_refusal: bool = False
+
+
+_WHOLE = {"type": "integer", "minimum": 0}
+_TEXT = {"type": "string"}
+_RANGE = {"type": "string", "pattern": r"^(\d*|\d*\.\.\d*)$"}
+_BOUNDED = {"type": "string", "pattern": r"^(\d+|\d+\.\.|\.\.\d+|\d+\.\.\d+)$"}
+_PROGRAM = {"type": "string", "minLength": 1}
+
+
+def _names(*known: str) -> dict[str, Any]:
+    return {
+        "type": "array",
+        "items": {"type": "string", "enum": list(known)} if known else _TEXT,
+    }
+
+
+_FILTERS = (
+    Parameter("status", _names(*NAMES.values()), "Any of these statuses."),
+    Parameter("queue", _names(), "Any of these queues."),
+    Parameter("type", _names(), "Any of these types."),
+    Parameter("group", _names(), "Any of these groups."),
+    Parameter("id", _names(), "Any of these jobs."),
+    Parameter(
+        "priority", _RANGE, f"A number up to {MAX_PRIORITY}, or a range: `5`, `5..`, `1..5`."
+    ),
+    Parameter("ready_at", _RANGE, "A time in milliseconds, or a range."),
+    Parameter("attempts", _RANGE, "A number of failures, or a range."),
+    Parameter("budgets.key", _names(), "Any of these budgets."),
+    Parameter("filter", _PROGRAM, "A jq program over the payload that answers true."),
+)
+"""What may be read; empty ones of these filter nothing, but for `filter`."""
+
+
+def _choosing(parameter: Parameter) -> Parameter:
+    """A filter of a request that changes what it finds: it is not empty."""
+    schema = parameter.schema
+    if schema["type"] == "array":
+        some = {"items": {"minLength": 1, **schema["items"]}, "minItems": 1}
+        return parameter._replace(schema={**schema, **some})
+    return parameter._replace(schema=_BOUNDED) if schema is _RANGE else parameter
+
+
+_CHOICE = tuple(map(_choosing, _FILTERS))
+_PAGING = (
+    Parameter("from", _TEXT, "Begin after this place: the `id` or number of the last row shown."),
+    Parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "The way to go; `asc`."),
+    Parameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
+        f"Rows a page, {DEFAULT_LIMIT}.",
+    ),
+)
+_WAIT = Parameter(
+    "wait_ms",
+    {"type": "integer", "minimum": 0, "maximum": MOST_WAIT_MS},
+    "How long to wait for the job to be finished, in milliseconds.",
+)
+_KEY = Parameter("key", _TEXT, "The unique key.", required=True)
+_TAKEN = "A unique key belongs to a job that this key may not see."
+_FULL = {
+    429: "A queue has as many unfinished jobs as it may: try again after `Retry-After` seconds.",
+    507: "There is no room for new jobs.",
+}
+_PUSH = {
+    404: "A name that is no queue's, or a queue without groups.",
+    408: "The body took too long to arrive.",
+    409: "The name of a copy belongs to a job that this key may not see.",
+    413: "The body is over its limit.",
+    415: "The body is neither JSON, MessagePack, a form, text nor bytes.",
+    422: "The body is empty or cannot be read, or a FIFO queue lacks its group.",
+    **_FULL,
+}
+_LEFT_ALONE = {422: "Some were left alone: it says which."}
+_CIRCLE = {409: "Dead-letter queues would lead in a circle."}
+_NO_JOB = {404: "There is no such job."}
+_NO_WORKER = {404: "There is no such worker."}
+_NO_SWEEP = {404: "There is no such sweep."}
+_MANY_SWEEPS = {429: "As many changes by filter run as may: try again after `Retry-After` seconds."}
+_NOT_HELD = {404: "Nobody holds such a job."}
+_STALE = {409: "The delivery that is named has ended."}
+_ENDED = {409: "The job's status does not allow that."}
+_NO_GROUP = {404: "There is no such group."}
+_NO_ENTRY = {404: "There is no such group or entry."}
+_REFUSED = {422: "A status or a value that this cannot be done with."}
+_NO_BUDGET = {404: "There is no such budget."}
+_BUDGET_FULL = {422: "Unfinished jobs need more than that, or there are too many budgets."}
+_BINDING = {
+    404: "There is no such job, or it does not draw from the budget.",
+    409: "The job draws from the budget already.",
+    422: "The job no longer waits, or a budget is missing or could never pay the cost.",
+}
+_SWEEP_BINDING = {422: "A budget is missing or could never pay the cost."} | _MANY_SWEEPS
+_UNBUILT = {422: "A feature that this version does not have."}
+_OUTCOMES = {200: OutcomeSchema, 202: OutcomeSchema, 410: OutcomeSchema}
+
+OPERATIONS: dict[tuple[str, str], Operation] = {
+    ("POST", "/jobs"): Operation(
+        {
+            201: JobDocument,
+            200: (JobDocument, KnownDocument, OutcomeSchema),
+            202: OutcomeSchema,
+            410: OutcomeSchema,
+        },
+        bodies.JobBody,
+        parameters=(_WAIT,),
+        refusals={**_NO_JOB, 409: _TAKEN, **_UNBUILT, **_FULL},
+    ),
+    ("POST", "/jobs/bulk"): Operation(
+        {201: EnqueuedJobs, 200: EnqueuedJobs},
+        bodies.JobsBody,
+        refusals={409: _TAKEN, **_UNBUILT, **_FULL},
+    ),
+    ("GET", "/jobs"): Operation(
+        {200: JobPageSchema}, parameters=(*_PAGING, *_FILTERS), refusals=_UNBUILT
+    ),
+    ("GET", "/jobs/count"): Operation({200: Count}, parameters=_FILTERS, refusals=_UNBUILT),
+    ("GET", "/jobs/take"): Operation(
+        {200: (JobDocument, NoticeDocument)},
+        parameters=(
+            Parameter("prefetch", _WHOLE, "How many jobs it may hold at once: 1; 0 is no limit."),
+            Parameter("queue", _names(), "Take from these queues only."),
+            Parameter(
+                "lease_ms",
+                {"type": "integer", "minimum": 1},
+                "How long a job may go unacknowledged before the stream ends.",
+            ),
+            Parameter(
+                "concurrency",
+                {"type": "integer", "minimum": 1},
+                "How many jobs its worker does at once: so many stall where it breaks off.",
+            ),
+            Parameter("control", {"enum": [0, 1]}, "1: send notices too."),
+            Parameter("worker", _TEXT, "The worker's name, as `worker-id` has it."),
+            Parameter("worker-id", _TEXT, "The worker's name.", place="header"),
+        ),
+        plain_refusal=True,
+        streams=(NDJSON.content_type, MSGPACK_STREAM.content_type, EVENT_STREAM.content_type),
+    ),
+    ("GET", "/queues"): Operation({200: QueuesSchema}),
+    ("GET", "/jobs/{id}"): Operation({200: JobDocument}, refusals=_NO_JOB),
+    ("PATCH", "/jobs"): Operation(
+        {200: Patched}, bodies.PatchBody, parameters=_CHOICE, refusals=_REFUSED | _MANY_SWEEPS
+    ),
+    ("PATCH", "/jobs/{id}"): Operation(
+        {200: JobDocument}, bodies.PatchBody, refusals=_NO_JOB | _REFUSED
+    ),
+    ("DELETE", "/jobs"): Operation(
+        {200: Deleted}, parameters=_CHOICE, refusals=_UNBUILT | _MANY_SWEEPS
+    ),
+    ("DELETE", "/jobs/{id}"): Operation({204: None}, refusals=_NO_JOB),
+    ("POST", "/jobs/success"): Operation({204: None}, bodies.SuccessesBody, refusals=_LEFT_ALONE),
+    ("POST", "/jobs/{id}/success"): Operation(
+        {204: None}, bodies.SuccessBody, optional_body=True, refusals=_NOT_HELD | _STALE
+    ),
+    ("POST", "/jobs/{id}/failure"): Operation(
+        {200: JobDocument}, Failure, refusals=_NOT_HELD | _STALE
+    ),
+    ("POST", "/jobs/{id}/progress"): Operation(
+        {204: None}, bodies.ProgressBody, refusals=_NOT_HELD | _STALE
+    ),
+    ("POST", "/queues/{queue}/claim"): Operation({200: ClaimedJobs}, lease_bodies.ClaimBody),
+    ("POST", "/jobs/extend"): Operation(
+        {200: LeaseUntil}, lease_bodies.ExtendManyBody, refusals=_LEFT_ALONE
+    ),
+    ("POST", "/jobs/release"): Operation(
+        {204: None}, lease_bodies.ReleaseManyBody, refusals=_LEFT_ALONE
+    ),
+    ("POST", "/jobs/{id}/extend"): Operation(
+        {200: LeaseUntil}, lease_bodies.ExtendBody, refusals=_NOT_HELD | _STALE
+    ),
+    ("POST", "/jobs/{id}/release"): Operation(
+        {204: None}, lease_bodies.ReleaseBody, optional_body=True, refusals=_NOT_HELD | _STALE
+    ),
+    **{
+        ("POST", f"/queues/{{queue}}/push{rest}"): Operation(
+            {202: (JobDocument, KnownDocument)}, refusals=_PUSH
+        )
+        for rest in ("", "/{group}", "/{group}/{dedupe}")
+    },
+    ("GET", "/workers"): Operation({200: WorkersDocument}),
+    ("POST", "/workers/{id}/drain"): Operation({200: WorkersDocument}, refusals=_NO_WORKER),
+    ("GET", "/queues/{queue}/settings"): Operation({200: QueueSettings}),
+    ("PUT", "/queues/{queue}/settings"): Operation(
+        {200: QueueSettings}, settings.SettingsBody, refusals=_CIRCLE
+    ),
+    ("PATCH", "/queues/{queue}/settings"): Operation(
+        {200: QueueSettings}, settings.SettingsPatchBody, refusals=_CIRCLE
+    ),
+    ("DELETE", "/queues/{queue}/settings"): Operation({204: None}),
+    ("POST", "/jobs/{id}/retry"): Operation({200: JobDocument}, refusals=_NO_JOB | _ENDED),
+    ("POST", "/jobs/redrive"): Operation(
+        {200: Redriven},
+        settings.RedriveBody,
+        optional_body=True,
+        parameters=_CHOICE,
+        refusals=_REFUSED | _MANY_SWEEPS,
+    ),
+    ("GET", "/sweeps"): Operation({200: SweepsDocument}),
+    ("GET", "/budgets"): Operation({200: BudgetsDocument}),
+    ("GET", "/budgets/{key}"): Operation({200: BudgetDocument}, refusals=_NO_BUDGET),
+    ("POST", "/budgets/{key}"): Operation(
+        {201: BudgetDocument},
+        budgets.PolicyBody,
+        refusals={409: "There is such a budget.", **_BUDGET_FULL},
+    ),
+    ("PUT", "/budgets/{key}"): Operation(
+        {200: BudgetDocument}, budgets.PolicyBody, refusals=_BUDGET_FULL
+    ),
+    ("PATCH", "/budgets/{key}"): Operation(
+        {200: BudgetDocument}, budgets.PolicyPatchBody, refusals=_NO_BUDGET | _BUDGET_FULL
+    ),
+    ("DELETE", "/budgets/{key}"): Operation(
+        {204: None}, refusals={409: "Unfinished jobs draw from it.", **_NO_BUDGET}
+    ),
+    ("PUT", "/jobs/{id}/budgets"): Operation(
+        {200: JobDocument}, budgets.BindingsBody, refusals=_BINDING
+    ),
+    ("DELETE", "/jobs/{id}/budgets"): Operation({200: JobDocument}, refusals=_BINDING),
+    **{
+        (method, "/jobs/{id}/budgets/{key}"): Operation(
+            {200: JobDocument}, budgets.BindingBody, optional_body=True, refusals=_BINDING
+        )
+        for method in ("POST", "PUT")
+    },
+    ("PATCH", "/jobs/{id}/budgets/{key}"): Operation(
+        {200: JobDocument}, budgets.CostBody, refusals=_BINDING
+    ),
+    ("DELETE", "/jobs/{id}/budgets/{key}"): Operation({200: JobDocument}, refusals=_BINDING),
+    **{
+        (method, "/jobs/budgets/{key}"): Operation(
+            {200: Rebindings},
+            budgets.BindingBody,
+            optional_body=True,
+            parameters=_CHOICE,
+            refusals=_SWEEP_BINDING,
+        )
+        for method in ("POST", "PUT")
+    },
+    ("PATCH", "/jobs/budgets/{key}"): Operation(
+        {200: Rebindings}, budgets.CostBody, parameters=_CHOICE, refusals=_SWEEP_BINDING
+    ),
+    ("DELETE", "/jobs/budgets/{key}"): Operation(
+        {200: Rebindings}, parameters=_CHOICE, refusals=_MANY_SWEEPS
+    ),
+    ("DELETE", "/jobs/budgets"): Operation(
+        {200: Rebindings}, parameters=_CHOICE, refusals=_MANY_SWEEPS
+    ),
+    ("DELETE", "/sweeps/{id}"): Operation({204: None}, refusals=_NO_SWEEP),
+    ("GET", "/jobs/{id}/errors"): Operation({200: ErrorPage}, parameters=_PAGING, refusals=_NO_JOB),
+    ("GET", "/jobs/{id}/errors/{attempt}"): Operation(
+        {200: ErrorDocument},
+        refusals={404: "There is no such job or failure."},
+        plain_refusal=True,
+    ),
+    ("GET", "/jobs/{id}/result"): Operation(_OUTCOMES, parameters=(_WAIT,), refusals=_NO_JOB),
+    ("GET", "/jobs/by-key"): Operation({200: JobDocument}, parameters=(_KEY,), refusals=_NO_JOB),
+    ("POST", "/jobs/by-key/cancel"): Operation(
+        {200: JobDocument},
+        bodies.CancelBody,
+        optional_body=True,
+        parameters=(_KEY,),
+        refusals=_NO_JOB | _ENDED,
+    ),
+    ("POST", "/jobs/cancel"): Operation(
+        {200: Cancelled},
+        bodies.CancelBody,
+        optional_body=True,
+        parameters=_CHOICE,
+        refusals=_REFUSED | _MANY_SWEEPS,
+    ),
+    ("POST", "/jobs/{id}/cancel"): Operation(
+        {200: JobDocument}, bodies.CancelBody, optional_body=True, refusals=_NO_JOB | _ENDED
+    ),
+    ("PATCH", "/jobs/{id}/retention"): Operation(
+        {200: JobDocument}, StrictRetention, refusals=_NO_JOB | _ENDED
+    ),
+    ("GET", "/events"): Operation(
+        {200: EventDocument},
+        parameters=(
+            Parameter("queue", _names(), "Of these queues only."),
+            Parameter("job", _names(), "Of these jobs only."),
+            Parameter("types", _names(*EventType), "Of these types only."),
+            Parameter("Last-Event-ID", _TEXT, "Begin after this event.", place="header"),
+        ),
+        streams=(EVENTS.content_type, EVENT_LINES.content_type, EVENT_FRAMES.content_type),
+    ),
+    ("GET", "/stats"): Operation({200: StatsDocument}),
+    ("GET", "/queues/{queue}/stats"): Operation({200: QueueStatsDocument}),
+    ("GET", "/crons"): Operation({200: CronNames}),
+    ("DELETE", "/crons"): Operation({200: Deleted}),
+    ("GET", "/crons/{group}"): Operation({200: CronGroupDocument}, refusals=_NO_GROUP),
+    ("PUT", "/crons/{group}"): Operation(
+        {200: CronGroupDocument}, CronGroupBody, refusals=_UNBUILT
+    ),
+    ("PATCH", "/crons/{group}"): Operation(
+        {200: CronGroupDocument}, CronGroupPatchBody, refusals=_NO_GROUP
+    ),
+    ("DELETE", "/crons/{group}"): Operation({204: None}, refusals=_NO_GROUP),
+    ("POST", "/crons/{group}/entries"): Operation(
+        {201: CronEntryDocument},
+        CronEntryBody,
+        refusals={409: "There is an entry of this name.", **_UNBUILT},
+    ),
+    ("GET", "/crons/{group}/entries/{entry}"): Operation(
+        {200: CronEntryDocument}, refusals=_NO_ENTRY
+    ),
+    ("PUT", "/crons/{group}/entries/{entry}"): Operation(
+        {200: CronEntryDocument}, CronEntryBody, refusals=_UNBUILT
+    ),
+    ("PATCH", "/crons/{group}/entries/{entry}"): Operation(
+        {200: CronEntryDocument}, CronPausedBody, refusals=_NO_ENTRY
+    ),
+    ("DELETE", "/crons/{group}/entries/{entry}"): Operation({204: None}, refusals=_NO_ENTRY),
+    ("GET", "/history"): Operation(
+        {200: HistoryDocument},
+        parameters=(
+            Parameter("after", _WHOLE, "Records behind this one only."),
+            Parameter("until", _WHOLE, "Records up to this one only."),
+            Parameter("limit", _WHOLE, "How many at most: 1 to 10,000; 1,000 unless given."),
+            Parameter("wait_ms", _WHOLE, "How long to wait for a first record."),
+        ),
+        refusals={
+            409: "There has never been a record of that number.",
+            410: "The records behind `after` are past their retention.",
+        },
+    ),
+    ("GET", "/health"): Operation({200: Health}),
+    ("GET", "/version"): Operation({200: Version}),
+    ("GET", "/openapi.json"): Operation({200: dict[str, Any]}),
+    ("GET", "/metrics"): Operation({200: str}),
+    ("POST", "/reset"): Operation({204: None}),
+}

@@ -1,0 +1,209 @@
+"""Answers that handlers put together by hand, as types: for the description alone.
+
+The description leaves the word `Schema` out of their names.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from zq.wire.budgets import BudgetDocument
+from zq.wire.documents import ErrorDocument, JobDocument
+
+
+class Pages(msgspec.Struct):
+    """Links to this page and its neighbours; null where there is no such page."""
+
+    here: str = msgspec.field(name="self")
+    next: str | None
+    prev: str | None
+
+
+class JobPageSchema(msgspec.Struct):
+    """A page of jobs."""
+
+    jobs: list[JobDocument]
+    pages: Pages
+
+
+class ErrorPage(msgspec.Struct):
+    """A page of a job's failures."""
+
+    errors: list[ErrorDocument]
+    pages: Pages
+
+
+class EnqueuedJobs(msgspec.Struct):
+    """Jobs in the order in which they were sent; of a copy whose first is gone, only its id."""
+
+    jobs: list[Any]
+
+
+class OutcomeSchema(msgspec.Struct):
+    """How a job came out, or what it is doing; `job` is there for those who have just stored it."""
+
+    status: str
+    result: Any = UNSET
+    error: ErrorDocument | str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    job: dict[str, Any] | UnsetType = UNSET
+
+
+class ClaimedJobs(msgspec.Struct):
+    """Jobs, each with `lease` and `lease_until`."""
+
+    jobs: list[JobDocument]
+
+
+class CronNames(msgspec.Struct):
+    """The names of the groups of schedules."""
+
+    crons: list[str]
+
+
+class LeaseUntil(msgspec.Struct):
+    """The new deadline of a lease, in milliseconds."""
+
+    lease_until: int
+
+
+class WorkerDocument(msgspec.Struct):
+    """One open stream; no `queues` are all within its reach."""
+
+    id: str
+    queues: list[str]
+    prefetch: int
+    concurrency: int
+    held: list[str]
+    since: int
+    draining: bool
+
+
+class WorkersDocument(msgspec.Struct):
+    """Streams, the oldest first."""
+
+    workers: list[WorkerDocument]
+
+
+class SweepDocument(msgspec.Struct):
+    """A change by filter that is under way."""
+
+    id: str
+    verb: str
+    started_at: int
+    changed: int
+    progress: float
+    by: dict[str, Any]
+
+
+class SweepsDocument(msgspec.Struct):
+    """Sweeps, the oldest first."""
+
+    sweeps: list[SweepDocument]
+
+
+class BudgetsDocument(msgspec.Struct):
+    """Budgets in the order of their keys."""
+
+    budgets: list[BudgetDocument]
+
+
+class Rebindings(msgspec.Struct):
+    """How many jobs draw otherwise than before, and which do not, for they are in flight."""
+
+    changed: int
+    blocked: list[str]
+
+
+class Redriven(msgspec.Struct):
+    """How many jobs were brought back."""
+
+    redriven: int
+
+
+class Count(msgspec.Struct):
+    """How many jobs match."""
+
+    count: int
+
+
+class Patched(msgspec.Struct):
+    """How many jobs were changed."""
+
+    patched: int
+
+
+class Deleted(msgspec.Struct):
+    """How many jobs were deleted."""
+
+    deleted: int
+
+
+class Cancelled(msgspec.Struct):
+    """How many jobs were cancelled."""
+
+    cancelled: int
+
+
+class QueuesSchema(msgspec.Struct):
+    """Names in byte order."""
+
+    queues: list[str]
+
+
+class Refusal(msgspec.Struct):
+    """Why new jobs are refused at present."""
+
+    code: str
+    error: str
+
+
+class QuarantinedRow(msgspec.Struct):
+    """A row of the database that cannot be read: its table, its key there (a job's id), why it was
+    set aside, and when."""
+
+    table: str
+    key: str
+    reason: str
+    at: int
+
+
+class Quarantine(msgspec.Struct):
+    """How many rows were set aside, and the latest of them."""
+
+    rows: int
+    latest: list[QuarantinedRow]
+
+
+class Health(msgspec.Struct):
+    """`fsync` or `buffered`: what an acknowledgement, and an enqueue, waits for.
+
+    `flushed_by` says who is asked to put the log on the disk: the kernel, as `linux-aio` or
+    `io-uring`, or a `thread`.
+    """
+
+    status: str
+    commit_mode: str
+    enqueue_commit_mode: str
+    flushed_by: str
+    enqueues_refused: Refusal | UnsetType = UNSET
+    quarantined: Quarantine | UnsetType = UNSET
+
+
+class Version(msgspec.Struct):
+    """The level of the API, and zq's own version."""
+
+    version: str
+    zq: str
+
+
+class Error(msgspec.Struct):
+    """What was wrong, for people; the header `Zq-Error` has it for programs."""
+
+    error: str | UnsetType = UNSET
+    status: str | UnsetType = UNSET
+    supported: list[str] | UnsetType = UNSET
+    not_found: list[str] | UnsetType = UNSET
+    stale: list[str] | UnsetType = UNSET
+    lease_until: int | UnsetType = UNSET

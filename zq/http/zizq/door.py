@@ -1,0 +1,83 @@
+"""Zizq's API: its routes, its formats and its errors, in a tree without a prefix."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from zq.http.bulk_line import BulkLine
+from zq.http.door import Door, Route
+from zq.http.guard import Guard
+from zq.http.ops.metrics.api import MetricsApi
+from zq.http.ops.service import ServiceApi
+from zq.http.transport.answer import Answer
+from zq.http.transport.answers import Answers
+from zq.http.transport.bodies import Bodies
+from zq.http.zizq.budgets import BudgetsApi
+from zq.http.zizq.crons import CronsApi
+from zq.http.zizq.description.openapi import DescriptionApi
+from zq.http.zizq.endpoints import BodyEndpoints, answer, answer_codec
+from zq.http.zizq.events import EventsApi
+from zq.http.zizq.history import HistoryApi
+from zq.http.zizq.jobs import JobsApi
+from zq.http.zizq.leases import LeasesApi
+from zq.http.zizq.outcomes import OutcomesApi
+from zq.http.zizq.problems import error_codec, problem
+from zq.http.zizq.push import PushApi
+from zq.http.zizq.settings import SettingsApi
+from zq.http.zizq.settlements import SettlementsApi
+from zq.http.zizq.stats import StatsApi
+from zq.http.zizq.sweeps import SweepsApi
+from zq.http.zizq.take import TakeApi, TakeOptions
+from zq.http.zizq.workers import WorkersApi
+from zq.model.errors import ZqError
+from zq.service import Services
+from zq.wire.bodies import Limits
+
+
+class ZizqDoor(Door):
+    """What Zizq's clients speak. JSON or MessagePack, also of errors."""
+
+    def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
+        return problem(error, error_codec(request))
+
+    def malformed(self, request: web.BaseRequest | None, status: int, text: str) -> Answer:
+        return answer({"error": text}, error_codec(request), status)
+
+    def not_found(self, request: web.BaseRequest) -> Answer:
+        """As elsewhere, but refused where the client accepts no format: `NotAcceptable`."""
+        answer_codec(request)
+        return super().not_found(request)
+
+
+def zizq_routes(
+    services: Services,
+    guard: Guard,
+    bodies: Bodies,
+    line: BulkLine,
+    answers: Answers,
+    limits: Limits,
+    take: TakeOptions,
+    metrics: MetricsApi,
+) -> Sequence[Route]:
+    """Every route of the door, and the one that describes them."""
+    endpoints = BodyEndpoints(bodies, line)
+    apis = (
+        JobsApi(services, endpoints, answers, limits),
+        SettlementsApi(services, endpoints, limits),
+        OutcomesApi(services, endpoints),
+        PushApi(services, bodies, line, limits),
+        LeasesApi(services, guard, endpoints, answers, limits),
+        TakeApi(services, guard, take),
+        HistoryApi(services),
+        WorkersApi(services),
+        SettingsApi(services, endpoints),
+        SweepsApi(services, endpoints),
+        BudgetsApi(services, endpoints),
+        EventsApi(services, guard, endpoints, take),
+        CronsApi(services, endpoints, limits),
+        StatsApi(services),
+        ServiceApi(services),
+        metrics,
+    )
+    routes = [route for api in apis for route in api.routes()]
+    return routes + DescriptionApi(routes).routes()

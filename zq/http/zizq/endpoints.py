@@ -1,0 +1,181 @@
+"""Endpoints: which format a request is in, which its answer is to have, and its body.
+
+Substring tests, in the order of the table in the API's contract: MessagePack wins where both are
+accepted, q-values count for nothing, no header means JSON.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import hdrs, web
+
+from zq.http.bulk_line import SMALL, BulkLine
+from zq.http.door import Handler
+from zq.http.transport.answer import Answer, Response
+from zq.http.transport.bodies import Bodies
+from zq.model.errors import InvalidRequest, ZqError
+from zq.wire.codecs import JSON, MSGPACK, BodyCodec
+from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventFraming
+from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON, Framing
+
+Plain = Callable[[web.BaseRequest, BodyCodec], Awaitable[Response]]
+WithBody = Callable[[web.BaseRequest, BodyCodec, bytes, BodyCodec], Awaitable[Response]]
+
+FORMATS = [JSON.content_type, MSGPACK.content_type]
+STREAM_FORMATS = [EVENT_STREAM.content_type, NDJSON.content_type, MSGPACK_STREAM.content_type]
+
+
+class NotAcceptable(ZqError):
+    """No format that the client accepts."""
+
+    code = "not_acceptable"
+
+    def __init__(self, supported: list[str]) -> None:
+        super().__init__("not acceptable")
+        self.supported = supported
+
+
+class UnsupportedMediaType(ZqError):
+    """A body in a format that is not understood."""
+
+    code = "unsupported_media_type"
+
+    def __init__(
+        self, message: str = "unsupported media type", supported: list[str] = FORMATS
+    ) -> None:
+        super().__init__(message)
+        self.supported = supported
+
+
+class PlainRefusal(InvalidRequest):
+    """An `InvalidRequest` that is answered as plain text, where Zizq answers so."""
+
+
+def answer_codec(request: web.BaseRequest) -> BodyCodec:
+    """The format of the answer. Raises `NotAcceptable`."""
+    accept = request.headers.get(hdrs.ACCEPT)
+    if accept is None or not accept.isascii():
+        return JSON
+    if MSGPACK.content_type in accept:
+        return MSGPACK
+    if JSON.content_type in accept or "*/*" in accept:
+        return JSON
+    raise NotAcceptable(FORMATS)
+
+
+def body_codec(request: web.BaseRequest) -> BodyCodec:
+    """The format of the request's body. Raises `UnsupportedMediaType`."""
+    content_type = request.headers.get(hdrs.CONTENT_TYPE)
+    if content_type is None:
+        return JSON
+    if MSGPACK.content_type in content_type:
+        return MSGPACK
+    if JSON.content_type in content_type:
+        return JSON
+    raise UnsupportedMediaType
+
+
+def lines_or_codec(request: web.BaseRequest) -> BodyCodec | None:
+    """The format of an answer that may also be NDJSON, which None stands for.
+
+    Raises `NotAcceptable`.
+    """
+    if NDJSON.content_type in request.headers.get(hdrs.ACCEPT, ""):
+        return None
+    return answer_codec(request)
+
+
+def stream_framing(request: web.BaseRequest) -> Framing:
+    """The format of a take stream. Raises `NotAcceptable`."""
+    accept = request.headers.get(hdrs.ACCEPT, "*/*")
+    if EVENT_STREAM.content_type in accept:
+        return EVENT_STREAM
+    if MSGPACK_STREAM.content_type in accept or MSGPACK.content_type in accept:
+        return MSGPACK_STREAM
+    if any(known in accept for known in (NDJSON.content_type, JSON.content_type, "*/*")):
+        return NDJSON
+    raise NotAcceptable(STREAM_FORMATS)
+
+
+def event_framing(request: web.BaseRequest) -> EventFraming:
+    """The format of a stream of events. Raises `NotAcceptable`."""
+    accept = request.headers.get(hdrs.ACCEPT, "*/*")
+    if EVENTS.content_type in accept or "*/*" in accept:
+        return EVENTS
+    if EVENT_FRAMES.content_type in accept or MSGPACK.content_type in accept:
+        return EVENT_FRAMES
+    if EVENT_LINES.content_type in accept or JSON.content_type in accept:
+        return EVENT_LINES
+    raise NotAcceptable(STREAM_FORMATS)
+
+
+def answer(
+    document: object, codec: BodyCodec, status: int = 200, headers: dict[str, str] | None = None
+) -> Answer:
+    """A document as an answer."""
+    all_headers = {"Content-Type": codec.content_type}
+    if headers:
+        all_headers |= headers
+    return Answer(status, codec.encode(document), all_headers)
+
+
+def endpoint(serve: Plain) -> Handler:
+    """An endpoint without a body: ``serve(request, answer format)``."""
+
+    async def handler(request: web.BaseRequest) -> Response:
+        return await serve(request, answer_codec(request))
+
+    handler.__doc__ = serve.__doc__
+    return handler
+
+
+class BodyEndpoints:
+    """Endpoints that read a body: ``serve(request, answer format, body, body's format)``."""
+
+    def __init__(self, bodies: Bodies, line: BulkLine) -> None:
+        self._bodies = bodies
+        self._line = line
+
+    def new_jobs(self, serve: WithBody) -> Handler:
+        """An endpoint for new jobs, of which large bodies take turns."""
+        bodies, line = self._bodies, self._line
+
+        async def handler(request: web.BaseRequest) -> Response:
+            accepted, sent = answer_codec(request), body_codec(request)
+            body = await bodies.read(request, reserved=False)
+            try:
+                if len(body) > SMALL:
+                    await line.take(request.transport, len(body))
+                return await serve(request, accepted, body, sent)
+            finally:
+                bodies.release(len(body))
+
+        handler.__doc__ = serve.__doc__
+        return handler
+
+    def change(
+        self, serve: WithBody, *, optional: bool = False, ignores_foreign: bool = False
+    ) -> Handler:
+        """An endpoint for anything else, which has a reserved share of memory.
+
+        A body that is `optional` may be missing, and then its format is of no account. One in a
+        format that is not ours is read and dropped where the endpoint `ignores_foreign` ones.
+        """
+        bodies = self._bodies
+
+        async def handler(request: web.BaseRequest) -> Response:
+            accepted = answer_codec(request)
+            foreign = False
+            try:
+                sent = JSON if optional and not request.can_read_body else body_codec(request)
+            except UnsupportedMediaType:
+                if not ignores_foreign:
+                    raise
+                sent, foreign = JSON, True
+            body = await bodies.read(request, reserved=True)
+            try:
+                return await serve(request, accepted, b"" if foreign else body, sent)
+            finally:
+                bodies.release(len(body))
+
+        handler.__doc__ = serve.__doc__
+        return handler

@@ -1,0 +1,210 @@
+"""GET /events: what happens to jobs, as it happens; and workers' reports of progress."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from zq.engine.news.events import EventHub, Reader, Told, Wanted
+from zq.http.door import PATH, Route
+from zq.http.guard import Guard, reach_of
+from zq.http.transport.addresses import peer_of
+from zq.http.transport.answer import Answer
+from zq.http.transport.channel import channel_of, watch_for_end
+from zq.http.transport.gate import PeerCounts
+from zq.http.transport.heartbeats import Heartbeats
+from zq.http.zizq.endpoints import BodyEndpoints, event_framing
+from zq.http.zizq.query import is_ulid, names, parameters
+from zq.http.zizq.take import HEADERS, TakeOptions
+from zq.model.clock import Clock
+from zq.model.errors import InvalidRequest, TooManyStreams
+from zq.model.events import EventType
+from zq.model.ids import IdCodec
+from zq.model.keys import KeyScope
+from zq.service import Services
+from zq.wire.bodies import decode_progress
+from zq.wire.codecs import BodyCodec
+from zq.wire.documents import event_document
+from zq.wire.events import EventDocument, EventFraming
+from zq.wire.ids import held_key
+
+log = logging.getLogger(__name__)
+
+GAP = "gap"
+"""The type of what stands in a stream where events are missing."""
+
+
+class EventsApi:
+    """The stream of events, and `progress`."""
+
+    def __init__(
+        self, services: Services, guard: Guard, endpoints: BodyEndpoints, options: TakeOptions
+    ) -> None:
+        self._work, self._events = services.work, services.events
+        self._clock, self._ids = services.clock, services.ids
+        self._guard = guard
+        self._endpoints = endpoints
+        self._peers = PeerCounts(options.max_per_peer)
+        self._heartbeats = options.heartbeats
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        report = self._endpoints.change(self.progress)
+        return [
+            Route("GET", "/events", self.events, KeyScope.READ),
+            Route("POST", "/jobs/{id}/progress", report, KeyScope.TAKE),
+        ]
+
+    async def progress(
+        self, request: web.BaseRequest, _accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Tell those who listen how far a job in flight is. Nothing of it is stored."""
+        data, lease = decode_progress(body, sent)
+        key = held_key(request[PATH]["id"], self._ids)
+        await self._work.progress(key, data, lease, reach_of(request))
+        return Answer(204)
+
+    async def events(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Stream what happens to jobs from now on, or from after `Last-Event-ID` on.
+
+        The latest events are kept in memory, as long as somebody listens and for ten minutes after.
+        Where some of those asked for are not there, a `gap` says so; it is also the last thing that
+        is told to a client that reads too slowly, before its stream ends.
+        """
+        with self._peers.one_more(peer_of(request.transport), _too_many):
+            return await self._stream(request)
+
+    async def _stream(self, request: web.BaseRequest) -> web.StreamResponse:
+        framing = event_framing(request)
+        wanted = self._wanted(request)
+        response = web.StreamResponse(headers={**HEADERS, "Content-Type": framing.content_type})
+        if request.method == "HEAD":
+            await response.prepare(request)
+            return response
+        last_id = request.headers.get("Last-Event-ID")
+        # It listens before the headers are out: what happens after them is never missed.
+        with self._events.reader(wanted, last_id or None) as reader:
+            await response.prepare(request)
+            channel = channel_of(request)
+            if channel.transport is not None:
+                with watch_for_end(channel), self._guard.while_granted(request, reader.end):
+                    heartbeats = self._heartbeats.begin(channel, reader.nudge, {"stream": "events"})
+                    await _Telling(
+                        *(self._events, self._clock, self._ids),
+                        reader,
+                        response,
+                        framing,
+                        heartbeats,
+                    ).run()
+        return response
+
+    def _wanted(self, request: web.BaseRequest) -> Wanted:
+        values = parameters(request, ("queue", "job", "types"))
+        queues, reach = names(values.get("queue")), reach_of(request)
+        reach.require(queues)
+        keys = None
+        if jobs := names(values.get("job")):
+            keys = frozenset(key for job in jobs if (key := self._key(job)) is not None)
+        types = frozenset(map(_type, names(values.get("types"))))
+        return Wanted(frozenset(queues), keys, types, reach)
+
+    def _key(self, id: str) -> int | None:
+        key = self._ids.key(id)
+        if key is None and not is_ulid(id):
+            raise InvalidRequest(f"invalid query parameters: `job`: {id!r} is not the id of a job")
+        return key
+
+
+def _type(name: str) -> EventType:
+    if name not in tuple(EventType):
+        expected = ", ".join(EventType)
+        raise InvalidRequest(
+            f"invalid query parameters: `types`: {name!r} is not one of {expected}"
+        )
+    return EventType(name)
+
+
+class _Telling:
+    """Moves events from the window to one reader's peer, at the pace of that peer."""
+
+    def __init__(
+        self,
+        events: EventHub,
+        clock: Clock,
+        ids: IdCodec,
+        reader: Reader,
+        response: web.StreamResponse,
+        framing: EventFraming,
+        heartbeats: Heartbeats,
+    ) -> None:
+        self._events = events
+        self._clock = clock
+        self._ids = ids
+        self._reader = reader
+        self._response = response
+        self._framing = framing
+        self._heartbeats = heartbeats
+
+    async def run(self) -> None:
+        """Until the reader is to end. Raises where its connection breaks."""
+        try:
+            await self._begin()
+            while not self._reader.ended:
+                await self._reader.wait()
+                if not await self._catch_up():
+                    return
+                if self._heartbeats.is_due:
+                    await self._write(self._framing.heartbeat(self._last_id()))
+        finally:
+            self._heartbeats.stop()
+
+    async def _begin(self) -> None:
+        """Tell where the stream begins, and whether something is missing before."""
+        if self._events.lost(self._reader):
+            await self._tell_gap()
+        else:
+            await self._write(self._framing.heartbeat(self._last_id()))
+
+    async def _catch_up(self) -> bool:
+        """Write all that there is. False where the window has moved past the reader: it is cut."""
+        while not self._reader.idle and not self._reader.ended:
+            if self._events.lost(self._reader):
+                log.info("a reader of events is too slow, it is cut off")
+                await self._tell_gap()
+                return False
+            if told := self._events.take(self._reader):
+                await self._write(self._framing.frames(self._documents(told)))
+            else:
+                await asyncio.sleep(0)
+        return True
+
+    async def _tell_gap(self) -> None:
+        """Say that something is missing, and go on with the oldest event that there is."""
+        first, position = self._events.first, self._reader.position
+        self._reader.position = first
+        document = EventDocument(
+            GAP,
+            self._clock.now_ms(),
+            missed=first - position if position else None,
+            event_id=self._events.id(first - 1),
+        )
+        await self._write(self._framing.frames([document]))
+
+    def _documents(self, told: Sequence[Told]) -> list[EventDocument]:
+        ids, id = self._ids, self._events.id
+        return [event_document(event, ts, id(number), ids) for number, ts, event in told]
+
+    def _last_id(self) -> str:
+        return self._events.last_id(self._reader)
+
+    async def _write(self, data: bytes) -> None:
+        self._heartbeats.written()
+        await self._response.write(data)
+
+
+def _too_many() -> TooManyStreams:
+    return TooManyStreams(
+        "this address has as many event streams as --max-streams-per-peer permits: close some,"
+        " or raise it"
+    )

@@ -1,0 +1,81 @@
+"""GET /history: what became of every attempt, in the order in which it was recorded."""
+
+from aiohttp import web
+
+from zq.http.door import Route
+from zq.http.transport.answer import Answer
+from zq.http.zizq.endpoints import answer, lines_or_codec
+from zq.http.zizq.query import parameters, whole_number
+from zq.model.errors import InvalidRequest
+from zq.model.job import MAX_TIME
+from zq.model.keys import KeyScope
+from zq.model.outcome import MOST_WAIT_MS
+from zq.service import Services
+from zq.service.history import HistoryRecords
+from zq.wire.codecs import JSON
+from zq.wire.framing import NDJSON
+from zq.wire.history import HistoryDocument, lines_of, plain
+
+DEFAULT_LIMIT = 1_000
+MOST_LIMIT = 10_000
+
+
+class HistoryApi:
+    """The log of the history, read by its numbers."""
+
+    def __init__(self, services: Services) -> None:
+        self._history = services.history
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [Route("GET", "/history", self.history, KeyScope.HISTORY, whole=True)]
+
+    async def history(self, request: web.BaseRequest) -> Answer:
+        """Records ``after < seq <= until``, up to `limit` (1,000; at most 10,000) of them.
+
+        Without `after`, from the oldest that is kept. With `wait_ms` (at most 30,000) it waits for
+        a first one where there is none. JSON or MessagePack: `epoch`, `recording`, `min_seq`,
+        `max_seq`, `records`; NDJSON (`application/x-ndjson`): a record a line, the rest in headers
+        `Zq-Epoch`, `Zq-Recording`, `Zq-Min-Seq`, `Zq-Max-Seq`, which the others have too. The
+        answer may hold fewer records than there are: go on after the last. 410 where the records
+        after `after` are past their retention (`min_seq` is the first that is not), 409 where
+        there never was one of that number.
+        """
+        codec = lines_or_codec(request)
+        given = parameters(request, ("after", "until", "limit", "wait_ms"))
+        numbers = {
+            name: whole_number(name, given[name], high)
+            for name, high in _HIGHEST.items()
+            if name in given
+        }
+        found = await self._history.page(
+            numbers.get("after"),
+            numbers.get("until", MAX_TIME),
+            _limit(numbers),
+            numbers.get("wait_ms", 0),
+        )
+        headers = _headers(found)
+        if codec is None:
+            headers["Content-Type"] = NDJSON.content_type
+            return Answer(200, lines_of(found.records), headers)
+        document = HistoryDocument(*found)
+        return answer(document if codec is JSON else plain(document), codec, headers=headers)
+
+
+_HIGHEST = {"after": MAX_TIME, "until": MAX_TIME, "limit": MOST_LIMIT, "wait_ms": MOST_WAIT_MS}
+
+
+def _limit(numbers: dict[str, int]) -> int:
+    limit = numbers.get("limit", DEFAULT_LIMIT)
+    if not limit:
+        raise InvalidRequest(f"limit must be between 1 and {MOST_LIMIT}")
+    return limit
+
+
+def _headers(found: HistoryRecords) -> dict[str, str]:
+    return {
+        "Zq-Epoch": found.epoch,
+        "Zq-Recording": "yes" if found.recording else "no",
+        "Zq-Min-Seq": str(found.min_seq),
+        "Zq-Max-Seq": str(found.max_seq),
+    }

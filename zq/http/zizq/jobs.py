@@ -1,0 +1,167 @@
+"""Jobs in, read, changed and deleted."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from aiohttp import web
+
+from zq.http.door import PATH, Route
+from zq.http.guard import reach_of
+from zq.http.transport.answer import Answer
+from zq.http.transport.answers import Answers
+from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
+from zq.http.zizq.outcomes import outcome_answer, wait_time
+from zq.http.zizq.query import (
+    FILTERS,
+    PAGING,
+    PageShown,
+    canonical,
+    job_filter,
+    links,
+    paging,
+    parameters,
+    refuse_terminal_statuses,
+)
+from zq.model.filters import Filter
+from zq.model.job import NewJob
+from zq.model.keys import KeyScope
+from zq.service import Services
+from zq.service.jobs import Accepted
+from zq.wire.bodies import Limits, decode_job, decode_jobs, decode_patch
+from zq.wire.codecs import BodyCodec
+from zq.wire.documents import EnqueuedDocument, enqueued_documents, job_document
+from zq.wire.ids import key_of, place_of
+
+ENQUEUE, READ, MANAGE = KeyScope.ENQUEUE, KeyScope.READ, KeyScope.MANAGE
+
+
+class JobsApi:
+    """`/jobs` and `/queues`, without streams and settlements."""
+
+    def __init__(
+        self, services: Services, endpoints: BodyEndpoints, answers: Answers, limits: Limits
+    ) -> None:
+        self._jobs, self._listing, self._sweeps = services.jobs, services.listing, services.sweeps
+        self._queues, self._ids = services.queues, services.ids
+        self._endpoints = endpoints
+        self._answers = answers
+        self._limits = limits
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        new = self._endpoints.new_jobs
+        change = self._endpoints.change
+        return [
+            Route("POST", "/jobs", new(self.enqueue), ENQUEUE, ticks=True),
+            Route("POST", "/jobs/bulk", new(self.enqueue_bulk), ENQUEUE, ticks=True),
+            Route("GET", "/jobs", endpoint(self.list), READ),
+            Route("GET", "/jobs/count", endpoint(self.count), READ),
+            Route("GET", "/queues", endpoint(self.queues), READ),
+            Route("GET", "/jobs/{id}", endpoint(self.get), READ),
+            Route("PATCH", "/jobs", change(self.patch_all), MANAGE),
+            Route("PATCH", "/jobs/{id}", change(self.patch), MANAGE),
+            Route("DELETE", "/jobs", endpoint(self.delete_all), MANAGE),
+            Route("DELETE", "/jobs/{id}", endpoint(self.delete), MANAGE),
+        ]
+
+    async def enqueue(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Store one job: 201, or 200 for a duplicate or a fold; with `wait_ms`, answer its outcome.
+
+        A job of a `group` runs when it is the oldest unfinished one of its group in its queue. A
+        copy that brings the same `dedupe.id` to the same queue and group within the window is a
+        duplicate of the first; of a first that is gone only `id`, `duplicate`, `folded` are told.
+        """
+        wait_ms = wait_time(request) if request.query_string else None
+        job = decode_job(body, sent, self._limits)
+        if wait_ms is None:
+            stored = await self._jobs.enqueue([job], reach_of(request))
+            (document,) = self._enqueued([job], stored)
+            reply = stored.reply
+            known = reply.owners or reply.gone or reply.folded
+            return answer(document, accepted, 200 if known else 201)
+        stored, outcome = await self._jobs.enqueue_and_wait(job, reach_of(request), wait_ms)
+        (document,) = self._enqueued([job], stored)
+        return outcome_answer(outcome, accepted, document)
+
+    async def enqueue_bulk(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Store many jobs or none: 200 only where every one is a duplicate, or folded.
+
+        Results of the jobs that they are duplicates of are told up to 16 MiB of them.
+        """
+        jobs = decode_jobs(body, sent, self._limits)
+        if not jobs:
+            return answer({"jobs": []}, accepted, 201)
+        # Once they are stored, they are answered: about as much as was sent, at most.
+        self._answers.admit(len(body))
+        stored = await self._jobs.enqueue(jobs, reach_of(request))
+        status = 200 if stored.joined == len(jobs) else 201
+        return answer({"jobs": self._enqueued(jobs, stored)}, accepted, status)
+
+    async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """A page of jobs.
+
+        It may end before its `limit` where payloads are large, and has a `next` then.
+        """
+        values = parameters(request, (*PAGING, *FILTERS))
+        wanted = paging(values)
+        filter = job_filter(values, self._ids, reach_of(request))
+        after = place_of(wanted.cursor, wanted.descending, self._ids)
+        page = await self._listing.page(filter, after, wanted.descending, wanted.limit)
+        documents = [job_document(job, self._ids, with_payload=True) for job in page.jobs]
+        first = documents[0].id if documents else None
+        last = documents[-1].id if documents else None
+        query = partial(canonical, values)
+        pages = links("/jobs", query, wanted, PageShown(first, last, page.more))
+        return answer({"jobs": documents, "pages": pages}, accepted)
+
+    async def count(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """How many jobs match."""
+        filter = self._filter(request)
+        return answer({"count": await self._listing.count(filter)}, accepted)
+
+    async def queues(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """The names of queues that have jobs."""
+        parameters(request, ())
+        return answer({"queues": await self._queues.names(reach_of(request))}, accepted)
+
+    async def get(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """One job with its payload."""
+        job = await self._jobs.get(key_of(request[PATH]["id"], self._ids), reach_of(request))
+        return answer(job_document(job, self._ids, with_payload=True), accepted)
+
+    async def patch(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Change one job."""
+        patch, key = decode_patch(body, sent), key_of(request[PATH]["id"], self._ids)
+        job = await self._jobs.patch(key, patch, reach_of(request))
+        return answer(job_document(job, self._ids, with_payload=False), accepted)
+
+    async def patch_all(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Change the jobs that match. Faults of the body are reported before those of the query."""
+        patch = decode_patch(body, sent)
+        filter = self._filter(request)
+        refuse_terminal_statuses(filter)
+        return answer({"patched": await self._sweeps.patch(filter, patch)}, accepted)
+
+    async def delete(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
+        """Delete one job."""
+        await self._jobs.delete(key_of(request[PATH]["id"], self._ids), reach_of(request))
+        return Answer(204)
+
+    async def delete_all(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """Delete the jobs that match, all where nothing is asked for."""
+        filter = self._filter(request)
+        return answer({"deleted": await self._sweeps.delete(filter)}, accepted)
+
+    def _enqueued(self, jobs: Sequence[NewJob], stored: Accepted) -> Sequence[EnqueuedDocument]:
+        return enqueued_documents(jobs, stored.keys, stored.now, stored.reply, self._ids)
+
+    def _filter(self, request: web.BaseRequest) -> Filter:
+        return job_filter(parameters(request, FILTERS), self._ids, reach_of(request))

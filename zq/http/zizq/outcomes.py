@@ -1,0 +1,120 @@
+"""How jobs end: results, waiting for them, look-up by key, cancelling, retention."""
+
+from functools import partial
+
+from aiohttp import web
+
+from zq.http.door import PATH, Route, status_in
+from zq.http.guard import reach_of
+from zq.http.transport.answer import Answer
+from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
+from zq.http.zizq.problems import CODE_HEADER, STATUSES
+from zq.http.zizq.query import FILTERS, job_filter, parameters, refuse_uncancellable, whole_number
+from zq.model.errors import InvalidRequest, JobCancelled, JobExpired
+from zq.model.keys import KeyScope
+from zq.model.lifecycle import Status
+from zq.model.outcome import MOST_WAIT_MS, Ending
+from zq.service import Services
+from zq.wire.bodies import decode_force, decode_retention
+from zq.wire.codecs import BodyCodec
+from zq.wire.documents import EnqueuedDocument, job_document, outcome_document
+from zq.wire.ids import key_of
+
+READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
+
+_GONE = {Status.CANCELLED: JobCancelled, Status.EXPIRED: JobExpired}
+
+
+class OutcomesApi:
+    """What goes beyond a worker's success and failure."""
+
+    def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
+        self._jobs, self._sweeps, self._ids = services.jobs, services.sweeps, services.ids
+        self._endpoints = endpoints
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        change = self._endpoints.change
+        cancel = partial(change, optional=True)
+        return [
+            Route("GET", "/jobs/by-key", endpoint(self.by_key), READ),
+            Route("POST", "/jobs/by-key/cancel", cancel(self.cancel_by_key), MANAGE),
+            Route("POST", "/jobs/cancel", cancel(self.cancel_all), MANAGE),
+            Route("GET", "/jobs/{id}/result", endpoint(self.result), READ),
+            Route("POST", "/jobs/{id}/cancel", cancel(self.cancel), MANAGE),
+            Route("PATCH", "/jobs/{id}/retention", change(self.retain), MANAGE),
+        ]
+
+    async def result(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """How a job came out, now or within `wait_ms`."""
+        wait_ms, key = wait_time(request) or 0, key_of(request[PATH]["id"], self._ids)
+        outcome = await self._jobs.ending(key, reach_of(request), wait_ms)
+        return outcome_answer(outcome, accepted)
+
+    async def by_key(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """The job that owns a unique key."""
+        job = await self._jobs.owner(_unique_key(request), reach_of(request))
+        return answer(job_document(job, self._ids, with_payload=True), accepted)
+
+    async def cancel(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Cancel one job; by force one in flight, of which its stream is told if it asked to be."""
+        force, key = decode_force(body, sent), key_of(request[PATH]["id"], self._ids)
+        job = await self._jobs.cancel(key, force, reach_of(request))
+        return answer(job_document(job, self._ids, with_payload=False), accepted)
+
+    async def cancel_by_key(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Cancel the job that owns a unique key."""
+        unique_key, force = _unique_key(request), decode_force(body, sent)
+        job = await self._jobs.cancel_owner(unique_key, force, reach_of(request))
+        return answer(job_document(job, self._ids, with_payload=False), accepted)
+
+    async def cancel_all(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Cancel the jobs that match, all that can be where nothing is asked for."""
+        force = decode_force(body, sent)
+        filter = job_filter(parameters(request, FILTERS), self._ids, reach_of(request))
+        refuse_uncancellable(filter, force)
+        return answer({"cancelled": await self._sweeps.cancel(filter, force)}, accepted)
+
+    async def retain(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Keep a finished job for so long from now."""
+        retention = decode_retention(body, sent)
+        key = key_of(request[PATH]["id"], self._ids)
+        job = await self._jobs.retain(key, retention, reach_of(request))
+        return answer(job_document(job, self._ids, with_payload=False), accepted)
+
+
+def wait_time(request: web.BaseRequest) -> int | None:
+    """How long the request is willing to wait, in milliseconds; None where it does not say."""
+    text = parameters(request, ("wait_ms",)).get("wait_ms")
+    return None if text is None else whole_number("wait_ms", text, MOST_WAIT_MS)
+
+
+def outcome_answer(
+    outcome: Ending, accepted: BodyCodec, job: EnqueuedDocument | None = None
+) -> Answer:
+    """200 for a job that ran to its end, 202 for one that still goes on, else 410.
+
+    `job` is put in for those who have just stored it.
+    """
+    document = outcome_document(outcome, job)
+    if outcome.status in _GONE:
+        gone = _GONE[outcome.status]()
+        document.error = gone.message
+        return answer(document, accepted, status_in(STATUSES, gone), {CODE_HEADER: gone.code})
+    return answer(document, accepted, 200 if outcome.is_final else 202)
+
+
+def _unique_key(request: web.BaseRequest) -> str:
+    # An empty text is a key like any other.
+    parameters(request, ("key",))
+    if "key" not in request.query:
+        raise InvalidRequest("invalid query parameters: `key` is missing")
+    return request.query["key"]

@@ -1,0 +1,247 @@
+"""Query strings: parsed strictly, echoed canonically in the links of pages."""
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+from urllib.parse import quote
+
+import ulid
+from aiohttp import web
+
+from zq.model.errors import InvalidRequest, NotCancellable, Unprocessable
+from zq.model.filters import Filter, ValueRange
+from zq.model.ids import IdCodec
+from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32, MAX_UINT64
+from zq.model.lifecycle import BY_NAME, NAMES, TERMINAL, Move, Status, sources
+from zq.model.reach import Reach
+
+FILTERS = (
+    *("status", "queue", "type", "group", "id"),
+    *("priority", "ready_at", "attempts", "filter", "budgets.key"),
+)
+PAGING = ("from", "order", "limit")
+ALIASES = {"budgets_key": "budgets.key"}
+"""How some clients have to spell a name."""
+
+QUERY = "invalid query parameters: "
+"""Begins the text of every refusal of a query."""
+
+MAX_LIMIT = 2000
+DEFAULT_LIMIT = 50
+
+_READS = ("GET", "HEAD")
+_RANGES = {"priority": MAX_PRIORITY, "ready_at": MAX_UINT64, "attempts": MAX_UINT32}
+_NUMBER = re.compile(r"\+?0*(\d{1,20})", re.ASCII)
+_RANGE = re.compile(r"(\+?\d{1,40})|(\+?\d{1,40})?\.\.(\+?\d{1,40})?", re.ASCII)
+_ZIZQ_ID = re.compile("[0-9a-z]{25}")
+
+
+class Paging(NamedTuple):
+    """Where a page begins (exclusive), which way it goes and how long it may be."""
+
+    cursor: str | None
+    descending: bool
+    limit: int
+
+
+class PageShown(NamedTuple):
+    """What a page shows: the cursors of its first and last row, and whether more rows follow."""
+
+    first: str | None
+    last: str | None
+    more: bool
+
+
+def parameters(request: web.BaseRequest, allowed: Collection[str]) -> dict[str, str]:
+    """The query's parameters; an empty value is as good as none. Raises `InvalidRequest`.
+
+    But a filter that is given, and filters nothing, is a mistake where jobs change: taken for no
+    filter it could delete everything. A `filter` without an expression is one everywhere.
+    """
+    found: dict[str, str] = {}
+    for name, value in request.rel_url.query.items():
+        name = ALIASES.get(name, name)
+        if name not in allowed:
+            expected = "`, `".join(allowed)
+            raise _invalid(f"{name}: unknown field `{name}`, expected one of `{expected}`")
+        if name in found:
+            raise _invalid(f"duplicate field `{name}`")
+        if name in FILTERS and request.method not in _READS and _filters_nothing(name, value):
+            raise _invalid(
+                f"`{name}` is empty: say which jobs are meant, or leave it out, which means any"
+            )
+        found[name] = value
+    return {name: value for name, value in found.items() if value or name == "filter"}
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """A comma list; empty segments do not count."""
+    return tuple(segment for segment in (text or "").split(",") if segment)
+
+
+def whole_number(name: str, text: str, high: int, low: int = 0) -> int:
+    """A number from `low` to `high`; it may have a plus sign. Raises `InvalidRequest`."""
+    match = _NUMBER.fullmatch(text)
+    if match is None or not low <= int(match[1]) <= high:
+        raise _invalid(f"`{name}` must be a whole number from {low} to {high}, not {text!r}")
+    return int(match[1])
+
+
+def paging(values: dict[str, str]) -> Paging:
+    """The paging part of a query."""
+    order = values.get("order", "asc")
+    if order not in ("asc", "desc"):
+        raise _invalid(f"`order` must be asc or desc, not {order!r}")
+    text = values.get("limit", str(DEFAULT_LIMIT))
+    if not re.fullmatch(r"[+-]?\d+", text, re.ASCII):
+        raise _invalid(f"`limit` must be a whole number, not {text!r}")
+    match = _NUMBER.fullmatch(text)
+    limit = 0 if match is None else int(match[1])
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidRequest(f"limit must be between 1 and {MAX_LIMIT}")
+    return Paging(values.get("from"), order == "desc", limit)
+
+
+def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
+    """The filter part of a query, over the jobs within reach."""
+    return Filter(
+        statuses=tuple(sorted({_status(name) for name in names(values.get("status"))})),
+        queues=_sorted_names(values, "queue"),
+        types=_sorted_names(values, "type"),
+        groups=_sorted_names(values, "group"),
+        keys=_keys(_sorted_names(values, "id"), ids),
+        priority=_range(values, "priority"),
+        ready_at=_range(values, "ready_at"),
+        attempts=_range(values, "attempts"),
+        program=values.get("filter"),
+        budgets=_sorted_names(values, "budgets.key"),
+        reach=reach,
+    )
+
+
+def refuse_uncancellable(filter: Filter, force: bool) -> None:
+    """Raise `Unprocessable` for a cancellation that names jobs which it cannot cancel."""
+    for status in filter.statuses:
+        if status not in sources(Move.FORCE if force else Move.CANCEL):
+            raise Unprocessable(NotCancellable(NAMES[status]).message)
+
+
+def refuse_terminal_statuses(filter: Filter) -> None:
+    """Raise `Unprocessable` for a patch that names finished jobs."""
+    for status in filter.statuses:
+        if status in TERMINAL:
+            raise Unprocessable(f"cannot patch jobs in {NAMES[status].capitalize()} status")
+
+
+def canonical(values: dict[str, str], paging: Paging) -> str:
+    """The query of a link to a page with these filters; parsing it gives the same again."""
+    parts: list[tuple[str, str]] = []
+    if paging.cursor is not None:
+        parts.append(("from", paging.cursor))
+    parts += [("order", "desc" if paging.descending else "asc"), ("limit", str(paging.limit))]
+    for name in FILTERS:
+        if name in values:
+            parts.append((name, _echo(name, values[name])))
+    return "&".join(f"{name}={quote(value, safe=',')}" for name, value in parts)
+
+
+def links(
+    path: str, query: Callable[[Paging], str], paging: Paging, shown: PageShown
+) -> dict[str, str | None]:
+    """`self`, `next` and `prev`; the latter two are null where there is no such page.
+
+    The previous page is read backwards from this one's first row, so its rows arrive reversed.
+    """
+
+    def link(cursor: str | None, descending: bool) -> str:
+        return f"{path}?{query(Paging(cursor, descending, paging.limit))}"
+
+    has_previous = paging.cursor is not None and shown.first is not None
+    return {
+        "self": link(paging.cursor, paging.descending),
+        "next": link(shown.last, paging.descending) if shown.more else None,
+        "prev": link(shown.first, not paging.descending) if has_previous else None,
+    }
+
+
+def _filters_nothing(name: str, text: str) -> bool:
+    if name == "filter":
+        return False  # an empty program is refused by the filter itself
+    if name in _RANGES:
+        return text in ("", "..")
+    return not names(text)
+
+
+def _echo(name: str, text: str) -> str:
+    if name in _RANGES:
+        bounds = _bounds(name, text)
+        low = "" if bounds.low is None else str(bounds.low)
+        high = "" if bounds.high is None else str(bounds.high)
+        return low if low == high and low else f"{low}..{high}"
+    if name == "filter":
+        return text
+    return ",".join(sorted(set(names(text))))
+
+
+def _sorted_names(values: dict[str, str], name: str) -> tuple[str, ...]:
+    return tuple(sorted(set(names(values.get(name)))))
+
+
+def _status(name: str) -> Status:
+    if name not in BY_NAME:
+        raise _invalid(f"unknown status {name!r}, expected one of: {', '.join(BY_NAME)}")
+    return BY_NAME[name]
+
+
+def _keys(texts: Iterable[str], ids: IdCodec) -> tuple[int, ...] | None:
+    texts = tuple(texts)
+    if not texts:
+        return None
+    keys = []
+    for text in texts:
+        key = ids.key(text)
+        if key is not None:
+            keys.append(key)
+        elif not (is_ulid(text) or _ZIZQ_ID.fullmatch(text)):
+            raise InvalidRequest(f'invalid job ID: "{text[:64]}"')
+    return tuple(keys)
+
+
+def is_ulid(text: str) -> bool:
+    """Whether the text has the form of an id. One of another database names no job here.
+
+    `IdCodec.key` knows this database's own ids, five times as fast; the package knows all.
+    """
+    try:
+        return str(ulid.from_str(text)) == text
+    except ValueError:
+        return False
+
+
+def _range(values: dict[str, str], name: str) -> ValueRange | None:
+    if name not in values:
+        return None
+    bounds = _bounds(name, values[name])
+    low = None if bounds.low is None else min(bounds.low, MAX_TIME)
+    high = None if bounds.high is None else min(bounds.high, MAX_TIME)
+    return ValueRange(low, high)
+
+
+def _bounds(name: str, text: str) -> ValueRange:
+    """A range as written; a bound that excludes nothing is None."""
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        raise _invalid(f"`{name}` must be a number or a range like 1..9, 1.. or ..9, not {text!r}")
+    first, last = (match[1], match[1]) if match[1] else (match[2], match[3])
+    high = _RANGES[name]
+    low_bound = whole_number(name, first, high) if first else 0
+    high_bound = whole_number(name, last, high) if last else high
+    if low_bound > high_bound:
+        raise _invalid(f"`{name}`: {low_bound} is more than {high_bound}")
+    if low_bound == high_bound:
+        return ValueRange(low_bound, high_bound)
+    return ValueRange(low_bound or None, None if high_bound == high else high_bound)
+
+
+def _invalid(message: str) -> InvalidRequest:
+    return InvalidRequest(f"{QUERY}{message}")

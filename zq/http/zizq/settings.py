@@ -1,0 +1,67 @@
+"""Settings of queues."""
+
+from aiohttp import web
+
+from zq.http.door import PATH, Route
+from zq.http.guard import reach_of
+from zq.http.transport.answer import Answer
+from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
+from zq.http.zizq.query import parameters
+from zq.model.keys import KeyScope
+from zq.model.names import check_name
+from zq.service import Services
+from zq.wire.codecs import BodyCodec
+from zq.wire.settings import decode_settings, decode_settings_patch
+
+READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
+
+SETTINGS = "/queues/{queue}/settings"
+
+
+class SettingsApi:
+    """What operators set for a queue. A slash in a queue's name is written `%2F` in the path."""
+
+    def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
+        self._queues = services.queues
+        self._endpoints = endpoints
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        change = self._endpoints.change
+        return [
+            Route("GET", SETTINGS, endpoint(self.get), READ),
+            Route("PUT", SETTINGS, change(self.replace), MANAGE),
+            Route("PATCH", SETTINGS, change(self.change), MANAGE),
+            Route("DELETE", SETTINGS, endpoint(self.clear), MANAGE),
+        ]
+
+    async def get(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """What is set for a queue: 200 with those fields that are set."""
+        settings = await self._queues.settings(_queue(request), reach_of(request))
+        return answer(settings, accepted)
+
+    async def replace(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Set this and nothing else: 200, or 409 for a circle of dead-letter queues."""
+        queue, settings = _queue(request), decode_settings(body, sent)
+        result = await self._queues.set(queue, settings, reach_of(request))
+        return answer(result, accepted)
+
+    async def change(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Change the fields that are sent, null clears one: 200 with all settings, 409 as above."""
+        queue, patch = _queue(request), decode_settings_patch(body, sent)
+        result = await self._queues.set(queue, patch, reach_of(request))
+        return answer(result, accepted)
+
+    async def clear(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
+        """Let nothing be set for a queue: 204, whether or not something was."""
+        await self._queues.clear_settings(_queue(request), reach_of(request))
+        return Answer(204)
+
+
+def _queue(request: web.BaseRequest) -> str:
+    parameters(request, ())
+    return check_name("queue", request[PATH]["queue"])

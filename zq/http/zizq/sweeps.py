@@ -1,0 +1,98 @@
+"""Dead jobs brought back, one or by filter, and the changes by filter that are under way."""
+
+from typing import Any
+
+from aiohttp import web
+
+from zq.http.door import PATH, Route
+from zq.http.guard import reach_of
+from zq.http.transport.answer import Answer
+from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
+from zq.http.zizq.query import FILTERS, job_filter, parameters
+from zq.model.filters import refuse_unrevivable
+from zq.model.keys import KeyScope
+from zq.model.lifecycle import NAMES
+from zq.service import Services
+from zq.service.sweeps import Sweep
+from zq.wire.codecs import BodyCodec
+from zq.wire.documents import job_document
+from zq.wire.ids import key_of
+from zq.wire.settings import decode_limit
+
+READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
+
+
+class SweepsApi:
+    """`retry`, `redrive` and `/sweeps`."""
+
+    def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
+        self._jobs, self._sweeps, self._ids = services.jobs, services.sweeps, services.ids
+        self._endpoints = endpoints
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        redrive = self._endpoints.change(self.redrive, optional=True)
+        return [
+            Route("POST", "/jobs/{id}/retry", endpoint(self.retry), MANAGE),
+            Route("POST", "/jobs/redrive", redrive, MANAGE),
+            Route("GET", "/sweeps", endpoint(self.list), READ),
+            Route("DELETE", "/sweeps/{id}", endpoint(self.stop), MANAGE),
+        ]
+
+    async def retry(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """Make a dead job ready again where it died: 200 with the job, 409 if it is not dead.
+
+        Its attempts begin anew, its error history is kept.
+        """
+        parameters(request, ())
+        job = await self._jobs.retry(key_of(request[PATH]["id"], self._ids), reach_of(request))
+        return answer(job_document(job, self._ids, with_payload=False), accepted)
+
+    async def redrive(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Bring back the jobs that match the query, at most `limit`: 200 with their number.
+
+        Those are dead jobs; where the query names queues, also the jobs that wait in these as in
+        dead-letter queues, which go back to the queue that they came from.
+        """
+        limit = decode_limit(body, sent)
+        filter = job_filter(parameters(request, FILTERS), self._ids, reach_of(request))
+        refuse_unrevivable(filter)
+        return answer({"redriven": await self._sweeps.redrive(filter, limit)}, accepted)
+
+    async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """The changes by filter under way, oldest first, with how far they are.
+
+        `changed` counts jobs, `progress` is the part of all ids that is passed, from 0 to 1.
+        """
+        parameters(request, ())
+        sweeps = self._sweeps.running(reach_of(request))
+        return answer({"sweeps": list(map(_document, sweeps))}, accepted)
+
+    async def stop(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
+        """Stop a change by filter between two slices: 204. What it has changed stays changed.
+
+        Whoever began it is answered with the number so far.
+        """
+        parameters(request, ())
+        self._sweeps.cut_short(request[PATH]["id"], reach_of(request))
+        return Answer(204)
+
+
+def _document(sweep: Sweep) -> dict[str, Any]:
+    filter = sweep.change.filter
+    named = {
+        "status": [NAMES[status] for status in sorted(filter.statuses)],
+        "queue": list(filter.queues),
+        "type": list(filter.types),
+        "filter": filter.program,
+    }
+    return {
+        "id": sweep.id,
+        "verb": sweep.change.verb,
+        "started_at": sweep.started_at,
+        "changed": sweep.changed,
+        "progress": round(sweep.progress, 4),
+        "by": {name: value for name, value in named.items() if value},
+    }

@@ -1,0 +1,209 @@
+"""GET /jobs/take: a stream of jobs for as long as the connection lives."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+from aiohttp import web
+
+from zq.engine.delivery.takers import MOST_UNSENT, Stream, Subscription
+from zq.http.door import Route
+from zq.http.guard import Guard, reach_of
+from zq.http.transport.addresses import peer_of
+from zq.http.transport.channel import Channel, channel_of, watch_for_end
+from zq.http.transport.gate import PeerCounts
+from zq.http.transport.heartbeats import Heartbeats, HeartbeatTimer
+from zq.http.zizq.endpoints import PlainRefusal, stream_framing
+from zq.http.zizq.query import QUERY, names, parameters, whole_number
+from zq.model.errors import InvalidRequest, TooManyStreams
+from zq.model.ids import IdCodec
+from zq.model.job import MAX_UINT32, MAX_UINT64, JobRecord
+from zq.model.keys import KeyScope
+from zq.model.reach import EVERYWHERE
+from zq.service import Services
+from zq.service.work import Work
+from zq.wire.documents import NoticeDocument, taken_documents
+from zq.wire.framing import Framing
+
+log = logging.getLogger(__name__)
+
+MOST_PREFETCH = 2**31 - 1
+
+MOST_WORKER_ID = 256
+"""Characters by which a worker is known; more say nothing new."""
+
+PARAMETERS = ("prefetch", "queue", "worker", "lease_ms", "concurrency", "control")
+
+HEADERS = {
+    "Cache-Control": "no-cache, no-store",
+    # Tells nginx, and those who do as it does, to pass every frame on at once.
+    "X-Accel-Buffering": "no",
+}
+
+
+class TakeOptions(NamedTuple):
+    """How streams live."""
+
+    heartbeats: HeartbeatTimer
+    max_per_peer: int
+    """Streams that one address may have; 0 is no limit."""
+
+
+class TakeApi:
+    """The stream endpoint."""
+
+    def __init__(self, services: Services, guard: Guard, options: TakeOptions) -> None:
+        self._work, self._ids = services.work, services.ids
+        self._guard = guard
+        self._peers = PeerCounts(options.max_per_peer)
+        self._heartbeats = options.heartbeats
+        # One stream renders at a time: between two the event loop looks at its sockets, so that
+        # acknowledgements reach the next tick while the frames of this one are still rendered.
+        self._turn = asyncio.Lock()
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [Route("GET", "/jobs/take", self.take, KeyScope.TAKE)]
+
+    async def take(self, request: web.BaseRequest) -> web.StreamResponse:
+        """One stream more for its peer, if it may have it."""
+        with self._peers.one_more(peer_of(request.transport), _too_many):
+            return await self._take(request)
+
+    async def _take(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Send jobs until the client goes away or the server stops, then give back what is held."""
+        framing = stream_framing(request)
+        try:
+            values = parameters(request, PARAMETERS)
+            subscription = _subscription(request, values)
+        except InvalidRequest as error:
+            detail = error.message.removeprefix(QUERY)
+            raise PlainRefusal(f"Failed to deserialize query string: {detail}") from None
+        queues, reach = names(values.get("queue")), reach_of(request)
+        if reach is not EVERYWHERE:
+            reach.require(queues)
+        response = web.StreamResponse(headers={**HEADERS, "Content-Type": framing.content_type})
+        await response.prepare(request)
+        if request.method == "HEAD":
+            return response
+        channel = channel_of(request)
+        if channel.transport is None:
+            return response
+        stream = self._work.open(queues, reach, subscription, channel.unsent)
+        fields = {
+            "stream": stream.number,
+            "worker": subscription.worker,
+            "prefetch": subscription.window,
+        }
+        log.debug("stream opened", extra={"fields": fields})
+        try:
+            with watch_for_end(channel), self._guard.while_granted(request, stream.end):
+                outlet = _Outlet(response, channel, framing)
+                heartbeats = self._heartbeats.begin(
+                    channel, stream.nudge, {"stream": stream.number}
+                )
+                await _Pump(self._work, self._ids, stream, outlet, heartbeats, self._turn).run()
+        finally:
+            self._work.close(stream)
+            log.debug("stream closed", extra={"fields": fields})
+        return response
+
+
+def _too_many() -> TooManyStreams:
+    return TooManyStreams(
+        "this address has as many take streams as --max-streams-per-peer permits: close some,"
+        " or raise it"
+    )
+
+
+def _subscription(request: web.BaseRequest, values: dict[str, str]) -> Subscription:
+    """What the request asks of its stream. Raises `InvalidRequest`."""
+    worker = request.headers.get("worker-id") or values.get("worker", "")
+    lease_ms = values.get("lease_ms")
+    return Subscription(
+        window=min(
+            whole_number("prefetch", values.get("prefetch", "1"), MAX_UINT64), MOST_PREFETCH
+        ),
+        # A header may hold bytes that are no text; an answer cannot.
+        worker=worker[:MOST_WORKER_ID].encode(errors="replace").decode(),
+        lease_ms=None if lease_ms is None else whole_number("lease_ms", lease_ms, MAX_UINT32, 1),
+        concurrency=whole_number("concurrency", values.get("concurrency", "1"), MAX_UINT32, 1),
+        control=whole_number("control", values.get("control", "0"), 1) == 1,
+    )
+
+
+class _Outlet(NamedTuple):
+    """Where a stream goes, and how it is framed."""
+
+    response: web.StreamResponse
+    channel: Channel
+    framing: Framing
+
+
+class _Pump:
+    """Moves one stream's jobs from its outbox to its peer."""
+
+    def __init__(
+        self,
+        work: Work,
+        ids: IdCodec,
+        stream: Stream,
+        outlet: _Outlet,
+        heartbeats: Heartbeats,
+        turn: asyncio.Lock,
+    ) -> None:
+        self._work = work
+        self._ids = ids
+        self._stream = stream
+        self._response, self._channel, self._framing = outlet
+        self._heartbeats = heartbeats
+        self._turn = turn
+
+    async def run(self) -> None:
+        """Until the stream is to end. Raises where its connection breaks."""
+        try:
+            while not self._stream.ended:
+                await self._stream.wait()
+                if self._stream.notices:
+                    await self._notify()
+                # What an ended stream has not been sent goes back to its queue.
+                while not self._stream.ended and (jobs := self._stream.next_jobs(MOST_UNSENT)):
+                    jobs = await self._work.large_payloads(jobs)
+                    frames = await self._frames(jobs)
+                    await self._write(frames)
+                    self._work.written(self._stream)
+                    if self._stream.notices:
+                        await self._notify()
+                if self._heartbeats.is_due:
+                    await self._write(self._framing.heartbeat)
+            # It may have ended, for a lease was lost, while a heartbeat was written.
+            await self._notify()
+        finally:
+            self._heartbeats.stop()
+
+    async def _frames(self, jobs: Sequence[JobRecord]) -> bytes:
+        try:
+            async with self._turn:
+                return self._render(jobs)
+        except msgspec.DecodeError:  # of a payload that is no JSON any more
+            jobs = await self._work.readable(jobs, self._stream)
+            return self._render(jobs)
+
+    def _render(self, jobs: Sequence[JobRecord]) -> bytes:
+        return self._framing.frames(taken_documents(jobs, self._ids))
+
+    async def _notify(self) -> None:
+        """Write what the stream is told, none of it ahead of the job that it is about."""
+        if notices := self._stream.next_notices():
+            text = self._ids.text
+            documents = [
+                NoticeDocument(kind, None if key is None else text(key), lease)
+                for kind, key, lease in notices
+            ]
+            await self._write(self._framing.notices(documents))
+
+    async def _write(self, data: bytes) -> None:
+        self._heartbeats.written()
+        await self._response.write(data)

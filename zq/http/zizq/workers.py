@@ -1,0 +1,53 @@
+"""Who has a take stream open."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from zq.http.door import PATH, Route
+from zq.http.guard import reach_of
+from zq.http.transport.answer import Answer
+from zq.http.zizq.endpoints import answer, endpoint
+from zq.http.zizq.query import parameters
+from zq.model.keys import KeyScope
+from zq.service import Services
+from zq.service.admin import OpenStream
+from zq.wire.codecs import BodyCodec
+
+
+class WorkersApi:
+    """`/workers`."""
+
+    def __init__(self, services: Services) -> None:
+        self._admin, self._ids = services.admin, services.ids
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [
+            Route("GET", "/workers", endpoint(self.list), KeyScope.READ),
+            Route("POST", "/workers/{id}/drain", endpoint(self.drain), KeyScope.TAKE),
+        ]
+
+    async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """The open streams, the oldest first.
+
+        Each has `id`, `queues` (none: all within its reach), `prefetch`, `concurrency`, `held` (the
+        ids of its jobs, the oldest delivery first), `since` and `draining`. A worker that has not
+        named itself goes by its stream's number, as `#7`.
+        """
+        parameters(request, ())
+        return self._answer(self._admin.workers(reach_of(request)), accepted)
+
+    async def drain(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """Deliver nothing more to a worker: 200 with its streams, as `GET /workers` shows them.
+
+        They stay open for as long as the worker likes, and what it holds it may finish.
+        """
+        drained = self._admin.drain(request[PATH]["id"], reach_of(request))
+        return self._answer(drained, accepted)
+
+    def _answer(self, streams: Sequence[OpenStream], accepted: BodyCodec) -> Answer:
+        documents = [
+            stream._asdict() | {"held": self._ids.texts(stream.held)} for stream in streams
+        ]
+        return answer({"workers": documents}, accepted)

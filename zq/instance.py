@@ -1,0 +1,207 @@
+"""One data directory's engine and services: what a server and an embedded app have in common."""
+
+import logging
+import socket
+from datetime import UTC, tzinfo
+from pathlib import Path
+from random import Random, SystemRandom
+from typing import IO
+
+from tzlocal import get_localzone
+
+from zq.config import Settings
+from zq.engine.engine import Engine, EngineOptions
+from zq.engine.folding.folding import Folding
+from zq.engine.jq.filter import JqFilter
+from zq.engine.loop import Durability
+from zq.model.clock import Clock, SystemClock
+from zq.model.ids import codec_of
+from zq.model.job import BackoffRule
+from zq.model.log import Bounds, HistoryOptions
+from zq.model.settling import Policy
+from zq.service import Services
+from zq.service.admin import Admin
+from zq.service.budgets import Budgets
+from zq.service.crons import Crons
+from zq.service.history import History
+from zq.service.jobs import Admission, Jobs
+from zq.service.listing import Listing
+from zq.service.maintenance import Maintenance
+from zq.service.queues import QueueCounts, Queues
+from zq.service.sweeps import Sweeps
+from zq.service.work import Work
+from zq.store.api import Store
+from zq.store.errors import DamagedDatabase
+from zq.store.sqlite import check
+from zq.store.sqlite.files import FILE_NAME
+from zq.store.sqlite.restore import Progress, restoring
+from zq.store.sqlite.store import open_store
+from zq.tick.runner import make_ticks
+from zq.wire.archive import InvalidArchive, database_in
+
+log = logging.getLogger(__name__)
+
+
+class Instance:
+    """One data directory's engine. `start` it in the event loop that it is to live in."""
+
+    def __init__(
+        self, settings: Settings, *, clock: Clock | None = None, rng: Random | None = None
+    ) -> None:
+        self.clock = clock or SystemClock()
+        self.engine: Engine
+        self.services: Services
+        self._settings = settings
+        self._rng = rng or SystemRandom()
+        self._filter: JqFilter
+        self._folding: Folding
+        self._store: Store
+
+    @property
+    def returned(self) -> int:
+        """How many jobs that were in flight at the last stop are ready again."""
+        return self._store.returned
+
+    async def start(self) -> None:
+        """Recover the data and run. Leaves nothing open where it fails.
+
+        Raises `DirectoryInUse`, `DatabaseTooNew`, `ForeignDatabase`, `RestoreUnfinished`,
+        `StoreError` or OSError.
+        """
+        settings = self._settings
+        history = _history(settings)
+        self._store = await open_store(
+            Path(settings.root_dir),
+            make_ticks(
+                *(_policy(settings), self._rng, history and history.device),
+                settings.max_budgets,
+            ),
+            cache_bytes=settings.cache_size,
+            read_timeout=settings.read_timeout / 1000,
+            max_wal=settings.max_wal,
+            history=history and history.bounds,
+        )
+        self._filter = JqFilter(timeout=settings.filter_timeout / 1000)
+        self.engine = Engine(self._store, self.clock, _engine_options(settings))
+        self._folding = Folding(
+            *(self._store.reads, self.engine.inbox, self.clock),
+            timeout=settings.filter_timeout / 1000,
+            max_payload=settings.max_payload,
+        )
+        self.services = self._services()
+        self.engine.start()
+
+    async def stop(self) -> None:
+        """Commit what waits, checkpoint, close. After a failure of the disk, only let go of it."""
+        failed = self.engine.failure.done()
+        await self.services.sweeps.stop()
+        await self.services.crons.stop()
+        await self._folding.close()
+        await self.engine.stop()
+        await self._filter.close()
+        if failed:
+            await self._store.abandon()
+        else:
+            await self._store.close()
+
+    def _services(self) -> Services:
+        settings, store, clock, engine = self._settings, self._store, self.clock, self.engine
+        ids = codec_of(store.id_suffix, store.former_suffixes)
+        admission = Admission(store, clock, engine.inbox, settings.disk_reserve)
+        counts = QueueCounts(store, clock)
+        sweeps = Sweeps(store, clock, self._filter, engine.inbox, settings.max_sweeps)
+        engine.scheduler.admit = admission.admit
+        engine.scheduler.folding = self._folding
+        return Services(
+            Jobs(
+                *(store, clock, ids, engine.inbox, engine.waiters, admission),
+                *(engine.mint, self._folding),
+            ),
+            Listing(store, clock, counts, self._filter, settings.read_timeout / 1000),
+            sweeps,
+            Work(
+                *(store, clock, ids, engine.inbox, engine.streams, engine.events),
+                max_result=settings.max_result,
+            ),
+            Queues(store, clock, engine.inbox, counts, engine.flows),
+            Budgets(store, clock, ids, engine.inbox, sweeps),
+            History(store, clock, ids, engine.history),
+            Crons(store, clock, engine.inbox, engine.scheduler, self._folding),
+            engine.events,
+            engine.viewers,
+            Admin(store, ids, engine, admission, _durability(settings)),
+            Maintenance(store, engine, settings.disk_reserve),
+            clock,
+            ids,
+        )
+
+
+def database_of(directory: Path) -> Path:
+    """The file that a data directory's database lies in, whether it is there or not."""
+    return directory / FILE_NAME
+
+
+def examine(directory: Path) -> check.Report:
+    """Look for damage in a directory that no server has. Raises `DirectoryInUse` or `OSError`."""
+    return check.examine(directory)
+
+
+def restore(archive: IO[bytes], directory: Path, progress: Progress) -> None:
+    """Make an empty directory a data directory with what a backup holds, or leave it as it is.
+
+    Jobs that were in flight are ready. The history has another epoch, and new jobs get ids that
+    neither the server of the backup nor another restore of it gives. Raises what
+    `zq.store.sqlite.restore.restoring` does.
+    """
+    # The archive ends first: only then is it known to be whole.
+    try:
+        with restoring(directory) as write, database_in(archive) as (content, size):
+            write(content, size, progress)
+    except InvalidArchive as error:
+        raise DamagedDatabase(str(error)) from None
+
+
+def _policy(settings: Settings) -> Policy:
+    return Policy(
+        retry_limit=settings.default_retry_limit,
+        backoff=BackoffRule(
+            settings.default_backoff_exponent,
+            settings.default_backoff_base,
+            settings.default_backoff_jitter,
+        ),
+        completed_ms=settings.default_completed_job_retention,
+        dead_ms=settings.default_dead_job_retention,
+    )
+
+
+def _history(settings: Settings) -> HistoryOptions | None:
+    if not settings.history:
+        return None
+    bounds = Bounds(settings.history, settings.history_max_records, settings.history_max_bytes)
+    return HistoryOptions(settings.device or socket.gethostname(), bounds)
+
+
+def _durability(settings: Settings) -> Durability:
+    changes = settings.default_commit_mode
+    enqueues = settings.enqueue_commit_mode or changes
+    return Durability(changes == "fsync", enqueues == "fsync")
+
+
+def _engine_options(settings: Settings) -> EngineOptions:
+    return EngineOptions(
+        global_in_flight_limit=settings.global_in_flight_limit,
+        max_inbox_jobs=settings.max_inbox_jobs,
+        reaper_interval=settings.reaper_check_interval / 1000,
+        recording=bool(settings.history),
+        durability=_durability(settings),
+        zone=_local_zone(),
+    )
+
+
+def _local_zone() -> tzinfo:
+    """The time zone of this machine; UTC where its settings make no sense."""
+    try:
+        return get_localzone()
+    except (LookupError, ValueError, OSError) as error:
+        log.warning(f"this machine's time zone is not clear, UTC goes for it: {error}")
+        return UTC

@@ -1,0 +1,114 @@
+"""The log in files: `zq.log`, and before it `zq.log.1`, `zq.log.2` and so on, the newest first.
+
+The standard library rotates by size or by time. Here either begins a new file.
+"""
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+NAME = "zq.log"
+
+PERIODS = {"hourly": 3_600, "daily": 86_400, "never": 0}
+"""Seconds of UTC that one file is about; 0 is no limit."""
+
+log = logging.getLogger(__name__)
+
+
+class RotatingFile:
+    """Files of a log in a directory.
+
+    A new one begins with the first lines that would bring the last to `max_size` bytes, or that
+    belong to another period of PERIODS. Besides the last one, `max_files` are kept. `now` gives
+    seconds since the epoch. The directory is made, and the one that it lies in. Raises OSError
+    where nothing can be written there.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        rotation: str = "daily",
+        max_size: int = 100 * 10**6,
+        max_files: int = 10,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        directory.parent.mkdir(exist_ok=True)
+        directory.mkdir(exist_ok=True)
+        path = directory / NAME
+        written = path.stat().st_mtime if path.exists() else now()
+        _make_sure_of_room(path)
+        self._file = _File(path, max_size, max_files, _Period(PERIODS[rotation], now, written))
+
+    def write(self, lines: bytes) -> None:
+        """Write whole lines. What cannot be written is lost, and the log says so once."""
+        self._file.handle(logging.makeLogRecord({"msg": lines.decode().removesuffix("\n")}))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+def _make_sure_of_room(path: Path) -> None:
+    """Raise OSError where the file cannot be opened, or the disk is full."""
+    with path.open("ab") as file:
+        end = file.tell()
+        os.posix_fallocate(file.fileno(), end, 4096)
+        file.truncate(end)
+
+
+class _Period:
+    """Tells when another period begins, after one that `begun` is in."""
+
+    def __init__(self, length: int, now: Callable[[], float], begun: float) -> None:
+        self._length = length
+        self._now = now
+        self._number = self._number_of(begun)
+
+    def is_over(self) -> bool:
+        return self._number != self._number_of(self._now())
+
+    def begin(self) -> None:
+        self._number = self._number_of(self._now())
+
+    def _number_of(self, seconds: float) -> int:
+        return int(seconds // self._length) if self._length else 0
+
+
+class _File(RotatingFileHandler):
+    """Writes records that are whole lines already, one or many."""
+
+    def __init__(self, path: Path, max_size: int, max_files: int, period: _Period) -> None:
+        super().__init__(path, maxBytes=max_size, backupCount=max_files, encoding="utf-8")
+        self._period = period
+        self._failed = self._fails = False
+
+    def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802
+        if self.stream is None:
+            self.stream = self._open()
+        if self.stream.seek(0, os.SEEK_END) == 0:
+            self._period.begin()
+            return False
+        return self._period.is_over() or bool(super().shouldRollover(record))
+
+    def doRollover(self) -> None:  # noqa: N802
+        try:
+            super().doRollover()
+        except OSError:
+            self.stream = None  # the next lines open it afresh
+            raise
+        self._period.begin()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._failed = False
+        super().emit(record)
+        self._fails = self._failed
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        self._failed = True
+        if not self._fails:
+            self._fails = True
+            log.warning(f"the file {self.baseFilename} cannot be written: {sys.exception()}")

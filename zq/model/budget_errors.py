@@ -1,0 +1,35 @@
+"""The part of the error tree that is about budgets."""
+
+from zq.model.errors import Conflict, NotFound
+
+
+class BudgetNotFound(NotFound):
+    code = "budget_not_found"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"budget '{key}' not found")
+
+
+class BudgetNotBound(NotFound):
+    code = "budget_not_bound"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the job is not bound to budget '{key}'")
+
+
+class BudgetExists(Conflict):
+    code = "budget_exists"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"budget '{key}' already exists")
+
+
+class BudgetBound(Conflict):
+    code = "budget_bound"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the job is already bound to budget '{key}'")
+
+
+class BudgetInUse(Conflict):
+    code = "budget_in_use"

@@ -1,0 +1,31 @@
+"""What goes wrong with groups and entries: a branch of the tree of `zq.model.errors`."""
+
+from zq.model.errors import Conflict, Forbidden, NotFound
+
+
+class CronGroupNotFound(NotFound):
+    code = "cron_group_not_found"
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"cron group '{group}' not found")
+
+
+class CronEntryNotFound(NotFound):
+    code = "cron_entry_not_found"
+
+    def __init__(self, group: str, entry: str) -> None:
+        super().__init__(f"cron entry '{entry}' not found in group '{group}'")
+
+
+class CronOutOfReach(Forbidden):
+    code = "cron_out_of_reach"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is also for queues that this key may not use")
+
+
+class CronEntryExists(Conflict):
+    code = "cron_entry_exists"
+
+    def __init__(self, group: str, entry: str) -> None:
+        super().__init__(f"cron entry '{entry}' already exists in group '{group}'")

@@ -1,0 +1,98 @@
+"""The verbs about budgets, and about what jobs draw from them."""
+
+from typing import NamedTuple
+
+from zq.engine.inbox import Inbox
+from zq.model.budget_commands import (
+    Binding,
+    BindJob,
+    ChangeBudget,
+    CreateBudget,
+    DeleteBudget,
+    PutBudget,
+)
+from zq.model.budget_errors import BudgetNotFound
+from zq.model.budgets import Budget, BudgetPatch, BudgetPolicy
+from zq.model.clock import Clock
+from zq.model.errors import Unprocessable
+from zq.model.filters import Filter
+from zq.model.ids import IdCodec
+from zq.model.job import JobRecord
+from zq.model.reach import Reach
+from zq.service.sweeps import Sweeps
+from zq.store.api import Store
+
+
+class Rebound(NamedTuple):
+    """How many jobs draw otherwise than before, and the keys of those that run, and so do not."""
+
+    changed: int
+    blocked: list[int]
+
+
+class Budgets:
+    """Budgets belong to no queue: whoever may ask for them at all may ask for each."""
+
+    def __init__(
+        self, store: Store, clock: Clock, ids: IdCodec, inbox: Inbox, sweeps: Sweeps
+    ) -> None:
+        self._reads = store.reads
+        self._clock = clock
+        self._ids = ids
+        self._inbox = inbox
+        self._sweeps = sweeps
+
+    async def all(self) -> list[Budget]:
+        """Every budget, by its key."""
+        return await self._reads.budgets(None, self._clock.now_ms())
+
+    async def get(self, key: str) -> Budget:
+        """One budget. Raises `BudgetNotFound`."""
+        found = await self._reads.budgets(key, self._clock.now_ms())
+        if not found:
+            raise BudgetNotFound(key)
+        return found[0]
+
+    async def create(self, key: str, policy: BudgetPolicy) -> Budget:
+        """Create a budget. Raises `BudgetExists`, or `Unprocessable` where there are too many."""
+        return await self._inbox.ask(CreateBudget(key, policy))
+
+    async def put(self, key: str, policy: BudgetPolicy) -> Budget:
+        """Create or replace a budget. Raises `Unprocessable` where jobs need more than that."""
+        return await self._inbox.ask(PutBudget(key, policy))
+
+    async def change(self, key: str, patch: BudgetPatch) -> Budget:
+        """Change a budget field by field. Raises `BudgetNotFound` or `Unprocessable`."""
+        return await self._inbox.ask(ChangeBudget(key, patch))
+
+    async def delete(self, key: str) -> None:
+        """Delete a budget. Raises `BudgetNotFound` or `BudgetInUse`."""
+        await self._inbox.ask(DeleteBudget(key))
+
+    async def bind(self, key: int, binding: Binding, reach: Reach) -> JobRecord:
+        """Change what one job draws; the job as it is then.
+
+        Raises `JobNotFound`, `BudgetBound`, `BudgetNotBound`, or `Unprocessable` where the job no
+        longer waits, or a budget is missing or too small.
+        """
+        text_id = self._ids.text(key)
+        return await self._inbox.ask(BindJob(key, text_id, binding, reach))
+
+    async def bind_all(self, filter: Filter, binding: Binding) -> Rebound:
+        """Change what the jobs that match draw. Raises `Unprocessable` or `TooManySweeps`."""
+        for request in binding.requests:
+            if binding.verb == "remove":
+                continue
+            found = await self._reads.budgets(request.key, self._clock.now_ms())
+            policy = found[0].policy if found else request.create_with
+            if policy is None:
+                raise Unprocessable(
+                    f"budget '{request.key}' does not exist: create it first, or send create_with"
+                )
+            if request.cost > policy.capacity:
+                raise Unprocessable(
+                    f"budget '{request.key}' cannot pay a cost of {request.cost}: it never has more"
+                    f" than {policy.capacity}"
+                )
+        sweep = await self._sweeps.bind(filter, binding)
+        return Rebound(sweep.changed, sweep.blocked)

@@ -1,0 +1,309 @@
+"""The verbs about jobs that are new or named by their keys, and whether there is room for new ones.
+
+A verb is told how far its caller's reach goes: what lies beyond does not exist.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from zq.engine.folding.folding import Folding
+from zq.engine.inbox import Inbox, result_of
+from zq.engine.news.waiters import Waiter, Waiters
+from zq.model.clock import Clock
+from zq.model.commands import (
+    CancelJob,
+    DeleteJob,
+    Enqueue,
+    EnqueueResult,
+    PatchJob,
+    RetainJob,
+    Revive,
+)
+from zq.model.errors import ErrorRecordNotFound, JobNotFound, StorageFull, WalFull, ZqError
+from zq.model.ids import IdCodec, Mint
+from zq.model.job import ErrorRecord, JobRecord, NewJob, Retention
+from zq.model.outcome import Ending
+from zq.model.patching import UNSET, Patch
+from zq.model.reach import EVERYWHERE, Reach
+from zq.store.api import PAGE_BYTES, Store
+
+SPACE_CHECK_S = 1.0
+"""Longest time between two looks at the disk while jobs come: others fill it too."""
+
+ROW_BYTES = 512
+"""What a job takes besides its payload, in the table and its indexes, roughly."""
+
+COPIES = 2
+"""Each byte is written to the log and, by a checkpoint, to the database."""
+
+FIRST, LAST = 0, 2**63 - 1
+"""Before the first attempt of a job, and behind its last one."""
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """What an enqueue did: keys and time of minting, and which of the jobs were not stored."""
+
+    keys: Sequence[int]
+    now: int
+    reply: EnqueueResult
+
+    @property
+    def joined(self) -> int:
+        """How many were not stored: they are there already, or were folded into others."""
+        return len(self.reply.owners) + len(self.reply.gone) + len(self.reply.folded)
+
+
+class Admission:
+    """Whether the disk has room for new jobs. What it refuses, acknowledgements still get.
+
+    Between two looks at the disk what is admitted is counted, so that a burst cannot fill it
+    unseen.
+    """
+
+    def __init__(self, store: Store, clock: Clock, inbox: Inbox, disk_reserve: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._inbox = inbox
+        self._disk_reserve = disk_reserve
+        self._looked = float("-inf")
+        self._left = 0
+
+    def admit(self, jobs: int, payload_bytes: int) -> None:
+        """Count jobs that are to be stored. Raises `StorageFull` or `WalFull`: there is no room."""
+        cost = _cost(jobs, payload_bytes)
+        looked_lately = self._clock.monotonic() - self._looked < SPACE_CHECK_S
+        if cost > self._left or not looked_lately or self._store.wal_is_over:
+            # A frame that knew its own error would keep it, and the body of the request, in memory.
+            result_of(self.refusal(cost))
+        self._left -= cost
+
+    def refusal(self, cost: int = 0) -> ZqError | None:
+        """What new jobs of so many bytes are told, or None: there is room."""
+        if not self._has_space(cost):
+            return StorageFull(
+                f"less than {self._disk_reserve} bytes would be free where the data lies: new jobs"
+                " are refused, acknowledgements still pass. Free some space, or lower"
+                " --disk-reserve"
+            )
+        if self._store.wal_is_over:
+            return WalFull(
+                "the write-ahead log is over --max-wal, for another program that reads the database"
+                " keeps it from being emptied: new jobs are refused until it ends,"
+                " acknowledgements still pass"
+            )
+        return None
+
+    def _has_space(self, cost: int) -> bool:
+        now = self._clock.monotonic()
+        if cost > self._left or now - self._looked >= SPACE_CHECK_S:
+            self._looked = now
+            # What was admitted is going to be written, though nothing more is.
+            owed = _cost(self._inbox.waiting_jobs, self._inbox.waiting_bytes)
+            owed += self._store.uncopied_bytes
+            self._left = self._store.free_bytes() - self._disk_reserve - owed
+        return self._left >= cost
+
+
+class Jobs:
+    """Jobs in, and what becomes of each. `ids` name jobs in messages."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        ids: IdCodec,
+        inbox: Inbox,
+        waiters: Waiters,
+        admission: Admission,
+        mint: Mint,
+        folding: Folding,
+    ) -> None:
+        self._reads = store.reads
+        self._clock = clock
+        self._ids = ids
+        self._inbox = inbox
+        self._waiters = waiters
+        self._admission = admission
+        self._mint = mint
+        self._folding = folding
+
+    # Jobs in
+
+    async def enqueue(
+        self, jobs: Sequence[NewJob], reach: Reach, waiter: Waiter | None = None
+    ) -> Accepted:
+        """Store jobs, all or none, in order; or fold those that come with a batch into its host.
+
+        From before the commit on, `waiter` waits for the first of them. Raises `QueueOutOfReach`,
+        `KeyConflict`, `QueueFull`, `StorageFull`, `WalFull`, or `Unprocessable` where the rule of a
+        batch is at fault.
+        """
+        if reach is not EVERYWHERE:
+            reach.require([job.queue for job in jobs])
+        size = sum([job.payload_size for job in jobs])
+        self._admission.admit(len(jobs), size)
+        now = self._clock.now_ms()
+        keys = self._mint.take(len(jobs), now)
+        if waiter is not None:
+            self._waiters.watch(waiter, keys[0])
+        if [job for job in jobs if job.extras is not None and job.extras.batch is not None]:
+            reply = await self._folding.enqueue(keys, jobs, now, size, reach)
+        else:
+            reply = await self._inbox.ask(
+                Enqueue(keys=keys, jobs=jobs, now=now, size=size, reach=reach)
+            )
+        if reply.owners:
+            await self._fill_in_results(reply.owners.values())
+        return Accepted(keys, now, reply)
+
+    async def enqueue_and_wait(
+        self, job: NewJob, reach: Reach, wait_ms: int
+    ) -> tuple[Accepted, Ending]:
+        """Store one job and wait for it; where it is a duplicate, for its owner.
+
+        Where it is folded, for its host. Raises what `enqueue` raises, and `JobNotFound` where it
+        is deleted.
+        """
+        with self._waiter(wait_ms) as waiter:
+            stored = await self.enqueue([job], reach, waiter)
+            return stored, await self._wait(waiter, reach, visible=True)
+
+    # Looking at one
+
+    async def get(self, key: int, reach: Reach) -> JobRecord:
+        """A job with its payload and result. Raises `JobNotFound`."""
+        return _found(await self._reads.job(key, reach, self._clock.now_ms()))
+
+    async def owner(self, unique_key: str, reach: Reach) -> JobRecord:
+        """The job that owns a unique key, with its payload and result. Raises `JobNotFound`."""
+        return _found(await self._reads.owner(unique_key, reach, self._clock.now_ms()))
+
+    async def ending(self, key: int, reach: Reach, wait_ms: int) -> Ending:
+        """How a job came out; it waits up to `wait_ms` for that. Raises `JobNotFound`.
+
+        An ending that is not final says what the job is doing when the time is up.
+        """
+        with self._waiter(wait_ms) as waiter:
+            self._waiters.watch(waiter, key)
+            waiter.nudge()
+            return await self._wait(waiter, reach, visible=reach is EVERYWHERE)
+
+    async def errors(
+        self, key: int, reach: Reach, after: int | None, descending: bool, limit: int
+    ) -> tuple[list[ErrorRecord], bool]:
+        """A job's failures beyond the attempt `after`, and whether more follow.
+
+        There are up to `limit` of them, fewer where their texts are large. Raises `JobNotFound`.
+        """
+        _found(await self._reads.row(key, reach, self._clock.now_ms()))
+        start = after if after is not None else (LAST if descending else FIRST)
+        return await self._reads.errors_page(key, start, descending, limit)
+
+    async def error(self, key: int, reach: Reach, attempt: int) -> ErrorRecord:
+        """One failure. Raises `JobNotFound` or `ErrorRecordNotFound`."""
+        records, _ = await self.errors(key, reach, attempt - 1, descending=False, limit=1)
+        if not records or records[0].attempt != attempt:
+            raise ErrorRecordNotFound
+        return records[0]
+
+    # Changing one
+
+    async def patch(self, key: int, patch: Patch, reach: Reach) -> JobRecord:
+        """Change a job.
+
+        Raises `JobNotFound`, `Unprocessable` where it is finished, or `QueueOutOfReach`.
+        """
+        reach.require(target_of(patch))
+        return await self._inbox.ask(
+            PatchJob(key=key, text_id=self._ids.text(key), patch=patch, reach=reach)
+        )
+
+    async def delete(self, key: int, reach: Reach) -> None:
+        """Delete a job in whatever state. Raises `JobNotFound`."""
+        await self._inbox.ask(DeleteJob(key=key, reach=reach))
+
+    async def cancel(self, key: int, force: bool, reach: Reach) -> JobRecord:
+        """Cancel a job; one in flight only by force. Raises `JobNotFound`, `NotCancellable`."""
+        return await self._inbox.ask(CancelJob(key=key, force=force, reach=reach))
+
+    async def cancel_owner(self, unique_key: str, force: bool, reach: Reach) -> JobRecord:
+        """Cancel the owner of a unique key in the same way."""
+        return await self._inbox.ask(CancelJob(unique_key=unique_key, force=force, reach=reach))
+
+    async def retain(self, key: int, retention: Retention, reach: Reach) -> JobRecord:
+        """Keep a finished job for so long from now. Raises `JobNotFound`, `NotFinished`."""
+        return await self._inbox.ask(RetainJob(key=key, retention=retention, reach=reach))
+
+    async def retry(self, key: int, reach: Reach) -> JobRecord:
+        """Make a dead job ready again. Raises `JobNotFound` or `NotDead`."""
+        return await self._inbox.ask(Revive(key=key, reach=reach))
+
+    # Waiting for one
+
+    @contextmanager
+    def _waiter(self, wait_ms: int) -> Iterator[Waiter]:
+        """One who waits for so long, from now on."""
+        with self._waiters.waiter() as waiter:
+            if not wait_ms:
+                waiter.expire()
+            timer = self._clock.call_later(wait_ms / 1000, waiter.expire)
+            try:
+                yield waiter
+            finally:
+                timer.cancel()
+
+    async def _wait(self, waiter: Waiter, reach: Reach, *, visible: bool) -> Ending:
+        """What `ending` answers, for a waiter that has been given its job.
+
+        `visible` says that the job is known to lie within reach: what the waiter is told of another
+        is not told on before it has been looked at.
+        """
+        while True:
+            await waiter.news()
+            if waiter.outcome is not None and visible:
+                return waiter.outcome
+            assert waiter.key is not None
+            found = await self._reads.ending(waiter.key, reach, self._clock.now_ms())
+            if found is None:
+                if waiter.outcome is not None and visible:
+                    return waiter.outcome
+                raise JobNotFound
+            visible = True
+            if found.is_final or waiter.is_over:
+                return waiter.outcome or found
+
+    async def _fill_in_results(self, owners: Collection[JobRecord]) -> None:
+        """Fill in the results of jobs that lie beside, the first that make a page together.
+
+        A job may be the owner of many duplicates, whose answers all have its result.
+        """
+        mentions = Counter(job.key for job in owners if job.result_beside)
+        beside: list[int] = []
+        left = PAGE_BYTES
+        for key, job in {job.key: job for job in owners if job.result_beside}.items():
+            left -= (job.result_size or 0) * mentions[key]
+            if left < 0:
+                break
+            beside.append(key)
+        if beside:
+            bodies = await self._reads.results(beside)
+            for job in owners:
+                job.result = bodies.get(job.key, job.result)
+
+
+def target_of(patch: Patch) -> tuple[str, ...]:
+    """The queue that a patch moves jobs to, if it does."""
+    return () if patch.queue is UNSET else (patch.queue,)
+
+
+def _found(job: JobRecord | None) -> JobRecord:
+    if job is None:
+        raise JobNotFound
+    return job
+
+
+def _cost(jobs: int, payload_bytes: int) -> int:
+    return COPIES * (payload_bytes + jobs * ROW_BYTES)

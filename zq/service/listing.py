@@ -1,0 +1,108 @@
+"""The verbs that read the jobs that match a filter.
+
+The store decides most of a filter. A jq program it cannot decide: then payloads are read batch by
+batch, and a child process decides.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from zq.engine.jq.filter import JqFilter
+from zq.model.clock import Clock
+from zq.model.errors import ReadTimeout
+from zq.model.filters import Filter, counted, is_counted
+from zq.model.job import JobRecord
+from zq.service.queues import QueueCounts
+from zq.store.api import PAGE_BYTES, Store
+
+BATCH = 1000
+"""Rows whose payloads one call of the jq child decides."""
+
+
+class Page(NamedTuple):
+    """Jobs in order, and whether there is at least one more behind them."""
+
+    jobs: list[JobRecord]
+    more: bool
+
+
+class Listing:
+    """Pages and counts. `timeout` in seconds bounds one whole request."""
+
+    def __init__(
+        self, store: Store, clock: Clock, counts: QueueCounts, filter: JqFilter, timeout: float
+    ) -> None:
+        self._reads = store.reads
+        self._clock = clock
+        self._counts = counts
+        self._filter = filter
+        self._timeout = timeout
+
+    async def page(self, filter: Filter, after: int, descending: bool, limit: int) -> Page:
+        """Up to `limit` matching jobs beyond the key `after`, with payloads, in order of keys.
+
+        There are fewer where payloads are large. Raises `ReadTimeout`, `ReadersBusy`, or where the
+        filter has a program, what `JqFilter` raises.
+        """
+        if filter.program is not None:
+            return await self._matching(filter, filter.program, after, descending, limit)
+        jobs = await self._read(filter, after, descending, limit + 1)
+        if len(jobs) > limit:
+            return Page(jobs[:limit], True)
+        if not jobs or sum(job.weight for job in jobs) < PAGE_BYTES // 2:
+            return Page(jobs, False)
+        # Large payloads may have ended the page early.
+        return Page(jobs, bool(await self._read(filter, jobs[-1].key, descending, 1)))
+
+    async def count(self, filter: Filter) -> int:
+        """How many jobs match. Raises as `page` does."""
+        if is_counted(filter):
+            return counted(await self._counts.read(), filter)
+        if filter.program is None:
+            return await self._reads.count(filter, self._clock.now_ms())
+        await self._filter.check(filter.program)
+        total, after = 0, -1
+        deadline = self._clock.monotonic() + self._timeout
+        while jobs := await self._read(filter, after, False, BATCH):
+            total += sum(await self._decide(filter.program, jobs))
+            after = jobs[-1].key
+            self._check(deadline)
+        return total
+
+    async def _matching(
+        self, filter: Filter, program: str, after: int, descending: bool, limit: int
+    ) -> Page:
+        await self._filter.check(program)
+        found: list[JobRecord] = []
+        weight = 0
+        deadline = self._clock.monotonic() + self._timeout
+        while jobs := await self._read(filter, after, descending, BATCH):
+            verdicts = await self._decide(program, jobs)
+            for job, matches in zip(jobs, verdicts, strict=True):
+                if matches:
+                    weight += job.weight
+                    if found and (len(found) == limit or weight > PAGE_BYTES):
+                        return Page(found, True)
+                    found.append(job)
+            after = jobs[-1].key
+            self._check(deadline)
+        return Page(found, False)
+
+    async def _read(
+        self, filter: Filter, after: int, descending: bool, limit: int
+    ) -> list[JobRecord]:
+        now = self._clock.now_ms()
+        plain = msgspec.structs.replace(filter, program=None)
+        return await self._reads.jobs_page(plain, after, descending, limit, now)
+
+    async def _decide(self, program: str, jobs: Sequence[JobRecord]) -> list[bool]:
+        return await self._filter.matches(program, [job.payload or "null" for job in jobs])
+
+    def _check(self, deadline: float) -> None:
+        if self._clock.monotonic() > deadline:
+            raise ReadTimeout(
+                f"filtering took longer than {self._timeout:g} s: narrow it by queue, type, status"
+                " or id, or raise --read-timeout"
+            )

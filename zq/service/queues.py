@@ -1,0 +1,146 @@
+"""The verbs about queues: their names, how many jobs they have, their statistics and settings."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from zq.engine.inbox import Inbox
+from zq.engine.news.figures import NO_FLOW, Flows, QueueFlow
+from zq.model.clock import Clock
+from zq.model.commands import SetQueue
+from zq.model.lifecycle import Status
+from zq.model.reach import EVERYWHERE, Reach
+from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch
+from zq.store.api import Store
+
+Counts = Counter[tuple[str, Status]]
+
+
+class QueueStatistics(NamedTuple):
+    """One queue: its jobs by status where it has some, and what goes through it."""
+
+    queue: str
+    counts: Mapping[Status, int]
+    oldest_ready_age_ms: int | None
+    """None where no job is ready."""
+    deliveries: QueueFlow = NO_FLOW
+    completions: QueueFlow = NO_FLOW
+    failures: QueueFlow = NO_FLOW
+
+
+class QueueCounts:
+    """How many jobs each queue has in each status: one read for all who ask at a time.
+
+    Whoever asks while a read runs shares the next one with all others. It is never the running one,
+    which may have begun before what the asker has just changed.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._reads = store.reads
+        self._clock = clock
+        self._running: asyncio.Task[Counts] | None = None
+        self._next: asyncio.Task[Counts] | None = None
+
+    async def read(self) -> Counts:
+        """The counts as they are now or later; whoever asks may not change them."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._read(self._running))
+            # Those who asked may all be gone by the time it fails.
+            self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(self._next)
+
+    async def _read(self, before: asyncio.Task[Counts] | None) -> Counts:
+        if before is not None:
+            await asyncio.wait([before])
+        self._running, self._next = self._next, None
+        return await self._reads.counts(self._clock.now_ms())
+
+
+class Queues:
+    """Queues as wholes. A caller's reach bounds those that it sees, sets, and sets as targets."""
+
+    def __init__(
+        self, store: Store, clock: Clock, inbox: Inbox, counts: QueueCounts, flows: Flows
+    ) -> None:
+        self._reads = store.reads
+        self._clock = clock
+        self._inbox = inbox
+        self._flows = flows
+        self.counts = counts.read
+        """Answers how many jobs each queue has in each status."""
+        self.oldest_ready = store.reads.oldest_ready
+        """Answers when the longest waiting ready job of each of some queues became ready."""
+
+    async def names(self, reach: Reach) -> list[str]:
+        """The queues that have jobs in any status, in byte order."""
+        counts = await self.counts()
+        found = {queue for (queue, _), n in counts.items() if n and reach.covers(queue)}
+        return sorted(found, key=str.encode)
+
+    # Statistics
+
+    async def statistics(self, reach: Reach) -> list[QueueStatistics]:
+        """The queues within reach that have jobs or, of late, traffic; in byte order."""
+        counts = await self._by_queue()
+        found = counts.keys() | self._flows.active()
+        if reach is not EVERYWHERE:
+            found = {queue for queue in found if reach.covers(queue)}
+        return await self._statistics(sorted(found), counts)
+
+    async def statistics_of(self, queue: str, reach: Reach) -> QueueStatistics:
+        """One queue, empty where there is none. Raises `QueueOutOfReach`."""
+        reach.require([queue])
+        (found,) = await self._statistics([queue], await self._by_queue())
+        return found
+
+    async def _by_queue(self) -> dict[str, dict[Status, int]]:
+        """How many jobs each queue has in each status, where it has some."""
+        counts: dict[str, dict[Status, int]] = {}
+        for (queue, status), n in (await self.counts()).items():
+            if n:
+                counts.setdefault(queue, {})[status] = n
+        return counts
+
+    async def _statistics(
+        self, queues: Sequence[str], counts: Mapping[str, dict[Status, int]]
+    ) -> list[QueueStatistics]:
+        waiting = [queue for queue in queues if Status.READY in counts.get(queue, _NONE)]
+        oldest = await self.oldest_ready(waiting)
+        look, now = self._flows.look(), self._clock.now_ms()
+        found = []
+        for queue in queues:
+            ready_at = oldest.get(queue)
+            age = None if ready_at is None else max(now - ready_at, 0)
+            flows = (
+                (look.delivered.of(queue), look.completed.of(queue), look.failed.of(queue))
+                if queue in look.known
+                else ()
+            )
+            found.append(QueueStatistics(queue, counts.get(queue, _NONE), age, *flows))
+        return found
+
+    # Settings
+
+    async def settings(self, queue: str, reach: Reach) -> QueueSettings:
+        """What is set for a queue. Raises `QueueOutOfReach`."""
+        reach.require([queue])
+        return await self._reads.settings(queue)
+
+    async def set(
+        self, queue: str, settings: QueueSettings | SettingsPatch, reach: Reach
+    ) -> QueueSettings:
+        """Set this for a queue and nothing else; of a patch, change those settings that it names.
+
+        It answers what is set then. Raises `DeadLetterCycle` or `QueueOutOfReach`.
+        """
+        target = settings.dead_letter
+        reach.require([queue, target] if isinstance(target, str) else [queue])
+        return await self._inbox.ask(SetQueue(queue, settings))
+
+    async def clear_settings(self, queue: str, reach: Reach) -> None:
+        """Let nothing be set for a queue. Raises `QueueOutOfReach`."""
+        await self.set(queue, NO_SETTINGS, reach)
+
+
+_NONE: dict[Status, int] = {}

@@ -1,0 +1,193 @@
+"""The verbs of workers: taking jobs, holding them, and saying what became of them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from zq.engine.delivery.streams import Streams
+from zq.engine.delivery.takers import Claimer, Stream, Subscription, unclaimed
+from zq.engine.inbox import Inbox
+from zq.engine.news.events import EventHub
+from zq.model.clock import Clock
+from zq.model.commands import Extend, Extended, Fail, Release, SetAside, Settled, Succeed
+from zq.model.errors import NotInFlight, StaleLease, TooLarge
+from zq.model.events import EventRecord, EventType
+from zq.model.ids import IdCodec
+from zq.model.job import JobRecord
+from zq.model.leasing import Terms
+from zq.model.lifecycle import Status
+from zq.model.outcome import Completion
+from zq.model.reach import EVERYWHERE, Reach
+from zq.model.settling import Failure
+from zq.store.api import Store
+
+NOTHING_REFUSED = Settled(frozenset())
+
+
+class Work:
+    """Deliveries and their ends.
+
+    Results have at most `max_result` bytes. `ids` name jobs in messages.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        ids: IdCodec,
+        inbox: Inbox,
+        streams: Streams,
+        events: EventHub,
+        max_result: int,
+    ) -> None:
+        self._reads = store.reads
+        self._clock = clock
+        self._ids = ids
+        self._inbox = inbox
+        self._streams = streams
+        self._events = events
+        self._max_result = max_result
+
+    # Streams
+
+    def open(
+        self,
+        queues: Sequence[str],
+        reach: Reach,
+        subscription: Subscription,
+        unsent: Callable[[], int],
+    ) -> Stream:
+        """Open a take stream; close it with `close`, whatever happens.
+
+        It takes from the queues named, or where none is, from all within reach. Raises
+        `QueueOutOfReach`.
+        """
+        if reach is not EVERYWHERE:
+            reach.require(queues)
+        now = self._clock.now_ms()
+        stream = self._streams.open(queues, reach, subscription, now, unsent)
+        self._inbox.awake.set()
+        return stream
+
+    def close(self, stream: Stream) -> None:
+        """End a stream and give back what it holds, with the next tick."""
+        rest = self._streams.close(stream)
+        if rest is not None:
+            self._inbox.give_back(rest)
+
+    def written(self, stream: Stream) -> None:
+        """Say that a stream's peer has been sent something, so that it may have credit again."""
+        if stream.choked:
+            stream.choked = False
+            self._streams.credit_changed(stream)
+            self._inbox.awake.set()
+
+    async def large_payloads(self, jobs: Sequence[JobRecord]) -> list[JobRecord]:
+        """Fill in the payloads that lie beside; jobs that are gone meanwhile are left out."""
+        beside = [job.key for job in jobs if job.payload is None]
+        if not beside:
+            return list(jobs)
+        bodies = await self._reads.payloads(beside)
+        for job in jobs:
+            if job.payload is None:
+                job.payload = bodies.get(job.key)
+        if gone := [job.key for job in jobs if job.payload is None]:
+            # Deleted meanwhile, or their payloads alone are missing, and they would stay held.
+            await self._inbox.ask(SetAside("jobs", gone))
+        return [job for job in jobs if job.payload is not None]
+
+    async def readable(self, jobs: Sequence[JobRecord], stream: Stream) -> list[JobRecord]:
+        """Those of a stream's jobs that can be read: for whom a frame cannot be made of them."""
+        await self._inbox.ask(SetAside("jobs", [job.key for job in jobs]))
+        return [job for job in jobs if job.key in stream.held]
+
+    # Claims
+
+    @contextmanager
+    def claimer(
+        self, queue: str, reach: Reach, most: int, terms: Terms, wait_ms: int
+    ) -> Iterator[Claimer]:
+        """One who claims up to so many jobs, for as long as the context lasts.
+
+        What it can `take` is decided by the next tick, or with a `wait_ms` as soon as there are
+        any, and in `wait_ms` at latest. Where the context ends with an exception, its claimant
+        cannot have heard of them, and they go back at once. Raises `QueueOutOfReach`.
+        """
+        reach.require([queue])
+        self._inbox.check_open()
+        claimer = self._streams.ask(queue, most, terms, hasty=not wait_ms)
+        timer = self._clock.call_later(wait_ms / 1000, claimer.give_up) if wait_ms else None
+        self._inbox.awake.set()
+        try:
+            yield claimer
+        except BaseException:
+            if claimer.leases:
+                self._inbox.give_back(unclaimed(claimer.leases))
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self._streams.dismiss(claimer)
+
+    # Held jobs
+
+    async def succeed(
+        self, keys: Sequence[int], reach: Reach, said: Mapping[int, Completion] | None = None
+    ) -> Settled:
+        """Acknowledge jobs; those that were left alone.
+
+        `said` has what goes with some of them. Raises `TooLarge` where a result is over the bound,
+        and then acknowledges nothing.
+        """
+        if not keys:
+            return NOTHING_REFUSED
+        size = 0
+        if said:
+            for key, told in said.items():
+                if told.result_size > self._max_result:
+                    raise TooLarge(
+                        f"the result of job {self._ids.text(key)} has {told.result_size} bytes and"
+                        f" may have {self._max_result}: keep it elsewhere and send where, or raise"
+                        " --max-result"
+                    )
+                size += told.result_size
+        return await self._inbox.ask(Succeed(keys=keys, reach=reach, said=said, size=size))
+
+    async def fail(self, key: int, failure: Failure, reach: Reach) -> JobRecord:
+        """Report a failure; the job as it is now. Raises `NotInFlight` or `StaleLease`."""
+        return await self._inbox.ask(Fail(key=key, failure=failure, reach=reach))
+
+    async def extend(
+        self, keys: Sequence[int], leases: Mapping[int, int], lease_ms: int, reach: Reach
+    ) -> Extended:
+        """Let leases last `lease_ms` from now, whoever holds them.
+
+        `leases` names the delivery that is meant, of as many jobs as is wanted.
+        """
+        command = Extend(keys=keys, leases=leases, lease_ms=lease_ms, reach=reach)
+        return await self._inbox.ask(command)
+
+    async def release(
+        self, keys: Sequence[int], leases: Mapping[int, int], delay_ms: int, reach: Reach
+    ) -> Settled:
+        """Give jobs back, to be ready again at once or after a delay, at no cost to them."""
+        command = Release(keys=keys, leases=leases, delay_ms=delay_ms, reach=reach)
+        return await self._inbox.ask(command)
+
+    async def progress(self, key: int, data: str, lease: int | None, reach: Reach) -> None:
+        """Tell listeners of a job in flight; `data` is JSON text. It is not stored.
+
+        Raises `NotInFlight`, or `StaleLease` where the delivery that is named has ended.
+        """
+        now = self._clock.now_ms()
+        job = await self._reads.row(key, reach, now)
+        if job is None:
+            raise NotInFlight
+        held = job.status is Status.IN_FLIGHT
+        if lease is not None and not (held and job.deliveries == lease):
+            raise StaleLease
+        if not held:
+            raise NotInFlight
+        event = EventRecord(
+            EventType.PROGRESS, key, job.queue, job.unique_key, job.attempts + 1, data
+        )
+        self._events.add(now, [event])

@@ -1,0 +1,212 @@
+"""A setting: which kinds of values there are, and how one is written, read, checked and shown.
+
+Durations are held in milliseconds, sizes in bytes. A duration is written with its unit: a bare
+number would be seconds to users of the library and milliseconds to users of the HTTP API.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any
+
+_DURATIONS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+_SIZES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
+
+_YES = ("yes", "true", "on", "1")
+_NO = ("no", "false", "off", "0")
+_HOST = re.compile(r"[^\s,/:\[\]]+|[0-9a-fA-F:.]+")
+_ORIGIN = re.compile(r"https?://[^\s,/?#]+")
+
+
+def _quantity(text: str, units: Mapping[str, int]) -> int:
+    """`64MiB` → 67108864. ValueError where the number has none of the `units`."""
+    match = re.fullmatch(r"([0-9]{1,16})\s*([A-Za-z]*)", text.strip())
+    factors = {unit.lower(): factor for unit, factor in units.items()}
+    if match is None or match[2].lower() not in factors:
+        raise ValueError(text)
+    return int(match[1]) * factors[match[2].lower()]
+
+
+def _duration(text: str) -> int:
+    """`3s` → 3000. Nothing takes no time in any unit, so 0 may stand alone."""
+    return 0 if re.fullmatch("0+", text.strip()) else _quantity(text, _DURATIONS)
+
+
+def _in_largest_unit(value: int, units: Mapping[str, int]) -> str:
+    if value == 0:
+        return "0"
+    unit = next(unit for unit, factor in units.items() if value % factor == 0)
+    return f"{value // units[unit]}{unit}"
+
+
+def _whole_number(text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
+        raise ValueError(text)
+    return int(text)
+
+
+def _yes_or_no(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in _YES + _NO:
+        raise ValueError(text)
+    return word in _YES
+
+
+def _list(text: str, item: re.Pattern[str]) -> tuple[str, ...]:
+    items = tuple(part.strip() for part in text.split(","))
+    if not all(map(item.fullmatch, items)):
+        raise ValueError(text)
+    return items
+
+
+def _non_empty(text: str) -> str:
+    if not text.strip():
+        raise ValueError(text)
+    return text
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How values of one sort are read and written."""
+
+    noun: str
+    remedy: str
+    parse: Callable[[str], Any]  # raises ValueError
+    show: Callable[[Any], str] = str
+
+
+TEXT = Kind("text", "write at least one character", _non_empty)
+PATH = Kind(
+    "path",
+    "write the path of a directory",
+    lambda text: Path(_non_empty(text)),
+    lambda path: str(path) if path.is_absolute() else f"./{path}",
+)
+INT = Kind("number", "write a whole number", _whole_number)
+SWITCH = Kind(
+    "switch",
+    "write yes or no",
+    _yes_or_no,
+    lambda value: "yes" if value else "no",
+)
+FILE = Kind("file", "write the path of a file", lambda text: Path(_non_empty(text)))
+HOSTS = Kind(
+    "list",
+    "write names or addresses without ports, separated by commas",
+    lambda text: _list(text, _HOST),
+)
+ORIGINS = Kind(
+    "list",
+    "write origins such as https://tools.example.org, separated by commas",
+    lambda text: _list(text.lower(), _ORIGIN),
+)
+FLOAT = Kind("number", "write a number such as 4 or 4.0", float)
+CHOICE = Kind("choice", "", lambda text: text.strip().lower())
+DURATION = Kind(
+    "duration",
+    "write a number with its unit, such as 500ms, 3s, 10m, 1h or 7d",
+    _duration,
+    lambda value: _in_largest_unit(value, _DURATIONS),
+)
+SIZE = Kind(
+    "size",
+    "write a number of bytes or 512KiB, 64MiB, 256MB, 1GiB",
+    lambda text: _quantity(text, {"": 1} | _SIZES),
+    lambda value: _in_largest_unit(value, _SIZES),
+)
+
+
+# Milliseconds and bytes stay exact as floats, and a time far ahead still fits SQLite's integers.
+_LARGEST = 2**53 - 1
+
+
+ZIZQ = "ZIZQ_"
+"""Begins the names of Zizq's variables. A bare number in one is milliseconds, as Zizq has it."""
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be used. The text names the flag or variable, and the remedy."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a setting means and which values it takes."""
+
+    kind: Kind
+    help: str
+    _: KW_ONLY
+    choices: tuple[str, ...] = ()
+    low: float = 0
+    high: float = _LARGEST
+    short: str = ""
+    unset: str = ""  # what a default of None means
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One row of the table."""
+
+    name: str
+    default: Any
+    rule: Rule
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return "ZQ_" + self.name.upper()
+
+    @property
+    def default_text(self) -> str:
+        return self.rule.unset or self.rule.kind.show(self.default)
+
+    def given(
+        self, flags: Mapping[str, str | None], environ: Mapping[str, str]
+    ) -> tuple[str, str] | None:
+        """(the flag or variable that sets it, its text), or None: the default holds."""
+        flag = flags.get(self.name)
+        if flag is not None:
+            return self.flag, flag
+        return variable_given(self.variable, environ)
+
+    def read(self, text: str, source: str) -> Any:
+        """The value of `text`, which `source` (a flag or a variable) gave. Raises ConfigError."""
+        kind = self.rule.kind
+        if kind is DURATION and source.startswith(ZIZQ) and text.strip().isdecimal():
+            text += "ms"
+        try:
+            value = kind.parse(text)
+        except ValueError:
+            raise ConfigError(f'{source}: "{text}" is not a {kind.noun}: {kind.remedy}') from None
+        self.check(value, source)
+        return value
+
+    def check(self, value: Any, source: str) -> None:
+        """Raises ConfigError if `value` is none of the choices or out of range."""
+        rule = self.rule
+        if value is None and rule.unset:
+            return
+        if rule.choices and value not in rule.choices:
+            *others, last = rule.choices
+            raise ConfigError(
+                f'{source}: "{value}" is not a choice: write {", ".join(others)} or {last}'
+            )
+        if isinstance(value, int | float) and not rule.low <= value <= rule.high:
+            show = rule.kind.show
+            bounds = f"from {show(rule.low)} to {show(rule.high)}"
+            if value < rule.low and rule.high == _LARGEST:
+                bounds = f"of at least {show(rule.low)}"
+            raise ConfigError(
+                f"{source}: {show(value)} is out of range: write a {rule.kind.noun} {bounds}"
+            )
+
+
+def variable_given(variable: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
+    """(name, text) of a `ZQ_…` variable or, where that is unset, of its `ZIZQ_…` twin."""
+    for name in (variable, ZIZQ + variable.removeprefix("ZQ_")):
+        if environ.get(name):
+            return name, environ[name]
+    return None

@@ -1,0 +1,121 @@
+"""The few file operations that the lake needs, wherever it lies: local disk, HDFS, object store.
+
+They go through Hadoop's FileSystem in Spark's driver, with Spark's own addresses and credentials. A
+path may have a scheme (`hdfs://…`). Without a scheme it is on Spark's default file system.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """A file: its full path, size in bytes, and last change in milliseconds since 1970."""
+
+    path: str
+    size: int
+    modified_at: int
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+
+class Files:
+    """Operations on absolute paths."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = spark.sparkContext._jvm
+        self._conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
+
+    def absolute(self, path: str) -> str:
+        """`path` with scheme and folder, as Spark reads it."""
+        there = self._path(path)
+        system = there.getFileSystem(self._conf)
+        return str(system.makeQualified(there).toString())
+
+    def exists(self, path: str) -> bool:
+        there, system = self._at(path)
+        return bool(system.exists(there))
+
+    def walk(self, path: str) -> Iterator[FileInfo]:
+        """Every file under `path`, or the file `path` itself, in the order of paths."""
+        there, system = self._at(path)
+        if not system.exists(there):
+            return
+        found = []
+        listing = system.listFiles(there, True)
+        while listing.hasNext():
+            status = listing.next()
+            # A URI would encode odd characters in names of partitions.
+            name = str(status.getPath().toString())
+            found.append(FileInfo(name, int(status.getLen()), int(status.getModificationTime())))
+        yield from sorted(found, key=lambda info: info.path)
+
+    def folders(self, path: str) -> list[str]:
+        """Names of the folders right in `path`, sorted."""
+        there, system = self._at(path)
+        if not system.exists(there):
+            return []
+        statuses = system.listStatus(there)
+        return sorted(str(each.getPath().getName()) for each in statuses if each.isDirectory())
+
+    def read(self, path: str) -> str:
+        there, system = self._at(path)
+        stream = system.open(there)
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
+    def create(self, path: str, text: str) -> bool:
+        """Write a whole new file, and return when it is on disk. False if there is one already."""
+        there, system = self._at(path)
+        if system.exists(there):
+            return False
+        draft = self._path(f"{there.getParent().toString()}/_{there.getName()}.{uuid4().hex}")
+        stream = system.create(draft, True)
+        try:
+            stream.write(bytearray(text.encode()))
+            stream.hsync()
+        finally:
+            stream.close()
+        if not system.exists(there) and system.rename(draft, there):
+            return True
+        system.delete(draft, False)
+        return False
+
+    def move(self, source: str, target: str) -> None:
+        """Move a file. A second call changes nothing."""
+        there, system = self._at(source)
+        if not system.exists(there):
+            return
+        goal = self._path(target)
+        system.mkdirs(goal.getParent())
+        if not system.rename(there, goal):
+            # A store that moves by copying may leave half a copy. The source is whole.
+            system.delete(goal, False)
+            if not system.rename(there, goal):
+                raise OSError(f"{source} could not be moved to {target}")
+
+    def delete(self, path: str) -> None:
+        """Delete a file, or a folder with all its files, if there is one."""
+        there, system = self._at(path)
+        system.delete(there, True)
+
+    def _path(self, path: str) -> JavaObject:
+        found: JavaObject = self._jvm.org.apache.hadoop.fs.Path(path)
+        return found
+
+    def _at(self, path: str) -> tuple[Any, Any]:
+        there: Any = self._path(path)
+        return there, there.getFileSystem(self._conf)

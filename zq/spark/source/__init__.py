@@ -1,0 +1,1 @@
+"""`format("zq")`: how Spark reads, streams and writes the jobs and history of servers."""

@@ -1,0 +1,194 @@
+"""Reads of the history: ranges of sequence numbers, which come as Arrow batches.
+
+A batch read has the records that are there when it is planned. A streaming read (`streaming`)
+fetches its ranges in the same way.
+"""
+
+import io
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from zq.client.errors import Unavailable, ZqError
+from zq.client.history.reader import HistoryGone, HistoryPage, HistoryReader
+from zq.model.history import HistoryRecord
+from zq.spark.errors import SourceError
+from zq.spark.source.options import SourceOptions
+
+
+def history_schema() -> StructType:
+    """A record of the server as a row: columns with the names of its fields, integers as BIGINT."""
+    return StructType(
+        [
+            StructField(
+                field.name,
+                LongType() if field.type in (int, int | None) else StringType(),
+                nullable=not field.required,
+            )
+            for field in msgspec.structs.fields(HistoryRecord)
+        ]
+    )
+
+
+HISTORY = history_schema()
+
+_ARROW = pa.schema(
+    [
+        pa.field(
+            field.name,
+            pa.int64() if isinstance(field.dataType, LongType) else pa.string(),
+            field.nullable,
+        )
+        for field in HISTORY
+    ]
+)
+
+PLAN_TRIES = 4
+"""How often the driver asks a server that does not answer."""
+
+TASK_TRIES = 12
+"""How often a task asks a server that does not answer: for about half a minute."""
+
+
+class HistoryRange(InputPartition):
+    """Records ``after < seq <= until`` of the database `epoch` on one server."""
+
+    def __init__(self, url: str, epoch: str, after: int, until: int) -> None:
+        self.url = url
+        self.epoch = epoch
+        self.after = after
+        self.until = until
+
+
+def split(url: str, epoch: str, after: int, until: int, most: int) -> list[HistoryRange]:
+    """A range in parts of at most `most` records."""
+    return [
+        HistoryRange(url, epoch, start, min(start + most, until))
+        for start in range(after, until, most)
+    ]
+
+
+def look(url: str, options: SourceOptions, tries: int) -> HistoryPage:
+    """The extent of the history on a server.
+
+    Raises `Unavailable`, or `SourceError` where the server refuses or has never kept a history.
+    """
+    reader = HistoryReader(url, options.token, tries)
+    try:
+        found = reader.page(limit=1)
+    except Unavailable:
+        raise
+    except ZqError as error:
+        raise SourceError(f"{url}: {error}") from None
+    finally:
+        reader.close()
+    if not found.recording and not found.max_seq:
+        raise SourceError(f"{url} keeps no history: start the server with --history 7d")
+    return found
+
+
+def fetch(
+    part: HistoryRange, options: SourceOptions, schema: StructType
+) -> Iterator[pa.RecordBatch]:
+    """The records of a range that the options select, in the columns of `schema`."""
+    reader = HistoryReader(part.url, options.token, TASK_TRIES)
+    wanted = arrow_schema(schema)
+    after = part.after
+    try:
+        while after < part.until:
+            page = reader.page(after, until=part.until)
+            last = page.last
+            if page.epoch != part.epoch or last is None:
+                raise other_database(part.url, part.epoch, page.epoch)
+            table = _selected(_table(page.lines), options)
+            for batch in table.select(wanted.names).to_batches():
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=wanted)
+            after = last.seq
+    except HistoryGone as gone:
+        raise SourceError(f"{part.url}: {gone}") from None
+    except ZqError as error:
+        raise SourceError(str(error)) from None
+    finally:
+        reader.close()
+
+
+def other_database(url: str, before: str, now: str) -> SourceError:
+    """The error for a server whose epoch has changed."""
+    return SourceError(
+        f"{url} has another database than before (epoch {now}, was {before}), whose history begins"
+        " anew: read it by a new query with a checkpoint of its own"
+    )
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow form of the history's columns that are asked for. Raises `SourceError`."""
+    strangers = [name for name in schema.names if name not in _ARROW.names]
+    if strangers:
+        raise SourceError(f"the history has no columns {', '.join(strangers)}")
+    return pa.schema(
+        [_ARROW.field(each.name).with_nullable(each.nullable) for each in schema.fields]
+    )
+
+
+def _selected(table: pa.Table, options: SourceOptions) -> pa.Table:
+    for column, names in options.filters.items():
+        table = table.filter(pc.is_in(table[column], value_set=pa.array(names.split(","))))
+    if options.finished_since is not None:
+        table = table.filter(pc.greater_equal(table["finished_at"], options.finished_since))
+    if options.finished_before is not None:
+        table = table.filter(pc.less(table["finished_at"], options.finished_before))
+    return table
+
+
+def _table(lines: bytes) -> pa.Table:
+    return arrow_json.read_json(
+        io.BytesIO(lines),
+        # One block, because a line must not lie in two.
+        read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+        parse_options=arrow_json.ParseOptions(
+            explicit_schema=_ARROW, unexpected_field_behavior="ignore"
+        ),
+    )
+
+
+class HistoryRead(DataSourceReader):
+    """The records that are there when the read is planned."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Ranges of about `recordsPerPartition` records, of all servers."""
+        found: list[InputPartition] = []
+        for url in self._options.urls:
+            found += self._ranges(url)
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one range. Spark gives no range where there is nothing to read."""
+        if isinstance(partition, HistoryRange):
+            yield from fetch(partition, self._options, self._schema)
+
+    def _ranges(self, url: str) -> list[HistoryRange]:
+        options = self._options
+        try:
+            there = look(url, options, PLAN_TRIES)
+        except Unavailable as error:
+            if options.skip_unavailable:
+                return []
+            raise SourceError(f"{error} (onUnavailable=skip leaves a server out)") from None
+        after = there.min_seq - 1 if options.after is None else options.after
+        if after < there.min_seq - 1 and options.fail_on_data_loss:
+            raise SourceError(
+                f"{url} has no records {after + 1} to {there.min_seq - 1} any more: read from"
+                f" after={there.min_seq - 1} on, or set failOnDataLoss=false"
+            )
+        after = max(after, there.min_seq - 1)
+        until = there.max_seq if options.until is None else min(there.max_seq, options.until)
+        return split(url, there.epoch, after, until, options.records_per_partition)

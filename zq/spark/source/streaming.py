@@ -1,0 +1,205 @@
+"""Streaming reads of the history, of one server or a fleet.
+
+An offset is ``{"servers": {address: {"epoch": …, "seq": …}}}``: the last record that has been read
+of each server. A server may join a stream that goes on already, or may have lost records. Then
+`from` beside `seq` tells where its first batch begins, so that the batch has the same records when
+it is read again.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from zq.client.errors import Unavailable
+from zq.client.history.reader import HistoryPage
+from zq.spark.errors import SourceError
+from zq.spark.source.options import SourceOptions
+from zq.spark.source.reading import HistoryRange, fetch, look, other_database, split
+
+Position = dict[str, Any]
+Offset = dict[str, dict[str, Position]]
+
+TRIES = 2
+"""How often the driver asks a server: a batch must not wait for a server that is down."""
+
+
+class HistoryStream(DataSourceStreamReader):
+    """The part of a stream reader that all versions of PySpark share."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._target: Offset | None = None
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
+        """Before the first record, or behind the last one (`startingFrom`)."""
+        return _offset({url: self._begin(page) for url, page in self._look().items()})
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """Ranges of about `recordsPerPartition` records."""
+        found: list[InputPartition] = []
+        for url, last in end["servers"].items():
+            known = start["servers"].get(url)
+            if known is not None and known["epoch"] != last["epoch"]:
+                raise other_database(url, known["epoch"], last["epoch"])
+            first = max(known["seq"] if known else -1, last.get("from", -1))
+            if first >= 0:
+                most = self._options.records_per_partition
+                found += split(url, last["epoch"], first, last["seq"], most)
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one range."""
+        assert isinstance(partition, HistoryRange)
+        yield from fetch(partition, self._options, self._schema)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Set the end of the stream to the records that there are now."""
+        self._target = _offset({url: _position(p, p.max_seq) for url, p in self._look().items()})
+
+    def latest(self, start: Offset, limit: int | None) -> Offset:
+        """How far a batch after `start` goes: `limit` records at most, over all servers."""
+        before = start["servers"]
+        begins: dict[str, Position] = {}
+        ends: dict[str, int] = {}
+        for url, page in self._look().items():
+            known = before.get(url)
+            begins[url] = self._begin(page) if known is None else self._go_on(url, known, page)
+            ends[url] = max(self._end(url, page), begins[url]["seq"])
+        waiting = {url: ends[url] - begin["seq"] for url, begin in begins.items()}
+        shares = admit(waiting, limit)
+        # A server that does not answer keeps its position. So does one that is no longer named.
+        after = {url: dict(position) for url, position in before.items()}
+        for url, begin in begins.items():
+            end = {"epoch": begin["epoch"], "seq": begin["seq"] + shares[url]}
+            if url not in before or begin["seq"] != before[url]["seq"]:
+                end["from"] = begin["seq"]
+            elif not shares[url]:
+                # Spark sees that nothing is new if the offset is exactly the one that it knows.
+                end = after[url]
+            after[url] = end
+        return _offset(after)
+
+    def _look(self) -> dict[str, HistoryPage]:
+        """What the servers have, of those that answer."""
+        found: dict[str, HistoryPage] = {}
+        for url in self._options.urls:
+            try:
+                found[url] = look(url, self._options, TRIES)
+            except Unavailable as error:
+                if not self._options.skip_unavailable:
+                    raise SourceError(
+                        f"{error} (onUnavailable=skip goes on with the other servers)"
+                    ) from None
+        return found
+
+    def _begin(self, page: HistoryPage) -> Position:
+        return _position(page, page.max_seq if self._options.from_latest else page.min_seq - 1)
+
+    def _go_on(self, url: str, known: Position, page: HistoryPage) -> Position:
+        if page.epoch != known["epoch"]:
+            raise other_database(url, known["epoch"], page.epoch)
+        if known["seq"] > page.max_seq:
+            raise SourceError(
+                f"{url} was put back to an earlier state: record {known['seq']} was read, and its"
+                f" last is {page.max_seq}: begin a new query with a checkpoint of its own"
+            )
+        if known["seq"] >= page.min_seq - 1:
+            return known
+        if self._options.fail_on_data_loss:
+            raise SourceError(
+                f"{url} has no records {known['seq'] + 1} to {page.min_seq - 1} any more: they were"
+                " past their retention before they were read. failOnDataLoss=false goes on without"
+            )
+        return _position(page, page.min_seq - 1)
+
+    def _end(self, url: str, page: HistoryPage) -> int:
+        if self._target is None:
+            return page.max_seq
+        target = self._target["servers"].get(url)
+        return min(page.max_seq, target["seq"]) if target else 0
+
+
+class CappedStream(HistoryStream):
+    """The reader for PySpark before 4.2, which tells no beginning of a batch and sets no limit.
+
+    The reader remembers its position. Right after a restart it knows of no batch yet: it takes all
+    there is, and Spark's own offset decides where that begins.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._at: Offset | None = None
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
+        """As in every stream; from there on the batches are capped."""
+        self._at = super().initialOffset()
+        return self._at
+
+    def latestOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802 - Spark's name
+        """How far the next batch goes."""
+        if self._at is None:
+            there = self._look().items()
+            return _offset(
+                {url: {**_position(p, p.max_seq), "from": p.min_seq - 1} for url, p in there}
+            )
+        self._at = self.latest(self._at, self._options.max_records_per_batch)
+        return self._at
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """As in every stream; it also tells the position of the stream."""
+        self._at = end
+        return super().partitions(start, end)
+
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+except ModuleNotFoundError:
+    # PySpark before 4.2 has no such module.
+    StreamReader: type[HistoryStream] = CappedStream
+else:
+
+    class AdmittingStream(HistoryStream, SupportsTriggerAvailableNow):
+        """The reader for PySpark from 4.2 on, which says where a batch begins and where it may end.
+
+        It keeps to the limit of the trigger, and stops where `availableNow` began.
+        """
+
+        def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
+            """`maxRecordsPerBatch`, where it is set."""
+            most = self._options.max_records_per_batch
+            return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+        def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802 - Spark's name
+            """How far a batch after `start` goes."""
+            return self.latest(start, getattr(limit, "max_rows", None))
+
+    StreamReader = AdmittingStream
+
+
+def admit(waiting: Mapping[str, int], limit: int | None) -> dict[str, int]:
+    """The records that a batch takes of each server: an even share, and what the others leave."""
+    if limit is None:
+        return dict(waiting)
+    shares: dict[str, int] = {}
+    left = limit
+    smallest_first = sorted(waiting, key=lambda url: waiting[url])
+    for done, url in enumerate(smallest_first):
+        shares[url] = min(waiting[url], -(-left // (len(smallest_first) - done)))
+        left -= shares[url]
+    return {url: shares[url] for url in waiting}
+
+
+def _offset(servers: dict[str, Position]) -> Offset:
+    return {"servers": servers}
+
+
+def _position(page: HistoryPage, seq: int) -> Position:
+    return {"epoch": page.epoch, "seq": seq}

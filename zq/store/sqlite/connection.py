@@ -1,0 +1,244 @@
+"""Connections to the database: the one that writes, those that read, why they are set so."""
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Generic, ParamSpec, TypeVar
+
+import aiosqlite
+
+from zq.store.errors import StoreBusy, StoreError, StoreFailed, StoreFull
+
+# Its debug lines would spell out whole ticks, payloads included.
+logging.getLogger("aiosqlite").setLevel(logging.INFO)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PROGRESS_STEPS = 10_000
+"""Instructions of SQLite's machine between two looks at the clock: well under a millisecond."""
+
+# SQLite's primary result codes, the low byte of `sqlite_errorcode`
+# (https://www.sqlite.org/rescode.html).
+_READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _PROTOCOL, _NOTADB = 8, 10, 11, 13, 14, 15, 26
+_BUSY, _INTERRUPT = 5, 9
+_DISK_FAILURES = frozenset({_READONLY, _IOERR, _CORRUPT, _CANTOPEN, _PROTOCOL, _NOTADB})
+
+PATIENCE_MS = 5_000
+"""How long the writer waits for another program that has locked the database."""
+
+WRITER_PRAGMAS = {
+    # Readers see the last commit while the writer works.
+    "journal_mode": "WAL",
+    # A commit writes to the log and returns; `zq.store.sqlite.flush` says who flushes
+    # it, and when. SQLite itself flushes around checkpoints only.
+    "synchronous": "NORMAL",
+    # Debian builds SQLite with this on: it overwrites what is deleted, which doubles the WAL.
+    "secure_delete": "OFF",
+    # The writer checkpoints by itself, after replies are out, not inside somebody's commit.
+    "wal_autocheckpoint": "0",
+    # A WAL that grew in bad times gives its space back at the next reset.
+    "journal_size_limit": str(64 * 1024 * 1024),
+    # Sorters and the like never touch the disk.
+    "temp_store": "MEMORY",
+}
+
+WRITER_STATEMENTS = 512
+"""Texts that stay prepared: a tick has many."""
+
+READER_STATEMENTS = 64
+"""Readers have few, but for the lists of names in filters, and a prepared statement keeps what it
+was given last."""
+
+READER_PRAGMAS = {
+    "query_only": "ON",
+    "temp_store": "MEMORY",
+}
+
+
+class HopConnection(aiosqlite.Connection):
+    """An aiosqlite connection that runs a whole function on its thread in one hop.
+
+    aiosqlite crosses to its thread and back once a call (68 µs); a tick is many calls. 0.22 has no
+    public way to run a function there, so this uses the method that its own calls are made of.
+    """
+
+    async def hop(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `function` in the connection's thread."""
+        errand = _Errand(partial(function, *args, **kwargs))
+        await self._execute(errand)  # type: ignore[no-untyped-call]
+        return errand.take()
+
+    @property
+    def raw(self) -> sqlite3.Connection:
+        """The connection itself, for functions that run in its thread."""
+        return self._conn
+
+
+class _Errand(Generic[T]):
+    """A call for a thread, which remembers its last one until the next comes: so this forgets."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call: list[Callable[[], T]] = [call]
+        self._result: list[T] = []
+
+    def __call__(self) -> None:
+        self._result.append(self._call.pop()())
+
+    def take(self) -> T:
+        """What came of it, once."""
+        return self._result.pop()
+
+
+class Deadline:
+    """Ends a function's statements once its time is up, or earlier when nobody waits any more.
+
+    SQLite asks between instructions, so unlike an interrupt it cannot come between two statements
+    and be missed.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._at = time.monotonic() + seconds
+
+    def expire(self) -> None:
+        """Let the time be up now."""
+        self._at = float("-inf")
+
+    def bound(self, connection: sqlite3.Connection, function: Callable[[], T]) -> T:
+        """Run a function under the deadline, in the connection's thread."""
+        connection.set_progress_handler(lambda: time.monotonic() > self._at, PROGRESS_STEPS)
+        try:
+            return function()
+        finally:
+            connection.set_progress_handler(None, 0)
+
+
+def wait_for_nobody(connection: sqlite3.Connection) -> None:
+    """Make a connection one for the event loop, once it is open.
+
+    Its transactions wait for another program's in its thread: see `SqliteTransaction.begin`.
+    """
+    connection.execute("PRAGMA busy_timeout = 0")
+
+
+def patiently(connection: sqlite3.Connection, function: Callable[[], T]) -> T:
+    """Run a function that waits for other programs' locks, in the connection's thread."""
+    connection.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
+    try:
+        return function()
+    finally:
+        wait_for_nobody(connection)
+
+
+def in_snapshot(connection: sqlite3.Connection, function: Callable[[], T]) -> T:
+    """Run a function whose queries all see the same moment, in the connection's thread."""
+    connection.execute("BEGIN")
+    try:
+        return function()
+    finally:
+        # A failing disk may have ended it already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+async def open_writer(path: Path, cache_bytes: int) -> HopConnection:
+    """The only connection that writes and checkpoints, of a new file or an old one.
+
+    Two would race: SQLite before 3.51.3 can corrupt a WAL that one connection resets while another
+    commits.
+    """
+    pragmas = {**WRITER_PRAGMAS, "cache_size": str(-(cache_bytes // 1024))}
+    return await _open(path, pragmas, WRITER_STATEMENTS)
+
+
+async def open_reader(path: Path) -> HopConnection:
+    """A connection that cannot write."""
+    return await _open(path, READER_PRAGMAS, READER_STATEMENTS)
+
+
+def is_full(error: sqlite3.Error) -> bool:
+    """Whether the disk is full: the transaction is lost, but the database is sound."""
+    return _primary_code(error) == _FULL
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another program has the database locked."""
+    return _primary_code(error) == _BUSY
+
+
+def is_read_only(error: sqlite3.Error) -> bool:
+    """Whether something has to be written that was opened to be read."""
+    return _primary_code(error) == _READONLY
+
+
+def is_interrupt(error: sqlite3.Error) -> bool:
+    """Whether a read was stopped by its deadline."""
+    return _primary_code(error) == _INTERRUPT
+
+
+def stops_the_server(error: sqlite3.Error) -> bool:
+    """Whether nothing may be written through this connection any more.
+
+    After a failed write or sync the page cache and the disk may differ, so a retry could succeed
+    and still lose data (https://www.usenix.org/conference/atc20/presentation/rebello).
+    """
+    return _primary_code(error) in _DISK_FAILURES
+
+
+def store_error(error: OSError | sqlite3.Error | StoreError) -> StoreError:
+    """The error that callers of a store know, for one that SQLite or the disk has raised."""
+    if isinstance(error, StoreError):
+        return error
+    if isinstance(error, OSError) or stops_the_server(error):
+        return StoreFailed(str(error))
+    if is_full(error):
+        return StoreFull(str(error))
+    return StoreBusy(str(error)) if is_busy(error) else StoreError(str(error))
+
+
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """Raise SQLite's errors as those that callers of a store know."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise store_error(error) from error
+
+
+def _primary_code(error: sqlite3.Error) -> int | None:
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+async def _open(path: Path, pragmas: Mapping[str, str], statements: int) -> HopConnection:
+    def connector() -> sqlite3.Connection:
+        # Transactions are ours to begin. The event loop uses the writer too, while nothing is asked
+        # of its thread: SQLite locks a connection anyway.
+        return sqlite3.connect(
+            path, isolation_level=None, cached_statements=statements, check_same_thread=False
+        )
+
+    connection = HopConnection(connector, iter_chunk_size=64)
+    await connection
+    try:
+        await connection.hop(_set_pragmas, connection.raw, pragmas)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+def _set_pragmas(connection: sqlite3.Connection, pragmas: Mapping[str, str]) -> None:
+    if connection.execute("PRAGMA page_count").fetchone()[0] == 0:
+        # Only a new file takes it: deleted space can be given back in slices.
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    for name, value in pragmas.items():
+        row = connection.execute(f"PRAGMA {name} = {value}").fetchone()
+        if name == "journal_mode" and row[0] != "wal":
+            raise sqlite3.OperationalError(
+                "this file system cannot hold a write-ahead log (WAL): choose a local one"
+            )

@@ -1,0 +1,73 @@
+"""One owner of a data directory: a lock that the kernel releases, however the owner ends."""
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+
+from zq.store.errors import DirectoryInUse
+from zq.store.sqlite.files import LOCK_NAME, PRIVATE
+
+
+class DirectoryLock:
+    """Holds the lock from creation to `release`. Makes the directory where it is missing."""
+
+    def __init__(self, directory: Path) -> None:
+        _make(directory)
+        self._directory = directory
+        self._file = _locked(directory)
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+
+    def sync_names(self) -> None:
+        """Let the files in the directory survive a power cut by name. Raises `OSError`.
+
+        SQLite syncs the directory too where it makes a file, but does not say when that fails.
+        """
+        sync_directory(self._directory)
+
+    def release(self) -> None:
+        """Let another server have the directory."""
+        os.close(self._file)
+
+
+def _locked(directory: Path) -> int:
+    """A locked descriptor of the lock's file, which is made where it is missing."""
+    path = directory / LOCK_NAME
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+        with contextlib.suppress(PermissionError):
+            os.fchmod(descriptor, PRIVATE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+            os.close(descriptor)
+            raise DirectoryInUse(
+                f"{directory} is in use by another zq (process {owner}): stop that one, or choose"
+                " another --root-dir"
+            ) from None
+        # Between the two calls somebody may have removed it: then others lock another file.
+        if path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor)):
+            return descriptor
+        os.close(descriptor)
+
+
+def _make(directory: Path) -> None:
+    """Make a directory so that its name survives a power cut, as what is synced in it will."""
+    if not directory.exists():
+        _make(directory.absolute().parent)
+    directory.mkdir(exist_ok=True)
+    # An earlier start may have been cut off before this, so it is done for a directory that exists
+    # too; one whose parent we may not read was made by somebody else.
+    with contextlib.suppress(PermissionError):
+        sync_directory(directory.absolute().parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Let the names in a directory survive a power cut. Raises `OSError`."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

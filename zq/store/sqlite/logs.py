@@ -1,0 +1,112 @@
+"""Reading logs, and what they are bounded by. What is appended to them: see `zq.tick.history`.
+
+What has been read under a number stays what it is until retention removes it; `read_log` is the
+only way to read.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import NamedTuple
+
+import msgspec
+
+from zq.model.errors import CursorAhead, RecordsGone
+from zq.model.log import Bounds
+from zq.store.sqlite.quarantine import UnreadableRows
+from zq.store.sqlite.queries import load
+
+QUERIES = load("log.sql")
+
+PAGE_BYTES = 8 * 1024 * 1024
+"""Bytes after which a page ends before its limit."""
+
+_records = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class LogBatch(NamedTuple):
+    """Records that follow each other, and what they have in `shared`; all of it JSON text."""
+
+    first_seq: int
+    shared: str
+    records: list[msgspec.Raw]
+
+
+class LogPage(NamedTuple):
+    """What was read, and the range that is there to be read.
+
+    `min_seq` is one more than `max_seq` where that is nothing.
+    """
+
+    min_seq: int
+    max_seq: int
+    batches: list[LogBatch]
+
+
+class _Extent(NamedTuple):
+    id: int
+    min_seq: int
+    max_seq: int
+
+
+def set_bounds(connection: sqlite3.Connection, log: str, bounds: Bounds) -> None:
+    """Go by these bounds from now on. Inside a transaction."""
+    values = {"age_ms": bounds.age_ms, "records": bounds.records, "bytes": bounds.bytes, "log": log}
+    connection.execute(QUERIES["set_bounds"], values)
+
+
+def last_seq(connection: sqlite3.Connection, log: str) -> int:
+    """The last number in use; 0 where none is."""
+    return _look(connection, log).max_seq
+
+
+def read_log(
+    connection: sqlite3.Connection, log: str, after: int | None, upto: int, limit: int
+) -> LogPage:
+    """Up to `limit` records with ``after < seq <= upto``; after None, from the oldest one on.
+
+    A page ends before records that were set aside, for they cannot be read. Raises `RecordsGone`
+    where these, or such as retention has removed, come after `after`, and `CursorAhead` where that
+    lies beyond `upto`'s log altogether.
+    """
+    found = _look(connection, log)
+    start = found.min_seq - 1 if after is None else after
+    if start < found.min_seq - 1:
+        raise RecordsGone(start + 1, found.min_seq)
+    if start > found.max_seq:
+        raise CursorAhead(start, found.max_seq)
+    row = connection.execute(QUERIES["next"], {"id": found.id, "after": start}).fetchone()
+    following = found.max_seq + 1 if row is None else row[0]
+    if following > start + 1:
+        if after is not None:
+            raise RecordsGone(start + 1, following)
+        start = following - 1
+    batches = list(_batches(connection, found.id, start, min(upto, start + limit)))
+    return LogPage(found.min_seq, found.max_seq, batches)
+
+
+def unreadable_batch(connection: sqlite3.Connection, log: str, seq: int) -> UnreadableRows:
+    """What to raise where the batch that has this record holds something else than it should."""
+    return UnreadableRows("log_batches", [(_look(connection, log).id, seq)])
+
+
+def _batches(connection: sqlite3.Connection, id: int, after: int, upto: int) -> Iterator[LogBatch]:
+    size, due = 0, after + 1
+    values = {"id": id, "after": after}
+    with closing(connection.execute(QUERIES["batches"], values)) as rows:
+        for first_seq, shared, body in rows:
+            start = max(after + 1 - first_seq, 0)
+            if first_seq + start != due or first_seq > upto or size > PAGE_BYTES:
+                return
+            size += len(body)
+            try:
+                records = _records.decode(body)[start : upto + 1 - first_seq]
+                due += len(records)
+                yield LogBatch(first_seq + start, shared.decode(), records)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                raise UnreadableRows("log_batches", [(id, first_seq)]) from None
+
+
+def _look(connection: sqlite3.Connection, log: str) -> _Extent:
+    ((id, min_seq, max_seq, *_),) = connection.execute(QUERIES["extent"], {"log": log})
+    return _Extent(id, min_seq, max_seq)

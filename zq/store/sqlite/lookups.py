@@ -1,0 +1,298 @@
+"""The queries of `zq.store.sqlite.reads`, as functions of a reader's connection.
+
+Each function runs whole in a reader's thread, sees one moment however many queries it makes, and
+leaves no cursor open.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.model.budgets import Account, Budget, BudgetPolicy
+from zq.model.filters import Filter
+from zq.model.job import MAX_TIME, ErrorRecord, JobRecord, Reason, is_open
+from zq.model.lifecycle import Status
+from zq.model.outcome import Ending
+from zq.model.reach import Reach
+from zq.model.settings import NO_SETTINGS, QueueSettings
+from zq.store.api import PAGE_BYTES, as_json
+from zq.store.sqlite.quarantine import UnreadableRows, is_unreadable, keys_query
+from zq.store.sqlite.queries import load
+from zq.store.sqlite.where import where
+
+QUERIES = load("lookups.sql")
+
+OLDEST_DEPTH = 20
+OLDEST_PRIORITIES = 2_000
+"""Priorities that `oldest_ready` visits in all, the lowest of each queue first."""
+
+_jobs = msgspec.json.Decoder(list[JobRecord])
+_counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
+_keys = msgspec.json.Decoder(list[int])
+_heads = msgspec.json.Decoder(list[tuple[str, int, int]])
+_settings = msgspec.json.Decoder(QueueSettings)
+_oldest = msgspec.json.Decoder(list[tuple[str, int]])
+
+
+def get_job(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> JobRecord | None:
+    """One job with its payload, if it is within reach and readers may still see it."""
+    conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
+    sql = QUERIES["get"].replace("CONDITIONS", conditions)
+    jobs = _whole_jobs(connection, sql, {**parameters, "key": key})
+    return jobs[0] if jobs else None
+
+
+def get_row(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> JobRecord | None:
+    """The same without what lies beside its row."""
+    conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
+    sql = QUERIES["get"].replace("CONDITIONS", conditions)
+    jobs = found_jobs(connection, sql, {**parameters, "key": key})
+    return jobs[0] if jobs else None
+
+
+def get_owner(
+    connection: sqlite3.Connection, unique_key: str, reach: Reach, now: int
+) -> JobRecord | None:
+    """The job that owns a unique key, as `get_job` has it."""
+    conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
+    sql = QUERIES["get_owner"].replace("CONDITIONS", conditions)
+    jobs = _whole_jobs(connection, sql, {**parameters, "unique_key": unique_key})
+    return jobs[0] if jobs else None
+
+
+def open_hosts(
+    connection: sqlite3.Connection, batch_keys: Sequence[str], now: int
+) -> dict[str, tuple[int, JobRecord] | None]:
+    """The open host of each batch with its payload, up to a page of bytes; None: there is none."""
+    found: dict[str, tuple[int, JobRecord] | None] = {}
+    total = 0
+    for key in batch_keys:
+        jobs = _whole_jobs(connection, QUERIES["get_host"], {"key": key})
+        found[key] = None
+        if jobs and is_open(jobs[0], now):
+            total += jobs[0].weight
+            if total > PAGE_BYTES and len(found) > 1:
+                del found[key]
+                break
+            row = connection.execute(QUERIES["get_revision"], {"key": key}).fetchone()
+            found[key] = (row[0], jobs[0])
+    return found
+
+
+def get_ending(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> Ending | None:
+    """How a job came out, or is doing; None where readers do not see it."""
+    job = get_row(connection, key, reach, now)
+    if job is None:
+        return None
+    if job.status is Status.DEAD:
+        if job.extras is not None and job.extras.reason == Reason.STALLED:
+            return Ending(job.status, reason=job.extras.reason)
+        errors = list_errors(connection, key, MAX_TIME, True, 1)
+        # Its record may have been set aside.
+        return Ending(job.status, error=errors[0] if errors else None)
+    body = job.result
+    if job.result_beside:
+        body = _complete(results(connection, [key]), [key])[key]
+    return Ending(job.status, body)
+
+
+def list_jobs(
+    connection: sqlite3.Connection,
+    filter: Filter,
+    after: int,
+    descending: bool,
+    limit: int,
+    now: int,
+) -> list[JobRecord]:
+    """Up to `limit` jobs beyond `after` with their payloads; fewer where payloads are large."""
+    conditions, parameters = where(filter, hide_purged_at=now)
+    name = "list_descending" if descending else "list_ascending"
+    sql = QUERIES[name].replace("CONDITIONS", conditions)
+    parameters |= {"after": after, "limit": limit}
+    return _whole_jobs(connection, sql, parameters)
+
+
+def list_keys(
+    connection: sqlite3.Connection,
+    filter: Filter,
+    after: int,
+    upto: int,
+    limit: int,
+) -> list[int]:
+    """Up to `limit` keys of matching jobs with ``after < key <= upto``, purged ones included."""
+    conditions, parameters = where(filter)
+    sql = QUERIES["list_keys"].replace("CONDITIONS", conditions)
+    return _keys.decode(
+        _text(connection, sql, {**parameters, "after": after, "upto": upto, "limit": limit})
+    )
+
+
+def key_range(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The lowest and the highest key of a stored job; 0 where there is none."""
+    lowest, highest = connection.execute(QUERIES["key_range"]).fetchone()
+    return lowest, highest
+
+
+def settings(connection: sqlite3.Connection, queue: str) -> QueueSettings:
+    """What is set for a queue."""
+    row = connection.execute(QUERIES["settings"], {"queue": queue}).fetchone()
+    try:
+        return _settings.decode(row[0]) if row else NO_SETTINGS
+    except msgspec.MsgspecError as error:
+        raise UnreadableRows("queue_settings", [queue]) from error
+
+
+def count_jobs(connection: sqlite3.Connection, filter: Filter, now: int) -> int:
+    """How many jobs match. The kept counts are much faster, where they can tell: `is_counted`."""
+    conditions, parameters = where(filter, hide_purged_at=now)
+    sql = QUERIES["count"].replace("CONDITIONS", conditions)
+    total: int = connection.execute(sql, parameters).fetchone()[0]
+    return total
+
+
+def visible_counts(connection: sqlite3.Connection, now: int) -> Counter[tuple[str, Status]]:
+    """Jobs by queue and status, without those whose retention is over."""
+    counts: Counter[tuple[str, Status]] = Counter()
+    for queue, status, n in _counts.decode(_text(connection, QUERIES["counts"], {})):
+        counts[queue, status] = n
+    for queue, status, n in _counts.decode(
+        _text(connection, QUERIES["purged_counts"], {"now": now})
+    ):
+        counts[queue, status] -= n
+    return counts
+
+
+def oldest_ready(connection: sqlite3.Connection, queues: Sequence[str]) -> dict[str, int]:
+    """When the longest waiting ready job of each queue became ready, of those that have one.
+
+    As a rule that is a queue's first job. Where it may be another, it looks at the first
+    `OLDEST_DEPTH` jobs of each priority, which is exact unless so many were retried or promoted
+    later than one behind them became ready.
+    """
+    parameters: dict[str, object] = {"queues": as_json(list(queues))}
+    heads = _heads.decode(_text(connection, QUERIES["ready_heads"], parameters))
+    found = {queue: ready_at for queue, ready_at, _ in heads}
+    doubtful = [queue for queue, _, is_oldest in heads if not is_oldest]
+    if doubtful:
+        parameters = {
+            "queues": as_json(doubtful),
+            "depth": OLDEST_DEPTH,
+            "most": OLDEST_PRIORITIES,
+        }
+        found |= _oldest.decode(_text(connection, QUERIES["oldest_ready"], parameters))
+    return found
+
+
+def budgets(connection: sqlite3.Connection, key: str | None, now: int) -> list[Budget]:
+    """All budgets as they stand, or the one of a key, if it is there."""
+    demand = {name: numbers for name, *numbers in connection.execute(QUERIES["demand"])}
+    found = []
+    for row in connection.execute(QUERIES["budgets"], {"key": key}):
+        name, allocation, duration_ms, burst, created_at, updated_at, *tokens = row
+        policy = BudgetPolicy(allocation, duration_ms, burst)
+        account = Account(name, policy, created_at, updated_at, *tokens)
+        waiting, unfinished = demand.get(name, (0, 0))
+        left = max(account.available(now), 0)
+        found.append(Budget(name, policy, created_at, updated_at, left, waiting, unfinished))
+    return found
+
+
+def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
+    """Large payloads by key; jobs that are gone are missing."""
+    return _bodies(connection, "payloads", keys)
+
+
+def results(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
+    """Large results by key; jobs that are gone are missing."""
+    return _bodies(connection, "results", keys)
+
+
+def list_errors(
+    connection: sqlite3.Connection, key: int, after: int, descending: bool, limit: int
+) -> list[ErrorRecord]:
+    """Up to `limit` failures of a job beyond the attempt `after`; fewer where texts are large."""
+    return errors_page(connection, key, after, descending, limit)[0]
+
+
+def errors_page(
+    connection: sqlite3.Connection, key: int, after: int, descending: bool, limit: int
+) -> tuple[list[ErrorRecord], bool]:
+    """The same, and whether there are more of them behind."""
+    name = "errors_descending" if descending else "errors_ascending"
+    parameters: dict[str, object] = {"key": key, "after": after, "limit": limit + 1}
+    records: list[ErrorRecord] = []
+    total = 0
+    try:
+        for row in connection.execute(QUERIES[name], parameters):
+            record = msgspec.convert(row, ErrorRecord)
+            total += record.weight
+            if records and (len(records) == limit or total > PAGE_BYTES):
+                return records, True
+            records.append(record)
+    except Exception as error:
+        if not is_unreadable(error):
+            raise
+        raise UnreadableRows("errors", [key]) from None
+    return records, False
+
+
+def _whole_jobs(
+    connection: sqlite3.Connection, sql: str, parameters: dict[str, object]
+) -> list[JobRecord]:
+    """The jobs that a query finds, with payloads and results, as many as fit into a page."""
+    jobs = _first_bytes(found_jobs(connection, sql, parameters))
+    beside = [job.key for job in jobs if job.payload is None]
+    bodies = _complete(payloads(connection, beside), beside) if beside else {}
+    ended = [job.key for job in jobs if job.result_beside]
+    ends = _complete(results(connection, ended), ended) if ended else {}
+    for job in jobs:
+        if job.payload is None:
+            job.payload = bodies[job.key]
+        if job.result_beside:
+            job.result = ends[job.key]
+    return jobs
+
+
+def found_jobs(
+    connection: sqlite3.Connection, sql: str, parameters: dict[str, object]
+) -> list[JobRecord]:
+    """The jobs that a query finds, as their rows have them. Raises `UnreadableRows`."""
+    try:
+        return _jobs.decode(_text(connection, sql, parameters))
+    except Exception as error:
+        if not is_unreadable(error):
+            raise
+    raise UnreadableRows("jobs", _keys.decode(_text(connection, keys_query(sql), parameters)))
+
+
+def _bodies(connection: sqlite3.Connection, name: str, keys: Sequence[int]) -> dict[int, str]:
+    try:
+        return dict(connection.execute(QUERIES[name], {"keys": as_json(keys)}))
+    except sqlite3.OperationalError as error:
+        if not is_unreadable(error):
+            raise
+    raise UnreadableRows("jobs", keys)
+
+
+def _complete(bodies: dict[int, str], keys: Sequence[int]) -> dict[int, str]:
+    """The bodies of jobs that were there at the same moment. Raises `UnreadableRows`."""
+    if missing := [key for key in keys if key not in bodies]:
+        raise UnreadableRows("jobs", missing)
+    return bodies
+
+
+def _first_bytes(jobs: list[JobRecord]) -> list[JobRecord]:
+    """The first jobs whose bodies fit into a page together; the first in any case."""
+    total = 0
+    for index, job in enumerate(jobs):
+        total += job.weight
+        if total > PAGE_BYTES and index:
+            return jobs[:index]
+    return jobs
+
+
+def _text(connection: sqlite3.Connection, sql: str, parameters: dict[str, object]) -> str:
+    text: str = connection.execute(sql, parameters).fetchone()[0]
+    return text

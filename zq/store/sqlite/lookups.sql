@@ -1,0 +1,103 @@
+-- Queries of the readers. CONDITIONS stands for what a request filters by.
+
+-- name: list_ascending
+SELECT json_group_array({job_row}) FROM (
+    SELECT * FROM jobs WHERE id > :after AND CONDITIONS ORDER BY id LIMIT :limit)
+
+-- name: list_descending
+SELECT json_group_array({job_row}) FROM (
+    SELECT * FROM jobs WHERE id < :after AND CONDITIONS ORDER BY id DESC LIMIT :limit)
+
+-- name: list_keys
+SELECT json_group_array(id) FROM (
+    SELECT id FROM jobs WHERE id > :after AND id <= :upto AND CONDITIONS ORDER BY id LIMIT :limit)
+
+-- name: get
+SELECT json_group_array({job_row}) FROM jobs WHERE id = :key AND CONDITIONS
+
+-- name: get_owner
+SELECT json_group_array({job_row}) FROM jobs
+WHERE owns_key = 1 AND unique_key = :unique_key AND CONDITIONS
+
+-- name: get_host
+SELECT json_group_array({job_row}) FROM (SELECT job_id FROM open_batches WHERE key = :key)
+CROSS JOIN jobs ON jobs.id = job_id
+
+-- name: get_revision
+SELECT revision FROM open_batches WHERE key = :key
+
+-- name: count
+SELECT count(*) FROM jobs WHERE CONDITIONS
+
+-- name: counts
+SELECT json_group_array(json_array(queue, status, n)) FROM queue_counts WHERE n > 0
+
+-- name: purged_counts
+-- Rows that readers no longer see and the sweeper has not deleted yet.
+SELECT json_group_array(json_array(queue, status, n)) FROM (
+    SELECT queue, status, count(*) AS n FROM jobs
+    WHERE purge_at IS NOT NULL AND purge_at <= :now GROUP BY queue, status)
+
+-- name: ready_heads
+-- The first ready job of each queue, by one seek, and by another whether it is the oldest without
+-- doubt: there are no other priorities, and it has been ready ever since it was created.
+SELECT json_group_array(json_array(head.queue, head.ready_at,
+    head.ready_at <= (head.id >> {key_bits}) + {key_epoch} AND head.priority = (
+        SELECT max(priority) FROM jobs
+        WHERE status = {ready} AND held = 0 AND jobs.queue = head.queue)))
+FROM json_each(:queues) AS q
+CROSS JOIN jobs AS head ON head.id = (
+    SELECT id FROM jobs WHERE status = {ready} AND held = 0 AND jobs.queue = q.value
+    ORDER BY priority, id LIMIT 1)
+
+-- name: oldest_ready
+-- Steps from one priority to the next of each queue, so that no more rows are read than are asked for.
+WITH RECURSIVE heads (queue, priority) AS (
+    SELECT q.value, (
+        SELECT min(priority) FROM jobs
+        WHERE status = {ready} AND held = 0 AND queue = q.value)
+    FROM json_each(:queues) AS q
+    UNION ALL
+    SELECT queue, (
+        SELECT min(priority) FROM jobs
+        WHERE status = {ready} AND held = 0 AND jobs.queue = heads.queue AND priority > heads.priority)
+    FROM heads WHERE priority IS NOT NULL LIMIT :most
+)
+SELECT json_group_array(json_array(queue, ready_at)) FROM (
+    SELECT queue, min((
+        SELECT min(ready_at) FROM (
+            SELECT ready_at FROM jobs
+            WHERE status = {ready} AND held = 0 AND jobs.queue = heads.queue AND priority = heads.priority
+            ORDER BY id LIMIT :depth))) AS ready_at
+    FROM heads WHERE priority IS NOT NULL GROUP BY queue)
+
+-- name: payloads
+SELECT job_id, body FROM payloads WHERE job_id IN {keys}
+
+-- name: results
+SELECT job_id, body FROM results WHERE job_id IN {keys}
+
+-- name: errors_ascending
+-- Row by row, as their texts may be large: whoever asks stops when there is enough.
+SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at
+FROM errors WHERE job_id = :key AND attempt > :after ORDER BY attempt LIMIT :limit
+
+-- name: errors_descending
+SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at
+FROM errors WHERE job_id = :key AND attempt < :after ORDER BY attempt DESC LIMIT :limit
+
+-- name: key_range
+SELECT ifnull((SELECT min(id) FROM jobs), 0), ifnull((SELECT max(id) FROM jobs), 0)
+
+-- name: settings
+SELECT settings FROM queue_settings WHERE queue = :queue
+
+-- name: budgets
+SELECT key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at
+FROM budgets WHERE :key IS NULL OR key = :key ORDER BY key
+
+-- name: demand
+-- How many jobs wait for each budget, and how many draw from it in all: a step a line, of which there
+-- are few.
+SELECT d.value ->> 0, sum(waiting), sum(unfinished)
+FROM lines, json_each(draws) AS d GROUP BY 1

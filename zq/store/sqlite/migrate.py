@@ -1,0 +1,101 @@
+"""Brings a database to this version's schema, by numbered scripts in one transaction."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+
+from zq.store.errors import DatabaseTooNew, ForeignDatabase
+from zq.store.sqlite.connection import is_read_only
+from zq.store.sqlite.identity import new_identity
+from zq.store.sqlite.queries import load
+
+APPLICATION_ID = 0x7A71_6462
+"""Stands in the header of the file ("zqdb"), where `file` and SQLite's own tools show it."""
+
+_OURS = frozenset({"meta", "jobs", "queue_counts"})
+
+
+def latest_version() -> int:
+    """The version of the schema that this zq writes."""
+    return len(_scripts())
+
+
+def refuse_foreign(connection: sqlite3.Connection) -> None:
+    """Raise `ForeignDatabase` where somebody else's tables are in it. It changes nothing."""
+    mark: int = connection.execute("PRAGMA application_id").fetchone()[0]
+    if mark == APPLICATION_ID:
+        return
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    # Before version 5 there was no mark.
+    if mark or (tables and not tables >= _OURS):
+        shown = ", ".join(sorted(tables)[:3]) or "no tables"
+        raise ForeignDatabase(
+            f"the database is not zq's (application_id {mark}; it has {shown}): move it away, or"
+            " choose another --root-dir"
+        )
+
+
+def refuse_foreign_file(path: Path) -> None:
+    """The same of a file that nobody has open, where there is one."""
+    if not path.exists():
+        return
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as reader:
+            refuse_foreign(reader)
+    except sqlite3.OperationalError as error:
+        if not is_read_only(error):
+            raise
+        # A power cut has left a transaction half done, as it can while a file is made. Whoever
+        # opens it to read has to undo that first.
+        with closing(sqlite3.connect(path)) as connection:
+            refuse_foreign(connection)
+
+
+def refuse_newer(connection: sqlite3.Connection) -> int:
+    """The version of the schema. Raises `DatabaseTooNew`."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > latest_version():
+        raise DatabaseTooNew(
+            f"the database has schema version {version}, this zq knows up to {latest_version()}:"
+            " start the newer zq that wrote it"
+        )
+    return version
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Run the scripts that the database has not seen. All of them count, or none."""
+    scripts = _scripts()
+    version = refuse_newer(connection)
+    if version == len(scripts):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for script in scripts[version:]:
+            for statement in _statements(script):
+                connection.execute(statement)
+        for name, value in {**new_identity(), "high_water": 0}.items():
+            connection.execute(load("upkeep.sql")["write_meta"], {"name": name, "value": value})
+        connection.execute(f"PRAGMA user_version = {len(scripts)}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _scripts() -> list[str]:
+    folder = files("zq.store.sqlite").joinpath("migrations")
+    scripts = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
+    return [script.read_text(encoding="utf-8") for script in scripts]
+
+
+def _statements(script: str) -> Iterator[str]:
+    # `executescript` would commit first; so each statement is run by itself in our transaction.
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

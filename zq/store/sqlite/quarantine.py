@@ -1,0 +1,223 @@
+"""Rows that cannot be read: found where they are met, and set aside so that the rest goes on.
+
+Somebody has edited the file, or a disk has. Whoever meets such a row names those among which it
+must be; they are looked at one by one, in a transaction of the writer's, and what cannot be read
+moves to the table `quarantine`, whole. What lies beside a job (its payload, its errors) stays where
+it is.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from zq.model.damage import Misfit, Quarantined
+from zq.model.job import INLINE_PAYLOAD, ErrorRecord, JobRecord, NewJob
+from zq.model.settings import QueueSettings
+from zq.store.sqlite.queries import BRIEF_ROW, JOB_ROW, load
+
+QUERIES = load("quarantine.sql")
+
+MOST_NAMED = 10
+"""Rows that are named where the quarantine is told of, the latest first."""
+
+_NO_JSON = "malformed JSON"
+_NO_TEXT = "Could not decode to UTF-8"
+
+
+class UnreadableRows(Exception):
+    """Among these rows of a table is one, at least, that a reader could not read."""
+
+    def __init__(self, source: str, keys: Iterable[object]) -> None:
+        super().__init__(f"a row of the table {source} cannot be read")
+        self.source = source
+        self.keys = tuple(keys)
+
+
+class Removed(NamedTuple):
+    """What the transaction has to know of a job that was set aside."""
+
+    misfit: Misfit
+    key: int
+    holder: int | None
+    group: tuple[str, str] | None
+
+
+def is_unreadable(error: Exception) -> bool:
+    """Whether an error says that what was read is not what can have been written."""
+    if isinstance(error, sqlite3.OperationalError):
+        return str(error).startswith((_NO_JSON, _NO_TEXT))
+    return isinstance(error, msgspec.MsgspecError | UnicodeDecodeError)
+
+
+def keys_query(sql: str) -> str:
+    """The query for the keys of the jobs that another one finds."""
+    for row in (JOB_ROW, BRIEF_ROW, "json_array(id, queue, NULL, status)"):
+        sql = sql.replace(f"json_group_array({row})", "json_group_array(id)", 1)
+    return sql.replace("json_group_array(json_array(jobs.id, queue))", "json_group_array(jobs.id)")
+
+
+def read_quarantine(connection: sqlite3.Connection) -> Quarantined:
+    """What was set aside so far."""
+    rows = connection.execute(QUERIES["latest"], {"limit": MOST_NAMED}).fetchall()
+    count: int = connection.execute(QUERIES["count"]).fetchone()[0]
+    return Quarantined(count, [Misfit(*row) for row in rows])
+
+
+def set_aside_jobs(
+    connection: sqlite3.Connection, keys: Iterable[int], now: int
+) -> Iterator[Removed]:
+    """Set those of the jobs aside that cannot be read. Inside a transaction."""
+    for key in keys:
+        reason = _fault_of_job(connection, key)
+        if reason is None:
+            continue
+        holder = connection.execute(QUERIES["holder"], {"key": key}).fetchone()[0]
+        group = _group(connection, key)
+        connection.execute(QUERIES["uncount"], {"key": key})
+        yield Removed(_move(connection, "jobs", {"id": key}, reason, now), key, holder, group)
+
+
+def set_aside(
+    connection: sqlite3.Connection, source: str, keys: Iterable[Any], now: int
+) -> Iterator[Misfit]:
+    """The same for rows of another table. Inside a transaction."""
+    for key in keys:
+        if source == "errors":
+            yield from _errors_of(connection, key, now)
+        elif source == "log_batches":
+            log, seq = key
+            yield from _batch(connection, log, seq, now)
+        elif source == "queue_settings":
+            yield from _settings(connection, key, now)
+        elif source == "cron_entries":
+            yield from _cron(connection, key, now)
+
+
+def set_aside_at_start(connection: sqlite3.Connection, now: int, *, jobs: bool) -> list[Misfit]:
+    """Do it for what is read before anything else is: settings, and `jobs` that no CHECK takes."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        queues = [queue for (queue,) in connection.execute(QUERIES["queues"])]
+        found = [*set_aside(connection, "queue_settings", queues, now)]
+        if jobs:
+            refused = [key for (key,) in connection.execute(QUERIES["refused"])]
+            found += [gone.misfit for gone in set_aside_jobs(connection, refused, now)]
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    return found
+
+
+def _fault_of_job(connection: sqlite3.Connection, key: int) -> str | None:
+    """Why a job cannot be read; None where it can, or where there is none."""
+
+    def text_of(name: str) -> str | None:
+        row = connection.execute(QUERIES[name], {"key": key}).fetchone()
+        return None if row is None else row[0]
+
+    try:
+        row = text_of("job")
+        if row is None:
+            return None
+        job = msgspec.json.decode(row, type=JobRecord)
+    except Exception as error:
+        return _reason("its row", error)
+    parts: list[tuple[str, str | None]] = [
+        ("its payload", "payload" if job.payload_size > INLINE_PAYLOAD else None),
+        ("its result", "result" if job.result_beside else None),
+    ]
+    inline = {"its payload": job.payload, "its result": job.result}
+    if job.extras is not None:
+        parts.append(("its meta", None))
+        inline["its meta"] = job.extras.meta
+    for part, beside in parts:
+        try:
+            text = inline[part] if beside is None else text_of(beside)
+            if text is None and beside is not None:
+                return f"{part} is missing"
+            if text is not None:
+                msgspec.json.decode(text)
+        except Exception as error:
+            return _reason(part, error)
+    return None
+
+
+def _errors_of(connection: sqlite3.Connection, job: int, now: int) -> Iterator[Misfit]:
+    attempts = connection.execute(QUERIES["attempts"], {"key": job}).fetchall()
+    for (attempt,) in attempts:
+        place = {"job_id": job, "attempt": attempt}
+        try:
+            row = connection.execute(QUERIES["error"], place).fetchone()[0]
+            msgspec.json.decode(row, type=ErrorRecord)
+        except Exception as error:
+            yield _move(connection, "errors", place, _reason("the record", error), now)
+
+
+def _batch(connection: sqlite3.Connection, log: int, seq: int, now: int) -> Iterator[Misfit]:
+    """The batch that has this record: whoever reads it knows what it should be."""
+    found = connection.execute(QUERIES["batch"], {"log": log, "seq": seq}).fetchone()
+    if found is not None:
+        last_seq, size = found
+        place = {"log": log, "last_seq": last_seq}
+        connection.execute(QUERIES["shorten_log"], {"log": log, "bytes": size})
+        yield _move(connection, "log_batches", place, "its records cannot be read", now)
+
+
+def _settings(connection: sqlite3.Connection, queue: str, now: int) -> Iterator[Misfit]:
+    place: dict[str, object] = {"queue": queue}
+    try:
+        for (text,) in connection.execute(QUERIES["settings"], place):
+            msgspec.json.decode(text, type=QueueSettings)
+    except Exception as error:
+        yield _move(connection, "queue_settings", place, _reason("the row", error), now)
+
+
+def _cron(connection: sqlite3.Connection, key: tuple[str, str], now: int) -> Iterator[Misfit]:
+    place: dict[str, object] = {"cron": key[0], "name": key[1]}
+    try:
+        for (text,) in connection.execute(QUERIES["cron"], place):
+            msgspec.json.decode(text, type=NewJob)
+    except Exception as error:
+        yield _move(connection, "cron_entries", place, _reason("its job", error), now)
+
+
+def _group(connection: sqlite3.Connection, key: int) -> tuple[str, str] | None:
+    try:
+        queue, group = connection.execute(QUERIES["group"], {"key": key}).fetchone()
+    except sqlite3.OperationalError as error:
+        if not is_unreadable(error):
+            raise
+        return None
+    return None if group is None else (queue, group)
+
+
+def _reason(part: str, error: Exception) -> str:
+    """What is wrong, without a word of what the row says: it may be secret, or no text."""
+    if not is_unreadable(error):
+        raise error
+    if isinstance(error, msgspec.ValidationError):
+        return f"{part} holds something else than it should: {error}"
+    if isinstance(error, msgspec.DecodeError) or str(error).startswith(_NO_JSON):
+        return f"{part} holds malformed JSON"
+    return f"{part} holds text that is no UTF-8"
+
+
+def _move(
+    connection: sqlite3.Connection, source: str, place: dict[str, object], reason: str, now: int
+) -> Misfit:
+    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({source})")]
+    values = " || ', ' || ".join(f"quote({column})" for column in columns)
+    head = f"INSERT INTO {source} ({', '.join(columns)}) VALUES ("
+    where = " AND ".join(f"{column} = :{column}" for column in place)
+    misfit = Misfit(source, "/".join(map(str, place.values())), reason, now)
+    connection.execute(
+        "INSERT OR REPLACE INTO quarantine (source, key, at, reason, row)"
+        f" SELECT :_source, :_key, :_at, :_reason, CAST('{head}' || {values} || ')' AS BLOB)"
+        f" FROM {source} WHERE {where}",
+        {**place, "_source": source, "_key": misfit.key, "_at": now, "_reason": reason},
+    )
+    connection.execute(f"DELETE FROM {source} WHERE {where}", place)
+    return misfit

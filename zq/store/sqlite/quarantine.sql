@@ -1,0 +1,55 @@
+-- Rows that cannot be read: looking at them one by one, and what is told of those set aside.
+
+-- name: latest
+SELECT source, key, reason, at FROM quarantine ORDER BY at DESC, source, key LIMIT :limit
+
+-- name: count
+SELECT count(*) FROM quarantine
+
+-- name: job
+SELECT json_array({job_columns}) FROM jobs WHERE id = :key
+
+-- name: payload
+SELECT body FROM payloads WHERE job_id = :key
+
+-- name: result
+SELECT body FROM results WHERE job_id = :key
+
+-- name: holder
+SELECT holder FROM jobs WHERE id = :key
+
+-- name: group
+SELECT queue, group_id FROM jobs WHERE id = :key
+
+-- name: uncount
+-- By what the row says, read as it is: its queue may be no text.
+UPDATE queue_counts SET n = n - 1
+WHERE n > 0 AND (queue, status) = (SELECT queue, status FROM jobs WHERE id = :key)
+
+-- name: attempts
+SELECT attempt FROM errors WHERE job_id = :key
+
+-- name: error
+SELECT json_array(attempt, message, error_type, backtrace, dequeued_at, failed_at)
+FROM errors WHERE job_id = :job_id AND attempt = :attempt
+
+-- name: batch
+SELECT last_seq, length(body) + length(shared) FROM log_batches
+WHERE log = :log AND last_seq >= :seq AND last_seq - count < :seq ORDER BY last_seq LIMIT 1
+
+-- name: shorten_log
+UPDATE logs SET bytes = max(bytes - :bytes, 0) WHERE id = :log
+
+-- name: settings
+SELECT json(settings) FROM queue_settings WHERE queue = :queue
+
+-- name: refused
+SELECT id FROM jobs
+WHERE NOT iif(json_valid(options), json_type(options) = 'object', options IS NULL)
+    OR NOT iif(json_valid(extras), json_type(extras) = 'object', extras IS NULL)
+
+-- name: queues
+SELECT queue FROM queue_settings
+
+-- name: cron
+SELECT job FROM cron_entries WHERE cron = :cron AND name = :name

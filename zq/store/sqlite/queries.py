@@ -1,0 +1,87 @@
+"""Loads the named queries of the `.sql` files beside this module.
+
+A query begins with a line ``-- name: its_name``; comment lines after that describe it. Words in
+braces stand for constants of the model (``{ready}`` is the number of a status) and for lists of
+columns, which follow from the structs that are read.
+"""
+
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from zq.model.history import StoredAttempt
+from zq.model.ids import EPOCH_MS, LOW_BITS
+from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord
+from zq.model.lifecycle import Status
+from zq.model.unique import Scope
+
+_DIFFERENT = {
+    "key": "id",
+    "group": "group_id",
+    "options": "json(options)",
+    "extras": "json(extras)",
+    "batched": "extras ->> '$.batch.key' IS NOT NULL",
+}
+"""The columns of jobs that differ from the names of their fields."""
+
+_OF_ATTEMPT = {
+    "attempt": "attempts + 1",
+    # A job that waits has not begun.
+    "dequeued_at": f"iif(status = {Status.IN_FLIGHT.value}, dequeued_at, NULL)",
+    "worker": "ifnull(claimant, holder)",
+    "payload_bytes": "payload_size",
+}
+
+
+def columns(struct: type[msgspec.Struct], *, required: bool = False, **different: str) -> str:
+    """The columns of jobs that make a struct, in the order of its fields.
+
+    Where only the `required` ones are read, the others keep their defaults.
+    """
+    names = _DIFFERENT | different
+    fields = [field for field in msgspec.structs.fields(struct) if field.required or not required]
+    return ", ".join(names.get(field.name, field.name) for field in fields)
+
+
+NEW_JOB_COLUMNS = columns(JobRecord, required=True)
+"""These tell a job that waits for the first time and sets nothing unusual, at half the cost."""
+
+JOB_COLUMNS = columns(JobRecord)
+
+_USUAL = "coalesce(options, unique_key, group_id, expires_at, extras, finished_at) IS NULL"
+
+JOB_ROW = (
+    f"CASE WHEN deliveries = 0 AND {_USUAL}"
+    f" THEN json_array({NEW_JOB_COLUMNS}) ELSE json_array({JOB_COLUMNS}) END"
+)
+BRIEF_ROW = (
+    f"CASE WHEN status = {Status.IN_FLIGHT.value} AND attempts = 0 AND options IS NULL"
+    f" AND unique_while IS NULL AND group_id IS NULL AND payload_size <= {INLINE_PAYLOAD}"
+    f" THEN json_array({columns(Brief, required=True)}) ELSE json_array({columns(Brief)}) END"
+)
+
+_CONSTANTS = {
+    **{status.name.lower(): str(status.value) for status in Status},
+    **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
+    "job_columns": JOB_COLUMNS,
+    "job_row": JOB_ROW,
+    "brief_row": BRIEF_ROW,
+    "attempt_columns": columns(StoredAttempt, required=True, **_OF_ATTEMPT),
+    "key_bits": str(LOW_BITS),
+    "key_epoch": str(EPOCH_MS),
+    "keys": "(SELECT value FROM json_each(:keys))",
+    "no_lease": "holder = NULL, claimant = NULL, lease_until = NULL",
+}
+
+
+@cache
+def load(file: str) -> dict[str, str]:
+    """The queries of one file by name."""
+    text = files("zq.store.sqlite").joinpath(file).read_text(encoding="utf-8")
+    queries: dict[str, str] = {}
+    for block in text.split("-- name: ")[1:]:
+        name, _, body = block.partition("\n")
+        lines = [line for line in body.splitlines() if not line.lstrip().startswith("--")]
+        queries[name.strip()] = "\n".join(lines).strip().format_map(_CONSTANTS)
+    return queries

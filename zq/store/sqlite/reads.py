@@ -1,0 +1,130 @@
+"""The reads of the SQLite store: each goes to the lane where it holds up none that is shorter."""
+
+import asyncio
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from zq.model.budgets import Budget
+from zq.model.filters import Filter
+from zq.model.history import HISTORY_LOG
+from zq.model.job import ErrorRecord, JobRecord
+from zq.model.lifecycle import Status
+from zq.model.outcome import Ending
+from zq.model.reach import Reach
+from zq.model.settings import QueueSettings
+from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
+from zq.store.api import Reads
+from zq.store.sqlite import lookups, windows
+from zq.store.sqlite.logs import read_log, unreadable_batch
+from zq.store.sqlite.readers import SCANNERS, ReaderPool
+
+T = TypeVar("T")
+
+WORTH_SHARING = 1000
+"""Queues from which on it is a scan to look for the oldest jobs, and scanners do a part each."""
+
+
+class SqliteReads(Reads):
+    """Reads by the connections of a pool."""
+
+    def __init__(self, pool: ReaderPool) -> None:
+        self._looks = pool.looks.read
+        self._scans = pool.scans.read
+        self._sweeps = pool.sweeps.read
+        self._deliveries = pool.deliveries.read
+        self._views = pool.views.read
+
+    async def job(self, key: int, reach: Reach, now: int) -> JobRecord | None:
+        return await self._looks(lookups.get_job, key, reach, now)
+
+    async def row(self, key: int, reach: Reach, now: int) -> JobRecord | None:
+        return await self._looks(lookups.get_row, key, reach, now)
+
+    async def owner(self, unique_key: str, reach: Reach, now: int) -> JobRecord | None:
+        return await self._looks(lookups.get_owner, unique_key, reach, now)
+
+    async def open_hosts(
+        self, batch_keys: Sequence[str], now: int
+    ) -> dict[str, tuple[int, JobRecord] | None]:
+        return await self._looks(lookups.open_hosts, batch_keys, now)
+
+    async def ending(self, key: int, reach: Reach, now: int) -> Ending | None:
+        return await self._looks(lookups.get_ending, key, reach, now)
+
+    async def jobs_page(
+        self, filter: Filter, after: int, descending: bool, limit: int, now: int
+    ) -> list[JobRecord]:
+        return await self._scans(lookups.list_jobs, filter, after, descending, limit, now)
+
+    async def count(self, filter: Filter, now: int) -> int:
+        return await self._scans(lookups.count_jobs, filter, now)
+
+    async def counts(self, now: int) -> Counter[tuple[str, Status]]:
+        return await self._looks(lookups.visible_counts, now)
+
+    async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
+        if len(queues) < WORTH_SHARING:
+            return await self._looks(lookups.oldest_ready, queues)
+        share = -(-len(queues) // SCANNERS)
+        parts = [queues[at : at + share] for at in range(0, len(queues), share)]
+        found: dict[str, int] = {}
+        for part in await asyncio.gather(*(self._scans(lookups.oldest_ready, p) for p in parts)):
+            found |= part
+        return found
+
+    async def key_range(self) -> tuple[int, int]:
+        return await self._sweeps(lookups.key_range)
+
+    async def keys(self, filter: Filter, after: int, upto: int, limit: int) -> list[int]:
+        return await self._sweeps(lookups.list_keys, filter, after, upto, limit)
+
+    async def swept_jobs(self, filter: Filter, after: int, limit: int) -> list[JobRecord]:
+        # As of time 0, no job's retention is over.
+        return await self._sweeps(lookups.list_jobs, filter, after, False, limit, 0)
+
+    async def sight(self, view: ListsView) -> Sight:
+        return await self._views(windows.see, view)
+
+    async def search(self, wanted: JobSearch) -> FoundJob:
+        return await self._views(windows.search, wanted)
+
+    async def settings(self, queue: str) -> QueueSettings:
+        return await self._looks(lookups.settings, queue)
+
+    async def budgets(self, key: str | None, now: int) -> list[Budget]:
+        return await self._looks(lookups.budgets, key, now)
+
+    async def payloads(self, keys: Sequence[int]) -> dict[int, str]:
+        return await self._deliveries(lookups.payloads, keys)
+
+    async def results(self, keys: Sequence[int]) -> dict[int, str]:
+        return await self._looks(lookups.results, keys)
+
+    async def errors_page(
+        self, key: int, after: int, descending: bool, limit: int
+    ) -> tuple[list[ErrorRecord], bool]:
+        read = self._looks if limit == 1 else self._scans
+        return await read(lookups.errors_page, key, after, descending, limit)
+
+    async def history_page(
+        self,
+        after: int | None,
+        upto: int,
+        limit: int,
+        decode: Callable[[int, str, list[msgspec.Raw]], list[T]],
+    ) -> tuple[int, list[T]]:
+        def read(connection: sqlite3.Connection) -> tuple[int, list[T]]:
+            page = read_log(connection, HISTORY_LOG, after, upto, limit)
+            records: list[T] = []
+            for batch in page.batches:
+                try:
+                    records += decode(*batch)
+                except msgspec.MsgspecError:
+                    raise unreadable_batch(connection, HISTORY_LOG, batch.first_seq) from None
+            return page.min_seq, records
+
+        return await self._scans(read)

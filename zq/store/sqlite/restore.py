@@ -1,0 +1,133 @@
+"""Makes a data directory of a database that was copied: whole or not at all, and as one of its own.
+
+The database is made ready under another name, with which no server starts. It gets its own name
+last, so a restore that was cut off is begun again.
+"""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from zq.store.errors import DamagedDatabase, DirectoryNotEmpty, RestoreUnfinished, StoreFull
+from zq.store.sqlite.damage import find_damage
+from zq.store.sqlite.files import FILE_NAME, LOCK_NAME, create_private
+from zq.store.sqlite.identity import renew_identity
+from zq.store.sqlite.lock import DirectoryLock, sync_directory
+from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
+from zq.store.sqlite.upkeep import QUERIES, give_back
+
+RESTORING_NAME = f"{FILE_NAME}.restoring"
+
+PIECE = 1024 * 1024
+
+Progress = Callable[[int, int], object]
+"""Called with the bytes that are written, and how many there are to be."""
+
+
+def refuse_unfinished(directory: Path) -> None:
+    """Raise `RestoreUnfinished` where a restore was cut off."""
+    if (directory / RESTORING_NAME).exists():
+        raise RestoreUnfinished(
+            f"a restore into {directory} did not end: run `zq restore` again, or remove"
+            f" {directory / RESTORING_NAME}* to begin without data"
+        )
+
+
+@contextmanager
+def restoring(directory: Path) -> Iterator[Callable[[IO[bytes], int, Progress], None]]:
+    """An empty directory, and what writes a database of some bytes there; to be called once.
+
+    When this ends well, the database has its name; otherwise nothing is left. Raises
+    `DirectoryInUse`, `DirectoryNotEmpty`, `StoreFull`, `DatabaseTooNew`, `ForeignDatabase`,
+    `DamagedDatabase` or OSError.
+    """
+    existed = directory.exists()
+    lock = DirectoryLock(directory)
+    try:
+        _refuse_content(directory)
+        _remove_rest(directory)
+        file = directory / RESTORING_NAME
+        try:
+            yield partial(_write, file)
+            _make_ready(file)
+            file.rename(directory / FILE_NAME)
+            sync_directory(directory)
+        except BaseException:
+            _remove_rest(directory)
+            raise
+    except BaseException:
+        if not existed:
+            (directory / LOCK_NAME).unlink()
+            directory.rmdir()
+        raise
+    finally:
+        lock.release()
+
+
+def _refuse_content(directory: Path) -> None:
+    own = (LOCK_NAME, RESTORING_NAME)
+    others = sorted(path.name for path in directory.iterdir() if not path.name.startswith(own))
+    if others:
+        raise DirectoryNotEmpty(
+            f"{directory} is not empty (it holds {', '.join(others[:3])}): a backup is restored"
+            " into an empty directory only, so name another --root-dir"
+        )
+
+
+def _refuse_full(directory: Path, size: int) -> None:
+    free = shutil.disk_usage(directory).free
+    if size > free:
+        raise StoreFull(f"the backup holds {size} bytes, and {free} are free in {directory}")
+
+
+def _remove_rest(directory: Path) -> None:
+    for path in directory.glob(f"{RESTORING_NAME}*"):
+        path.unlink()
+
+
+def _write(file: Path, content: IO[bytes], size: int, progress: Progress) -> None:
+    _refuse_full(file.parent, size)
+    create_private(file)
+    with file.open("wb") as target:
+        while piece := content.read(PIECE):
+            target.write(piece)
+            progress(target.tell(), size)
+        target.flush()
+        os.fsync(target.fileno())
+
+
+def _make_ready(file: Path) -> None:
+    """Check a database, bring it up to date and make it another one than it was copied from."""
+    try:
+        with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            refuse_foreign(connection)
+            if refuse_newer(connection) == 0:
+                raise DamagedDatabase("the backup is empty: nothing of zq's is in it")
+            migrate(connection)
+            if damage := find_damage(connection):
+                raise DamagedDatabase(f"the database in the backup is damaged: {damage[0]}")
+            _begin_anew(connection)
+    except sqlite3.DatabaseError as error:
+        raise DamagedDatabase(f"the database in the backup is damaged: {error}") from None
+    with file.open("rb") as written:
+        os.fsync(written.fileno())
+
+
+def _begin_anew(connection: sqlite3.Connection) -> None:
+    """Let nobody hold anything any more, and give it an identity of its own."""
+    connection.execute("BEGIN IMMEDIATE")
+    with contextlib.ExitStack() as undo:
+        undo.callback(connection.execute, "ROLLBACK")
+        found = connection.execute(QUERIES["read_all_held"]).fetchone()[0]
+        give_back(connection, msgspec.json.decode(found, type=list[tuple[int, str]]))
+        renew_identity(connection)
+        connection.execute("COMMIT")
+        undo.pop_all()

@@ -1,0 +1,385 @@
+"""The store: opens the file, recovers it, and lends its one writer and its readers."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from zq.model.commands import Tick, TickResult
+from zq.model.damage import Misfit, Quarantined
+from zq.model.log import Bounds
+from zq.store.api import LongCommit, MakeTicks, Sliced, Store, Ticks
+from zq.store.errors import FilesMoved, StoreError, StoreFailed
+from zq.store.sqlite import upkeep
+from zq.store.sqlite.backup import Copies
+from zq.store.sqlite.connection import (
+    HopConnection,
+    is_full,
+    open_reader,
+    open_writer,
+    store_error,
+    store_errors,
+    wait_for_nobody,
+)
+from zq.store.sqlite.cron_reads import SqliteCronReads
+from zq.store.sqlite.damage import is_small, refuse_damage, refuse_damaged_log, report_torn_tail
+from zq.store.sqlite.files import (
+    COPY_NAME,
+    FILE_NAME,
+    LOCK_NAME,
+    WAL_NAME,
+    OpenFiles,
+    create_private,
+    make_private,
+)
+from zq.store.sqlite.flush import Flush, Landing, open_flush
+from zq.store.sqlite.lock import DirectoryLock
+from zq.store.sqlite.migrate import migrate, refuse_foreign_file
+from zq.store.sqlite.quarantine import MOST_NAMED, UnreadableRows, set_aside_at_start
+from zq.store.sqlite.readers import READERS, ReaderPool
+from zq.store.sqlite.reads import SqliteReads
+from zq.store.sqlite.restore import refuse_unfinished
+from zq.store.sqlite.transaction import SqliteTransaction
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PAGE_BYTES = 4096
+"""SQLite's default."""
+
+SLICE_S = 0.004
+"""How long a transaction may hold the event loop before others have a turn."""
+
+CHECKPOINT_PAGES = 1024
+"""Pages of WAL after which it is copied into the database: 4 MiB. Measured: as fast as larger ones,
+and the best tail."""
+
+
+SLOT = 0
+"""One file has one server: the lock of its directory sees to that."""
+
+
+class SqliteStore(Store):
+    """One open data directory. Make it with `open_store`."""
+
+    def __init__(
+        self,
+        directory: Path,
+        lock: DirectoryLock,
+        writer: HopConnection,
+        flush: Flush,
+        readers: Sequence[HopConnection],
+        recovered: upkeep.Recovered,
+        ticks: Ticks,
+        read_timeout: float,
+        max_wal: int,
+    ) -> None:
+        self.directory = directory
+        self.slot = SLOT
+        self.id_suffix = recovered.id_suffix
+        self.former_suffixes = recovered.former_suffixes
+        self.epoch = recovered.epoch
+        self.last_key = recovered.last_key
+        self.returned = recovered.returned
+        self.claimed = recovered.claimed
+        """Jobs that claimants held when it was opened, and hold still."""
+        self.deadlines = recovered.deadlines
+        self.next_firing = recovered.next_firing
+        self.logged = recovered.logged
+        """The last record of the history when the store was opened."""
+        self.quarantined = recovered.quarantined
+        self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
+        """Called with a table and the keys of rows among which some cannot be read."""
+        self._lock = lock
+        self._files = OpenFiles(directory)
+        self._writer = writer
+        self._flush = flush
+        self._landing = Landing()
+        self.readers = ReaderPool(readers, read_timeout, self._repaired, self._landing.wait)
+        self.reads = SqliteReads(self.readers)
+        self.crons = SqliteCronReads(self.readers)
+        self._ticks = ticks
+        self.uncopied_bytes = 0
+        """What the last checkpoint had to leave in the WAL: the database may grow by as much."""
+        self._rows = 0
+        # The first one comes early: a commit takes half a dozen pages for a row as for fifty, and a
+        # log that has come round once is overwritten, which is synced faster than one that grows.
+        self._rows_a_checkpoint = CHECKPOINT_PAGES // 8
+        self._old_pages = 0
+        self._copies = Copies(writer, directory / COPY_NAME, self.free_bytes)
+        self.wants_checkpoint = False
+        """Whether the WAL has probably grown by `CHECKPOINT_PAGES` since the last checkpoint."""
+        self._max_wal = max_wal
+        self.wal_is_over = False
+        """Whether the WAL's file was over its limit still after the last checkpoint."""
+
+    @property
+    def flushed_by(self) -> str:
+        """How commits get to the disk: `linux-aio`, `io-uring` or `thread`."""
+        return self._flush.name
+
+    def _tell(self, misfits: Sequence[Misfit]) -> None:
+        """Let the log and those who ask know of rows that were set aside."""
+        _log_misfits(misfits)
+        count, latest = self.quarantined
+        named = [*reversed(misfits), *latest][:MOST_NAMED]
+        self.quarantined = Quarantined(count + len(misfits), named)
+
+    async def tick(self, tick: Tick) -> TickResult:
+        """Run one tick and, if it is durable, wait until the disk has it.
+
+        It runs in the event loop, slice by slice: to hand it to a thread and back costs more than
+        most ticks.
+        """
+        try:
+            result = await self._run(self._ticks(tick))
+            await self._land(result, durable=tick.durable)
+        except (OSError, sqlite3.Error, StoreError) as error:
+            failure = store_error(error)
+            self._landing.let_go(not isinstance(failure, StoreFailed))
+            if failure is error:
+                raise
+            raise failure from error
+        finally:
+            self._landing.let_go(True)
+        if result.misfits:
+            self._tell(result.misfits)
+        self._rows += result.rows
+        self.wants_checkpoint = self._rows >= self._rows_a_checkpoint
+        return result
+
+    async def _land(self, result: TickResult, *, durable: bool) -> None:
+        """See that what was committed stays. Raises OSError or `FilesMoved` where it does not."""
+        if not durable:
+            self._files.glance()
+            return
+        self._landing.hold_back()
+        began = time.perf_counter()
+        flushed = self._flush.begin()
+        try:
+            # Before anybody is told of it: no restart would find it in a file without a name.
+            self._files.glance()
+        finally:
+            await flushed
+            result.flush_s = time.perf_counter() - began
+
+    async def _run(self, slices: Sliced[T]) -> T:
+        """Run a transaction, with a turn of the event loop where it has held it for long."""
+        send, value = slices.send, None
+        turn = time.perf_counter()
+        try:
+            while True:
+                long = send(value)
+                send, value = slices.send, None
+                if long is not None:
+                    if isinstance(long, LongCommit):
+                        self._landing.hold_back()
+                    try:
+                        value = await self._writer.hop(long)
+                    except Exception as error:
+                        send, value = slices.throw, error
+                elif time.perf_counter() - turn > SLICE_S:
+                    await asyncio.sleep(0)
+                    turn = time.perf_counter()
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            slices.close()
+
+    async def _repaired(self, found: UnreadableRows) -> bool:
+        """Have rows set aside that a read has found unreadable; whether there were any."""
+        known = self.quarantined.rows
+        await self.when_unreadable(found.source, found.keys)
+        return self.quarantined.rows != known
+
+    def check_files(self) -> None:
+        """Raise `FilesMoved` where what was committed lies in a file that has lost its name."""
+        self._files.check()
+
+    async def checkpoint(self, *, shrink: bool = False) -> None:
+        """Copy what the WAL holds into the database, as far as no reader is in the way.
+
+        With `shrink`, its file becomes empty. Where the disk is full the WAL stays as it is: a
+        later checkpoint finds more space.
+        """
+        with store_errors():
+            await self._checkpoint(0 if shrink else self._max_wal)
+
+    async def _checkpoint(self, most_bytes: int) -> None:
+        try:
+            pages, copied = await self._writer.hop(upkeep.checkpoint, self._writer.raw)
+        except sqlite3.OperationalError as error:
+            if not is_full(error):
+                raise
+            log.warning("the disk is full: the write-ahead log cannot be copied yet")
+            pages, copied = self.wal_bytes() // PAGE_BYTES, 0
+        if pages == copied and self.wal_bytes() > most_bytes:
+            await self._writer.hop(upkeep.shrink_wal, self._writer.raw)
+        self.wal_is_over = self.wal_bytes() > self._max_wal
+        self.uncopied_bytes = (pages - copied) * PAGE_BYTES
+        if pages and pages == copied and not self.wal_is_over:
+            await self._restart_log()
+        # A log that is copied starts anew; what a reader pins stays in it, and was counted before.
+        grown = pages - self._old_pages
+        self._old_pages = 0 if pages == copied else pages
+        if self._rows and grown > 0:
+            # How many pages a row costs depends on queues and the size of ticks: learn it.
+            planned = self._rows * CHECKPOINT_PAGES // grown
+            self._rows_a_checkpoint = min(max(planned, 100), 100_000)
+        self._rows = 0
+        self.wants_checkpoint = False
+
+    async def _restart_log(self) -> None:
+        try:
+            await self._writer.hop(upkeep.restart_log, self._writer.raw)
+        except sqlite3.OperationalError as error:
+            if not is_full(error):
+                raise
+
+    async def tidy(self, *, spare: bool = True) -> bool:
+        """Give a slice of free space back to the file system. True where there is more to give."""
+        with store_errors():
+            return await self._writer.hop(upkeep.tidy, self._writer.raw, spare=spare)
+
+    async def backup(self, least_free: int) -> BinaryIO:
+        copy = await self._copies.make(least_free)
+        # It may have what is committed and not on the disk yet.
+        await self._landing.wait()
+        return copy
+
+    async def ping(self) -> None:
+        """Until a tick under way and the writer's thread are done: the watchdog's sign of life."""
+        await self._landing.wait()
+        await self._writer.hop(int)
+
+    def wal_bytes(self) -> int:
+        """Size of the write-ahead log's file."""
+        return _size(self.directory / WAL_NAME)
+
+    def database_bytes(self) -> int:
+        """Size of the database's file, without the log."""
+        return _size(self.directory / FILE_NAME)
+
+    def free_bytes(self) -> int:
+        """Space left on the file system of the data, as an unprivileged writer may use it."""
+        disk = os.statvfs(self.directory)
+        return disk.f_bavail * disk.f_frsize
+
+    async def close(self) -> None:
+        """Checkpoint, close the connections, release the directory."""
+        try:
+            self.check_files()
+            await self.checkpoint()
+        finally:
+            await self.abandon()
+
+    async def abandon(self) -> None:
+        """Close without writing anything more: what is left to do after the disk has failed."""
+        self._flush.close()
+        await self._copies.stop()
+        try:
+            self.check_files()
+        except FilesMoved as moved:
+            if moved.path.name != LOCK_NAME:
+                await self._rescue()
+        for connection in (*self.readers.connections, self._writer):
+            with contextlib.suppress(sqlite3.Error):
+                await connection.close()
+        self._lock.release()
+
+    async def _rescue(self) -> None:
+        """Write a copy of a database that has lost its name, while it can still be read."""
+        copy = self.directory / f"{FILE_NAME}.rescued-{time.time_ns() // 1_000_000}"
+        try:
+            create_private(copy)
+            await self._writer.execute("VACUUM INTO ?", [os.fspath(copy)])
+        except (sqlite3.Error, OSError) as error:
+            log.error(f"what was in it cannot be saved: {error}")
+        else:
+            log.error(f"what was in it is saved in {copy}: to go on with it, name it {FILE_NAME}")
+
+
+async def open_store(
+    directory: Path,
+    make_ticks: MakeTicks,
+    *,
+    cache_bytes: int,
+    read_timeout: float,
+    max_wal: int,
+    history: Bounds | None = None,
+) -> SqliteStore:
+    """Lock, open, migrate and recover a data directory, which is created where it is missing.
+
+    `read_timeout` in seconds, `max_wal` in bytes; `history` bounds what is kept of it. Raises
+    `DirectoryInUse`, `DatabaseTooNew`, `ForeignDatabase`, `RestoreUnfinished`, `StoreError`
+    where the file is damaged or not writable, or `OSError` where the directory is not.
+    """
+    lock = DirectoryLock(directory)
+    opened: list[HopConnection] = []
+    flush: Flush | None = None
+    try:
+        path = directory / FILE_NAME
+        wal = directory / WAL_NAME
+        await asyncio.to_thread(refuse_damaged_log, wal)
+        # Before anything of it is changed.
+        refuse_unfinished(directory)
+        await asyncio.to_thread(refuse_foreign_file, path)
+        await asyncio.to_thread(make_private, directory)
+        writer = await open_writer(path, cache_bytes)
+        opened.append(writer)
+        # Nothing may be written before this: it would go over what is to be reported.
+        pages, _ = await writer.hop(upkeep.checkpoint, writer.raw)
+        await asyncio.to_thread(report_torn_tail, wal, pages)
+        await writer.hop(migrate, writer.raw)
+        small = await writer.hop(is_small, writer.raw)
+        now = time.time_ns() // 1_000_000
+        misfits = await writer.hop(set_aside_at_start, writer.raw, now, jobs=small)
+        await writer.hop(refuse_damage, writer.raw)
+        recovered = await writer.hop(upkeep.recover, writer.raw, history, SLOT)
+        transactions = partial(SqliteTransaction, writer.raw)
+        ticks = await writer.hop(make_ticks, transactions, recovered.last_key)
+        opened += [await open_reader(path) for _ in range(READERS)]
+        flush = await open_flush(wal)
+        await writer.hop(wait_for_nobody, writer.raw)
+        await asyncio.to_thread(lock.sync_names)
+    except BaseException as error:
+        if flush is not None:
+            flush.close()
+        for connection in opened:
+            await connection.close()
+        lock.release()
+        if isinstance(error, UnicodeDecodeError):  # of a message of SQLite's that quotes the file
+            raise StoreError("it is damaged: text in it is no UTF-8") from error
+        if isinstance(error, sqlite3.Error):
+            raise store_error(error) from error
+        raise
+    _log_misfits(misfits)
+    return SqliteStore(
+        directory, lock, writer, flush, opened[1:], recovered, ticks, read_timeout, max_wal
+    )
+
+
+def _log_misfits(misfits: Sequence[Misfit]) -> None:
+    for misfit in misfits:
+        fields = {"table": misfit.source, "key": misfit.key, "reason": misfit.reason}
+        log.error("a row cannot be read and was set aside", extra={"fields": fields})
+
+
+async def _nobody_helps(_source: str, _keys: Sequence[object]) -> None:
+    """Where there is no loop that could set rows aside."""
+
+
+def _size(path: Path) -> int:
+    try:
+        # Never by opening it: closing a database's file would drop SQLite's locks on it.
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,379 @@
+-- The statements of the tick. Rows go in as one JSON parameter and come out as one JSON value, so
+-- that the number of statements, and of times the GIL changes hands, does not grow with the jobs.
+
+-- name: read_held
+-- Jobs in flight among the keys: what a settlement or a return needs to know of them.
+SELECT json_group_array({brief_row})
+FROM (SELECT value AS key FROM json_each(:keys)) CROSS JOIN jobs ON jobs.id = key
+WHERE status = {in_flight}
+
+-- name: read_briefs
+-- The same of jobs in any state: what a deletion needs to know.
+SELECT json_group_array({brief_row})
+FROM jobs WHERE id IN {keys}
+
+-- name: read_all_in_flight
+SELECT json_group_array(id) FROM jobs WHERE status = {in_flight} AND status <> {ready}
+
+-- name: read_jobs
+SELECT json_group_array({job_row}) FROM jobs WHERE id IN {keys}
+
+-- name: read_stale
+-- :leases maps a key to the delivery that is acknowledged. The jobs that are there, but of which this
+-- delivery has ended.
+SELECT json_group_array(json_array(jobs.id, queue))
+FROM json_each(:leases) AS l
+JOIN jobs ON jobs.id = CAST(l.key AS INTEGER)
+WHERE (status <> {in_flight} OR deliveries <> l.value) AND (purge_at IS NULL OR purge_at > :now)
+
+-- name: read_current
+-- :leases maps a key to a delivery. The jobs of which this delivery goes on.
+SELECT json_group_array(jobs.id)
+FROM json_each(:leases) AS l
+JOIN jobs ON jobs.id = CAST(l.key AS INTEGER)
+WHERE status = {in_flight} AND deliveries = l.value
+
+-- name: delete_jobs
+DELETE FROM jobs WHERE id IN {keys}
+
+-- name: delete_payloads
+DELETE FROM payloads WHERE job_id IN {keys}
+
+-- name: delete_results
+DELETE FROM results WHERE job_id IN {keys}
+
+-- name: delete_errors
+DELETE FROM errors WHERE job_id IN {keys}
+
+-- name: complete
+-- :purges maps a key to its purge_at. An "active" lock ends here.
+UPDATE jobs SET status = {completed}, {no_lease}, finished_at = :now, purge_at = p.value,
+    owns_key = owns_key AND unique_while <> {while_active}
+FROM json_each(:purges) AS p
+WHERE jobs.id = CAST(p.key AS INTEGER) AND status = {in_flight}
+
+-- name: complete_with_results
+-- :completions lists [key, purge_at, result_size, result or null where it lies beside].
+UPDATE jobs SET status = {completed}, {no_lease}, finished_at = :now, purge_at = c.value ->> 1,
+    result_size = c.value ->> 2, result = c.value ->> 3,
+    owns_key = owns_key AND unique_while <> {while_active}
+FROM json_each(:completions) AS c
+WHERE jobs.id = c.value ->> 0 AND status = {in_flight}
+
+-- name: fail
+-- :verdicts lists [key, attempts, ready_at].
+UPDATE jobs SET status = {scheduled}, {no_lease}, attempts = v.value ->> 1, failed_at = :now,
+    ready_at = v.value ->> 2
+FROM json_each(:verdicts) AS v
+WHERE jobs.id = v.value ->> 0 AND status = {in_flight}
+
+-- name: note_last_failures
+-- :attempts maps a key to its attempts: the last failures of jobs that are about to be buried.
+UPDATE jobs SET attempts = a.value, failed_at = :now
+FROM json_each(:attempts) AS a
+WHERE jobs.id = CAST(a.key AS INTEGER) AND status = {in_flight}
+
+-- name: bury
+-- :graves lists [key, purge_at, extras as an object or null]. An "active" lock ends here.
+UPDATE jobs SET status = {dead}, {no_lease},
+    finished_at = :now, purge_at = g.value ->> 1, extras = g.value ->> 2,
+    owns_key = owns_key AND unique_while <> {while_active}
+FROM json_each(:graves) AS g
+WHERE jobs.id = g.value ->> 0 AND status = {in_flight}
+
+-- name: revive
+-- :revivals lists [key, status that it has, queue to be ready in, expires_at or null, extras].
+UPDATE jobs SET status = {ready}, queue = r.value ->> 2, ready_at = :now, held = 0, {no_lease},
+    finished_at = NULL, purge_at = NULL,
+    forgiven = attempts, stalls = 0, expires_at = r.value ->> 3, extras = r.value ->> 4
+FROM json_each(:revivals) AS r
+WHERE jobs.id = r.value ->> 0 AND status = r.value ->> 1
+    AND status IN ({scheduled}, {ready}, {in_flight}, {dead})
+
+-- name: restore_all_locks
+-- Revived jobs take their key back, unless the index says another has it by now.
+UPDATE OR IGNORE jobs SET owns_key = 1
+WHERE id IN {keys} AND owns_key = 0 AND status = {ready} AND unique_key IS NOT NULL
+
+-- name: expire
+-- :purges maps a key to its purge_at. The key of an expired job is free.
+UPDATE jobs SET status = {expired}, held = 0, finished_at = :now, purge_at = p.value, owns_key = 0
+FROM json_each(:purges) AS p
+WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready})
+
+-- name: read_lapsed
+SELECT json_group_array(id) FROM (
+    SELECT id FROM jobs WHERE expires_at IS NOT NULL AND status <= {ready} AND expires_at <= :now
+    ORDER BY expires_at LIMIT :limit)
+
+-- name: give_back
+-- :holders maps a key to the holder whose stream has ended.
+UPDATE jobs SET status = {ready}, {no_lease}
+FROM json_each(:holders) AS h
+WHERE jobs.id = CAST(h.key AS INTEGER) AND status = {in_flight} AND holder = h.value
+
+-- name: release
+-- :times lists [key, ready_at, or null where the job is ready as it was].
+UPDATE jobs SET status = iif(t.value ->> 1 IS NULL, {ready}, {scheduled}), {no_lease},
+    ready_at = ifnull(t.value ->> 1, ready_at)
+FROM json_each(:times) AS t
+WHERE jobs.id = t.value ->> 0 AND status = {in_flight}
+
+-- name: extend
+-- :deadlines maps a key to the new lease_until.
+UPDATE jobs SET lease_until = d.value
+FROM json_each(:deadlines) AS d
+WHERE jobs.id = CAST(d.key AS INTEGER) AND status = {in_flight}
+
+-- name: read_overdue
+SELECT json_group_array(id) FROM (
+    SELECT id FROM jobs WHERE lease_until IS NOT NULL AND lease_until < :now
+    ORDER BY lease_until LIMIT :limit)
+
+-- name: stall
+UPDATE jobs SET status = {ready}, {no_lease}, stalls = stalls + 1
+WHERE id IN {keys} AND status = {in_flight}
+
+-- name: count_stalls
+UPDATE jobs SET stalls = stalls + 1 WHERE id IN {keys} AND status = {in_flight}
+
+-- name: restore_locks
+-- "queued" owners that wait again take their key back, unless the index says another has it by now.
+UPDATE OR IGNORE jobs SET owns_key = 1
+WHERE id IN {keys} AND owns_key = 0 AND unique_while = {while_queued}
+    AND status IN ({scheduled}, {ready})
+
+-- name: change
+-- :changes lists [key, queue, priority, status, ready_at, options as an object or null].
+UPDATE jobs SET queue = c.value ->> 1, priority = c.value ->> 2, status = c.value ->> 3,
+    ready_at = c.value ->> 4, options = c.value ->> 5
+FROM json_each(:changes) AS c
+WHERE jobs.id = c.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
+
+-- name: cancel
+-- :purges maps a key to its purge_at. The key of a cancelled job is free.
+UPDATE jobs SET status = {cancelled}, held = 0, holder = NULL, finished_at = :now,
+    purge_at = p.value, owns_key = 0
+FROM json_each(:purges) AS p
+WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready})
+
+-- name: cancel_by_force
+UPDATE jobs SET status = {cancelled}, held = 0, {no_lease}, finished_at = :now,
+    purge_at = p.value, owns_key = 0
+FROM json_each(:purges) AS p
+WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready}, {in_flight})
+
+-- name: retain
+UPDATE jobs SET purge_at = :purge_at
+WHERE id = :key AND status IN ({completed}, {dead}, {cancelled}, {expired})
+
+-- name: replace_payloads
+-- :payloads lists [key, payload_size, payload or null where it lies beside].
+UPDATE jobs SET payload_size = p.value ->> 1, payload = p.value ->> 2
+FROM json_each(:payloads) AS p
+WHERE jobs.id = p.value ->> 0 AND status IN ({scheduled}, {ready})
+
+-- name: read_owners
+-- NAMES stands for one parameter a key: json_each would cut a key short at a NUL.
+SELECT json_group_array({job_row}) FROM jobs
+WHERE owns_key = 1 AND unique_key IN (NAMES)
+
+-- name: release_locks
+UPDATE jobs SET owns_key = 0 WHERE id IN {keys}
+
+-- name: read_due
+SELECT json_group_array(json_array(id, queue, NULL, status)) FROM (
+    SELECT id, queue, status FROM jobs WHERE status = {scheduled} AND ready_at <= :now
+    ORDER BY ready_at, id LIMIT :limit)
+
+-- name: read_due_briefs
+-- The same with what budgets have to know of them.
+SELECT json_group_array({brief_row}) FROM (
+    SELECT * FROM jobs WHERE status = {scheduled} AND ready_at <= :now
+    ORDER BY ready_at, id LIMIT :limit)
+
+-- name: promote
+UPDATE jobs SET status = {ready} WHERE id IN {keys} AND status = {scheduled}
+
+-- name: shut_groups
+-- :groups lists [queue, group]. Shuts what is open and waits. The index has the open jobs of a group
+-- before the others, so that this and the next take a step in it, however long the group is.
+UPDATE jobs SET held = held | 1
+WHERE id IN (
+    SELECT id FROM (SELECT value ->> 0 AS q, value ->> 1 AS g FROM json_each(:groups))
+    CROSS JOIN jobs ON queue = q AND group_id = g AND held & 1 = 0 AND status <= {in_flight}
+    WHERE status < {in_flight})
+
+-- name: open_groups
+-- :groups lists [queue, group]. Opens the lowest job of each that has none open, not even in flight.
+-- The LIMIT makes SQLite read each name from the JSON once, and not at every mention.
+UPDATE jobs SET held = held & ~1
+WHERE id IN (
+    SELECT (SELECT id FROM jobs WHERE queue = q AND group_id = g
+        AND held & 1 = 1 AND status <= {in_flight} ORDER BY id LIMIT 1)
+    FROM (SELECT value ->> 0 AS q, value ->> 1 AS g FROM json_each(:groups) LIMIT -1)
+    WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE queue = q AND group_id = g
+        AND held & 1 = 0 AND status <= {in_flight}))
+
+-- name: deadlines
+-- In the order of `zq.model.commands.Due`.
+SELECT
+    (SELECT lease_until + 1 FROM jobs WHERE lease_until IS NOT NULL ORDER BY lease_until LIMIT 1),
+    (SELECT expires_at FROM jobs WHERE expires_at IS NOT NULL AND status <= {ready}
+        ORDER BY expires_at LIMIT 1),
+    (SELECT ready_at FROM jobs WHERE status = {scheduled} ORDER BY ready_at, id LIMIT 1),
+    (SELECT purge_at FROM jobs WHERE purge_at IS NOT NULL ORDER BY purge_at LIMIT 1),
+    (SELECT until FROM dedupe ORDER BY until LIMIT 1),
+    (SELECT trim_at FROM logs WHERE trim_at IS NOT NULL ORDER BY trim_at LIMIT 1),
+    (SELECT pays_at FROM budgets WHERE pays_at IS NOT NULL ORDER BY pays_at LIMIT 1)
+
+-- name: read_purgeable
+SELECT json_group_array(id) FROM (
+    SELECT id FROM jobs WHERE purge_at IS NOT NULL AND purge_at <= :now LIMIT :limit)
+
+-- name: read_names
+-- :names lists [queue, group or '', name]. Those of them that are known, with the keys of their jobs.
+SELECT json_group_array(json_array(queue, group_id, name, job_id))
+FROM (SELECT value ->> 0 AS q, value ->> 1 AS g, value ->> 2 AS n FROM json_each(:names))
+CROSS JOIN dedupe ON queue = q AND group_id = g AND name = n
+WHERE until > :now
+
+-- name: write_names
+-- :names lists [queue, group or '', name, key, until].
+INSERT OR REPLACE INTO dedupe (queue, group_id, name, job_id, until)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:names)
+
+-- name: forget_names
+DELETE FROM dedupe WHERE (queue, group_id, name) IN (
+    SELECT queue, group_id, name FROM dedupe WHERE until <= :now ORDER BY until LIMIT :limit)
+
+-- name: claim_any
+-- The index gives the keys, in order; from the rows only what is wanted is read.
+SELECT json_group_array({job_row}) FROM (
+    SELECT id AS key FROM jobs WHERE status = {ready} AND held = 0 ORDER BY priority, id LIMIT :limit)
+CROSS JOIN jobs ON jobs.id = key
+
+-- name: claim_behind
+-- The same of the jobs behind a place in that order. SQLite seeks to a place by an equality only:
+-- for (priority, id) > (:priority, :after) it would visit all jobs of that priority.
+SELECT json_group_array({job_row}) FROM (
+    SELECT id AS key, priority AS urgency FROM jobs
+    WHERE status = {ready} AND held = 0 AND priority = :priority AND id > :after
+    UNION ALL
+    SELECT id, priority FROM jobs WHERE status = {ready} AND held = 0 AND priority > :priority
+    ORDER BY urgency, key LIMIT :limit)
+CROSS JOIN jobs ON jobs.id = key
+
+-- name: read_spots
+-- Where the jobs behind a place stand in that order, and in which queues.
+SELECT json_group_array(json_array(urgency, key, queue)) FROM (
+    SELECT priority AS urgency, id AS key, queue FROM jobs
+    WHERE status = {ready} AND held = 0 AND priority = :priority AND id > :after
+    UNION ALL
+    SELECT priority, id, queue FROM jobs
+    WHERE status = {ready} AND held = 0 AND priority > :priority
+    ORDER BY urgency, key LIMIT :limit)
+
+-- name: claim_arm
+-- One queue's part of a claim; several are joined by UNION ALL and merged in index order.
+SELECT id AS key, priority AS urgency FROM jobs
+WHERE status = {ready} AND held = 0 AND queue = :queue
+
+-- name: claim_bounded_arm
+-- The same of a queue of which only :most jobs may be claimed.
+SELECT key, urgency FROM (
+    SELECT id AS key, priority AS urgency FROM jobs
+    WHERE status = {ready} AND held = 0 AND queue = :queue ORDER BY priority, id LIMIT :most)
+
+-- name: claim_merged
+-- ARMS stands for the arms.
+SELECT json_group_array({job_row}) FROM (
+    ARMS
+    ORDER BY urgency, key LIMIT :limit)
+CROSS JOIN jobs ON jobs.id = key
+
+-- name: first_heads
+-- Those of the queues whose first jobs come first: one seek a queue.
+SELECT json_group_array(queue) FROM (
+    SELECT q.value AS queue, head.priority AS urgency, head.id AS key
+    FROM json_each(:queues) AS q
+    CROSS JOIN jobs AS head ON head.id = (
+        SELECT id FROM jobs WHERE status = {ready} AND held = 0 AND jobs.queue = q.value
+        ORDER BY priority, id LIMIT 1)
+    ORDER BY urgency, key LIMIT :limit)
+
+-- name: heads_before
+-- Those of the queues whose first jobs do not come behind a place.
+SELECT json_group_array(q.value)
+FROM json_each(:queues) AS q
+CROSS JOIN jobs AS head ON head.id = (
+    SELECT id FROM jobs WHERE status = {ready} AND held = 0 AND jobs.queue = q.value
+    ORDER BY priority, id LIMIT 1)
+WHERE (head.priority, head.id) <= (:priority, :upto)
+
+-- name: ready_queues
+-- Queues with ready jobs whose names begin with :prefix: one seek a queue. Names hold no character
+-- that means something else in a pattern.
+WITH RECURSIVE found (queue) AS (
+    SELECT (SELECT queue FROM jobs
+        WHERE status = {ready} AND held = 0 AND queue >= :prefix ORDER BY queue LIMIT 1)
+    UNION ALL
+    SELECT (SELECT queue FROM jobs
+        WHERE status = {ready} AND held = 0 AND queue > found.queue ORDER BY queue LIMIT 1)
+    FROM found WHERE found.queue GLOB :prefix || '*')
+SELECT json_group_array(queue) FROM found WHERE queue GLOB :prefix || '*'
+
+-- name: take
+-- :holders maps a key to its new holder. A "queued" lock ends here.
+UPDATE jobs SET status = {in_flight}, holder = h.value, deliveries = deliveries + 1,
+    dequeued_at = :now, owns_key = owns_key AND unique_while <> {while_queued}
+FROM json_each(:holders) AS h
+WHERE jobs.id = CAST(h.key AS INTEGER) AND status = {ready}
+
+-- name: take_on_terms
+-- :leases lists [key, holder, claimant or null, lease_until or null].
+UPDATE jobs SET status = {in_flight}, holder = l.value ->> 1, claimant = l.value ->> 2,
+    lease_until = l.value ->> 3, deliveries = deliveries + 1, dequeued_at = :now,
+    owns_key = owns_key AND unique_while <> {while_queued}
+FROM json_each(:leases) AS l
+WHERE jobs.id = l.value ->> 0 AND status = {ready}
+
+-- name: count
+-- :deltas lists [queue, status, change].
+INSERT INTO queue_counts (queue, status, n)
+SELECT d.value ->> 0, d.value ->> 1, (d.value ->> 2) + ifnull(c.n, 0)
+FROM json_each(:deltas) AS d
+LEFT JOIN queue_counts AS c ON c.queue = d.value ->> 0 AND c.status = d.value ->> 1
+WHERE true
+ON CONFLICT (queue, status) DO UPDATE SET n = excluded.n
+
+-- name: count_up
+INSERT INTO queue_counts (queue, status, n) VALUES (:queue, :status, :n)
+ON CONFLICT (queue, status) DO UPDATE SET n = n + excluded.n
+
+-- name: count_down
+UPDATE queue_counts SET n = n + :n WHERE queue = :queue AND status = :status
+
+-- name: clear_jobs
+DELETE FROM jobs
+
+-- name: clear_payloads
+DELETE FROM payloads
+
+-- name: clear_results
+DELETE FROM results
+
+-- name: clear_errors
+DELETE FROM errors
+
+-- name: clear_names
+DELETE FROM dedupe
+
+-- name: clear_counts
+DELETE FROM queue_counts
+
+-- name: count_all
+SELECT cast(total(n) AS INTEGER) FROM queue_counts
+
+-- name: raise_high_water
+UPDATE meta SET value = :key WHERE name = 'high_water'

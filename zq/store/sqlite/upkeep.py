@@ -1,0 +1,174 @@
+"""What happens outside the tick, in the writer's thread: recovery, checkpoints, free space."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from zq.model.commands import Deadlines
+from zq.model.damage import Quarantined
+from zq.model.history import HISTORY_LOG
+from zq.model.ids import HOLDER_BITS, FormerSuffix
+from zq.model.lifecycle import Status
+from zq.model.log import Bounds
+from zq.store.api import as_json
+from zq.store.sqlite.connection import patiently
+from zq.store.sqlite.identity import read_former_suffixes
+from zq.store.sqlite.logs import last_seq, set_bounds
+from zq.store.sqlite.quarantine import read_quarantine
+from zq.store.sqlite.queries import load
+from zq.store.sqlite.transaction import QUERIES as TICK
+from zq.store.sqlite.transaction import read_deadlines
+
+QUERIES = load("upkeep.sql")
+
+TIDY_PAGES = 256
+"""Pages given back in one slice: 1 MiB."""
+
+SPARE_PAGES = 4096
+"""Free pages that are kept for the next burst, besides a quarter of the file."""
+
+
+class Recovered(NamedTuple):
+    """What a start finds: identity, the highest key ever minted, how many jobs were given back,
+    the last record of the history.
+
+    `claimed` are still in flight: their leases have deadlines and survive. `quarantined` are rows
+    that were set aside.
+    """
+
+    deadlines: Deadlines
+    next_firing: int | None
+    epoch: str
+    id_suffix: str
+    former_suffixes: Sequence[FormerSuffix]
+    last_key: int
+    returned: int
+    claimed: int
+    logged: int
+    quarantined: Quarantined
+
+
+def recover(
+    connection: sqlite3.Connection, history: Bounds | None = None, slot: int = 0
+) -> Recovered:
+    """Make the jobs ready again that streams held when the server stopped; read the identity.
+
+    Those are the streams of the server in this slot; what other servers hand out stays with them.
+    The jobs keep their attempts, ids and places. Where a `history` is kept, it has these bounds
+    from now on. It runs before the first request is accepted.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        first = slot << HOLDER_BITS
+        mine = {"first": first, "last": first + (1 << HOLDER_BITS) - 1}
+        left = _value(connection, "read_left_in_flight", mine)
+        held = msgspec.json.decode(left, type=list[tuple[int, str]])
+        give_back(connection, held)
+        connection.execute(TICK["forget_in_use"])
+        connection.execute(TICK["return_in_use"])
+        claimed = connection.execute(QUERIES["count_claimed"]).fetchone()[0]
+        if history is not None:
+            set_bounds(connection, HISTORY_LOG, history)
+        meta = dict(connection.execute(QUERIES["read_meta"]))
+        highest = connection.execute(QUERIES["highest_key"]).fetchone()[0]
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    last_key = max(meta["high_water"], highest)
+    deadlines = read_deadlines(connection)
+    firing = connection.execute(TICK["next_firing"]).fetchone()
+    logged = last_seq(connection, HISTORY_LOG)
+    returned = len(held)
+    return Recovered(
+        deadlines,
+        firing and firing[0],
+        meta["epoch"],
+        meta["id_suffix"],
+        read_former_suffixes(connection),
+        last_key,
+        returned,
+        claimed,
+        logged,
+        read_quarantine(connection),
+    )
+
+
+def give_back(connection: sqlite3.Connection, held: Sequence[tuple[int, str]]) -> None:
+    """Make jobs in flight ready again, of which the keys and queues are given; in a transaction."""
+    if not held:
+        return
+    keys = {"keys": as_json([key for key, _ in held])}
+    connection.execute(QUERIES["give_back_all"], keys)
+    connection.execute(TICK["restore_locks"], keys)
+    connection.execute(TICK["hold_returned"], keys)
+    connection.execute(TICK["count_returned"], keys)
+    groups = _value(connection, "groups_of", keys)
+    shut, heads = [
+        [key for (key,) in connection.execute(TICK[name], {"groups": groups})]
+        for name in ("shut_groups_telling", "open_groups_telling")
+    ]
+    connection.execute(TICK["step_out"], {"keys": as_json(shut)})
+    in_line = {"keys": as_json([*heads, *[key for key, _ in held]])}
+    connection.execute(TICK["line_up_returned"], in_line)
+    deltas = [
+        (queue, status, n * sign)
+        for queue, n in Counter(queue for _, queue in held).items()
+        for status, sign in ((Status.IN_FLIGHT, -1), (Status.READY, 1))
+    ]
+    connection.execute(TICK["count"], {"deltas": as_json(deltas)})
+
+
+def checkpoint(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Copy the WAL into the database without waiting for readers.
+
+    Answers how many pages the WAL holds, and how many of them are copied.
+    """
+    _busy, pages, copied = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return pages, copied
+
+
+def restart_log(connection: sqlite3.Connection) -> None:
+    """Write the first page of a log that has been copied whole.
+
+    SQLite flushes the header of a log that begins anew before anything else of it. That is done
+    here, in the connection's thread, rather than by the next tick in the event loop.
+    """
+    patiently(connection, partial(connection.execute, QUERIES["touch"]))
+
+
+def shrink_wal(connection: sqlite3.Connection) -> None:
+    """Make the WAL's file empty, unless a reader is in the way: the writer waits for nobody."""
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+
+def tidy(connection: sqlite3.Connection, *, spare: bool = True) -> bool:
+    """Forget queues without jobs and shrink the file by a slice, if much of it is free.
+
+    Where nothing is to be kept to `spare`, if any of it is.
+    """
+    return patiently(connection, partial(_tidy, connection, spare))
+
+
+def _tidy(connection: sqlite3.Connection, spare: bool) -> bool:
+    connection.execute(QUERIES["forget_empty_queues"])
+    pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
+    free: int = connection.execute("PRAGMA freelist_count").fetchone()[0]
+    surplus = free - (max(SPARE_PAGES, pages // 4) if spare else 0)
+    if surplus <= 0:
+        return False
+    # It gives back one page each time that it is stepped, and answers no column: `execute` steps
+    # such a statement once, a script until it is done.
+    connection.executescript(f"PRAGMA incremental_vacuum({min(TIDY_PAGES, surplus)})")
+    return surplus > TIDY_PAGES
+
+
+def _value(
+    connection: sqlite3.Connection, query: str, parameters: Mapping[str, object] | tuple[()] = ()
+) -> str:
+    text: str = connection.execute(QUERIES[query], parameters).fetchone()[0]
+    return text

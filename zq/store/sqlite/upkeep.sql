@@ -1,0 +1,45 @@
+-- What happens outside the tick: at start-up and while idle.
+
+-- name: read_left_in_flight
+-- Jobs in flight by this server's holders when it stopped, with their queues. No stream outlives it;
+-- a claimed job does (its holder is the slot's first), unless its queue says otherwise.
+SELECT json_group_array(json_array(id, jobs.queue)) FROM jobs
+LEFT JOIN queue_settings AS s ON s.queue = jobs.queue
+WHERE status = {in_flight} AND status <> {ready}
+    AND holder BETWEEN :first AND :last
+    AND (holder <> :first OR ifnull(s.settings ->> 'leases_survive', 1) = 0)
+
+-- name: give_back_all
+UPDATE jobs SET status = {ready}, {no_lease} WHERE id IN {keys} AND status = {in_flight}
+
+-- name: count_claimed
+SELECT cast(total(n) AS INTEGER) FROM queue_counts WHERE status = {in_flight}
+
+-- name: groups_of
+SELECT json_group_array(json_array(queue, group_id))
+FROM jobs WHERE id IN {keys} AND group_id IS NOT NULL
+
+-- name: forget_empty_queues
+DELETE FROM queue_counts WHERE n = 0
+
+-- name: read_meta
+SELECT name, value FROM meta
+
+-- name: write_meta
+INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING
+
+-- name: rewrite_meta
+INSERT INTO meta (name, value) VALUES (:name, :value)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
+
+-- name: read_all_held
+-- Every job in flight, whoever holds it, with its queue.
+SELECT json_group_array(json_array(id, queue)) FROM jobs
+WHERE status = {in_flight} AND status <> {ready}
+
+-- name: highest_key
+SELECT ifnull(max(id), 0) FROM jobs
+
+-- name: touch
+-- Changes nothing, but writes a page.
+UPDATE meta SET value = value WHERE name = 'high_water'

@@ -1,0 +1,101 @@
+"""Filters as SQL conditions with named parameters."""
+
+from collections.abc import Iterable
+
+from zq.model.filters import Filter, ValueRange
+from zq.model.lifecycle import Status
+from zq.model.reach import EVERYWHERE
+from zq.store.api import as_json
+
+_FREE = f"status = {Status.READY.value} AND held = 0"
+_HELD = f"held > 0 AND group_id IS NOT NULL AND status <= {Status.IN_FLIGHT.value}"
+_IN_LINE = (
+    "held = 2 AND group_id IS NULL"
+    " AND id IN (SELECT job_id FROM parked WHERE line IN (SELECT id FROM lines WHERE {}))"
+)
+"""Ready jobs of a queue are in one of three indexes; in these words SQLite recognises them."""
+
+_REVIVABLE = (
+    f"(status = {Status.DEAD.value}"
+    f" OR status <= {Status.READY.value} AND extras ->> '$.origin' IS NOT NULL)"
+)
+
+
+def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[str, object]]:
+    """Conditions over `jobs`, joined by AND, and their parameters.
+
+    With `hide_purged_at` (now, in milliseconds) rows whose retention is over do not match, whether
+    or not they have been deleted yet.
+    """
+    conditions = ["true"]
+    parameters: dict[str, object] = {}
+    if len(filter.statuses) == 1:
+        # An equality lets SQLite walk the index by status in the order of ids.
+        conditions.append(f"status = {filter.statuses[0].value}")
+    elif filter.statuses:
+        conditions.append(f"status IN ({', '.join(str(s.value) for s in filter.statuses)})")
+    if filter.statuses and Status.READY not in filter.statuses:
+        # Says nothing new, but in the words by which SQLite recognises its partial index.
+        conditions.append(f"status <> {Status.READY.value}")
+    named = (("queue", filter.queues), ("type", filter.types), ("group_id", filter.groups))
+    for column, names in named:
+        if names:
+            # One parameter a name: json_each would cut a name short at a NUL.
+            values = {f"{column}_{index}": name for index, name in enumerate(names)}
+            among = f"{column} IN ({', '.join(f':{value}' for value in values)})"
+            if column == "queue" and filter.statuses == (Status.READY,):
+                in_line = _IN_LINE.format(among)
+                among = f"({_FREE} AND {among} OR {_HELD} AND {among} OR {in_line})"
+            conditions.append(among)
+            parameters |= values
+    if filter.budgets:
+        values = {f"budget_{index}": key for index, key in enumerate(filter.budgets)}
+        conditions.append(_draws_from(values))
+        parameters |= values
+    if filter.revivable:
+        conditions.append(_REVIVABLE)
+    if filter.reach is not EVERYWHERE:
+        patterns = {f"reach_{n}": pattern(prefix) for n, prefix in enumerate(filter.reach.prefixes)}
+        conditions.append(f"({' OR '.join(f'queue GLOB :{name}' for name in patterns)})")
+        parameters |= patterns
+    if filter.keys is not None:
+        conditions.append("id IN (SELECT value FROM json_each(:ids))")
+        parameters["ids"] = as_json(filter.keys)
+    ranges = {
+        "priority": filter.priority,
+        "ready_at": filter.ready_at,
+        "attempts": filter.attempts,
+    }
+    for column, bounds in ranges.items():
+        _add_range(conditions, parameters, column, bounds)
+    if hide_purged_at is not None:
+        conditions.append("(purge_at IS NULL OR purge_at > :hidden)")
+        parameters["hidden"] = hide_purged_at
+    return " AND ".join(conditions), parameters
+
+
+def pattern(prefix: str) -> str:
+    """The GLOB of a prefix: names hold no character that means something else in one."""
+    return f"{prefix}*"
+
+
+def _draws_from(names: Iterable[str]) -> str:
+    """Whether a job draws from one of the budgets that parameters name."""
+    among = ", ".join(f":{name}" for name in names)
+    draws = "json_each(options -> '$.budgets') AS d"
+    return (
+        f"(options IS NOT NULL AND EXISTS (SELECT 1 FROM {draws} WHERE d.value ->> 0 IN ({among})))"
+    )
+
+
+def _add_range(
+    conditions: list[str], parameters: dict[str, object], column: str, bounds: ValueRange | None
+) -> None:
+    if bounds is None:
+        return
+    if bounds.low is not None:
+        conditions.append(f"{column} >= :{column}_low")
+        parameters[f"{column}_low"] = bounds.low
+    if bounds.high is not None:
+        conditions.append(f"{column} <= :{column}_high")
+        parameters[f"{column}_high"] = bounds.high

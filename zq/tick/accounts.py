@@ -1,0 +1,285 @@
+"""What changes budgets themselves: policies, new ones that jobs bring, what jobs draw from them."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from zq.model.budget_commands import (
+    Binding,
+    BindJob,
+    BindSlice,
+    Bound,
+    ChangeBudget,
+    CreateBudget,
+    DeleteBudget,
+    PutBudget,
+)
+from zq.model.budget_errors import (
+    BudgetBound,
+    BudgetExists,
+    BudgetInUse,
+    BudgetNotBound,
+    BudgetNotFound,
+)
+from zq.model.budgets import (
+    Account,
+    Budget,
+    BudgetPolicy,
+    BudgetRequest,
+    Draw,
+    Draws,
+    draws_of,
+    patched_policy,
+)
+from zq.model.errors import JobNotFound, Unprocessable, ZqError
+from zq.model.job import NO_OPTIONS, JobRecord, NewJob
+from zq.model.lifecycle import Status
+from zq.store.api import as_json
+from zq.tick.ledger import TokenLedger
+from zq.tick.work import UnitOfWork, visible_job
+
+AnyBudgetChange = CreateBudget | PutBudget | ChangeBudget | DeleteBudget | BindJob | BindSlice
+
+_QUEUED = frozenset({Status.SCHEDULED, Status.READY})
+
+
+def refuse_unpayable(ledger: TokenLedger, jobs: Sequence[NewJob]) -> Unprocessable | None:
+    """Why jobs cannot be stored: a budget is missing, or could never pay one of them."""
+    missing: set[str] = set()
+    for index, job in enumerate(jobs):
+        if job.options is None or job.options.budgets is None:
+            continue
+        made = job.create_budgets or {}
+        refusal = _refusal(ledger, job.options.budgets, made, missing)
+        if refusal is not None:
+            message = refusal.message if len(jobs) == 1 else f"jobs[{index}]: {refusal.message}"
+            return Unprocessable(message)
+    return None
+
+
+def create_missing(work: UnitOfWork, jobs: Sequence[NewJob]) -> None:
+    """Create the budgets that jobs bring with them, where they do not exist."""
+    for job in jobs:
+        if job.create_budgets is not None:
+            _create(work, job.create_budgets)
+
+
+def refuse_gone(ledger: TokenLedger, jobs: Sequence[JobRecord]) -> Unprocessable | None:
+    """Why jobs that have ended cannot come back: a budget of theirs was deleted or narrowed."""
+    for job in jobs:
+        if job.options is not None and job.options.budgets is not None:
+            refusal = _refusal(ledger, job.options.budgets, {}, set())
+            if refusal is not None:
+                return refusal
+    return None
+
+
+def change_budget(work: UnitOfWork, command: AnyBudgetChange) -> object:
+    """Apply a command about budgets; an error of the tree where it is refused."""
+    try:
+        match command:
+            case CreateBudget():
+                return _open(work, command.key, command.policy)
+            case PutBudget():
+                return _put(work, command.key, command.policy)
+            case ChangeBudget():
+                account = _account(work, command.key)
+                return _put(work, command.key, patched_policy(account.policy, command.patch))
+            case DeleteBudget():
+                _delete(work, command.key)
+                return None
+            case BindJob():
+                return _bind_job(work, command)
+            case BindSlice():
+                return _bind_slice(work, command)
+    except ZqError as refusal:
+        return refusal
+
+
+def budget_of(ledger: TokenLedger, account: Account) -> Budget:
+    """A budget as it is now."""
+    return Budget(
+        account.key,
+        account.policy,
+        account.created_at,
+        account.updated_at,
+        max(ledger.available(account.key), 0),
+        ledger.waiting(account.key),
+        ledger.unfinished(account.key),
+    )
+
+
+def _open(work: UnitOfWork, key: str, policy: BudgetPolicy) -> Budget:
+    ledger = work.ledger
+    if ledger.account(key) is not None:
+        raise BudgetExists(key)
+    if ledger.room <= 0:
+        raise _too_many(ledger)
+    return budget_of(ledger, ledger.open(key, policy, work.now))
+
+
+def _put(work: UnitOfWork, key: str, policy: BudgetPolicy) -> Budget:
+    ledger = work.ledger
+    account = ledger.account(key)
+    if account is None:
+        return _open(work, key, policy)
+    if account.policy == policy:
+        return budget_of(ledger, account)
+    jobs, most = ledger.unpayable(key, policy.capacity)
+    if jobs:
+        raise Unprocessable(
+            f"budget '{key}' cannot allocate {policy.capacity}: {_unfinished(jobs)} draw up to"
+            f" {most} from it. Raise the allocation, delete them, or wait for them to drain."
+        )
+    return budget_of(ledger, ledger.change(key, policy, work.now))
+
+
+def _delete(work: UnitOfWork, key: str) -> None:
+    _account(work, key)
+    jobs = work.ledger.unfinished(key)
+    if jobs:
+        raise BudgetInUse(
+            f"budget '{key}' is referenced by {_unfinished(jobs)}. Delete them or wait for them to"
+            " finish before deleting it."
+        )
+    templates: int = work.tx.value("count_templates", key=key)
+    if templates:
+        raise BudgetInUse(
+            f"budget '{key}' is referenced by {templates} cron template{'s' * (templates != 1)}."
+            " Delete or change them before deleting it."
+        )
+    work.ledger.close(key)
+
+
+def _account(work: UnitOfWork, key: str) -> Account:
+    account = work.ledger.account(key)
+    if account is None:
+        raise BudgetNotFound(key)
+    return account
+
+
+def _unfinished(jobs: int) -> str:
+    return f"{jobs} unfinished job{'s' * (jobs != 1)}"
+
+
+def _too_many(ledger: TokenLedger) -> Unprocessable:
+    return Unprocessable(
+        f"there are {ledger.most} budgets, and no more may be: delete some, or raise --max-budgets"
+    )
+
+
+def _refusal(
+    ledger: TokenLedger, draws: Draws, made: dict[str, BudgetPolicy], missing: set[str]
+) -> Unprocessable | None:
+    """Why nothing may draw so; `missing` are the budgets that are going to be created."""
+    for draw in draws:
+        account = ledger.account(draw.key)
+        policy = made.get(draw.key) if account is None else account.policy
+        if policy is None and draw.key in missing:
+            continue
+        if policy is None:
+            return Unprocessable(
+                f"budget '{draw.key}' does not exist: create it first, or send create_with"
+            )
+        if draw.cost > policy.capacity:
+            return Unprocessable(
+                f"budget '{draw.key}' cannot pay a cost of {draw.cost}: it never has more than"
+                f" {policy.capacity}"
+            )
+        if account is None:
+            missing.add(draw.key)
+    if len(missing) > ledger.room:
+        return _too_many(ledger)
+    return None
+
+
+def _create(work: UnitOfWork, made: dict[str, BudgetPolicy]) -> None:
+    for key, policy in made.items():
+        if work.ledger.account(key) is None:
+            work.ledger.open(key, policy, work.now)
+
+
+def _bind_job(work: UnitOfWork, command: BindJob) -> JobRecord:
+    job = visible_job(work, command.key, command.reach)
+    if job is None:
+        raise JobNotFound
+    if job.status not in _QUEUED:
+        shown = job.status.name.title().replace("_", "")
+        raise Unprocessable(
+            f"job '{command.text_id}' is {shown} — only queued jobs may have their budgets changed"
+        )
+    if _rebind(work, [job], [_bound(job, command.binding)], command.binding.requests):
+        return work.tx.jobs("read_jobs", keys=[command.key])[0]
+    return job
+
+
+def _bind_slice(work: UnitOfWork, command: BindSlice) -> Bound:
+    """Change what jobs draw from a budget; those in flight are left alone and named."""
+    jobs = work.tx.jobs("read_jobs", keys=work.tx.matching(command.keys, command.filter))
+    chosen: list[JobRecord] = []
+    draws: list[Draws | None] = []
+    blocked: list[int] = []
+    for job in jobs:
+        try:
+            new = _bound(job, command.binding)
+        except (BudgetBound, BudgetNotBound):
+            continue
+        if new == _draws(job):
+            continue
+        if job.status is Status.IN_FLIGHT:
+            blocked.append(job.key)
+        elif job.status in _QUEUED:
+            chosen.append(job)
+            draws.append(new)
+    return Bound(_rebind(work, chosen, draws, command.binding.requests), blocked)
+
+
+def _draws(job: JobRecord) -> Draws | None:
+    return None if job.options is None else job.options.budgets
+
+
+def _bound(job: JobRecord, binding: Binding) -> Draws | None:
+    """What a job draws after a change. Raises `BudgetBound` or `BudgetNotBound`."""
+    now = {draw.key: draw for draw in _draws(job) or ()}
+    wanted = {request.key: Draw(request.key, request.cost) for request in binding.requests}
+    match binding.verb:
+        case "replace":
+            return draws_of(binding.requests)
+        case "add":
+            for key in wanted.keys() & now.keys():
+                raise BudgetBound(key)
+            return (*now.values(), *wanted.values())
+        case "put":
+            return tuple((now | wanted).values())
+        case "change":
+            for key in wanted.keys() - now.keys():
+                raise BudgetNotBound(key)
+            return tuple((now | wanted).values())
+        case "remove":
+            for key in wanted.keys() - now.keys():
+                raise BudgetNotBound(key)
+            return tuple([draw for key, draw in now.items() if key not in wanted]) or None
+
+
+def _rebind(
+    work: UnitOfWork,
+    jobs: Sequence[JobRecord],
+    draws: Sequence[Draws | None],
+    requests: Sequence[BudgetRequest],
+) -> int:
+    """Let jobs that wait draw so from now on; how many there were."""
+    made = {r.key: r.create_with for r in requests if r.create_with is not None}
+    for new in draws:
+        if new is not None and (refusal := _refusal(work.ledger, new, made, set())):
+            raise refusal
+    if not jobs:
+        return 0
+    _create(work, made)
+    rows: dict[int, object] = {}
+    for job, new in zip(jobs, draws, strict=True):
+        options = replace(job.options or NO_OPTIONS, budgets=new)
+        rows[job.key] = None if options == NO_OPTIONS else options
+        work.ledger.rebind(job, _draws(job), job.status, new, job.status, job.queue)
+        work.effects.woken.add(job.queue)
+    work.tx.run("rebind", draws=as_json(rows))
+    return len(jobs)

@@ -1,0 +1,111 @@
+"""How jobs die and how they are revived.
+
+A dying job moves to the dead-letter queue of its queue, if there is one: it keeps its id and the
+history of its errors, is ready again there, and begins anew as far as limits go. Else it is dead.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.model.commands import Revive, ReviveSlice
+from zq.model.errors import JobNotFound, NotDead
+from zq.model.job import MAX_TIME, NO_EXTRAS, Brief, Extras, JobRecord, Reason, brief_of
+from zq.model.lifecycle import NAMES, Move, Status
+from zq.model.settling import kept_until
+from zq.tick.accounts import refuse_gone
+from zq.tick.moves import apply, tell
+from zq.tick.work import UnitOfWork, visible_job
+
+
+def bury(work: UnitOfWork, dying: Sequence[tuple[JobRecord, Reason]]) -> None:
+    """Let jobs in flight die, each for its reason. They become what the store has of them then.
+
+    What led to their death, say another attempt, is in the database already.
+    """
+    moved: list[tuple[JobRecord, str]] = []
+    dead: list[JobRecord] = []
+    for job, reason in dying:
+        target = work.settings_of(job.queue).dead_letter
+        if target is None:
+            _change_extras(job, reason=reason)
+            dead.append(job)
+        else:
+            _change_extras(job, reason=reason, origin=_extras(job).origin or job.queue)
+            moved.append((job, target))
+    _bury(work, dead)
+    # As they are now: they are told of once more, as new jobs of the other queue.
+    tell(work, Move.BURY, [brief_of(job) for job, _ in moved])
+    _revive(work, moved)
+
+
+def retry(work: UnitOfWork, command: Revive) -> object:
+    """Make one dead job ready again, in the queue in which it died."""
+    job = visible_job(work, command.key, command.reach)
+    if job is None:
+        return JobNotFound()
+    if job.status is not Status.DEAD:
+        return NotDead(NAMES[job.status])
+    if (refusal := refuse_gone(work.ledger, [job])) is not None:
+        return refusal
+    _change_extras(job, reason=None)
+    _revive(work, [(job, job.queue)])
+    return job
+
+
+def revive_slice(work: UnitOfWork, command: ReviveSlice) -> int:
+    """Revive the jobs among the keys that still match the sweep's filter."""
+    keys = work.tx.matching(command.keys, command.filter)
+    targets: list[tuple[JobRecord, str]] = []
+    for job in work.tx.jobs("read_jobs", keys=keys):
+        target = _extras(job).origin or job.queue
+        if command.filter.reach.covers(target) and not refuse_gone(work.ledger, [job]):
+            _change_extras(job, reason=None, origin=None)
+            targets.append((job, target))
+    _revive(work, targets)
+    return len(targets)
+
+
+def _bury(work: UnitOfWork, jobs: Sequence[JobRecord]) -> None:
+    """Mark jobs in flight as dead, or delete those that are not kept."""
+    kept: list[Brief] = []
+    gone: list[Brief] = []
+    graves: list[tuple[object, ...]] = []
+    for job in jobs:
+        policy = work.policy_of(job.queue)
+        job.purge_at = kept_until(Status.DEAD, job.options, work.now, policy)
+        if job.purge_at is None:
+            gone.append(brief_of(job))
+        else:
+            kept.append(brief_of(job))
+            graves.append((job.key, job.purge_at, job.extras))
+    apply(work, Move.BURY, kept, gone=gone, graves=graves)
+    for job in jobs:
+        job.status, job.finished_at = Status.DEAD, work.now
+        job.holder = job.lease_until = job.claimant = None
+
+
+def _revive(work: UnitOfWork, targets: Sequence[tuple[JobRecord, str]]) -> None:
+    """Make jobs ready that wait, die or are dead, each in the queue that is named.
+
+    Attempts, stalls and the time to live begin anew. They become what the store has of them then.
+    """
+    before = [brief_of(job) for job, _ in targets]
+    rows: list[tuple[object, ...]] = []
+    for job, queue in targets:
+        ttl_ms = work.settings_of(queue).ttl_ms
+        expires_at = None if ttl_ms is None else min(work.now + ttl_ms, MAX_TIME)
+        rows.append((job.key, job.status, queue, expires_at, job.extras))
+        job.queue, job.status, job.ready_at = queue, Status.READY, work.now
+        job.expires_at, job.forgiven, job.stalls = expires_at, job.attempts, 0
+        job.finished_at = job.purge_at = job.holder = job.lease_until = job.claimant = None
+    apply(work, Move.REVIVE, before, after=[job for job, _ in targets], revivals=rows)
+
+
+def _extras(job: JobRecord) -> Extras:
+    return job.extras or NO_EXTRAS
+
+
+def _change_extras(job: JobRecord, **changes: str | None) -> None:
+    changed = msgspec.structs.replace(_extras(job), **changes)
+    job.extras = None if changed == NO_EXTRAS else changed

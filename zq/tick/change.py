@@ -1,0 +1,180 @@
+"""The tick's phase of changes: patches and deletions, of one job or of a sweep's slice."""
+
+from collections.abc import Sequence
+
+from zq.model.commands import (
+    CancelJob,
+    CancelSlice,
+    Clear,
+    DeleteJob,
+    DeleteSlice,
+    PatchJob,
+    PatchSlice,
+    RetainJob,
+    Revive,
+    ReviveSlice,
+    SetAside,
+    SetQueue,
+)
+from zq.model.errors import DeadLetterCycle, InvalidRequest, JobNotFound, Unprocessable, ZqError
+from zq.model.job import JobRecord
+from zq.model.lifecycle import Move, sources
+from zq.model.patching import Patch, moves_a_running_head, patched, refuse_terminal
+from zq.model.settings import NO_SETTINGS, SettingsPatch, merged
+from zq.store.api import as_json
+from zq.tick.accounts import AnyBudgetChange, change_budget
+from zq.tick.bury import retry, revive_slice
+from zq.tick.cron import clear_crons
+from zq.tick.finish import cancel, cancel_slice, retain
+from zq.tick.moves import apply, end_leases, remove, revoke
+from zq.tick.work import UnitOfWork, visible_job
+
+AnyChange = (
+    PatchJob
+    | PatchSlice
+    | DeleteJob
+    | DeleteSlice
+    | Clear
+    | CancelJob
+    | CancelSlice
+    | RetainJob
+    | Revive
+    | ReviveSlice
+    | SetQueue
+    | SetAside
+    | AnyBudgetChange
+)
+
+
+def apply_changes(work: UnitOfWork, commands: Sequence[AnyChange]) -> list[object]:
+    """Patch and delete, one command after the other."""
+    return [_apply_change(work, command) for command in commands]
+
+
+def _apply_change(work: UnitOfWork, command: AnyChange) -> object:
+    match command:
+        case PatchJob():
+            return _change(work, command)
+        case PatchSlice():
+            return _change_slice(work, command)
+        case DeleteJob():
+            return _delete(work, command)
+        case DeleteSlice():
+            return _delete_slice(work, command)
+        case Clear():
+            return _clear(work, command)
+        case CancelJob():
+            return cancel(work, command)
+        case CancelSlice():
+            return cancel_slice(work, command)
+        case RetainJob():
+            return retain(work, command)
+        case Revive():
+            return retry(work, command)
+        case ReviveSlice():
+            return revive_slice(work, command)
+        case SetQueue():
+            return _set_queue(work, command)
+        case SetAside():
+            work.tx.set_aside(command.source, command.keys)
+            return None
+        case _:
+            return change_budget(work, command)
+
+
+def _change(work: UnitOfWork, command: PatchJob) -> object:
+    """Patch one job."""
+    job = visible_job(work, command.key, command.reach)
+    if job is None:
+        return JobNotFound()
+    try:
+        refuse_terminal(command.text_id, job.status)
+    except ZqError as refusal:
+        return refusal
+    if moves_a_running_head(job, command.patch):
+        return Unprocessable(
+            f"cannot move job {command.text_id} to another queue while it is in flight, because"
+            f" it belongs to group {job.group!r}: try again when it waits"
+        )
+    (changed,) = _patch(work, [job], command.patch)
+    return changed
+
+
+def _change_slice(work: UnitOfWork, command: PatchSlice) -> int:
+    """Patch the jobs among the keys that still match the sweep's filter and can be patched."""
+    jobs = work.tx.jobs("read_jobs", keys=work.tx.matching(command.keys, command.filter))
+    patchable = sources(Move.PATCH)
+    chosen = [
+        job
+        for job in jobs
+        if job.status in patchable and not moves_a_running_head(job, command.patch)
+    ]
+    return len(_patch(work, chosen, command.patch))
+
+
+def _delete(work: UnitOfWork, command: DeleteJob) -> object:
+    """Delete one job, whatever it is doing."""
+    found = work.tx.briefs("read_briefs", keys=[command.key])
+    briefs = [job for job in found if command.reach.covers(job.queue)]
+    remove(work, briefs, revokes=True)
+    return None if briefs else JobNotFound()
+
+
+def _delete_slice(work: UnitOfWork, command: DeleteSlice) -> int:
+    """Delete the jobs among the keys that still match the sweep's filter."""
+    briefs = work.tx.briefs("read_briefs", keys=work.tx.matching(command.keys, command.filter))
+    remove(work, briefs, revokes=True)
+    return len(briefs)
+
+
+def _clear(work: UnitOfWork, command: Clear) -> int:
+    """Delete every job by one statement a table, which SQLite does without visiting rows."""
+    if command.settings:
+        _clear_settings(work)
+        clear_crons(work)
+    keys = work.tx.keys("read_all_in_flight")
+    held = work.tx.briefs("read_briefs", keys=keys) if keys else []
+    revoke(work, held)
+    end_leases(work, held)
+    work.write_counts()
+    total: int = work.tx.value("count_all")
+    for table in ("jobs", "payloads", "results", "errors", "counts", "names", "batches"):
+        work.tx.run(f"clear_{table}")
+    if work.ledger.is_used:
+        work.ledger.clear(budgets=command.settings)
+    work.retimed = True
+    return total
+
+
+def _patch(work: UnitOfWork, jobs: Sequence[JobRecord], patch: Patch) -> list[JobRecord]:
+    changed = [patched(job, patch, work.now) for job in jobs]
+    rows = [
+        (job.key, job.queue, job.priority, job.status, job.ready_at, job.options) for job in changed
+    ]
+    apply(work, Move.PATCH, jobs, after=changed, changes=rows)
+    return changed
+
+
+def _set_queue(work: UnitOfWork, command: SetQueue) -> object:
+    """Replace or patch a queue's settings; they hold from here on in this very transaction."""
+    settings = command.settings
+    former = work.settings_of(command.queue)
+    try:
+        if isinstance(settings, SettingsPatch):
+            settings = merged(former, settings)
+        work.rulebook = work.rulebook.with_settings(command.queue, settings)
+    except (InvalidRequest, DeadLetterCycle) as refusal:
+        return refusal
+    if settings == NO_SETTINGS:
+        work.tx.run("unset_queue", queue=command.queue)
+    else:
+        work.tx.run("set_queue", queue=command.queue, settings=as_json(settings))
+    # A gate may have opened.
+    work.effects.woken.add(command.queue)
+    return settings
+
+
+def _clear_settings(work: UnitOfWork) -> None:
+    """Let nothing be set for any queue."""
+    work.rulebook = work.rulebook.without_settings()
+    work.tx.run("clear_settings")

@@ -1,0 +1,175 @@
+"""The tick's last phase: handing ready jobs to the streams and claimants that wait."""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
+
+from zq.model.commands import Claim
+from zq.model.job import JobRecord, brief_of
+from zq.model.leasing import NO_TERMS, Terms, lease_time
+from zq.model.lifecycle import Move, Status
+from zq.model.reach import EVERYWHERE
+from zq.tick.finish import expire
+from zq.tick.gates import Gates
+from zq.tick.lines import leave_lines, with_lines
+from zq.tick.moves import apply
+from zq.tick.walk import FoundJobs, next_jobs
+from zq.tick.work import UnitOfWork
+
+MOST_ROUNDS = 4
+"""Times that a claim looks again because what it found has expired: bounds a tick."""
+
+
+Credits = Sequence[tuple[int, int]]
+"""Holders, and how many jobs each can take."""
+
+
+def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> list[JobRecord]:
+    """Take the next jobs in dispatch order and share them out."""
+    look = partial(_look, work, wanted, gates, monotonic)
+    if work.ledger.is_used:
+        look = partial(_look_in_lines, work, wanted, gates, monotonic)
+    found = look()
+    if work.retimed:
+        found = _fresh(work, found, look)
+    jobs = share_out(found.jobs, wanted.credits, wanted.terms)
+    left = {job.queue for job in found.jobs[len(jobs) :]}
+    work.effects.left |= left
+    if not work.rulebook.is_empty:
+        gates.note(work, jobs)
+    if found.frontier is not None:
+        # A walk has passed what is left behind.
+        gates.begin_at(wanted.reach, found.frontier.reopened(left))
+    if not jobs:
+        return jobs
+    if work.ledger.is_used:
+        leave_lines(work, jobs)
+    book = work.rulebook
+    if (
+        wanted.terms is not None
+        or any(map(_OPTIONS, jobs))
+        or (not book.is_empty and book.has_leases)
+    ):
+        apply(work, Move.TAKE, jobs, leases=_leases(work, jobs, wanted))
+        work.retimed = True
+    else:
+        apply(work, Move.TAKE, jobs, holders={job.key: job.holder for job in jobs})
+    for job in jobs:
+        job.status = Status.IN_FLIGHT
+        job.deliveries += 1
+        job.dequeued_at = work.now
+    if work.ledger.is_used:
+        # The next claim of this transaction has to see what this one has left.
+        work.open_heads()
+    return jobs
+
+
+def share_out(
+    jobs: Sequence[JobRecord], credits: Credits, terms: Mapping[int, Terms] | None
+) -> list[JobRecord]:
+    """Give the jobs to the holders in turn, one each, until their credit is used up.
+
+    The jobs that were given, which are the first ones: all of them, unless whoever still has credit
+    has as many bytes as they take at once.
+    """
+    if terms is not None:
+        bytes_left = {
+            holder: asked.most_bytes
+            for holder, asked in terms.items()
+            if asked.most_bytes is not None
+        }
+        if bytes_left:
+            return _share_out_bytes(jobs, credits, bytes_left)
+    takers = list(credits)
+    start = 0
+    while start < len(jobs) and takers:
+        # As many rounds in one go as the one with the least credit can take part in.
+        rounds = min([credit for _, credit in takers])
+        given = jobs[start : start + rounds * len(takers)]
+        for place, (holder, _) in enumerate(takers):
+            for job in given[place :: len(takers)]:
+                job.holder = holder
+        start += len(given)
+        takers = [(holder, credit - rounds) for holder, credit in takers if credit > rounds]
+    return list(jobs)
+
+
+def _share_out_bytes(
+    jobs: Sequence[JobRecord], credits: Credits, bytes_left: dict[int, int]
+) -> list[JobRecord]:
+    """The same, job by job, as some of the holders take so many bytes and no more."""
+    takers = deque(credits)
+    empty = {holder for holder, _ in credits}
+    given: list[JobRecord] = []
+    for job in jobs:
+        while takers:
+            holder, credit = takers.popleft()
+            left = bytes_left.get(holder)
+            # The first one is given however large it is: it would never be otherwise.
+            if left is None or holder in empty or job.payload_size <= left:
+                break
+        else:
+            return given
+        job.holder = holder
+        given.append(job)
+        empty.discard(holder)
+        if left is not None:
+            bytes_left[holder] = left - job.payload_size
+        if credit > 1:
+            takers.append((holder, credit - 1))
+    return given
+
+
+def _leases(work: UnitOfWork, jobs: Sequence[JobRecord], wanted: Claim) -> list[tuple[object, ...]]:
+    """The leases of jobs of which some may have claimants, or deadlines."""
+    leases: list[tuple[object, ...]] = []
+    for job in jobs:
+        assert job.holder is not None
+        terms = NO_TERMS if wanted.terms is None else wanted.terms.get(job.holder, NO_TERMS)
+        job_ms = None if job.options is None else job.options.lease_ms
+        lasts_ms = lease_time(terms, job_ms, work.settings_of(job.queue).lease_ms)
+        job.claimant = terms.claimant
+        job.lease_until = None if lasts_ms is None else work.steady + lasts_ms
+        holder = job.holder if terms.claimant is None else 0
+        leases.append((job.key, holder, job.claimant, job.lease_until))
+    return leases
+
+
+def _look(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
+    """The jobs that a claim is to get, if none of them has expired."""
+    if wanted.queues is not None:
+        open_queues = gates.sort(work, wanted.queues, monotonic)
+        return FoundJobs(work.tx.first_of(*open_queues, wanted.limit))
+    is_open = work.rulebook.is_empty or not work.rulebook.has_gates
+    if wanted.reach is EVERYWHERE and is_open:
+        return FoundJobs(work.tx.jobs("claim_any", limit=wanted.limit))
+    return next_jobs(work, wanted, gates, monotonic)
+
+
+def _look_in_lines(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
+    """The same where there are budgets."""
+    found = _look(work, wanted, gates, monotonic)
+    return with_lines(work, wanted, gates, monotonic, found)
+
+
+def _fresh(work: UnitOfWork, found: FoundJobs, again: Callable[[], FoundJobs]) -> FoundJobs:
+    """The same without jobs that have expired; as many others in their place as there are."""
+    for _ in range(MOST_ROUNDS):
+        lapsed = [job for job in found.jobs if _has_lapsed(job, work.now)]
+        if not lapsed:
+            return found
+        expire(work, [brief_of(job) for job in lapsed])
+        work.open_heads()
+        found = again()
+    # What is left over falls due with the next tick.
+    left = [job for job in found.jobs if _has_lapsed(job, work.now)]
+    work.effects.woken.update([job.queue for job in left])
+    return found._replace(jobs=[job for job in found.jobs if not _has_lapsed(job, work.now)])
+
+
+def _has_lapsed(job: JobRecord, now: int) -> bool:
+    return job.expires_at is not None and job.expires_at <= now
+
+
+_OPTIONS = attrgetter("options")

@@ -1,0 +1,182 @@
+"""The tick's phases of cron: groups and entries as they are written, and those that are due.
+
+What fires was read and computed before the tick; here it is held against the store once more. The
+job and the entry's next time come in one transaction, so that a crash can neither lose nor double
+a firing. New jobs go through the same intake as any other.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.model.batch import StalePlan
+from zq.model.commands import Enqueue, EnqueueResult
+from zq.model.cron.crons import (
+    RETRY_MS,
+    CronEntry,
+    DeleteCrons,
+    Fire,
+    Firing,
+    WriteCron,
+)
+from zq.model.errors import ZqError
+from zq.model.events import EventType
+from zq.model.job import Brief, NewJob, batch_of
+from zq.store.api import Sliced, as_json
+from zq.tick.accounts import create_missing, refuse_unpayable
+from zq.tick.intake import enqueue
+from zq.tick.work import UnitOfWork
+
+SLICE_ENTRIES = 256
+"""Entries that are written before others may have a turn."""
+
+AnyCronChange = WriteCron | DeleteCrons
+
+_template = msgspec.json.Decoder(NewJob)
+
+
+def change_crons(work: UnitOfWork, commands: Sequence[AnyCronChange]) -> Sliced[list[object]]:
+    """Write and delete groups and entries, one command after the other."""
+    work.rescheduled = True
+    replies: list[object] = []
+    for command in commands:
+        if isinstance(command, WriteCron):
+            templates = [entry.job for entry in command.entries]
+            refusal = refuse_unpayable(work.ledger, templates)
+            if refusal is None:
+                create_missing(work, templates)
+                yield from _write(work, command)
+            replies.append(refusal)
+        else:
+            replies.append(_delete(work, command))
+    return replies
+
+
+def clear_crons(work: UnitOfWork) -> None:
+    """Delete everything of cron."""
+    work.rescheduled = True
+    work.tx.run("clear_crons")
+    work.tx.run("clear_cron_groups")
+
+
+def fire(work: UnitOfWork, commands: Sequence[Fire]) -> Sliced[list[object]]:
+    """Enqueue the jobs of what is due, and move it on."""
+    work.rescheduled = True
+    replies: list[object] = []
+    for command in commands:
+        moved: object = yield from _fire(work, command.firings)
+        replies.append(moved)
+    return replies
+
+
+def _write(work: UnitOfWork, command: WriteCron) -> Sliced[None]:
+    group = command.group
+    if command.whole:
+        names = [entry.name for entry in command.entries]
+        work.tx.run("delete_other_crons", cron=group.name, names=names)
+    work.tx.run(
+        "write_cron_group",
+        cron=group.name,
+        timezone=group.timezone,
+        paused=int(group.paused),
+        paused_at=group.paused_at,
+        resumed_at=group.resumed_at,
+    )
+    entries, kept = command.entries, list(command.kept)
+    for start in range(0, len(entries), SLICE_ENTRIES):
+        rows = [_row(entry) for entry in entries[start : start + SLICE_ENTRIES]]
+        work.tx.run("write_crons", cron=group.name, entries=rows, kept=kept)
+        yield None
+
+
+def _row(entry: CronEntry) -> tuple[object, ...]:
+    """The columns of an entry, but for its group."""
+    return (
+        entry.name,
+        entry.expression,
+        entry.timezone,
+        int(entry.paused),
+        entry.paused_at,
+        entry.resumed_at,
+        entry.next_at,
+        entry.last_at,
+        entry.timed_at,
+        entry.job.queue,
+        as_json(entry.job),
+    )
+
+
+def _delete(work: UnitOfWork, command: DeleteCrons) -> int:
+    groups = list(command.groups)
+    if command.entry is not None:
+        return work.tx.run("delete_cron", cron=groups[0], entry=command.entry)
+    work.tx.run("delete_crons_of", groups=groups)
+    return work.tx.run("delete_cron_groups", groups=groups)
+
+
+def _fire(work: UnitOfWork, firings: Sequence[Firing]) -> Sliced[int | StalePlan]:
+    """How many of them have moved on."""
+    guards = [(f.group, f.entry, f.expression, f.zone, f.at) for f in firings]
+    held = work.tx.table("read_guarded", firings=guards)
+    jobs: dict[int, NewJob] = {}
+    moving = set[int]()
+    for index, text in held:
+        firing = firings[index]
+        try:
+            if text is not None and firing.key is not None:
+                job = _template.decode(text)
+                if batch_of(job) is not None and job != firing.job:
+                    # It was planned from what the entry had before.
+                    continue
+                jobs[index] = job
+            moving.add(index)
+        except msgspec.MsgspecError:
+            work.tx.set_aside("cron_entries", [(firing.group, firing.entry)])
+    refused = yield from _enqueue(work, firings, jobs)
+    if isinstance(refused, StalePlan):
+        return refused
+    moves = []
+    for index in sorted(moving):
+        firing, then, last_at = firings[index], firings[index].then, None
+        if index in refused:
+            later = work.now + RETRY_MS
+            then = later if then is None else min(then, later)
+        elif index in jobs:
+            last_at = work.now
+        moves.append((firing.group, firing.entry, then, last_at))
+    if moves:
+        work.tx.run("move_crons", moves=moves, now=work.now)
+    return len(moves)
+
+
+def _enqueue(
+    work: UnitOfWork, firings: Sequence[Firing], jobs: dict[int, NewJob]
+) -> Sliced[set[int] | StalePlan]:
+    """Store or fold the jobs, each by itself; which of them found no room."""
+    if not jobs:
+        return set()
+    commands = [
+        Enqueue(
+            keys=(firings[index].key or 0,),
+            jobs=(job,),
+            now=work.now,
+            size=job.payload_size,
+            plan=firings[index].plan,
+        )
+        for index, job in jobs.items()
+    ]
+    replies = yield from enqueue(work, commands)
+    refused: set[int] = set()
+    stored: list[Brief] = []
+    for (index, job), command, reply in zip(jobs.items(), commands, replies, strict=True):
+        if isinstance(reply, StalePlan):
+            return reply
+        if isinstance(reply, ZqError):
+            refused.add(index)
+        elif isinstance(reply, EnqueueResult) and not reply.joined:
+            stored.append(Brief(command.keys[0], job.queue, None, unique_key=job.unique_key))
+    if stored:
+        work.effects.news.append((EventType.ENQUEUED, stored))
+    work.effects.tally.fired += len(jobs) - len(refused)
+    work.effects.tally.put_off += len(refused)
+    return refused

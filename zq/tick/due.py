@@ -1,0 +1,71 @@
+"""The tick's phase of what falls due: leases, expiries, promotions, purges, names, logs."""
+
+from collections.abc import Callable
+
+from zq.model.commands import Due
+from zq.model.lifecycle import Move
+from zq.tick.finish import expire
+from zq.tick.history import trim_logs
+from zq.tick.leases import lapse
+from zq.tick.moves import apply, remove
+from zq.tick.work import UnitOfWork
+
+SLICE = 500
+"""Jobs that expire, are promoted or purged, or names forgotten, in one tick, so that
+acknowledgements pass between."""
+
+
+def attend(work: UnitOfWork, due: frozenset[Due]) -> None:
+    """Do what is due, in the order of `Due`."""
+    for kind in Due:
+        if kind in due:
+            _PHASES[kind](work)
+
+
+def _expire(work: UnitOfWork) -> None:
+    """End jobs that nobody took in time. Claims go on from here: there may be more of them."""
+    keys = work.tx.keys("read_lapsed", now=work.now, limit=SLICE)
+    lapsed = work.tx.briefs("read_briefs", keys=keys)
+    expire(work, lapsed)
+    work.effects.woken.update([job.queue for job in lapsed])
+    work.retimed = True
+
+
+def _promote(work: UnitOfWork) -> None:
+    """Make scheduled jobs ready whose time has come."""
+    name = "read_due_briefs" if work.ledger.is_used else "read_due"
+    due = work.tx.briefs(name, now=work.now, limit=SLICE)
+    apply(work, Move.PROMOTE, due, keys=[job.key for job in due])
+
+
+def _purge(work: UnitOfWork) -> None:
+    """Delete finished jobs whose retention is over."""
+    keys = work.tx.keys("read_purgeable", now=work.now, limit=SLICE)
+    if keys:
+        remove(work, work.tx.briefs("read_briefs", keys=keys))
+
+
+def _lapse(work: UnitOfWork) -> None:
+    """Take jobs from those who are no longer heard of."""
+    lapse(work, SLICE)
+
+
+def _forget_names(work: UnitOfWork) -> None:
+    """Forget names by which jobs are no longer recognised."""
+    work.tx.run("forget_names", now=work.now, limit=SLICE)
+
+
+def _refill(work: UnitOfWork) -> None:
+    """Have claims look at the jobs for which there are enough tokens by now."""
+    work.ledger.attend()
+
+
+_PHASES: dict[Due, Callable[[UnitOfWork], None]] = {
+    Due.LEASE: _lapse,
+    Due.EXPIRY: _expire,
+    Due.PROMOTION: _promote,
+    Due.PURGE: _purge,
+    Due.NAMES: _forget_names,
+    Due.TRIM: trim_logs,
+    Due.BUDGET: _refill,
+}

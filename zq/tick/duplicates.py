@@ -1,0 +1,134 @@
+"""How duplicates of new jobs are found: by unique keys, and by names that copies share.
+
+A unique key has one owner at a time. A name is recognised for a while, whatever becomes of the job;
+it belongs to its queue and group, or to the queue alone for jobs of no group.
+"""
+
+from collections.abc import Sequence
+
+from zq.model.commands import Enqueue
+from zq.model.job import MAX_TIME, JobRecord, NewJob
+from zq.model.lifecycle import Status
+from zq.model.reach import Reach
+from zq.model.unique import COVERS, OnConflict, Scope
+from zq.tick.work import UnitOfWork, first_visible
+
+Name = tuple[str, str, str]
+"""Queue, group ('' where there is none), name."""
+
+
+class KeyTable:
+    """The owners of the unique keys that this tick's new jobs name, kept as they change hands."""
+
+    def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
+        names = {
+            job.unique_key
+            for command in commands
+            for job in command.jobs
+            if job.unique_key is not None
+        }
+        found = work.tx.owners(sorted(names)) if names else []
+        self._owners = {job.unique_key: job for job in found}
+        self._former: list[int] = []
+        self._stored = {job.key for job in found}
+        self._work = work
+
+    def claim(self, job: JobRecord, on_conflict: OnConflict) -> JobRecord | None:
+        """Make a new job the owner of its key, or answer the owner of which it is a duplicate."""
+        owner = self._owners.get(job.unique_key)
+        if owner is not None and self._keeps(owner, job.unique_while, on_conflict):
+            return owner
+        if owner is not None and owner.key in self._stored:
+            self._former.append(owner.key)
+        self._owners[job.unique_key] = job
+        return None
+
+    def hides_an_owner(self, command: Enqueue) -> bool:
+        """Whether a job of the command is a duplicate of one that is out of its reach.
+
+        Only the first use of a key tells: from then on its owner is the command's own, or one that
+        it has been shown.
+        """
+        first = {job.unique_key: job for job in reversed(command.jobs)}
+        return any(
+            (owner := self._owners.get(name)) is not None
+            and self._blocks(owner, job.unique_while)
+            and not command.reach.covers(owner.queue)
+            for name, job in first.items()
+        )
+
+    def is_new(self, job: NewJob) -> bool:
+        """Whether a job would be stored now, as no duplicate."""
+        owner = self._owners.get(job.unique_key)
+        return owner is None or not self._keeps(owner, job.unique_while, job.on_conflict)
+
+    def owns(self, key: int, job: NewJob) -> bool:
+        """Whether a new job is the owner of its key once all are stored."""
+        owner = self._owners.get(job.unique_key)
+        return owner is not None and owner.key == key
+
+    def release_former_owners(self) -> None:
+        """Take the keys from stored jobs that have given way."""
+        if self._former:
+            self._work.tx.run("release_locks", keys=self._former)
+
+    def _keeps(self, owner: JobRecord, scope: Scope | None, on_conflict: OnConflict) -> bool:
+        """Whether a key stays with its owner, although another job comes with it."""
+        gives_way = owner.status is Status.DEAD and on_conflict is OnConflict.REPLACE_DEAD
+        return self._blocks(owner, scope) and not gives_way
+
+    def _blocks(self, owner: JobRecord, scope: Scope | None) -> bool:
+        purged = owner.purge_at is not None and owner.purge_at <= self._work.now
+        return scope is not None and owner.status in COVERS[scope] and not purged
+
+
+class NameTable:
+    """The names that this tick's new jobs bring: which of them are known, and those that come."""
+
+    def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
+        brought = {
+            name_of(job) for command in commands for job in command.jobs if job.dedupe is not None
+        }
+        self._work = work
+        self._keys: dict[Name, int] = {}
+        self._jobs: dict[int, JobRecord] = {}
+        self._new: list[tuple[object, ...]] = []
+        if brought:
+            self._read(brought)
+
+    def find(self, new: NewJob, reach: Reach) -> JobRecord | int | None:
+        """The job of which a new one is a copy; only its key where it is not there for who asks."""
+        key = None if new.dedupe is None else self._keys.get(name_of(new))
+        if key is None:
+            return None
+        job = self._jobs.get(key)
+        return key if job is None else first_visible(self._work, [job], reach) or key
+
+    def learn(self, new: NewJob, accepted: JobRecord) -> None:
+        """Let copies of a new job be recognised, from now on, as the one that was accepted."""
+        if new.dedupe is None:
+            return
+        name = name_of(new)
+        until = min(self._work.now + new.dedupe.window_ms, MAX_TIME)
+        self._keys[name] = accepted.key
+        self._jobs[accepted.key] = accepted
+        self._new.append((*name, accepted.key, until))
+
+    def write(self) -> None:
+        """Store what was learnt."""
+        if self._new:
+            self._work.tx.run("write_names", names=self._new)
+            self._work.retimed = True
+
+    def _read(self, names: set[Name]) -> None:
+        known = self._work.tx.table("read_names", names=list(names), now=self._work.now)
+        self._keys = {(queue, group, name): key for queue, group, name, key in known}
+        if known:
+            found = self._work.tx.jobs("read_jobs", keys=[*self._keys.values()])
+            self._jobs = {job.key: job for job in found}
+
+
+def name_of(job: NewJob) -> Name:
+    """The name of a job that has one."""
+    assert job.dedupe is not None
+    return job.queue, job.group or "", job.dedupe.id

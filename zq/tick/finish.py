@@ -1,0 +1,82 @@
+"""Changes that finish a job without its worker, or say how long a finished one is kept."""
+
+from collections.abc import Sequence
+
+from zq.model.commands import CancelJob, CancelSlice, RetainJob
+from zq.model.errors import JobNotFound, NotCancellable, NotFinished
+from zq.model.job import Brief, brief_of
+from zq.model.lifecycle import NAMES, TERMINAL, Move, Status, sources
+from zq.model.settling import kept_until
+from zq.tick.moves import apply, remove
+from zq.tick.work import UnitOfWork, first_visible, visible_job
+
+
+def cancel(work: UnitOfWork, command: CancelJob) -> object:
+    """Cancel one job, named by its key or by the unique key that it owns."""
+    if command.key is not None:
+        job = visible_job(work, command.key, command.reach)
+    else:
+        assert command.unique_key is not None
+        owners = work.tx.owners([command.unique_key])
+        job = first_visible(work, owners, command.reach)
+    if job is None:
+        return JobNotFound()
+    move = _cancelling(command.force)
+    if job.status not in sources(move):
+        return NotCancellable(NAMES[job.status])
+    _finish(work, move, [brief_of(job)], Status.CANCELLED)
+    job.purge_at = kept_until(Status.CANCELLED, job.options, work.now, work.policy_of(job.queue))
+    job.status, job.finished_at = Status.CANCELLED, work.now
+    job.holder = job.claimant = job.lease_until = None
+    return job
+
+
+def cancel_slice(work: UnitOfWork, command: CancelSlice) -> int:
+    """Cancel the jobs among the keys that still match the sweep's filter and can be cancelled."""
+    move = _cancelling(command.force)
+    found = work.tx.briefs("read_briefs", keys=work.tx.matching(command.keys, command.filter))
+    jobs = [job for job in found if job.status in sources(move)]
+    _finish(work, move, jobs, Status.CANCELLED)
+    return len(jobs)
+
+
+def retain(work: UnitOfWork, command: RetainJob) -> object:
+    """Let a finished job's retention begin now."""
+    job = visible_job(work, command.key, command.reach)
+    if job is None:
+        return JobNotFound()
+    if job.status not in TERMINAL:
+        return NotFinished(NAMES[job.status])
+    job.purge_at = kept_until(
+        job.status, job.options, work.now, work.policy_of(job.queue), command.retention
+    )
+    if job.purge_at is None:
+        remove(work, [brief_of(job)])
+    else:
+        work.tx.run("retain", key=job.key, purge_at=job.purge_at)
+        work.retimed = True
+    return job
+
+
+def expire(work: UnitOfWork, jobs: Sequence[Brief]) -> None:
+    """End jobs that wait, for nobody took them in time."""
+    _finish(work, Move.EXPIRE, jobs, Status.EXPIRED)
+
+
+def _cancelling(force: bool) -> Move:
+    return Move.FORCE if force else Move.CANCEL
+
+
+def _finish(work: UnitOfWork, move: Move, jobs: Sequence[Brief], status: Status) -> None:
+    """Give jobs their last status, or delete those that are not kept."""
+    kept: list[Brief] = []
+    gone: list[Brief] = []
+    purges: dict[int, int] = {}
+    for job in jobs:
+        purge_at = kept_until(status, job.options, work.now, work.policy_of(job.queue))
+        if purge_at is None:
+            gone.append(job)
+        else:
+            kept.append(job)
+            purges[job.key] = purge_at
+    apply(work, move, kept, gone=gone, purges=purges)

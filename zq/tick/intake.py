@@ -1,0 +1,355 @@
+"""The tick's phase of new jobs."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from operator import attrgetter
+from typing import NamedTuple
+
+from zq.model.batch import FoldedPayload, StalePlan
+from zq.model.commands import Enqueue, EnqueueResult
+from zq.model.errors import KeyConflict, QueueFull, Unprocessable
+from zq.model.job import INLINE_PAYLOAD, MAX_TIME, JobRecord, NewJob, batch_of
+from zq.model.lifecycle import TERMINAL, Status
+from zq.model.reach import EVERYWHERE
+from zq.model.unique import COVERS, OnConflict, Scope
+from zq.store.api import BYTES_A_ROW, Sliced, as_json
+from zq.tick.accounts import create_missing, refuse_unpayable
+from zq.tick.batches import HostTable
+from zq.tick.duplicates import KeyTable, Name, NameTable, name_of
+from zq.tick.ledger import HELD_BY_BUDGET
+from zq.tick.moves import GroupChange, note_groups
+from zq.tick.work import UnitOfWork
+
+SLICE_JOBS = 512
+"""Jobs that are decided on before others may have a turn."""
+
+HELD_BY_GROUP = 1
+"""The bit of `held` that is shut for all jobs of a group but its head."""
+
+_PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
+_TUNED = _PLAIN + ", options"
+_FULL = _TUNED + ", unique_key, unique_while, owns_key, group_id, held, extras, expires_at"
+
+_Head = tuple[int, str, str, int, int, int]
+"""Key, queue, type, priority, status, ready_at."""
+
+_OPTIONS = attrgetter("options")
+
+ALL_STORED = EnqueueResult({})
+"""The reply to most commands, which bring new jobs only."""
+
+
+class _Full(NamedTuple):
+    """A job that sets something unusual, so that it has a longer row."""
+
+    head: _Head
+    job: NewJob
+    expires_at: int | None
+
+
+def enqueue(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object]]:
+    """Store jobs in order, or fold them into others.
+
+    A duplicate is answered with the job that it is one of, and what was folded with its host.
+    """
+    intake = _Intake(work, commands)
+    replies: list[object] = []
+    for command in commands:
+        reply = yield from intake.take(command)
+        replies.append(reply)
+    yield from intake.store()
+    return replies
+
+
+class _Intake:
+    """This tick's new jobs: decided on one after the other, then written together."""
+
+    def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
+        self._work = work
+        self._commands = commands
+        self._depths = None if work.rulebook.is_empty else _Depths(work, commands)
+        self._timed = frozenset[str]() if work.rulebook.is_empty else work.rulebook.timed
+        self._plain: list[tuple[object, ...]] = []
+        self._tuned: list[tuple[object, ...]] = []
+        self._full: list[_Full] = []
+        self._replaced: dict[int, NewJob | FoldedPayload] = {}
+        self._beside: list[tuple[int, NewJob | FoldedPayload]] = []
+        self._stored: list[tuple[str, Status]] = []
+        self._unusual = False
+        """Whether a job has come that may have a group, a unique key or a name."""
+
+    @cached_property
+    def _keys(self) -> KeyTable:
+        return KeyTable(self._work, self._commands)
+
+    @cached_property
+    def _names(self) -> NameTable:
+        return NameTable(self._work, self._commands)
+
+    @cached_property
+    def _hosts(self) -> HostTable:
+        return HostTable(self._work, self._commands)
+
+    def take(
+        self, command: Enqueue
+    ) -> Sliced[EnqueueResult | KeyConflict | StalePlan | QueueFull | Unprocessable]:
+        """Decide on a command's jobs, all or none."""
+        if command.reach is not EVERYWHERE and self._keys.hides_an_owner(command):
+            return KeyConflict()
+        if command.plan is not None and (stale := self._hosts.refusal(command, self._names)):
+            return stale
+        drawing = any(map(_OPTIONS, command.jobs))
+        if drawing and (unpayable := refuse_unpayable(self._work.ledger, command.jobs)):
+            return unpayable
+        if self._depths is not None:
+            refusal = self._depths.refusal(command, self._names, self._keys.is_new)
+            if refusal is not None:
+                return refusal
+        if drawing:
+            create_missing(self._work, command.jobs)
+        if command.keys:
+            self._work.highest_key = max(self._work.highest_key, command.keys[-1])
+        now, timed, reply = command.now, self._timed, ALL_STORED
+        for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True), 1):
+            if not index % SLICE_JOBS:
+                yield None
+            ready_at = now if job.ready_at is None else job.ready_at
+            status = Status.READY if ready_at <= now else Status.SCHEDULED
+            # A plain int: what SQLite has to be told how to take costs more than the rest of a row.
+            head = (key, job.queue, job.type, job.priority, int(status), ready_at)
+            if (
+                job.unique_key is not None
+                or job.group is not None
+                or job.dedupe is not None
+                or job.extras is not None
+                or job.ttl_ms is not None
+                or job.queue in timed
+            ):
+                if reply is ALL_STORED:
+                    reply = EnqueueResult({}, set(), {}, {}, {})
+                if not self._take_unusual(head, job, command, index - 1, reply):
+                    continue
+            else:
+                # What libraries send: rows of few columns are half the work of full ones.
+                if job.options is None:
+                    self._plain.append((*head, *_payload(job)))
+                elif job.options.budgets is None:
+                    self._tuned.append((*head, *_payload(job), as_json(job.options)))
+                else:
+                    self._full.append(_Full(head, job, None))
+                    self._stored.append((job.queue, status))
+                    continue
+                if job.payload_size > INLINE_PAYLOAD:
+                    self._beside.append((key, job))
+            self._stored.append((job.queue, status))
+        if command.plan is not None:
+            self._replaced |= command.plan.payloads
+            self._hosts.note_folds(command)
+        return reply
+
+    def _take_unusual(
+        self, head: _Head, job: NewJob, command: Enqueue, index: int, reply: EnqueueResult
+    ) -> bool:
+        """Decide on a job that sets something, and note in `reply` what is said: is it stored?"""
+        self._unusual = True
+        plan = command.plan
+        if plan is not None and index in plan.folds:
+            host = self._hosts.host(plan.folds[index])
+            self._work.effects.tally.folded += 1
+            self._names.learn(job, host)
+            reply.folded[index] = host
+            return False
+        key, _, _, _, status, ready_at = head
+        expires_at: int | None = None
+        if job.ttl_ms is not None or job.queue in self._timed:
+            expires_at = _expiry(self._work, job, max(ready_at, command.now))
+        known = self._names.find(job, command.reach)
+        hosts = plan is not None and batch_of(job) is not None and status == Status.READY
+        if known is None and (job.unique_key is not None or job.dedupe is not None or hosts):
+            new = _stored(key, job, Status(status), ready_at, expires_at)
+            if job.unique_key is not None:
+                known = self._keys.claim(new, job.on_conflict)
+                if known is not None and _takes_payload(known, job):
+                    reply.replaced.add(index)
+                    self._replaced[known.key] = job
+            self._names.learn(job, known or new)
+            if hosts and known is None:
+                self._hosts.open(new)
+        if known is not None:
+            self._work.effects.tally.duplicates += 1
+            if isinstance(known, JobRecord):
+                reply.owners[index] = known
+            else:
+                reply.gone[index] = known
+            return False
+        if expires_at is not None:
+            reply.expiries[index] = expires_at
+            self._work.retimed = True
+        self._full.append(_Full(head, job, expires_at))
+        return True
+
+    def store(self) -> Sliced[None]:
+        """Write what was decided."""
+        work = self._work
+        work.effects.tally.stored += len(self._stored)
+        for (queue, status), n in Counter(self._stored).items():
+            work.counts[queue, status] += n
+            if status is Status.READY:
+                work.effects.woken.add(queue)
+        if self._unusual:
+            # They come behind all others of their groups: no head gives way.
+            note_groups(work, [new.job for new in self._full], GroupChange.OPENS)
+            self._keys.release_former_owners()
+            self._names.write()
+            self._hosts.write()
+        if self._plain:
+            yield from work.tx.insert_by_slices("jobs", _PLAIN, self._plain)
+        if self._tuned:
+            yield from work.tx.insert_by_slices("jobs", _TUNED, self._tuned)
+        if self._full:
+            full = [self._full_row(new) for new in self._full]
+            yield from work.tx.insert_by_slices("jobs", _FULL, full)
+        if self._replaced:
+            self._replace_payloads()
+        if self._beside:
+            yield from self._store_payloads()
+
+    def _store_payloads(self) -> Sliced[None]:
+        """Write the payloads that lie beside their jobs."""
+        work = self._work
+        beside = [(key, job.payload) for key, job in self._beside]
+        yield from work.tx.insert_large_by_slices("payloads", "job_id, body", beside)
+        work.tx.rows += sum(job.payload_size // BYTES_A_ROW for _, job in self._beside)
+
+    def _full_row(self, new: _Full) -> tuple[object, ...]:
+        """The row of a job, with the payload that has replaced its own already, if one has."""
+        key, status = new.head[0], Status(new.head[4])
+        if new.job.options is not None and new.job.options.budgets is not None:
+            self._work.ledger.bring(key, new.job.queue, new.job.options.budgets, status)
+        latest = self._replaced.pop(key, new.job)
+        if latest.payload_size > INLINE_PAYLOAD:
+            self._beside.append((key, latest))
+        rest = _rest(new.job, self._keys.owns(key, new.job))
+        return (*new.head, *_payload(latest), *rest, new.expires_at)
+
+    def _replace_payloads(self) -> None:
+        """Give stored jobs the payloads of others."""
+        jobs = self._replaced
+        self._work.tx.run("delete_payloads", keys=list(jobs))
+        rows = [(key, *_payload(job)) for key, job in jobs.items()]
+        self._work.tx.run("replace_payloads", payloads=rows)
+        beside = jobs.items()
+        self._beside += [(k, job) for k, job in beside if job.payload_size > INLINE_PAYLOAD]
+
+
+class _Depths:
+    """The room that is left in the queues with a bound that this tick's new jobs name."""
+
+    def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
+        self._work = work
+        self._room: dict[str, int] = {}
+        if bounded := work.rulebook.bounded:
+            named = {job.queue for command in commands for job in command.jobs} & bounded
+            self._room = {queue: self._left(queue, n) for queue, n in self._depths(named).items()}
+
+    def refusal(
+        self, command: Enqueue, names: NameTable, is_new: Callable[[NewJob], bool]
+    ) -> QueueFull | None:
+        """Take the room that a command's jobs need; or the queue that has not enough.
+
+        Copies by name, duplicates of unique keys and what is folded need none; `is_new` tells of
+        the second kind.
+        """
+        if not self._room:
+            return None
+        wanted: Counter[str] = Counter()
+        brought: set[Name | str] = set()
+        folds = () if command.plan is None else command.plan.folds
+        for index, job in enumerate(command.jobs):
+            if index in folds:
+                continue
+            if job.dedupe is not None:
+                name = name_of(job)
+                if name in brought or names.find(job, command.reach) is not None:
+                    continue
+                brought.add(name)
+            if job.unique_key is not None:
+                if job.unique_key in brought or not is_new(job):
+                    continue
+                brought.add(job.unique_key)
+            wanted[job.queue] += 1
+        for queue, left in self._room.items():
+            # A bound may have been lowered below what is there already.
+            if wanted[queue] > max(left, 0):
+                return QueueFull(queue, self._bound(queue))
+        for queue in self._room:
+            self._room[queue] -= wanted[queue]
+        return None
+
+    def _depths(self, queues: set[str]) -> dict[str, int]:
+        """Unfinished jobs of each queue, this tick's changes included."""
+        if not queues:
+            return {}
+        names = sorted(queues)
+        depths = dict.fromkeys(names, 0) | dict(self._work.tx.table("read_depths", queues=names))
+        for (queue, status), n in self._work.counts.items():
+            if queue in depths and status not in TERMINAL:
+                depths[queue] += n
+        return depths
+
+    def _left(self, queue: str, depth: int) -> int:
+        return self._bound(queue) - depth
+
+    def _bound(self, queue: str) -> int:
+        bound = self._work.settings_of(queue).max_depth
+        assert bound is not None
+        return bound
+
+
+def _expiry(work: UnitOfWork, job: NewJob, start: int) -> int:
+    """When a job expires that may be taken from `start` on: by its own time, or its queue's."""
+    ttl_ms = work.settings_of(job.queue).ttl_ms if job.ttl_ms is None else job.ttl_ms
+    assert ttl_ms is not None
+    return min(start + ttl_ms, MAX_TIME)
+
+
+def _takes_payload(owner: JobRecord, job: NewJob) -> bool:
+    return job.on_conflict is OnConflict.REPLACE_PAYLOAD and owner.status in COVERS[Scope.QUEUED]
+
+
+def _payload(job: NewJob | FoldedPayload) -> tuple[int, str | None]:
+    """The columns of a payload, which lies beside where it is large."""
+    return job.payload_size, job.payload if job.payload_size <= INLINE_PAYLOAD else None
+
+
+def _stored(
+    key: int, job: NewJob, status: Status, ready_at: int, expires_at: int | None
+) -> JobRecord:
+    return JobRecord(
+        key=key,
+        queue=job.queue,
+        type=job.type,
+        priority=job.priority,
+        status=status,
+        ready_at=ready_at,
+        options=job.options,
+        unique_key=job.unique_key,
+        unique_while=job.unique_while,
+        group=job.group,
+        expires_at=expires_at,
+        extras=job.extras,
+        payload_size=job.payload_size,
+        payload=None,
+    )
+
+
+def _rest(job: NewJob, owns_key: bool) -> tuple[object, ...]:
+    options = None if job.options is None else as_json(job.options)
+    extras = None if job.extras is None else as_json(job.extras)
+    # A job of a group waits behind the others, unless it turns out to be their head.
+    held = HELD_BY_GROUP if job.group is not None else 0
+    if job.options is not None and job.options.budgets is not None:
+        held |= HELD_BY_BUDGET
+    key = (job.unique_key, job.unique_while, owns_key)
+    return options, *key, job.group, held, extras

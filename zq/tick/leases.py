@@ -1,0 +1,113 @@
+"""The tick's phases of leases: longer ones, jobs given back, and holders of whom nobody hears."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from zq.model.commands import Extend, Extended, Release, Return, Settled
+from zq.model.events import EventType
+from zq.model.history import AttemptOutcome
+from zq.model.job import MAX_TIME, Brief, JobRecord, Reason, brief_of
+from zq.model.leasing import stalls_too_often
+from zq.model.lifecycle import Move, Status
+from zq.tick.bury import bury
+from zq.tick.history import record
+from zq.tick.moves import apply
+from zq.tick.work import UnitOfWork, stale_deliveries, within_reach
+
+
+def extend(work: UnitOfWork, commands: Sequence[Extend]) -> list[object]:
+    """Move the deadlines of leases, also of those that had none."""
+    held, stale = _meant(work, commands)
+    untils = {key: work.steady + command.lease_ms for command in commands for key in command.keys}
+    if held:
+        work.tx.run("extend", deadlines={job.key: untils[job.key] for job in held})
+        work.retimed = True
+    return [
+        Extended(refused, work.steady + command.lease_ms)
+        for command, refused in zip(commands, _refused(commands, held, stale), strict=True)
+    ]
+
+
+def release(work: UnitOfWork, commands: Sequence[Release]) -> list[object]:
+    """Make jobs ready again, or scheduled, whose worker does not want them."""
+    held, stale = _meant(work, commands)
+    later = {
+        key: min(work.now + command.delay_ms, MAX_TIME)
+        for command in commands
+        if command.delay_ms
+        for key in command.keys
+    }
+    after = [
+        replace(job, status=Status.SCHEDULED if job.key in later else Status.READY)
+        for job in (held if later else ())
+    ]
+    times = [(job.key, later.get(job.key)) for job in held]
+    apply(work, Move.RELEASE, held, to=Status.READY, after=after or None, times=times)
+    return list(_refused(commands, held, stale))
+
+
+def give_back(work: UnitOfWork, commands: Sequence[Return]) -> list[object]:
+    """Make jobs ready again whose holder is gone, in their old places."""
+    holders = {key: command.holder for command in commands for key in command.keys}
+    found = work.tx.briefs("read_held", keys=list(holders))
+    held = [job for job in found if job.holder == holders[job.key]]
+    claims = {k: n for command in commands if command.leases for k, n in command.leases.items()}
+    if claims:
+        current = set(work.tx.keys("read_current", leases=claims))
+        held = [job for job in held if job.key not in claims or job.key in current]
+    stalled = frozenset[int]().union(*[command.stalled for command in commands])
+    if stalled:
+        _stall(work, [job.key for job in held if job.key in stalled])
+        held = [job for job in held if job.key not in stalled]
+    apply(work, Move.RETURN, held, holders={job.key: job.holder for job in held})
+    return [None for _ in commands]
+
+
+def lapse(work: UnitOfWork, most: int) -> None:
+    """Take jobs from their holders, strictly after the deadlines of their leases."""
+    keys = work.tx.keys("read_overdue", now=work.steady, limit=most)
+    work.effects.lapsed += keys
+    _stall(work, keys)
+
+
+def _stall(work: UnitOfWork, keys: Sequence[int]) -> None:
+    """Make jobs ready again of which their worker has said nothing; some die of it."""
+    if not keys:
+        return
+    waiting: list[JobRecord] = []
+    dying: list[JobRecord] = []
+    for job in work.tx.jobs("read_jobs", keys=keys):
+        job.stalls += 1
+        limit = work.settings_of(job.queue).stall_limit
+        (dying if stalls_too_often(job.stalls, limit) else waiting).append(job)
+    apply(work, Move.STALL, waiting, keys=[job.key for job in waiting])
+    if dying:
+        record(work, AttemptOutcome.DEAD, dying)
+        work.effects.tally.stalled += len(dying)
+        work.effects.news.append((EventType.STALLED, [brief_of(job) for job in dying]))
+        work.tx.run("count_stalls", keys=[job.key for job in dying])
+        bury(work, [(job, Reason.STALLED) for job in dying])
+        dead = {job.key: Reason.STALLED for job in dying if job.status is Status.DEAD}
+        work.effects.buried |= dead
+
+
+def _meant(
+    work: UnitOfWork, commands: Sequence[Extend] | Sequence[Release]
+) -> tuple[list[Brief], frozenset[int]]:
+    """The jobs in flight that commands are about, and those that they mean another delivery of."""
+    reaches = {key: command.reach for command in commands for key in command.keys}
+    leases: Mapping[int, int] = {k: n for command in commands for k, n in command.leases.items()}
+    stale = stale_deliveries(work, leases, reaches)
+    held = within_reach(work.tx.briefs("read_held", keys=list(reaches)), reaches)
+    return [job for job in held if job.key not in stale], stale
+
+
+def _refused(
+    commands: Sequence[Extend] | Sequence[Release], held: Sequence[Brief], stale: frozenset[int]
+) -> list[Settled]:
+    done = {job.key for job in held} | stale
+    return [
+        Settled(frozenset(command.keys) - done, stale.intersection(command.keys))
+        for command in commands
+    ]

@@ -1,0 +1,400 @@
+"""The ledger of budgets: their tokens, and the lines of the jobs that draw from them.
+
+A job that draws from budgets waits in a line, with all unfinished jobs of its queue that draw the
+same. Bit 2 of its `held` keeps it out of the indexes that other claims read, from the moment it is
+stored until it is taken; `zq.tick.lines` takes it from the head of its line once all its budgets
+can pay. So a claim looks at lines, of which there are few, and never at the jobs behind a head.
+
+Moves only note what they mean for tokens and lines. `flush` writes it, before the claims of the
+same transaction, so a crash cannot come between. What is written is in memory too, as it is in the
+database: a transaction that fails has it read again.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from zq.model.budgets import Account, BudgetPolicy, Draws, Line, opened
+from zq.model.job import MAX_TIME, Brief, JobRecord
+from zq.model.lifecycle import Status
+from zq.store.api import Transaction, as_json
+
+HELD_BY_BUDGET = 2
+"""The bit of `held` that is set for all jobs that draw from budgets, while they wait."""
+
+_WAITS = frozenset({Status.SCHEDULED, Status.READY})
+_UNFINISHED = _WAITS | {Status.IN_FLIGHT}
+
+LineName = tuple[str, str]
+"""The queue of a line, and what its jobs draw (JSON text)."""
+
+
+class TokenLedger:
+    """The budgets of one store. A transaction calls `begin` and, if it fails, `forget`.
+
+    It is read by the first transaction, and again by the next one after it was told to `forget`.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        """How many budgets there may be."""
+        self._accounts: dict[str, Account] = {}
+        self._lines: dict[LineName, Line] = {}
+        self._by_queue: dict[str, dict[int, Line]] = {}
+        """The lines with ready jobs."""
+        self._last_id = 0
+        self._is_known = False
+        self._tx: Transaction
+        self._now = 0
+        self.is_retimed = False
+        """Whether something can be paid at another time than was known."""
+        self._clear_notes()
+
+    def begin(self, tx: Transaction, now: int) -> None:
+        """Serve a transaction at a steady time in milliseconds."""
+        self._tx = tx
+        self.is_retimed = False
+        if not self._is_known:
+            self._read()
+        if not self._now:
+            self._set_out(now)
+        elif now < self._now and self._accounts:
+            self._step_back(self._now - now)
+        self._now = now
+
+    def serve(self, tx: Transaction) -> None:
+        """Go on in a part of the transaction, or behind one that was kept."""
+        self._tx = tx
+
+    def forget(self) -> None:
+        """Know nothing: what was noted has come to nothing."""
+        self._is_known = False
+        self._clear_notes()
+
+    def recall(self) -> None:
+        """Read again what a part that was undone may have changed."""
+        self.forget()
+        self._read()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there is any budget. Where there is none, nothing else is asked."""
+        return bool(self._accounts)
+
+    # Budgets
+
+    def account(self, key: str) -> Account | None:
+        """A budget's account, to look at."""
+        return self._accounts.get(key)
+
+    @property
+    def room(self) -> int:
+        """How many more budgets there may be."""
+        return self.most - len(self._accounts)
+
+    def available(self, key: str) -> int:
+        """How many tokens a budget has now."""
+        return self._accounts[key].available(self._now)
+
+    def open(self, key: str, policy: BudgetPolicy, now: int) -> Account:
+        """Create a budget, which is full."""
+        account = opened(key, policy, now, self._now)
+        self._accounts[key] = account
+        self._touch(key)
+        return account
+
+    def change(self, key: str, policy: BudgetPolicy, now: int) -> Account:
+        """Let a budget have another policy from now on."""
+        account = self._accounts[key]
+        account.change(policy, self._now)
+        account.updated_at = now
+        self._touch(key)
+        return account
+
+    def close(self, key: str) -> None:
+        """Delete a budget that no unfinished job refers to."""
+        del self._accounts[key]
+        self._touched.discard(key)
+        self._gained.discard(key)
+        self._tx.run("delete_budgets", budgets=[key])
+
+    def unfinished(self, key: str) -> int:
+        """How many unfinished jobs draw from a budget."""
+        return sum(line.unfinished for line, _ in self._drawing(key))
+
+    def waiting(self, key: str) -> int:
+        """How many ready jobs draw from a budget."""
+        return sum(line.waiting for line, _ in self._drawing(key))
+
+    def unpayable(self, key: str, most: int) -> tuple[int, int]:
+        """How many unfinished jobs draw more than so many tokens, and up to how many."""
+        over = [(line.unfinished, cost) for line, cost in self._drawing(key) if cost > most]
+        return sum(n for n, _ in over), max([cost for _, cost in over], default=0)
+
+    # Moves of jobs
+
+    def note(
+        self, job: Brief | JobRecord, before: Status | None, after: Status | None, queue: str
+    ) -> None:
+        """Note a move of a job; None stands for a job that is not there.
+
+        `job` is as it was, but for its status; `queue` is where it comes to.
+        """
+        draws = None if job.options is None else job.options.budgets
+        if draws:
+            self.rebind(job, draws, before, draws, after, queue)
+
+    def rebind(
+        self,
+        job: Brief | JobRecord,
+        was: Draws | None,
+        before: Status | None,
+        draws: Draws | None,
+        after: Status | None,
+        queue: str,
+    ) -> None:
+        """Note a move by which a job may draw other tokens than it did."""
+        if was and before in _UNFINISHED:
+            self._leave(job, was, before, stays_in_flight=after is Status.IN_FLIGHT)
+        if draws and after in _UNFINISHED:
+            line = self._line(queue, draws)
+            line.unfinished += 1
+            if after is Status.READY:
+                self._wait(line, 1)
+                self._entering[job.key] = line
+            if after in _WAITS and (before not in _WAITS or not was):
+                self._holding.add(job.key)
+            if after is Status.IN_FLIGHT and before is not Status.IN_FLIGHT:
+                for draw in draws:
+                    self._accounts[draw.key].draw(draw.cost, self._now)
+                    self._touched.add(draw.key)
+        elif was and after in _WAITS:
+            self._freed.add(job.key)
+
+    def bring(self, key: int, queue: str, draws: Draws, status: Status) -> None:
+        """Note a new job, which was stored with its bit."""
+        line = self._line(queue, draws)
+        line.unfinished += 1
+        if status is Status.READY:
+            self._wait(line, 1)
+            self._entering[key] = line
+
+    def regroup(self, shut: Iterable[int], opened: Sequence[JobRecord]) -> None:
+        """Note that jobs came to wait behind the head of their group, or to be it."""
+        for key in shut:
+            self._leaving.add(key)
+            self._entering.pop(key, None)
+        for job in opened:
+            draws = None if job.options is None else job.options.budgets
+            if draws and job.status is Status.READY:
+                self._entering[job.key] = self._line(job.queue, draws)
+
+    def mend(self) -> None:
+        """Note that jobs were set aside, of which nobody knows what they drew."""
+        self._is_torn = True
+
+    # Claims
+
+    def waiting_lines(self, queues: Sequence[str] | None) -> list[Line]:
+        """The lines with ready jobs, of some queues or of all."""
+        by_queue = self._by_queue
+        if queues is None:
+            return [line for lines in by_queue.values() for line in lines.values()]
+        return [line for queue in queues if queue in by_queue for line in by_queue[queue].values()]
+
+    def payable(self, line: Line) -> int:
+        """How many jobs of a line could be paid, if it got all tokens that there are."""
+        return min([self.available(key) // cost for key, cost in _pairs(line.draws)])
+
+    # The store
+
+    def flush(self) -> set[str]:
+        """Write what was noted; the queues that have jobs which can be paid now."""
+        tx = self._tx
+        if self._is_torn:
+            self._mend()
+        if self._leaving:
+            tx.run("step_out", keys=list(self._leaving))
+        for name, keys in (("hold_for_budgets", self._holding), ("free_of_budgets", self._freed)):
+            if keys:
+                tx.run(name, keys=list(keys))
+        self._write_lines()
+        if self._entering:
+            tx.run("line_up", places=[(key, line.id) for key, line in self._entering.items()])
+        woken: set[str] = set()
+        if self._gained or self._touched or self._entering:
+            woken = self._look_ahead()
+        if self._touched:
+            rows = [self._row(self._accounts[key]) for key in self._touched]
+            tx.run("write_budgets", budgets=rows)
+        self._clear_notes()
+        return woken
+
+    def attend(self) -> None:
+        """Look for jobs that can be paid by now."""
+        for account in self._accounts.values():
+            if account.pays_at is not None and account.pays_at <= self._now:
+                self._touch(account.key)
+
+    def clear(self, *, budgets: bool) -> None:
+        """Forget all jobs, and the budgets too if asked for."""
+        self._tx.run("clear_parked")
+        self._tx.run("clear_lines")
+        self._clear_notes()
+        self._lines.clear()
+        self._by_queue.clear()
+        if budgets:
+            self._accounts.clear()
+            self._tx.run("clear_budgets")
+        for account in self._accounts.values():
+            account.in_use = 0
+            self._touch(account.key)
+
+    def _set_out(self, now: int) -> None:
+        """The clock may have gone back while the server was away."""
+        for account in self._accounts.values():
+            account.settled_at = min(account.settled_at, now or account.settled_at)
+
+    def _step_back(self, by: int) -> None:
+        """The clock has gone back: what has come so far stays, and goes on from here."""
+        for account in self._accounts.values():
+            account.settled_at = max(account.settled_at - by, 0)
+            self._touch(account.key)
+
+    def _leave(
+        self, job: Brief | JobRecord, draws: Draws, before: Status, *, stays_in_flight: bool
+    ) -> None:
+        line = self._line(job.queue, draws)
+        line.unfinished -= 1
+        if before is Status.READY:
+            self._wait(line, -1)
+            if self._entering.pop(job.key, None) is None:
+                self._leaving.add(job.key)
+        elif before is Status.IN_FLIGHT and not stays_in_flight:
+            for draw in draws:
+                self._touched.add(draw.key)
+                if self._accounts[draw.key].give_back(draw.cost):
+                    self._gained.add(draw.key)
+
+    def _line(self, queue: str, draws: Draws) -> Line:
+        name = (queue, as_json(draws))
+        line = self._lines.get(name)
+        if line is None:
+            self._last_id += 1
+            line = self._lines[name] = Line(self._last_id, queue, draws)
+        self._changed[name] = line
+        return line
+
+    def _wait(self, line: Line, n: int) -> None:
+        line.waiting += n
+        lines = self._by_queue.setdefault(line.queue, {})
+        if line.waiting:
+            lines[line.id] = line
+        else:
+            lines.pop(line.id, None)
+            if not lines:
+                del self._by_queue[line.queue]
+
+    def _touch(self, key: str) -> None:
+        self._touched.add(key)
+        self._gained.add(key)
+
+    def _drawing(self, key: str) -> Iterable[tuple[Line, int]]:
+        for line in self._lines.values():
+            for name, cost in _pairs(line.draws):
+                if name == key:
+                    yield line, cost
+
+    def _look_ahead(self) -> set[str]:
+        """Learn when lines can be paid next; the queues of those that can be now, by new tokens."""
+        woken: set[str] = set()
+        times: dict[str, int] = {}
+        for lines in self._by_queue.values():
+            for line in lines.values():
+                dues = [
+                    (self._accounts[key].pays(cost, self._now), key)
+                    for key, cost in _pairs(line.draws)
+                ]
+                known = [(time, key) for time, key in dues if time is not None]
+                if len(known) < len(dues):
+                    continue
+                due, last = max(known)
+                if due > self._now:
+                    times[last] = min(due, times.get(last, MAX_TIME))
+                elif any(key in self._gained for _, key in known):
+                    woken.add(line.queue)
+        for account in self._accounts.values():
+            time = times.get(account.key)
+            if account.pays_at != time:
+                account.pays_at = time
+                self._touched.add(account.key)
+                self.is_retimed = True
+        return woken
+
+    def _write_lines(self) -> None:
+        gone = [name for name, line in self._changed.items() if not line.unfinished]
+        rows = [
+            (line.id, line.queue, name[1], line.unfinished, line.waiting)
+            for name, line in self._changed.items()
+            if line.unfinished
+        ]
+        if rows:
+            self._tx.run("write_lines", lines=rows)
+        if gone:
+            self._tx.run("delete_lines", lines=[self._lines.pop(name).id for name in gone])
+
+    def _row(self, account: Account) -> tuple[object, ...]:
+        policy = account.policy
+        return (
+            *(account.key, policy.allocation, policy.duration_ms, policy.burst),
+            *(account.created_at, account.updated_at, account.in_use, account.level),
+            *(account.carry, account.settled_at, account.pays_at),
+        )
+
+    def _read(self) -> None:
+        self._accounts = {}
+        for key, allocation, duration_ms, burst, *rest in self._tx.table("read_budgets"):
+            policy = BudgetPolicy(allocation, duration_ms, burst)
+            self._accounts[key] = Account(key, policy, *rest)
+        self._lines, self._by_queue, self._last_id = {}, {}, 0
+        if self._accounts:
+            for id, queue, draws, unfinished, waiting in self._tx.table("read_lines"):
+                line = Line(id, queue, msgspec.json.decode(draws, type=Draws), unfinished)
+                self._lines[queue, draws] = line
+                self._last_id = max(self._last_id, id)
+                if waiting:
+                    self._wait(line, waiting)
+        self._is_known = True
+
+    def _mend(self) -> None:
+        """Count anew by the rows that are left."""
+        self._tx.run("forget_lost")
+        for line in self._lines.values():
+            line.unfinished = line.waiting = 0
+        self._changed.update(self._lines)
+        self._by_queue.clear()
+        for queue, draws, unfinished, waiting in self._tx.table("count_lines"):
+            line = self._line(queue, msgspec.json.decode(draws, type=Draws))
+            line.unfinished = unfinished
+            if waiting:
+                self._wait(line, waiting)
+        drawn = dict(self._tx.table("read_in_use"))
+        for account in self._accounts.values():
+            account.in_use = drawn.get(account.key, 0)
+            self._touch(account.key)
+
+    def _clear_notes(self) -> None:
+        self._touched: set[str] = set()
+        """Budgets to write."""
+        self._gained: set[str] = set()
+        """Those that have more tokens than they had."""
+        self._changed: dict[LineName, Line] = {}
+        self._leaving: set[int] = set()
+        self._entering: dict[int, Line] = {}
+        self._holding: set[int] = set()
+        self._freed: set[int] = set()
+        self._is_torn = False
+
+
+def _pairs(draws: Draws) -> list[tuple[str, int]]:
+    return [(draw.key, draw.cost) for draw in draws]

@@ -1,0 +1,290 @@
+"""Moves: the one place where a stored job changes its state, with all that follows from it.
+
+From which states a move is legal, and to which, says `zq.model.lifecycle.MOVES`; what else it does
+says `TABLE` here. Whoever decides that a job moves names the move and gives the rows of its
+statement: `apply` does the rest. New jobs come by `zq.tick.intake`.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+from zq.model.events import EventType
+from zq.model.history import AttemptOutcome
+from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord, NewJob
+from zq.model.lifecycle import MOVES, Move, Status
+from zq.tick.history import record
+from zq.tick.work import UnitOfWork
+
+
+class GroupChange(Enum):
+    """What a move means for the head of its job's group."""
+
+    SAME = "the job stays the head, or stays behind it"
+    OPENS = "the job has ended as the head, so the next one opens"
+    MIXED = "the head may be another one, and an open one may have to be shut"
+
+
+class Consequences(NamedTuple):
+    """What a move does beside giving a job its new state."""
+
+    statements: Mapping[str, str]
+    """Which statement writes the rows that come under a name."""
+    ends_lease: bool = False
+    revokes: bool = False
+    """Whether whoever holds the job has to hear that it was taken away."""
+    group: GroupChange = GroupChange.SAME
+    lock: str | None = None
+    """The statement by which the job takes its unique key back, unless another has it by now."""
+    closes: bool = False
+    """Whether the batch is closed that a job hosts, where the job is not ready any more."""
+    wakes: bool = False
+    """Whether claims of its queue may find more than before."""
+    retimes: bool = False
+    """Whether the job may fall due sooner than was known."""
+    record: AttemptOutcome | None = None
+    """What the history records of the attempt; a failure's record has an error of its own."""
+    news: EventType | None = None
+    tally: tuple[str, ...] = ()
+    traffic: str | None = None
+
+
+# fmt: off
+TABLE: dict[Move, Consequences] = {
+    Move.PROMOTE: Consequences({"keys": "promote"}, wakes=True),
+    Move.PATCH: Consequences({"changes": "change"}, closes=True, wakes=True),
+    Move.TAKE: Consequences({"holders": "take", "leases": "take_on_terms"}, closes=True,
+        tally=("delivered",), traffic="delivered"),
+    Move.RETURN: Consequences({"holders": "give_back"}, ends_lease=True,
+        group=GroupChange.MIXED, lock="restore_locks", wakes=True, retimes=True,
+        tally=("returned",)),
+    Move.RELEASE: Consequences({"times": "release"}, ends_lease=True,
+        group=GroupChange.MIXED, lock="restore_locks", wakes=True, retimes=True,
+        tally=("returned",)),
+    Move.STALL: Consequences({"keys": "stall"}, ends_lease=True,
+        group=GroupChange.MIXED, lock="restore_locks", wakes=True, retimes=True,
+        record=AttemptOutcome.STALLED, news=EventType.STALLED, tally=("returned", "stalled")),
+    Move.FAIL: Consequences({"verdicts": "fail"}, ends_lease=True,
+        group=GroupChange.MIXED, lock="restore_locks", retimes=True,
+        news=EventType.RETRYING, tally=("retried",)),
+    Move.SUCCEED: Consequences({"purges": "complete", "completions": "complete_with_results"},
+        ends_lease=True, group=GroupChange.OPENS,
+        record=AttemptOutcome.COMPLETED, news=EventType.COMPLETED,
+        tally=("completed",), traffic="completed"),
+    Move.BURY: Consequences({"graves": "bury"}, ends_lease=True, group=GroupChange.MIXED,
+        news=EventType.FAILED, tally=("died",)),
+    Move.REVIVE: Consequences({"revivals": "revive"}, ends_lease=True,
+        group=GroupChange.MIXED, lock="restore_all_locks", wakes=True, retimes=True,
+        news=EventType.ENQUEUED),
+    Move.EXPIRE: Consequences({"purges": "expire"}, group=GroupChange.MIXED, closes=True,
+        record=AttemptOutcome.EXPIRED, news=EventType.EXPIRED, tally=("expired",)),
+    Move.CANCEL: Consequences({"purges": "cancel"}, group=GroupChange.MIXED, closes=True,
+        record=AttemptOutcome.CANCELLED, news=EventType.CANCELLED),
+    Move.FORCE: Consequences({"purges": "cancel_by_force"}, ends_lease=True, revokes=True,
+        group=GroupChange.MIXED, closes=True,
+        record=AttemptOutcome.CANCELLED, news=EventType.CANCELLED),
+}
+# fmt: on
+
+
+def _only(found: Iterable[Status]) -> Status | None:
+    """The one of them; None where there are several."""
+    first, *others = set(found)
+    return None if others else first
+
+
+_ROWS = {
+    move: (does, _only(MOVES[move]), _only(end for ends in MOVES[move].values() for end in ends))
+    for move, does in TABLE.items()
+}
+"""With each row of the table the one state from which, and to which, the move leads."""
+
+
+class IllegalMove(Exception):
+    """A statement has not found every job that it was to move, in a state from which it may."""
+
+
+def apply(
+    work: UnitOfWork,
+    move: Move,
+    jobs: Sequence[Brief | JobRecord],
+    *,
+    to: Status | None = None,
+    after: Sequence[Brief | JobRecord] | None = None,
+    gone: Sequence[Brief] = (),
+    **rows: Collection[Any],
+) -> None:
+    """Move jobs by the statements that write the rows; those in `gone` end so and are not kept.
+
+    `jobs` are as they were, but for a queue and a status that a single source tells. Where they
+    come to different queues or states, `after` has them as they are then; where the table leaves it
+    open, `to` says the state. Raises `IllegalMove`.
+    """
+    does, source, target = _ROWS[move]
+    everyone = [*jobs, *gone] if gone and jobs else (jobs or gone)
+    if not everyone:
+        return
+    if does.record is not None and work.device is not None:
+        record(work, does.record, everyone)
+    for name, values in rows.items():
+        if values:
+            changed = work.tx.run(does.statements[name], **{name: values, "now": work.now})
+            if changed != len(values):
+                raise IllegalMove(f"{move.value}: not all of {len(values)} jobs could be moved")
+    if jobs:
+        if after is not None:
+            _count_each(work, jobs, after)
+            if work.ledger.is_used:
+                for job, new in zip(jobs, after, strict=True):
+                    work.ledger.note(job, job.status, new.status, new.queue)
+        else:
+            end = target if to is None else to
+            assert end is not None
+            if work.ledger.is_used:
+                for job in jobs:
+                    work.ledger.note(job, job.status if source is None else source, end, job.queue)
+            moved = _count(work, jobs, source, end)
+            if does.wakes:
+                work.effects.woken.update(moved)
+            if does.traffic is not None:
+                getattr(work.effects.flow(), does.traffic).update(moved)
+        if does.ends_lease:
+            end_leases(work, jobs)
+        if does.group is not GroupChange.SAME:
+            note_groups(work, jobs, does.group)
+            if after is not None:
+                note_groups(work, after, does.group)
+        if does.closes:
+            _close_batches(work, jobs, after)
+        locks = [job.key for job in jobs if job.unique_key is not None] if does.lock else ()
+        if does.lock and locks:
+            work.tx.run(does.lock, keys=locks)
+    if does.revokes:
+        revoke(work, everyone)
+    if gone:
+        removed = remove(work, gone)
+        if does.traffic is not None:
+            flow = getattr(work.effects.flow(), does.traffic)
+            for (queue, _), n in removed.items():
+                flow[queue] += n
+    work.retimed |= does.retimes
+    _tell(work, does, everyone if after is None else after)
+
+
+def tell(work: UnitOfWork, move: Move, jobs: Sequence[Brief | JobRecord]) -> None:
+    """Let listeners and counters know of a move; no `attempts` may change afterwards."""
+    _tell(work, TABLE[move], jobs)
+
+
+def _tell(work: UnitOfWork, does: Consequences, jobs: Sequence[Brief | JobRecord]) -> None:
+    if does.news is not None and jobs:
+        work.effects.news.append((does.news, jobs))
+    for name in does.tally:
+        setattr(work.effects.tally, name, getattr(work.effects.tally, name) + len(jobs))
+
+
+def remove(
+    work: UnitOfWork, jobs: Sequence[Brief], *, revokes: bool = False
+) -> Counter[tuple[str, Status]]:
+    """Delete jobs with all that belongs to them; how many of each queue and status."""
+    if not jobs:
+        return Counter()
+    tx = work.tx
+    tx.run("delete_jobs", keys=[job.key for job in jobs])
+    # A usual job in flight was told without this: nothing lies beside it.
+    if unusual := [job for job in jobs if job.payload_size]:
+        if beside := [job.key for job in unusual if job.payload_size > INLINE_PAYLOAD]:
+            tx.run("delete_payloads", keys=beside)
+        if results := [job.key for job in unusual if (job.result_size or 0) > INLINE_PAYLOAD]:
+            tx.run("delete_results", keys=results)
+        if failed := [job.key for job in unusual if job.attempts]:
+            tx.run("delete_errors", keys=failed)
+        _close_batches(work, unusual)
+        note_groups(work, unusual, GroupChange.OPENS)
+    removed = Counter([(job.queue, job.status) for job in jobs])
+    for (queue, status), n in removed.items():
+        work.counts[queue, status] -= n
+    end_leases(work, jobs)
+    if work.ledger.is_used:
+        for job in jobs:
+            work.ledger.note(job, job.status, None, job.queue)
+    if revokes:
+        revoke(work, jobs)
+    return removed
+
+
+def end_leases(work: UnitOfWork, jobs: Iterable[Brief | JobRecord]) -> None:
+    """Note that nobody holds these jobs any more."""
+    work.effects.ended += [(job.holder, job.key) for job in jobs if job.holder is not None]
+
+
+def revoke(work: UnitOfWork, jobs: Iterable[Brief | JobRecord]) -> None:
+    """Note that jobs were taken from those who hold them; `end_leases` says it too."""
+    work.effects.revoked += [job.key for job in jobs if job.holder is not None]
+
+
+def note_groups(
+    work: UnitOfWork, jobs: Iterable[Brief | JobRecord | NewJob], change: GroupChange
+) -> None:
+    """Have the heads of the jobs' groups looked at, where they are of any."""
+    for name in [(job.queue, job.group) for job in jobs if job.group is not None]:
+        if change is GroupChange.MIXED:
+            work.groups[name] = True
+        else:
+            work.groups.setdefault(name, False)
+
+
+def _close_batches(
+    work: UnitOfWork,
+    jobs: Sequence[Brief | JobRecord],
+    after: Sequence[Brief | JobRecord] | None = None,
+) -> None:
+    """Close the batches that these jobs host, but for those that are ready still.
+
+    A batch does not open again, whatever becomes of its host.
+    """
+    hosts = [job.key for job in jobs if _is_batched(job)]
+    if hosts and after is not None:
+        ready = {job.key for job in after if job.status is Status.READY}
+        hosts = [key for key in hosts if key not in ready]
+    if hosts:
+        work.tx.run("close_batches", keys=hosts)
+
+
+def _is_batched(job: Brief | JobRecord) -> bool:
+    """Whether a job may host a batch: it waits, and came with one."""
+    if job.status is not Status.READY:
+        return False
+    if isinstance(job, Brief):
+        return bool(job.batched)
+    return job.extras is not None and job.extras.batch is not None
+
+
+def _count(
+    work: UnitOfWork, jobs: Sequence[Brief | JobRecord], source: Status | None, end: Status
+) -> Counter[str]:
+    """Count jobs that come to one state, each in its queue; how many of each queue."""
+    counts = work.counts
+    moved = Counter([job.queue for job in jobs])
+    if source is None:
+        for place, n in Counter([(job.queue, job.status) for job in jobs]).items():
+            counts[place] -= n
+    for queue, n in moved.items():
+        if source is not None:
+            counts[queue, source] -= n
+        counts[queue, end] += n
+    return moved
+
+
+def _count_each(
+    work: UnitOfWork, jobs: Sequence[Brief | JobRecord], after: Sequence[Brief | JobRecord]
+) -> None:
+    """Count jobs of which each comes to a queue and a state of its own."""
+    for old, new in zip(jobs, after, strict=True):
+        work.counts[old.queue, old.status] -= 1
+        work.counts[new.queue, new.status] += 1
+        if new.status is Status.READY:
+            work.effects.woken.add(new.queue)
+        if old.queue != new.queue:
+            note_groups(work, (old, new), GroupChange.MIXED)

@@ -1,0 +1,143 @@
+"""The settings of all queues, as the writer has them in memory while it decides about jobs."""
+
+from collections.abc import Mapping, Set
+from copy import copy
+
+from zq.model.errors import DeadLetterCycle
+from zq.model.settings import NO_SETTINGS, QueueSettings, policy_for
+from zq.model.settling import Policy
+
+
+class _Tables:
+    """The settings by queue, and the queues for which a claim or a new job has to look at them."""
+
+    def __init__(self, settings: Mapping[str, QueueSettings]) -> None:
+        self.settings: dict[str, QueueSettings] = {}
+        self.paused: set[str] = set()
+        self.limited: set[str] = set()
+        self.bounded: set[str] = set()
+        self.timed: set[str] = set()
+        self.leased: set[str] = set()
+        for queue, own in settings.items():
+            self.put(queue, own)
+
+    def put(self, queue: str, own: QueueSettings) -> None:
+        """Let this be set for a queue and nothing else."""
+        if own == NO_SETTINGS:
+            self.settings.pop(queue, None)
+        else:
+            self.settings[queue] = own
+        for queues, is_one in (
+            (self.paused, own.paused),
+            (self.limited, own.is_limited),
+            (self.bounded, own.max_depth is not None),
+            (self.timed, own.ttl_ms is not None),
+            (self.leased, own.lease_ms is not None),
+        ):
+            (queues.add if is_one else queues.discard)(queue)
+
+
+class Rulebook:
+    """Never changes: a transaction that changes settings makes a new one, and leaves it behind.
+
+    So one that is rolled back leaves nothing in memory. A rulebook and those made from it share
+    their tables, which are as the last one that was asked has them: it takes back what the later
+    ones have changed. What they answer is to be used before another one is asked.
+    """
+
+    def __init__(self, policy: Policy, settings: Mapping[str, QueueSettings]) -> None:
+        self.server = policy
+        """The server's own policy."""
+        self.is_empty = not settings
+        """Whether no queue has settings, so that nobody need ask for those of one."""
+        self._shared = _Tables(settings)
+        self._made: tuple[Rulebook, str, QueueSettings] | None = None
+        """Whose tables they are now, for which queue they differ, and what this one has for it."""
+
+    @property
+    def settings(self) -> Mapping[str, QueueSettings]:
+        """Of the queues that have any."""
+        return self._tables.settings
+
+    @property
+    def paused(self) -> Set[str]:
+        """The queues from which nothing is taken."""
+        return self._tables.paused
+
+    @property
+    def limited(self) -> Set[str]:
+        """The queues from which claims may take only so many jobs."""
+        return self._tables.limited
+
+    @property
+    def bounded(self) -> Set[str]:
+        """The queues that may have only so many unfinished jobs."""
+        return self._tables.bounded
+
+    @property
+    def timed(self) -> Set[str]:
+        """The queues whose jobs wait for so long at most."""
+        return self._tables.timed
+
+    @property
+    def has_leases(self) -> bool:
+        """Whether the leases of some queue's jobs have deadlines by themselves."""
+        return bool(self._tables.leased)
+
+    @property
+    def has_gates(self) -> bool:
+        """Whether a claim has to look at queues one by one."""
+        tables = self._tables
+        return bool(tables.paused or tables.limited)
+
+    def of(self, queue: str) -> QueueSettings:
+        """The settings of a queue."""
+        return self._tables.settings.get(queue, NO_SETTINGS)
+
+    def policy(self, queue: str) -> Policy:
+        """What holds for jobs of a queue that set nothing themselves."""
+        own = self._tables.settings.get(queue)
+        return self.server if own is None else policy_for(own, self.server)
+
+    def with_settings(self, queue: str, settings: QueueSettings) -> "Rulebook":
+        """The rulebook with other settings of one queue. Raises `DeadLetterCycle`."""
+        self._refuse_cycle(queue, settings.dead_letter)
+        if self._made is not None:
+            self._take_back()
+        book = copy(self)
+        self._hand_over(book, queue, settings)
+        book.is_empty = not book.settings
+        return book
+
+    def without_settings(self) -> "Rulebook":
+        """The server's policy alone."""
+        return Rulebook(self.server, {})
+
+    @property
+    def _tables(self) -> _Tables:
+        if self._made is not None:
+            self._take_back()
+        return self._shared
+
+    def _take_back(self) -> None:
+        """Make the tables this one's again, step by step from the one whose they are."""
+        path: list[tuple[Rulebook, Rulebook, str, QueueSettings]] = []
+        book = self
+        while book._made is not None:
+            path.append((book, *book._made))
+            book = book._made[0]
+        for book, later, queue, own in reversed(path):
+            book._made = None
+            later._hand_over(book, queue, own)
+
+    def _hand_over(self, book: "Rulebook", queue: str, settings: QueueSettings) -> None:
+        self._made = (book, queue, self._shared.settings.get(queue, NO_SETTINGS))
+        self._shared.put(queue, settings)
+
+    def _refuse_cycle(self, start: str, target: str | None) -> None:
+        path = [start]
+        while target is not None:
+            path.append(target)
+            if target == start:
+                raise DeadLetterCycle(path)
+            target = self.of(target).dead_letter

@@ -1,0 +1,274 @@
+"""The tick: one transaction for everything that waits.
+
+Order: settlements, returns, changes, enqueues, firings, what falls due, heads of groups, claims,
+COMMIT.
+Everything in a tick was pending together, so any serial order is a correct one; claims come last,
+so that a job can be stored and handed to a waiting worker by one commit.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, get_args
+
+import msgspec
+
+from zq.model.budgets import MAX_BUDGETS
+from zq.model.commands import (
+    AnyCommand,
+    Claim,
+    Enqueue,
+    Extend,
+    Fail,
+    Release,
+    Return,
+    Succeed,
+    Tick,
+    TickResult,
+)
+from zq.model.cron.crons import Fire
+from zq.model.errors import Internal, StorageFull
+from zq.model.job import JobRecord
+from zq.model.settling import Policy
+from zq.store.api import LongCommit, MakeTicks, Sliced, Ticks, Transaction, Transactions, exhaust
+from zq.store.errors import StoreFailed, StoreFull
+from zq.tick.change import AnyChange, apply_changes
+from zq.tick.claim import claim
+from zq.tick.cron import AnyCronChange, change_crons, fire
+from zq.tick.due import attend
+from zq.tick.gates import Gates
+from zq.tick.intake import enqueue
+from zq.tick.leases import extend, give_back, release
+from zq.tick.ledger import TokenLedger
+from zq.tick.rulebook import Rulebook
+from zq.tick.settle import fail, succeed
+from zq.tick.slices import SLICE_ROWS, by_slices, claim_parts
+from zq.tick.work import UnitOfWork
+
+log = logging.getLogger(__name__)
+
+RESERVED_KEYS = 1000 << 20
+"""How far ahead of the last key the stored high-water mark is set: a second's worth of keys, so
+that it is written once a second and not once a tick."""
+
+STORAGE_FULL = (
+    "no space left on the disk; acknowledgements still pass, new jobs when there is space"
+)
+
+LARGE_COMMIT = 4096
+"""Rows from which on a COMMIT writes for so long that the event loop does not wait for it."""
+
+Phase = Callable[[UnitOfWork, Sequence[Any]], Sliced[list[object]]]
+
+PHASES: dict[Phase, tuple[type, ...]] = {
+    by_slices(succeed): (Succeed,),
+    by_slices(fail): (Fail,),
+    by_slices(extend): (Extend,),
+    by_slices(release): (Release,),
+    by_slices(give_back): (Return,),
+    by_slices(apply_changes): get_args(AnyChange),
+    change_crons: get_args(AnyCronChange),
+    enqueue: (Enqueue,),
+    fire: (Fire,),
+}
+"""What each phase is for, in their order."""
+
+BRING_JOBS = (Enqueue, Fire)
+"""What is refused where the disk is full."""
+
+_PHASE_OF = {kind: phase for phase, kinds in PHASES.items() for kind in kinds}
+
+
+def make_ticks(
+    policy: Policy,
+    random: Random,
+    device: str | None = None,
+    max_budgets: int = MAX_BUDGETS,
+) -> MakeTicks:
+    """What a store is opened with. `device` is whose history is kept; None where none is."""
+
+    def ticks(transactions: Transactions, last_key: int) -> Ticks:
+        return TickRunner(transactions, policy, random, last_key, device, max_budgets).slices
+
+    return ticks
+
+
+class TickRunner:
+    """Runs ticks, one transaction after the other."""
+
+    def __init__(
+        self,
+        transactions: Transactions,
+        policy: Policy,
+        random: Random,
+        high_water: int,
+        device: str | None = None,
+        max_budgets: int = MAX_BUDGETS,
+    ) -> None:
+        """`device` is whose history is kept; None where none is."""
+        self._transactions = transactions
+        self._rulebook = Rulebook(policy, transactions(0).settings())
+        self._version = transactions(0).version()
+        self._gates = Gates()
+        self._ledger = TokenLedger(max_budgets)
+        self._ledger.begin(transactions(0), 0)
+        self._random = random
+        self._high_water = high_water
+        self._device = device
+
+    def run(self, tick: Tick) -> TickResult:
+        """Apply a tick and commit it, in one go."""
+        return exhaust(self.slices(tick))
+
+    def slices(self, tick: Tick) -> Sliced[TickResult]:
+        """Apply a tick and commit it; whoever runs it may do something else between two slices.
+
+        Nothing else may use the connection meanwhile.
+
+        Where a statement or a decision raises, nothing of the transaction is kept; the commands run
+        again one by one, and only those that raise fail. Where the disk is full, only the enqueues
+        fail. Any other error of the disk is raised on: what it has left there is unknown; and so is
+        an error without a command, which would only come again.
+        """
+        try:
+            return (yield from self._commit(tick, self._apply_together))
+        except Exception as error:
+            if not tick.commands or isinstance(error, StoreFailed):
+                raise
+            # The claims counted on settlements that may fail now; the next tick makes them.
+            again = msgspec.structs.replace(tick, claims=())
+            if isinstance(error, StoreFull):
+                log.warning("the disk is full: new jobs are refused")
+                return (yield from self._commit(again, self._apply_without_enqueues))
+            log.error("a tick failed, its commands run again one by one", exc_info=error)
+            return (yield from self._commit(again, self._apply_singly))
+
+    def _commit(
+        self, tick: Tick, apply: Callable[[UnitOfWork, Sequence[AnyCommand]], Sliced[list[object]]]
+    ) -> Sliced[TickResult]:
+        tx = self._transactions(tick.now)
+        wait = tx.begin()
+        if wait is not None:
+            yield wait
+        try:
+            if tx.version() != self._version:
+                self._reread_settings(tx)
+            self._ledger.begin(tx, tick.steady)
+            work = UnitOfWork(
+                tx,
+                tick.now,
+                tick.steady,
+                self._rulebook,
+                self._ledger,
+                self._random,
+                self._device,
+                tick.workers,
+            )
+            replies = (yield from apply(work, tick.commands)) if tick.commands else []
+            if tick.due:
+                attend(work, tick.due)
+                yield None
+            if tick.claims:
+                work.open_heads()
+            claimed = []
+            for wanted in tick.claims:
+                jobs = yield from self._claim(work, wanted, tick.monotonic)
+                claimed.append(jobs)
+            high_water = self._high_water
+            if work.highest_key > high_water:
+                high_water = work.highest_key + RESERVED_KEYS
+                tx.run("raise_high_water", key=high_water)
+            # Claims may have set heads aside that cannot be read.
+            result = work.finish()
+            result.replies, result.claimed = replies, claimed
+            if work.retimed or tick.due:
+                result.deadlines = tx.deadlines()
+            if work.rescheduled:
+                result.rescheduled, result.next_firing = True, tx.value("next_firing")
+            if result.rows < LARGE_COMMIT:
+                tx.commit()
+            else:
+                yield LongCommit(tx.commit)
+        except BaseException:
+            self._ledger.forget()
+            tx.roll_back()
+            self._gates.forget()
+            raise
+        self._high_water = high_water
+        self._rulebook = work.rulebook
+        if self._gates.in_use:
+            result.openings = self._gates.learn(work, tick.monotonic)
+        return result
+
+    def _reread_settings(self, tx: Transaction) -> None:
+        """Go by what is set, whoever has set it. Settings that cannot be read change nothing."""
+        try:
+            self._rulebook = Rulebook(self._rulebook.server, tx.settings())
+        except msgspec.MsgspecError as error:
+            log.error("settings of queues cannot be read: those from before hold", exc_info=error)
+        self._ledger.forget()
+        self._version = tx.version()
+
+    def _apply_together(
+        self, work: UnitOfWork, commands: Sequence[AnyCommand]
+    ) -> Sliced[list[object]]:
+        kinds = set(map(type, commands))
+        if len(kinds) == 1:  # as they are in most ticks: there is nothing to sort
+            return (yield from _PHASE_OF[kinds.pop()](work, commands))
+        chosen: dict[Phase, list[int]] = {phase: [] for phase in PHASES}
+        for index, command in enumerate(commands):
+            chosen[_PHASE_OF[type(command)]].append(index)
+        replies: dict[int, object] = {}
+        for phase, indexes in chosen.items():
+            if indexes:
+                answers = yield from phase(work, [commands[index] for index in indexes])
+                replies.update(zip(indexes, answers, strict=True))
+        return [replies[index] for index in range(len(commands))]
+
+    def _apply_without_enqueues(
+        self, work: UnitOfWork, commands: Sequence[AnyCommand]
+    ) -> Sliced[list[object]]:
+        kept = [command for command in commands if not isinstance(command, BRING_JOBS)]
+        replies = iter((yield from self._apply_together(work, kept)))
+        return [
+            StorageFull(STORAGE_FULL) if isinstance(command, BRING_JOBS) else next(replies)
+            for command in commands
+        ]
+
+    def _apply_singly(
+        self, work: UnitOfWork, commands: Sequence[AnyCommand]
+    ) -> Sliced[list[object]]:
+        replies = []
+        for command in commands:
+            reply = yield from self._apply_one(work, command)
+            replies.append(reply)
+        return replies
+
+    def _apply_one(self, work: UnitOfWork, command: AnyCommand) -> Sliced[object]:
+        part = work.part()
+        try:
+            (reply,) = yield from self._apply_together(part, [command])
+            part.finish()
+        except Exception as error:
+            # Some errors of the disk have rolled the whole transaction back already.
+            if not work.tx.is_open:
+                raise
+            work.drop()
+            if isinstance(error, StoreFailed):
+                raise
+            log.error("a command failed", exc_info=error)
+            return Internal()
+        work.keep(part)
+        return reply
+
+    def _claim(self, work: UnitOfWork, wanted: Claim, monotonic: float) -> Sliced[list[JobRecord]]:
+        if wanted.limit <= SLICE_ROWS:
+            return claim(work, wanted, self._gates, monotonic)
+        jobs: list[JobRecord] = []
+        for part in claim_parts(wanted, SLICE_ROWS):
+            found = claim(work, part, self._gates, monotonic)
+            jobs += found
+            if len(found) < part.limit:
+                break
+            yield None
+        return jobs

@@ -1,0 +1,157 @@
+"""The tick's first phases: acknowledgements and failures."""
+
+from collections.abc import Mapping, Sequence
+
+from zq.model.commands import Fail, Settled, Succeed
+from zq.model.errors import NotInFlight, StaleLease, ZqError
+from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord, Reason
+from zq.model.lifecycle import Move, Status, sources
+from zq.model.outcome import Completion
+from zq.model.reach import EVERYWHERE
+from zq.model.settling import after_failure, kept_until
+from zq.store.api import BYTES_A_ROW
+from zq.tick.bury import bury
+from zq.tick.history import FailedAttempt, record_failures
+from zq.tick.moves import apply
+from zq.tick.work import UnitOfWork, stale_deliveries, within_reach
+
+NOTHING_SAID = Completion()
+_NONE = frozenset[int]()
+
+_ERROR_COLUMNS = "job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at"
+
+
+def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
+    """Complete jobs: delete those that are not retained, mark the others."""
+    keys = [key for command in commands for key in command.keys]
+    said = {k: c for command in commands if command.said for k, c in command.said.items()}
+    held = work.tx.briefs("read_held", keys=keys)
+    if any(command.reach is not EVERYWHERE for command in commands):
+        held = within_reach(held, {key: c.reach for c in commands for key in c.keys})
+    stale = _stale(work, said, commands) if said else _NONE
+    if stale:
+        held = [job for job in held if job.key not in stale]
+    usual = kept_until(Status.COMPLETED, None, work.now, work.rulebook.server)
+    special = work.rulebook.settings
+    gone: list[Brief] = []
+    kept: dict[int, Brief] = {}
+    purges: dict[int, int] = {}
+    for job in held:
+        purge_at = usual
+        if job.options is not None or job.key in said or job.queue in special:
+            retention, policy = said.get(job.key, NOTHING_SAID).retention, work.policy_of(job.queue)
+            purge_at = kept_until(Status.COMPLETED, job.options, work.now, policy, retention)
+        if purge_at is None:
+            gone.append(job)
+        else:
+            kept[job.key] = job
+            purges[job.key] = purge_at
+    completions, beside = _results(work, purges, said) if said else ([], [])
+    jobs = list(kept.values())
+    apply(work, Move.SUCCEED, jobs, gone=gone, purges=purges, completions=completions)
+    if beside:
+        work.tx.insert_large("results", "job_id, body", beside)
+    work.effects.tally.not_in_flight += len(keys) - len(held)
+    done = {job.key for job in held} | stale
+    return [
+        Settled(frozenset(command.keys) - done, stale.intersection(command.keys))
+        for command in commands
+    ]
+
+
+def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
+    """Keep a record of each failure, and schedule the next try or bury the job."""
+    found = work.tx.jobs("read_jobs", keys=[command.key for command in commands])
+    jobs = {job.key: job for job in found}
+    errors: list[tuple[object, ...]] = []
+    failed: list[FailedAttempt] = []
+    dying: list[tuple[JobRecord, Reason]] = []
+    retried: list[tuple[JobRecord, int]] = []
+    replies: list[object] = []
+    for command in commands:
+        job = jobs.get(command.key)
+        refusal = _refusal(command, job, work.now)
+        if refusal is not None:
+            replies.append(refusal)
+            work.effects.tally.not_in_flight += 1
+            continue
+        assert job is not None
+        failure = command.failure
+        job.attempts, job.failed_at = job.attempts + 1, work.now
+        work.effects.flow().failed[job.queue] += 1
+        verdict = after_failure(
+            job.attempts - job.forgiven,
+            job.options,
+            failure,
+            work.now,
+            work.policy_of(job.queue),
+            work.random,
+        )
+        texts = (failure.message, failure.error_type, failure.backtrace)
+        errors.append((job.key, job.attempts, *texts, job.dequeued_at, work.now))
+        failed.append(FailedAttempt(job.key, job.holder, verdict.ready_at is None, failure))
+        replies.append(job)
+        if verdict.ready_at is None:
+            dying.append((job, Reason.KILLED if failure.kill else Reason.EXHAUSTED))
+        else:
+            retried.append((job, verdict.ready_at))
+    record_failures(work, failed)
+    work.tx.insert_large("errors", _ERROR_COLUMNS, errors)
+    if dying:
+        attempts = {job.key: job.attempts for job, _ in dying}
+        work.tx.run("note_last_failures", attempts=attempts, now=work.now)
+        bury(work, dying)
+    if retried:
+        # Last: a key that one of the dying had is free by now.
+        _retry(work, retried)
+    return replies
+
+
+def _retry(work: UnitOfWork, retried: Sequence[tuple[JobRecord, int]]) -> None:
+    """Let jobs wait for their next tries. They become what the store has of them then."""
+    verdicts = [(job.key, job.attempts, ready_at) for job, ready_at in retried]
+    apply(work, Move.FAIL, [job for job, _ in retried], verdicts=verdicts)
+    for job, ready_at in retried:
+        job.status, job.ready_at = Status.SCHEDULED, ready_at
+        job.holder = job.claimant = job.lease_until = None
+
+
+def _refusal(command: Fail, job: JobRecord | None, now: int) -> ZqError | None:
+    """Why a failure of a job that was found, or was not, is not taken."""
+    if job is None or not command.reach.covers(job.queue):
+        return NotInFlight()
+    lease = command.failure.lease
+    in_flight = job.status in sources(Move.FAIL)
+    if in_flight and lease in (None, job.deliveries):
+        return None
+    purged = job.purge_at is not None and job.purge_at <= now
+    return NotInFlight() if lease is None or purged else StaleLease()
+
+
+def _stale(
+    work: UnitOfWork, said: Mapping[int, Completion], commands: Sequence[Succeed]
+) -> frozenset[int]:
+    """The jobs that are there, but of which the delivery that is acknowledged has ended."""
+    leases = {key: told.lease for key, told in said.items() if told.lease is not None}
+    if not leases:
+        return frozenset()
+    reaches = {key: command.reach for command in commands for key in command.said or ()}
+    return stale_deliveries(work, leases, reaches)
+
+
+def _results(
+    work: UnitOfWork, purges: dict[int, int], said: Mapping[int, Completion]
+) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """The rows of jobs that have results, which leave `purges`, and of results that lie beside."""
+    rows: list[tuple[object, ...]] = []
+    beside: list[tuple[object, ...]] = []
+    for key, told in said.items():
+        if key not in purges or told.result is None:
+            continue
+        text: str | None = told.result
+        if told.result_size > INLINE_PAYLOAD:
+            beside.append((key, text))
+            work.tx.rows += told.result_size // BYTES_A_ROW
+            text = None
+        rows.append((key, purges.pop(key), told.result_size, text))
+    return rows, beside

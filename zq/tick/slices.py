@@ -1,0 +1,154 @@
+"""A long transaction in slices: between two of them the event loop serves whoever else waits.
+
+What runs in slices is a generator: see `zq.store.api.Sliced`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from zq.model.commands import (
+    AnyCommand,
+    Claim,
+    Clear,
+    Extend,
+    Extended,
+    Fail,
+    Release,
+    Return,
+    Settled,
+    Succeed,
+)
+from zq.store.api import Sliced
+
+T = TypeVar("T")
+
+ABOUT_MANY = frozenset((Succeed, Extend, Release, Return))
+
+SLICE_ROWS = 512
+"""Rows of one slice: about 2 to 4 ms of work."""
+
+FAILURE_ROWS = 4
+"""A failure costs as much as so many successes: it writes a record of itself."""
+
+WEIGHTS: dict[type, int] = {Fail: FAILURE_ROWS, Clear: SLICE_ROWS + 1}
+"""What commands weigh that are not about many jobs and more than a row."""
+
+
+def by_slices(
+    phase: Callable[[Any, Sequence[Any]], list[object]],
+) -> Callable[[Any, Sequence[Any]], Sliced[list[object]]]:
+    """A phase of the tick that gets its commands a slice at a time.
+
+    All commands of a tick were pending together and no two are about the same job, so the phase may
+    as well have them one group after the other, and a large command in parts.
+    """
+
+    def sliced(work: Any, commands: Sequence[Any]) -> Sliced[list[object]]:
+        if sum(map(_weight, commands)) <= SLICE_ROWS:
+            return phase(work, commands)
+        parts = [_parts(command) for command in commands]
+        replies: list[object] = []
+        for group in _groups([part for some in parts for part in some]):
+            if any(isinstance(command, Clear) for command in group):
+                replies += yield partial(phase, work, group)
+            else:
+                replies += phase(work, group)
+                yield None
+        answers = iter(replies)
+        return [_merged([next(answers) for _ in some]) for some in parts]
+
+    return sliced
+
+
+def claim_parts(claim: Claim, most: int) -> list[Claim]:
+    """A claim as several of about `most` jobs, in each of which every holder has its share.
+
+    One that is bounded by bytes stays whole: the bound is for all of it.
+    """
+    weighed = any(terms.most_bytes is not None for terms in (claim.terms or {}).values())
+    count = 1 if weighed else -(-claim.limit // most)
+    if count <= 1:
+        return [claim]
+    parts = []
+    for part in range(count):
+        shares = [(holder, _share(credit, part, count)) for holder, credit in claim.credits]
+        credits = [(holder, share) for holder, share in shares if share]
+        parts.append(msgspec.structs.replace(claim, credits=credits))
+    return parts
+
+
+def _share(credit: int, part: int, count: int) -> int:
+    # The first parts have the larger shares: where jobs run out, all have had as many.
+    return (credit + count - 1 - part) // count
+
+
+def _weight(command: AnyCommand) -> int:
+    # By the type itself: to ask whether a Struct is an instance costs ten times as much.
+    kind = type(command)
+    return len(command.keys) if kind in ABOUT_MANY else WEIGHTS.get(kind, 1)  # type: ignore[attr-defined]
+
+
+def _parts(command: AnyCommand) -> list[AnyCommand]:
+    """A command about many jobs as several about fewer."""
+    if not isinstance(command, Succeed | Extend | Release | Return):
+        return [command]
+    keys = command.keys
+    if len(keys) <= SLICE_ROWS:
+        return [command]
+    return [
+        _part(command, keys[start : start + SLICE_ROWS])
+        for start in range(0, len(keys), SLICE_ROWS)
+    ]
+
+
+def _part(command: Succeed | Extend | Release | Return, keys: Sequence[int]) -> AnyCommand:
+    match command:
+        case Succeed():
+            said = None if command.said is None else _restricted(command.said, keys)
+            return msgspec.structs.replace(command, keys=keys, said=said)
+        case Return():
+            leases = None if command.leases is None else _restricted(command.leases, keys)
+            stalled = command.stalled.intersection(keys)
+            return msgspec.structs.replace(command, keys=keys, stalled=stalled, leases=leases)
+        case _:
+            leases = _restricted(command.leases, keys)
+            return msgspec.structs.replace(command, keys=keys, leases=leases)
+
+
+def _restricted(by_key: Mapping[int, T], keys: Sequence[int]) -> dict[int, T]:
+    return {key: by_key[key] for key in keys if key in by_key}
+
+
+def _groups(commands: Sequence[AnyCommand]) -> Iterator[list[AnyCommand]]:
+    group: list[AnyCommand] = []
+    weight = 0
+    for command in commands:
+        more = _weight(command)
+        if group and weight + more > SLICE_ROWS:
+            yield group
+            group, weight = [], 0
+        group.append(command)
+        weight += more
+    if group:
+        yield group
+
+
+def _merged(replies: Sequence[object]) -> object:
+    """What the parts of one command were told, as one reply."""
+    first = replies[0]
+    if len(replies) == 1 or first is None:
+        return first
+    if isinstance(first, Extended):
+        refused = _union([reply.refused for reply in replies if isinstance(reply, Extended)])
+        return Extended(refused, first.until)
+    return _union([reply for reply in replies if isinstance(reply, Settled)])
+
+
+def _union(replies: Sequence[Settled]) -> Settled:
+    return Settled(
+        frozenset[int]().union(*[reply.missing for reply in replies]),
+        frozenset[int]().union(*[reply.stale for reply in replies]),
+    )

@@ -1,0 +1,219 @@
+"""Claims while some queues are not for them: walk the index, and merge queues where that is long.
+
+Queues are not for a claim that are paused, at their rate or concurrency, or out of its reach.
+As a rule they have few of the next jobs, or, once paused for a while, all of the oldest: a walk in
+dispatch order passes the few, and begins behind the oldest (see `zq.tick.gates`), so it costs
+the same with ten open queues and with ten thousand. A walk that meets too much on its way is given
+up for the heads of all open queues, and the next claim goes on from where it has come to.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
+
+from zq.model.commands import Claim
+from zq.model.job import JobRecord
+from zq.model.reach import EVERYWHERE, Reach
+from zq.tick.gates import START, Frontier, Gates, Place
+from zq.tick.work import UnitOfWork
+
+LONGEST_WALK = 2_000
+"""Jobs that a claim looks at beyond those that it wants, before it gives up: 5 ms."""
+
+FEW = 64
+"""Queues that cost less to ask, one by one, than a walk."""
+
+WORTH_KEEPING = 8
+"""A place is kept once one job is passed for so many that are taken."""
+
+MOST_HELD_BACK = 1_000
+"""Queues with a limit that a walk passes for good: each claim asks them whether they may go on."""
+
+
+class FoundJobs(NamedTuple):
+    """The jobs that a claim may take, and what is known once it has taken them."""
+
+    jobs: list[JobRecord]
+    frontier: Frontier | None = None
+
+
+class Spot(NamedTuple):
+    """Where a job stands in dispatch order, and its queue."""
+
+    priority: int
+    key: int
+    queue: str
+
+    @property
+    def place(self) -> Place:
+        return self.priority, self.key
+
+
+def next_jobs(work: UnitOfWork, wanted: Claim, gates: Gates, now: float) -> FoundJobs:
+    """The next jobs in dispatch order of all queues that are for a claim, at monotonic `now`."""
+    frontier = gates.frontier(wanted.reach)
+    if not wanted.limit:
+        return FoundJobs([], frontier)
+    walk = _Walk(work, wanted, gates, now)
+    found = None if frontier.few else walk.run(frontier)
+    if found is not None:
+        return found
+    queues = _ready_queues(work, wanted.reach)
+    jobs = _first_of_many(work, *gates.sort(work, queues, now), wanted.limit)
+    return FoundJobs(jobs, Frontier(few=True) if len(queues) <= FEW else walk.frontier)
+
+
+class _Walk:
+    """One look of one claim. `frontier` is what is known after it."""
+
+    def __init__(self, work: UnitOfWork, wanted: Claim, gates: Gates, now: float) -> None:
+        self._work = work
+        self._wanted = wanted
+        self._gates = gates
+        self._now = now
+        self._jobs: dict[int, JobRecord] = {}
+        self.frontier = Frontier()
+
+    def run(self, frontier: Frontier) -> FoundJobs | None:
+        """What there is to take; None where the walk is too long to tell."""
+        self.frontier = frontier
+        limit = self._wanted.limit
+        near = [] if frontier.place == START else self._near()
+        far = self._behind(self.frontier.place, limit)
+        if not near and self._are_all_free(far):
+            place = _spot(far[-1]).place if far else START
+            self._note(place, passed=0, taken=len(far))
+            return FoundJobs(far, self.frontier)
+        self._jobs = {job.key: job for job in (*near, *far)}
+        spots, ended = [_spot(job) for job in far], len(far) < limit
+        chosen = self._choose(near, spots, ended=ended)
+        while len(chosen) < limit and not ended:
+            if len(spots) > limit + LONGEST_WALK:
+                return None
+            # As many as it takes if it goes on like this, and some more.
+            missing = limit - len(chosen)
+            step = min(2 * missing * len(spots) // max(len(chosen), 1) + 8, 4 * len(spots))
+            more = self._spots_behind(spots[-1].place, step)
+            spots, ended = spots + more, len(more) < step
+            chosen = self._choose(near, spots, ended=ended)
+        return FoundJobs(self._whole(chosen), self.frontier)
+
+    def _near(self) -> list[JobRecord]:
+        """The first jobs of the queues that have some before the place where the walk begins."""
+        work, known = self._work, self.frontier
+        asked = known.woken | known.held_back | work.effects.woken
+        asked -= self._refused(asked)
+        priority, upto = known.place
+        before = frozenset[str]()
+        if asked:
+            place = {"priority": priority, "upto": upto}
+            before = frozenset(work.tx.names("heads_before", queues=list(asked), **place))
+        held_back = known.held_back & before
+        self.frontier = known._replace(woken=before - held_back, held_back=held_back)
+        return _first_of_many(work, *self._gates.sort(work, before, self._now), self._wanted.limit)
+
+    def _behind(self, place: Place, limit: int) -> list[JobRecord]:
+        if place == START:
+            return self._work.tx.jobs("claim_any", limit=limit)
+        priority, key = place
+        return self._work.tx.jobs("claim_behind", priority=priority, after=key, limit=limit)
+
+    def _spots_behind(self, place: Place, limit: int) -> list[Spot]:
+        if limit <= self._wanted.limit:
+            # Most of these are going to be taken.
+            jobs = self._behind(place, limit)
+            self._jobs.update([(job.key, job) for job in jobs])
+            return [_spot(job) for job in jobs]
+        priority, key = place
+        found = self._work.tx.table("read_spots", priority=priority, after=key, limit=limit)
+        return [Spot(*spot) for spot in found]
+
+    def _whole(self, spots: Sequence[Spot]) -> list[JobRecord]:
+        """The jobs at these places; those that have been walked past only are read now."""
+        missing = [spot.key for spot in spots if spot.key not in self._jobs]
+        if missing:
+            jobs = self._work.tx.jobs("read_jobs", keys=missing)
+            self._jobs.update([(job.key, job) for job in jobs])
+        return [self._jobs[spot.key] for spot in spots]
+
+    def _choose(self, near: Sequence[JobRecord], far: list[Spot], *, ended: bool) -> list[Spot]:
+        """Those that the claim may take; notes how far it has then come."""
+        spots = far
+        if near:
+            # What lies beyond the walk's end may not be the next: it is met when it is walked to.
+            end = None if ended else far[-1]
+            met = [spot for spot in map(_spot, near) if end is None or spot <= end]
+            spots = sorted({*far, *met})
+        queues = {spot.queue for spot in spots}
+        refused = self._refused(queues)
+        left = self._gates.allowances(self._work, queues - refused, self._now)
+        return self._pick(spots, refused, left)
+
+    def _pick(self, spots: Sequence[Spot], refused: Set[str], left: dict[str, int]) -> list[Spot]:
+        chosen: list[Spot] = []
+        reached = START
+        held_back = set(self.frontier.held_back)
+        stopped = False
+        seen = 0
+        for spot in spots:
+            seen += 1
+            queue = spot.queue
+            if queue not in refused:
+                if left.get(queue, 1) > 0:
+                    chosen.append(spot)
+                    if queue in left:
+                        left[queue] -= 1
+                elif queue in held_back or len(held_back) < MOST_HELD_BACK:
+                    held_back.add(queue)
+                else:
+                    stopped = True
+            if not stopped:
+                reached = spot.place
+            if len(chosen) == self._wanted.limit:
+                break
+        self.frontier = self.frontier._replace(held_back=frozenset(held_back))
+        self._note(reached, passed=seen - len(chosen), taken=len(chosen))
+        return chosen
+
+    def _note(self, reached: Place, *, passed: int, taken: int) -> None:
+        """Go on from the place that was reached, unless too little was passed to be worth it."""
+        known = self.frontier
+        if known.place == START and passed * WORTH_KEEPING <= taken:
+            self.frontier = Frontier()
+        else:
+            self.frontier = known._replace(place=max(known.place, reached))
+
+    def _are_all_free(self, jobs: Sequence[JobRecord]) -> bool:
+        queues = {job.queue for job in jobs}
+        return queues.isdisjoint(self._work.rulebook.limited) and not self._refused(queues)
+
+    def _refused(self, queues: Set[str]) -> Set[str]:
+        """Those of the queues that are paused or out of reach."""
+        reach = self._wanted.reach
+        refused = queues & self._work.rulebook.paused
+        if reach is not EVERYWHERE:
+            refused |= {queue for queue in queues if not reach.covers(queue)}
+        return refused
+
+
+def _first_of_many(
+    work: UnitOfWork, free: Sequence[str], bounds: Mapping[str, int], limit: int
+) -> list[JobRecord]:
+    """The first jobs of queues that may be far more than jobs are wanted."""
+    if len(free) + len(bounds) > limit:
+        # The first jobs are those of the queues whose heads come first.
+        first = work.tx.names("first_heads", queues=[*free, *bounds], limit=limit)
+        free = [queue for queue in first if queue not in bounds]
+        bounds = {queue: bounds[queue] for queue in first if queue in bounds}
+    return work.tx.first_of(free, bounds, limit)
+
+
+def _ready_queues(work: UnitOfWork, reach: Reach) -> list[str]:
+    """The queues within reach that have ready jobs now, by one seek each."""
+    names: list[str] = []
+    for prefix in reach.prefixes:
+        names += work.tx.names("ready_queues", prefix=prefix)
+    return names
+
+
+def _spot(job: JobRecord) -> Spot:
+    return Spot(job.priority, job.key, job.queue)

@@ -1,0 +1,195 @@
+"""One transaction under way: what it goes by, what it has found, and which jobs commands mean."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from random import Random
+
+from zq.model.commands import TickResult
+from zq.model.job import Brief, JobRecord
+from zq.model.lifecycle import TERMINAL, Status
+from zq.model.reach import Reach
+from zq.model.settings import QueueSettings
+from zq.model.settling import Policy
+from zq.store.api import Transaction
+from zq.tick.ledger import TokenLedger
+from zq.tick.rulebook import Rulebook
+
+NOBODY: Mapping[int, str] = {}
+
+_TIMED = TERMINAL | {Status.SCHEDULED}
+"""States in which a job may wait for a time."""
+
+
+class UnitOfWork:
+    """A transaction of the tick, or a part of it that is kept or dropped as a whole."""
+
+    def __init__(
+        self,
+        tx: Transaction,
+        now: int,
+        steady: int,
+        rulebook: Rulebook,
+        ledger: TokenLedger,
+        random: Random,
+        device: str | None = None,
+        workers: Mapping[int, str] = NOBODY,
+    ) -> None:
+        """`device` is whose history is kept, None where none is; `workers` are by their holders."""
+        self.tx = tx
+        self.now = now
+        self.steady = steady
+        self.rulebook = rulebook
+        self.ledger = ledger
+        self.random = random
+        self.device = device
+        self.workers = workers
+        self.effects = TickResult()
+        self.counts: defaultdict[tuple[str, Status], int] = defaultdict(int)
+        """By how much the kept counts are to change."""
+        self.groups: dict[tuple[str, str], bool] = {}
+        """Groups whose heads are to be looked at, and whether an open one may have to be shut."""
+        self.retimed = False
+        """Whether something may fall due at another time than was known."""
+        self.rescheduled = False
+        """Whether cron entries have come, gone or moved on."""
+        self.highest_key = 0
+
+    def part(self) -> "UnitOfWork":
+        """A part of this transaction, to keep or to drop."""
+        tx = self.tx.part()
+        self.ledger.serve(tx)
+        return UnitOfWork(
+            tx,
+            self.now,
+            self.steady,
+            self.rulebook,
+            self.ledger,
+            self.random,
+            self.device,
+            self.workers,
+        )
+
+    def keep(self, part: "UnitOfWork") -> None:
+        """Take over a part that has come to its end."""
+        self.tx.keep()
+        self.ledger.serve(self.tx)
+        self.tx.rows += part.tx.rows
+        self.tx.misfits += part.tx.misfits
+        self.rulebook = part.rulebook
+        self.retimed |= part.retimed
+        self.rescheduled |= part.rescheduled
+        self.highest_key = max(self.highest_key, part.highest_key)
+        self.effects.merge(part.effects)
+
+    def drop(self) -> None:
+        """Undo a part that has failed."""
+        self.tx.undo()
+        self.ledger.serve(self.tx)
+        self.ledger.recall()
+
+    def finish(self) -> TickResult:
+        """Bring what follows from the moves of jobs up to date; what memory has to learn."""
+        self.open_heads()
+        if self.counts:
+            self.write_counts()
+        self.effects.rows = self.tx.rows
+        self.effects.misfits = self.tx.misfits
+        return self.effects
+
+    def settings_of(self, queue: str) -> QueueSettings:
+        """What is set for a queue."""
+        return self.rulebook.of(queue)
+
+    def policy_of(self, queue: str) -> Policy:
+        """What holds for jobs of a queue that set nothing themselves."""
+        return self.rulebook.policy(queue)
+
+    def open_heads(self) -> None:
+        """Open the heads of the groups that this transaction has touched, and shut the others.
+
+        In a (queue, group) one job at a time is open to claims, its head: the job in flight if
+        there is one, else the lowest unfinished id, whether it is ready or waits for its time. So a
+        job that is to be tried again keeps its group shut. All others have the bit of their group
+        in `held`. What ends, moves or brings a job of a group only notes the group; this comes
+        before the claims of the same transaction, so a crash cannot come between.
+        """
+        if self.tx.removed:
+            self._note_removed()
+        if self.groups:
+            mixed = [group for group, is_mixed in self.groups.items() if is_mixed]
+            if self.ledger.is_used:
+                self._open_budgeted_heads(mixed)
+            else:
+                if mixed:
+                    self.tx.run("shut_groups", groups=mixed)
+                self.tx.run("open_groups", groups=list(self.groups))
+            self.effects.woken.update([queue for queue, _ in self.groups])
+            self.groups.clear()
+        if self.ledger.is_used:
+            self.effects.woken.update(self.ledger.flush())
+            self.retimed |= self.ledger.is_retimed
+
+    def write_counts(self) -> None:
+        """Bring the kept counts up to date."""
+        deltas = []
+        for (queue, status), n in self.counts.items():
+            if n:
+                deltas.append((queue, status, n))
+            if status in _TIMED:
+                self.retimed = True
+        self.tx.count(deltas)
+        if not self.rulebook.is_empty and (limited := self.rulebook.limited):
+            freed = [q for q, s, n in deltas if s is Status.IN_FLIGHT and n < 0 and q in limited]
+            self.effects.woken.update(freed)
+        self.counts.clear()
+
+    def _open_budgeted_heads(self, mixed: Sequence[tuple[str, str]]) -> None:
+        """The same where heads may have to stand in line for budgets too."""
+        shut = [key for (key,) in self.tx.rows_of("shut_groups_telling", groups=mixed)]
+        opened = [
+            key for (key,) in self.tx.rows_of("open_groups_telling", groups=list(self.groups))
+        ]
+        jobs = self.tx.jobs("read_jobs", keys=opened) if opened else []
+        self.ledger.regroup(shut, jobs)
+
+    def _note_removed(self) -> None:
+        """Note what follows from jobs that were set aside, for they cannot be read."""
+        for key, holder, group in self.tx.removed:
+            self.retimed = True
+            self.ledger.mend()
+            if holder is not None:
+                self.effects.ended.append((holder, key))
+                self.effects.revoked.append(key)
+            if group is not None:
+                self.groups[group] = True
+        if self.tx.removed:
+            self.tx.run("close_batches", keys=[key for key, _, _ in self.tx.removed])
+            self.tx.removed.clear()
+
+
+def visible_job(work: UnitOfWork, key: int, reach: Reach) -> JobRecord | None:
+    """A job that is there for whoever asks: within reach, and its retention is not over."""
+    return first_visible(work, work.tx.jobs("read_jobs", keys=[key]), reach)
+
+
+def first_visible(work: UnitOfWork, jobs: Sequence[JobRecord], reach: Reach) -> JobRecord | None:
+    """The first of the jobs that is there for whoever asks."""
+    for job in jobs:
+        if (job.purge_at is None or job.purge_at > work.now) and reach.covers(job.queue):
+            return job
+    return None
+
+
+def within_reach(jobs: Sequence[Brief], reaches: Mapping[int, Reach]) -> list[Brief]:
+    """The jobs that are there for those who name them; a tick has one settlement a job."""
+    return [job for job in jobs if reaches[job.key].covers(job.queue)]
+
+
+def stale_deliveries(
+    work: UnitOfWork, leases: Mapping[int, int], reaches: Mapping[int, Reach]
+) -> frozenset[int]:
+    """The jobs that are there, but of which the delivery that is named has ended."""
+    if not leases:
+        return frozenset()
+    found = work.tx.pairs("read_stale", leases=leases, now=work.now)
+    return frozenset(key for key, queue in found if reaches[key].covers(queue))

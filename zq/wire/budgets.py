@@ -1,0 +1,190 @@
+"""The bodies of requests about budgets, and budgets as the documents that clients read."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from zq.model.budgets import (
+    TIME_BASED,
+    WHILE_IN_FLIGHT,
+    Budget,
+    BudgetPatch,
+    BudgetPolicy,
+    BudgetRequest,
+    Draws,
+    check_requests,
+    checked_policy,
+    draws_of,
+)
+from zq.model.errors import InvalidRequest
+from zq.model.job import NO_OPTIONS, JobSettings
+from zq.model.names import check_name
+from zq.wire.codecs import BodyCodec, decode
+
+
+class Strategy(msgspec.Struct, omit_defaults=True):
+    """How tokens come back. `burst` is how many there are at most, if not the allocation."""
+
+    type: str
+    duration_ms: int | None = None
+    burst: int | None = None
+
+
+class _Policy(msgspec.Struct):
+    allocation: int
+    strategy: Strategy
+
+
+class _StrategyPatch(msgspec.Struct):
+    type: str | UnsetType = UNSET
+    duration_ms: int | UnsetType = UNSET
+    burst: int | None | UnsetType = UNSET
+
+
+class _PolicyPatch(msgspec.Struct):
+    allocation: int | UnsetType = UNSET
+    strategy: _StrategyPatch | UnsetType = UNSET
+
+
+class _Cost(msgspec.Struct):
+    cost: int | None = None
+    create_with: _Policy | None = None
+
+
+class _NewCost(msgspec.Struct):
+    cost: int
+
+
+class DrawBody(msgspec.Struct, gc=False):
+    """What a job asks of a budget. `create_with` counts where there is no such budget yet."""
+
+    key: str
+    cost: int | None = None
+    create_with: _Policy | None = None
+
+
+class _Draws(msgspec.Struct):
+    budgets: list[DrawBody]
+
+
+class DrawDocument(msgspec.Struct):
+    """What a job draws from a budget."""
+
+    key: str
+    cost: int
+
+
+class BudgetDocument(msgspec.Struct):
+    """A budget, how many tokens it has now, how many ready jobs wait, how many are unfinished."""
+
+    key: str
+    allocation: int
+    strategy: Strategy
+    created_at: int
+    updated_at: int
+    available: int
+    waiting: int
+    unfinished: int
+
+
+_policy = msgspec.json.Decoder(_Policy)
+_patch = msgspec.json.Decoder(_PolicyPatch)
+_cost = msgspec.json.Decoder(_Cost)
+_new_cost = msgspec.json.Decoder(_NewCost)
+_draws = msgspec.json.Decoder(_Draws)
+
+
+def decode_policy(body: bytes, codec: BodyCodec) -> BudgetPolicy:
+    """The body that creates or replaces a budget."""
+    return _checked(decode(body, codec, _policy))
+
+
+def decode_policy_patch(body: bytes, codec: BodyCodec) -> BudgetPatch:
+    """The body that changes a budget field by field."""
+    sent = decode(body, codec, _patch)
+    strategy = _StrategyPatch() if sent.strategy is UNSET else sent.strategy
+    return BudgetPatch(sent.allocation, strategy.type, strategy.duration_ms, strategy.burst)
+
+
+def decode_binding(key: str, body: bytes, codec: BodyCodec) -> BudgetRequest:
+    """The body that has jobs draw from a budget; there need not be one."""
+    sent = decode(body, codec, _cost) if body else _Cost()
+    return requests_of([DrawBody(key, sent.cost, sent.create_with)])[0]
+
+
+def decode_cost(key: str, body: bytes, codec: BodyCodec) -> BudgetRequest:
+    """The body that changes what jobs draw from a budget."""
+    return requests_of([DrawBody(key, decode(body, codec, _new_cost).cost)])[0]
+
+
+def decode_bindings(body: bytes, codec: BodyCodec) -> tuple[BudgetRequest, ...]:
+    """The body that lists all that a job is to draw."""
+    return requests_of(decode(body, codec, _draws).budgets)
+
+
+def requests_of(sent: Sequence[DrawBody]) -> tuple[BudgetRequest, ...]:
+    """What a job asks of budgets, checked. Raises `InvalidRequest` or `Unprocessable`."""
+    requests = tuple(
+        [
+            BudgetRequest(
+                check_name("budget key", draw.key),
+                1 if draw.cost is None else draw.cost,
+                None if draw.create_with is None else _checked(draw.create_with),
+            )
+            for draw in sent
+        ]
+    )
+    check_requests(requests)
+    return requests
+
+
+def with_draws(
+    options: JobSettings | None, sent: Sequence[DrawBody]
+) -> tuple[JobSettings | None, dict[str, BudgetPolicy] | None]:
+    """The options of a new job that asks this, and the budgets that it brings."""
+    requests = requests_of(sent)
+    draws = draws_of(requests)
+    made = {r.key: r.create_with for r in requests if r.create_with is not None}
+    if draws is None:
+        return options, None
+    return msgspec.structs.replace(options or NO_OPTIONS, budgets=draws), made or None
+
+
+def budget_document(budget: Budget) -> BudgetDocument:
+    """A budget as clients see it."""
+    return BudgetDocument(
+        budget.key,
+        budget.policy.allocation,
+        _strategy(budget.policy),
+        *(budget.created_at, budget.updated_at),
+        *(budget.available, budget.waiting, budget.unfinished),
+    )
+
+
+def draw_documents(draws: Draws | None) -> list[DrawDocument] | None:
+    """What a job draws, as clients see it."""
+    return None if draws is None else [DrawDocument(draw.key, draw.cost) for draw in draws]
+
+
+def policy_of(document: object) -> BudgetPolicy:
+    """A policy as a value of the library's says it. Raises `InvalidRequest`."""
+    try:
+        return _checked(msgspec.convert(document, _Policy))
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"create_with: {error}") from None
+
+
+def _strategy(policy: BudgetPolicy) -> Strategy:
+    kind = WHILE_IN_FLIGHT if policy.duration_ms is None else TIME_BASED
+    return Strategy(kind, policy.duration_ms, policy.burst)
+
+
+def _checked(sent: _Policy) -> BudgetPolicy:
+    strategy = sent.strategy
+    return checked_policy(sent.allocation, strategy.type, strategy.duration_ms, strategy.burst)
+
+
+# The shapes by the names under which the API is described.
+PolicyBody, PolicyPatchBody, BindingBody = _Policy, _PolicyPatch, _Cost
+CostBody, BindingsBody = _NewCost, _Draws
