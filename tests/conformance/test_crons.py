@@ -404,14 +404,3 @@ async def test_a_firing_is_an_event_and_is_counted(client: Client, scrape: Scrap
     metrics = await scrape()
     assert metrics["zq_cron_firings_total"] == 1
     assert metrics["zq_cron_lag_seconds"] == 0
-
-
-async def test_a_template_carries_budgets(client: Client) -> None:
-    policy = {"allocation": 2, "strategy": {"type": "while_in_flight"}}
-    drawn = {"key": "api", "cost": 2}
-    group = await put(client, "g", entry(job={"budgets": [drawn | {"create_with": policy}]}))
-    assert group["entries"][0]["job"]["budgets"] == [drawn]
-    stream = await client.take(prefetch=5)
-    client.site.clock.advance(SECOND_MS)
-    assert (await stream.job())["budgets"] == [drawn]
-    assert (await client.get("/budgets/api")).doc["allocation"] == 2

@@ -34,7 +34,7 @@ class ChangeBudget(Command[Budget], frozen=True):
 
 
 class DeleteBudget(Command[None], frozen=True):
-    """Delete a budget. `BudgetNotFound`, or `BudgetInUse` while unfinished jobs draw from it."""
+    """Delete a budget. `BudgetNotFound`, or `BudgetInUse` while jobs or cron templates need it."""
 
     key: str
 

@@ -108,7 +108,7 @@ class Crons:
         """Let a group have this and nothing else; its entries in the order of the draft.
 
         An entry whose expression and effective zone stay keeps its next time. Raises
-        `InvalidRequest`, `QueueOutOfReach` or `CronOutOfReach`.
+        `InvalidRequest`, `Unprocessable`, `QueueOutOfReach` or `CronOutOfReach`.
         """
         reach.require(entry.job.queue for entry in draft.entries)
         await self._folding.check(entry.job for entry in draft.entries)
@@ -149,7 +149,7 @@ class Crons:
     async def add_entry(self, group: str, draft: EntryDraft, reach: Reach) -> CronEntry:
         """Add an entry, and its group where there is none.
 
-        Raises `CronEntryExists`, `InvalidRequest` or `QueueOutOfReach`.
+        Raises `CronEntryExists`, `InvalidRequest`, `Unprocessable` or `QueueOutOfReach`.
         """
         reach.require([draft.job.queue])
         await self._folding.check([draft.job])
@@ -168,7 +168,7 @@ class Crons:
             home, before = await self._found(group, name, reach)
             entry = paused_entry(before, paused, self._clock.now_ms())
             if entry is not before:
-                await self._inbox.ask(WriteCron(home, [entry], kept=frozenset((name,))))
+                await self._inbox.ask(WriteCron(home, [entry], frozenset((name,)), same_jobs=True))
             return entry
 
         return await self._alone(pause)
@@ -236,7 +236,7 @@ class Crons:
                     changed.append(structs.replace(entry, next_at=next_at, timed_at=now))
                     if not len(changed) % AT_A_TIME:
                         await asyncio.sleep(0)
-        await self._inbox.ask(WriteCron(group, changed))
+        await self._inbox.ask(WriteCron(group, changed, same_jobs=True))
         entries |= {entry.name: entry for entry in changed}
         return group, [*entries.values()]
 

@@ -43,8 +43,13 @@ AnyBudgetChange = CreateBudget | PutBudget | ChangeBudget | DeleteBudget | BindJ
 _QUEUED = frozenset({Status.SCHEDULED, Status.READY})
 
 
-def refuse_unpayable(ledger: TokenLedger, jobs: Sequence[NewJob]) -> Unprocessable | None:
-    """Why jobs cannot be stored: a budget is missing, or could never pay one of them."""
+def refuse_unpayable(
+    ledger: TokenLedger, jobs: Sequence[NewJob], place: str = "jobs"
+) -> Unprocessable | None:
+    """Why jobs cannot be stored: a budget is missing, or could never pay one of them.
+
+    Where there are several, the message says which one, by its `place` in the request.
+    """
     missing: set[str] = set()
     for index, job in enumerate(jobs):
         if job.options is None or job.options.budgets is None:
@@ -52,7 +57,7 @@ def refuse_unpayable(ledger: TokenLedger, jobs: Sequence[NewJob]) -> Unprocessab
         made = job.create_budgets or {}
         refusal = _refusal(ledger, job.options.budgets, made, missing)
         if refusal is not None:
-            message = refusal.message if len(jobs) == 1 else f"jobs[{index}]: {refusal.message}"
+            message = refusal.message if len(jobs) == 1 else f"{place}[{index}]: {refusal.message}"
             return Unprocessable(message)
     return None
 

@@ -36,13 +36,18 @@ _template = msgspec.json.Decoder(NewJob)
 
 
 def change_crons(work: UnitOfWork, commands: Sequence[AnyCronChange]) -> Sliced[list[object]]:
-    """Write and delete groups and entries, one command after the other."""
+    """Write and delete groups and entries, one command after the other.
+
+    The budgets that templates bring are created with them, so that a firing finds them.
+    """
     work.rescheduled = True
     replies: list[object] = []
     for command in commands:
         if isinstance(command, WriteCron):
             templates = [entry.job for entry in command.entries]
-            refusal = refuse_unpayable(work.ledger, templates)
+            refusal = None
+            if not command.same_jobs:
+                refusal = refuse_unpayable(work.ledger, templates, "entries")
             if refusal is None:
                 create_missing(work, templates)
                 yield from _write(work, command)

@@ -74,13 +74,16 @@ class GroupPatch(msgspec.Struct, frozen=True):
 class WriteCron(Command[None], frozen=True):
     """Write a group and these of its entries; `whole` removes the others.
 
-    Of those in `kept`, the store's own `next_at` goes on; `last_at` does so of all.
+    Of those in `kept`, the store's own `next_at` goes on; `last_at` does so of all. A group of
+    which a job draws from a budget that is missing or could never pay it is `Unprocessable`, unless
+    these are the `same_jobs` as before.
     """
 
     group: CronGroup
     entries: Sequence[CronEntry] = ()
     kept: frozenset[str] = frozenset()
     whole: bool = False
+    same_jobs: bool = False
 
 
 class DeleteCrons(Command[int], frozen=True):
