@@ -67,9 +67,7 @@ NOT_A_DATABASE = {
         member("zizq-root", type=tarfile.DIRTYPE), member("zizq-root/zq.lock", b"1")
     ),
     "two databases": lambda: archive(member(MEMBER, b"x"), member(MEMBER, b"y")),
-    "a path above behind a database": lambda: archive(
-        member(MEMBER, b"x"), member("../x", b"y")
-    ),
+    "a path above behind a database": lambda: archive(member(MEMBER, b"x"), member("../x", b"y")),
     "no archive": lambda: gzip.compress(b"no tar" * 1000),
     "a long tail": lambda: gzip.compress(
         gzip.decompress(archive(member(MEMBER, b"x"))) + bytes(2 * 1024 * 1024)
