@@ -7,11 +7,14 @@ from documents import region
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import zq
-from zq.http.ops.metrics.scrape import MOST_QUEUES, REST
+from zq.http.ops.metrics.scrape import MOST_BUDGETS, MOST_QUEUES, REST
 from zq.http.ops.metrics.table import METRICS, markdown
 
 from .client import JSON, Client, Wire, new_job
 from .metrics import Metrics, Scraper
+from .test_batches import batched
+from .test_budgets import IN_FLIGHT
+from .test_budgets import put as put_budget
 
 
 @pytest.fixture
@@ -93,6 +96,54 @@ async def test_what_happens_to_jobs_is_counted(client: Client, scrape: Scraper) 
     assert metrics["zq_take_streams"] == 0
     assert metrics["zq_accepting_enqueues"] == 1
     assert metrics["zq_build_info", zq.__version__] == 1
+
+
+async def test_jobs_that_fold_are_counted(client: Client, scrape: Scraper) -> None:
+    for number in range(3):
+        await client.post("/jobs", batched([number]))
+    metrics = await scrape()
+    assert (metrics["zq_enqueued_total"], metrics["zq_folded_total"]) == (1, 2)
+
+
+async def test_jobs_that_wait_for_budgets_and_their_tokens(client: Client, scrape: Scraper) -> None:
+    assert (await scrape())["zq_budgets"] == 0
+    await put_budget(client, "a", 5)
+    await put_budget(client, "b", 9)
+    await client.enqueue_many(3, budgets=[{"key": "a", "cost": 2}])
+    await client.enqueue_many(2, budgets=[{"key": "a"}, {"key": "b", "cost": 4}])
+    await client.enqueue(ready_at=client.site.now + 60_000, budgets=[{"key": "b"}])
+    await (await client.take(prefetch=2)).jobs(2)
+    metrics = await scrape()
+    assert metrics["zq_budgets"] == 2
+    waiting = {key: n for key, n in metrics.values.items() if key[0] == "zq_budget_waiting_jobs"}
+    assert waiting == {("zq_budget_waiting_jobs", "a"): 3, ("zq_budget_waiting_jobs", "b"): 2}
+    assert metrics["zq_budget_available_tokens", "a"] == 1
+    assert metrics["zq_budget_available_tokens", "b"] == 9
+
+
+async def test_budgets_beyond_a_number_share_a_label(client: Client, scrape: Scraper) -> None:
+    await put_budget(client, "old", 1)
+    await scrape()
+    policy = {"allocation": 1, "strategy": IN_FLIGHT}
+    names = [f"b{number}" for number in range(MOST_BUDGETS + 20)]
+    jobs = [new_job(budgets=[{"key": name, "create_with": policy}]) for name in names]
+    assert (await client.post("/jobs/bulk", {"jobs": jobs})).status == 201
+    metrics = await scrape()
+    labels = metrics.labels("zq_budget_waiting_jobs", "budget")
+    assert {"old", REST} < labels
+    assert len(labels) == MOST_BUDGETS + 1
+    assert metrics["zq_budgets"] == len(names) + 1
+    assert metrics["zq_budget_waiting_jobs", REST] == 21
+    assert metrics.labels("zq_budget_available_tokens", "budget") == labels - {REST}
+    assert (await client.delete("/budgets/old")).status == 204
+    after = (await scrape()).labels("zq_budget_waiting_jobs", "budget")
+    assert labels - after == {"old"}
+    assert len(after) == len(labels)
+
+
+async def test_no_budget_can_have_the_label_of_the_rest(client: Client) -> None:
+    policy = {"allocation": 1, "strategy": IN_FLIGHT}
+    assert (await client.post("/budgets/*", policy)).status == 400
 
 
 async def test_the_age_of_the_oldest_ready_job(client: Client, scrape: Scraper) -> None:

@@ -17,8 +17,11 @@ from zq.service.admin import ServerFigures
 MOST_QUEUES = 100
 """Queues that have a label of their own: what a scrape costs must not grow with their number."""
 
+MOST_BUDGETS = 100
+"""The same of budgets."""
+
 REST = "*"
-"""Label of all other queues together; no queue can have this name."""
+"""Label of all others together; neither a queue nor a budget can have this name."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,11 @@ class Scrape:
     jobs: Mapping[tuple[str, Status], int]
     """By queue, where `REST` stands for all that have no label of their own."""
     oldest_ready: Mapping[str, int]
+    budgets: int
+    waiting: Mapping[str, int]
+    """Ready jobs that draw from a budget; `REST` stands for all that have no label."""
+    tokens: Mapping[str, int]
+    """What is available, of the budgets that have a label."""
     crons: int
     """Entries of cron groups."""
     cron_lag: float
@@ -63,29 +71,54 @@ class Scrape:
             yield queue, max(self.now - ready_at, 0) / 1000
 
 
+class _Labels:
+    """Who has a label of their own, and keeps it for as long as they are there."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: list[str] = []
+
+    def of(self, sizes: Mapping[str, int]) -> list[str]:
+        """Labels go on to the largest of those that have none, as others go away."""
+        self._kept = [name for name in self._kept if name in sizes]
+        without = sizes.keys() - set(self._kept)
+        free = self._most - len(self._kept)
+        self._kept += nlargest(free, without, key=lambda name: (sizes[name], name))
+        return self._kept
+
+
 class Scraper:
     """Takes the looks. A queue that has a label keeps it for as long as it has jobs."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._labelled: list[str] = []
+        self._queues = _Labels(MOST_QUEUES)
+        self._budgets = _Labels(MOST_BUDGETS)
 
     async def scrape(self) -> Scrape:
         """Read the store and look around. Raises `ReadTimeout`."""
         sources, services = self._sources, self._sources.services
         counts = await services.queues.counts()
-        self._label(counts)
-        labelled = set(self._labelled)
+        queues = self._queues.of(_totals(counts.items()))
+        labelled = set(queues)
         jobs: Counter[tuple[str, Status]] = Counter()
         for (queue, status), n in counts.items():
             jobs[queue if queue in labelled else REST, status] += n
-        waiting = [queue for queue in self._labelled if counts[queue, Status.READY]]
+        waiting = [queue for queue in queues if counts[queue, Status.READY]]
         oldest = await services.queues.oldest_ready(waiting)
+        budgets = await services.budgets.all()
+        named = set(self._budgets.of({budget.key: budget.waiting for budget in budgets}))
+        demand: Counter[str] = Counter()
+        for budget in budgets:
+            demand[budget.key if budget.key in named else REST] += budget.waiting
         return Scrape(
             now=services.clock.now_ms(),
             figures=services.admin.figures(),
             jobs=jobs,
             oldest_ready=oldest,
+            budgets=len(budgets),
+            waiting=demand,
+            tokens={budget.key: budget.available for budget in budgets if budget.key in named},
             crons=await services.crons.count(),
             cron_lag=services.crons.lag() / 1000,
             refused=sources.refused,
@@ -96,14 +129,6 @@ class Scraper:
             lag=sources.lag.seconds,
             dropped_lines=sources.dropped_lines(),
         )
-
-    def _label(self, counts: Mapping[tuple[str, Status], int]) -> None:
-        """Labels go on to the largest of those that have none, as others run empty."""
-        totals = _totals(counts.items())
-        self._labelled = [queue for queue in self._labelled if queue in totals]
-        without = totals.keys() - set(self._labelled)
-        free = MOST_QUEUES - len(self._labelled)
-        self._labelled += nlargest(free, without, key=lambda queue: (totals[queue], queue))
 
 
 def _totals(counts: Iterable[tuple[tuple[str, Status], int]]) -> Counter[str]:

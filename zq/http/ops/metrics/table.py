@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from zq import __version__
 from zq.engine.news.figures import Histogram
-from zq.http.ops.metrics.scrape import MOST_QUEUES, REST, Scrape
+from zq.http.ops.metrics.scrape import MOST_BUDGETS, MOST_QUEUES, REST, Scrape
 
 Values = Iterable[tuple[tuple[str, ...], float]]
 """Pairs of label values and a number."""
@@ -31,6 +31,14 @@ def _jobs(scrape: Scrape) -> Values:
 
 def _ages(scrape: Scrape) -> Values:
     return [((queue,), age) for queue, age in scrape.ages()]
+
+
+def _waiting(scrape: Scrape) -> Values:
+    return [((key,), n) for key, n in scrape.waiting.items()]
+
+
+def _tokens(scrape: Scrape) -> Values:
+    return [((key,), n) for key, n in scrape.tokens.items()]
 
 
 def _settled(scrape: Scrape) -> Values:
@@ -75,6 +83,12 @@ METRICS = (
         lambda s: _one(s.figures.jobs.duplicates),
     ),
     Metric(
+        "zq_folded_total",
+        "counter",
+        "New jobs that were not stored, for they were folded into the host of their batch.",
+        lambda s: _one(s.figures.jobs.folded),
+    ),
+    Metric(
         "zq_deliveries_total",
         "counter",
         "Jobs handed to workers.",
@@ -113,7 +127,8 @@ METRICS = (
     Metric(
         "zq_cron_put_off_total",
         "counter",
-        "Times that a queue had no room for the job of an entry, which was tried again later.",
+        "Times that a queue had no room for the job of an entry, or its budget was too small: it"
+        " was tried again later.",
         lambda s: _one(s.figures.jobs.put_off),
     ),
     Metric(
@@ -121,6 +136,27 @@ METRICS = (
         "gauge",
         "For how long the entry that fires next has been due.",
         lambda s: _one(s.cron_lag),
+    ),
+    Metric(
+        "zq_budgets",
+        "gauge",
+        "Budgets (`--max-budgets`).",
+        lambda s: _one(s.budgets),
+    ),
+    Metric(
+        "zq_budget_waiting_jobs",
+        "gauge",
+        "Ready jobs that draw from a budget, each counted with all its budgets. At most"
+        f" {MOST_BUDGETS} budgets by name, the rest together as `{REST}`.",
+        _waiting,
+        ("budget",),
+    ),
+    Metric(
+        "zq_budget_available_tokens",
+        "gauge",
+        "Tokens of the budgets that are named in `zq_budget_waiting_jobs`.",
+        _tokens,
+        ("budget",),
     ),
     Metric(
         "zq_settlements_total",
