@@ -2,7 +2,8 @@
 
 Each case runs over both versions of HTTP and in both formats. Two wires see to that where a rule
 is the subject, because rules lie behind versions and formats. Files whose subject is what a
-connection carries run for every wire (`EVERY_WIRE`). In the long tier all files do.
+connection carries run for every wire (`EVERY_WIRE`), and files about what a tick decides, whose
+documents other files see to, for one (`ONE_WIRE`). In the long tier all files run for all wires.
 """
 
 from collections.abc import AsyncIterator
@@ -19,6 +20,8 @@ HERE = Path(__file__).parent
 
 BOTH_OF_EACH = (JSON, MSGPACK_HTTP2)
 
+ONE_WIRE = frozenset(("test_budget_turns", "test_cron_budgets"))
+
 EVERY_WIRE = frozenset(
     f"test_{subject}"
     for subject in (
@@ -32,12 +35,13 @@ EVERY_WIRE = frozenset(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave the other wires of a file about rules to the long tier."""
+    """Leave the other wires of a file to the long tier."""
     for item in items:
         if item.path.parent != HERE or item.path.stem in EVERY_WIRE:
             continue
         call = getattr(item, "callspec", None)
-        if call is not None and call.params.get("wire", JSON) not in BOTH_OF_EACH:
+        wires = BOTH_OF_EACH[:1] if item.path.stem in ONE_WIRE else BOTH_OF_EACH
+        if call is not None and call.params.get("wire", JSON) not in wires:
             item.add_marker(pytest.mark.long)
 
 

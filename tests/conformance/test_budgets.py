@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from .client import Client, Doc
 
 IN_FLIGHT = {"type": "while_in_flight"}
@@ -79,32 +77,25 @@ async def test_a_patch_of_a_budget_goes_field_by_field(client: Client) -> None:
 TIME = {"type": "time_based"}
 
 
-@pytest.mark.parametrize(
-    ("allocation", "strategy", "message"),
-    [
-        (0, IN_FLIGHT, "budget allocation must be at least 1"),
-        (1_000_001, IN_FLIGHT, "budget allocation must not exceed 1000000"),
-        (1, TIME | {"duration_ms": 0}, "time_based budget duration_ms must be at least 1"),
-        (
-            1,
-            TIME | {"duration_ms": 1, "burst": 0},
-            "time_based budget burst must be at least 1",
-        ),
-        (1, IN_FLIGHT | {"burst": 1}, None),
-        (1, IN_FLIGHT | {"duration_ms": 1}, None),
-        (1, TIME, None),
-        (1, {"type": "weekly"}, None),
-    ],
-)
-async def test_a_policy_that_cannot_be_is_refused(
-    client: Client, allocation: int, strategy: Doc, message: str | None
-) -> None:
-    for method in ("POST", "PUT"):
-        reply = await client.call(
-            method, "/budgets/b", {"allocation": allocation, "strategy": strategy}
-        )
-        assert reply.status == 422
-        assert message in (None, reply.error)
+IMPOSSIBLE: list[tuple[int, Doc, str | None]] = [
+    (0, IN_FLIGHT, "budget allocation must be at least 1"),
+    (1_000_001, IN_FLIGHT, "budget allocation must not exceed 1000000"),
+    (1, TIME | {"duration_ms": 0}, "time_based budget duration_ms must be at least 1"),
+    (1, TIME | {"duration_ms": 1, "burst": 0}, "time_based budget burst must be at least 1"),
+    (1, IN_FLIGHT | {"burst": 1}, None),
+    (1, IN_FLIGHT | {"duration_ms": 1}, None),
+    (1, TIME, None),
+    (1, {"type": "weekly"}, None),
+]
+
+
+async def test_a_policy_that_cannot_be_is_refused(client: Client) -> None:
+    for allocation, strategy, message in IMPOSSIBLE:
+        policy = {"allocation": allocation, "strategy": strategy}
+        for method in ("POST", "PUT"):
+            reply = await client.call(method, "/budgets/b", policy)
+            assert (policy, reply.status) == (policy, 422)
+            assert message in (None, reply.error)
     assert (await client.get("/budgets")).doc == {"budgets": []}
 
 
