@@ -17,7 +17,7 @@ from typing import Any
 from zq import keyfile, logs, systemd
 from zq.config import Settings
 from zq.engine.engine import Engine
-from zq.engine.process import LagMeter, share_one_heap, trim_heap
+from zq.engine.process import LagMeter, trim_heap
 from zq.entrance import ADMIN_CONNECTIONS, Entrance, ListeningPlace
 from zq.http.admin.door import AdminDoor, admin_routes
 from zq.http.app import Application
@@ -241,7 +241,6 @@ class Server:
 
 def serve(settings: Settings) -> int:
     """Run a server until a signal; the process's exit code (see sysexits.h)."""
-    share_one_heap()
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     with contextlib.suppress(ImportError):
         from uvloop import new_event_loop as factory

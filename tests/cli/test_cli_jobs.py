@@ -37,6 +37,7 @@ async def test_scripts_get_a_document_a_line(shell: Shell) -> None:
         "created_at": jobs[0].created_at,
         "duplicate": False,
         "replaced": False,
+        "folded": False,
     }
 
 

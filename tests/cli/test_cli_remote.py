@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import aiohttp
+import click
 import pytest
 from click.testing import CliRunner
 from conformance.keyed import secret, write_keys
@@ -26,13 +27,26 @@ WORDS = {
     "requeue": ("0" * 26,),
     "pause": ("mail",),
     "resume": ("mail",),
+    "cron add": ("billing", "nightly", "0 3 * * *", "mail"),
+    "cron pause": ("billing",),
+    "cron resume": ("billing",),
+    "cron remove": ("billing", "nightly"),
 }
-COMMANDS = [str(command.name) for command in PEOPLE]
+GROUPS = [command for command in PEOPLE if isinstance(command, click.Group)]
+COMMANDS = [
+    *(str(command.name) for command in PEOPLE if command not in GROUPS),
+    *(f"{group.name} {name}" for group in GROUPS for name in group.commands),
+]
+"""What people type after `zq`, before the words that it is about."""
+
+
+def words_for(command: str) -> list[str]:
+    return [*command.split(), *WORDS.get(command, ())]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_server_gives_3_in_one_line(command: str) -> None:
-    words = [command, *WORDS.get(command, ()), "--url", "http://127.0.0.1:1"]
+    words = [*words_for(command), "--url", "http://127.0.0.1:1"]
     result = CliRunner().invoke(main, words)
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (3, "", 1)
     assert "no zq server answers at http://127.0.0.1:1" in result.stderr
@@ -40,7 +54,7 @@ def test_no_server_gives_3_in_one_line(command: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_examples_and_tells_the_exit_codes(command: str) -> None:
-    text = CliRunner().invoke(main, [command, "--help"]).output
+    text = CliRunner().invoke(main, [*command.split(), "--help"]).output
     assert f"\n    zq {command}" in text
     assert all(f"ZQ_{name}" in text for name in ("URL", "TOKEN", "CA", "CLIENT_CERT", "CLIENT_KEY"))
     told = " ".join(text.split()).partition("Exit codes: ")[2]
@@ -83,7 +97,7 @@ def test_a_directory_that_is_none_is_not_made(command: str, tmp_path: Path) -> N
     (tmp_path / "empty").mkdir()
     for directory in ("typo", "empty", "typo/deeper"):
         url = f"sqlite://{tmp_path}/{directory}"
-        result = CliRunner().invoke(main, [command, *WORDS.get(command, ()), "--url", url])
+        result = CliRunner().invoke(main, [*words_for(command), "--url", url])
         assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
         assert f"{tmp_path}/{directory} holds no database" in result.stderr
     assert [path.name for path in tmp_path.rglob("*")] == ["empty"]

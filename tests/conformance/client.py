@@ -79,6 +79,7 @@ MSGPACK = Wire(
 JSON_HTTP2 = replace(JSON, name="json-http2", http2=True)
 MSGPACK_HTTP2 = replace(MSGPACK, name="msgpack-http2", http2=True)
 JSON_ZTTP = replace(JSON_HTTP2, name="json-zttp", http2_engine="zttp")
+PLAIN_TEXT = "text/plain; charset=utf-8"
 WIRES = {wire.media_type: wire for wire in (JSON, MSGPACK)}
 
 
@@ -101,7 +102,10 @@ class Reply:
 
     @property
     def error(self) -> str:
-        """The message of an error answer of the plain shape."""
+        """The message of an error answer: a document with that alone, or text where Zizq has it."""
+        if self.media_type == PLAIN_TEXT:
+            assert self.body
+            return self.body.decode()
         doc = self.doc
         assert list(doc) == ["error"], doc
         assert isinstance(doc["error"], str)

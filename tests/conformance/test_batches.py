@@ -295,7 +295,7 @@ async def test_a_fold_that_fails_answers_its_own_request_alone(client: Client) -
         ({"fold": "empty"}, "batch dry-run: fold: it has to give exactly one output"),
         ({"fold": "1, 2"}, "batch dry-run: fold: it has to give exactly one output"),
         ({"fold": "range(1e9)"}, "batch dry-run: fold: it has to give exactly one output"),
-        ({"fold": "input"}, "batch dry-run: fold: "),
+        ({"fold": "input"}, "batch expression: fold: input"),
         ({"fold": "halt"}, "batch dry-run: fold: halt is not available"),
         ({"when": "halt_error"}, "batch dry-run: when: halt_error is not available"),
     ],

@@ -391,7 +391,7 @@ async def test_a_released_job_takes_its_unique_key_back(client: Client) -> None:
         ("/jobs/{id}/extend", {"lease_ms": 0}),
         ("/jobs/{id}/extend", {"lease_ms": 2**32}),
         ("/jobs/{id}/release", {"delay_ms": -1}),
-        ("/jobs/{id}/release", {"delay_ms": 2**63}),
+        ("/jobs/{id}/release", {"delay_ms": 2**64}),
         ("/jobs/extend", {"items": [], "lease_ms": 1}),
         ("/jobs/extend", {"items": [{"id": "{id}"}]}),
         ("/jobs/extend", {"items": [{"id": "{id}"}] * 2, "lease_ms": 1}),

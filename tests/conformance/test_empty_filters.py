@@ -26,7 +26,9 @@ EMPTY = [
 
 async def change(client: Client, method: str, path: str, **params: Any) -> Reply:
     target = with_query(path, params)
-    return await client.call(method, target, {"priority": 1} if method == "PATCH" else {})
+    of_budget = "{key}" in path
+    body = {"cost": 1} if of_budget else {"priority": 1} if method == "PATCH" else {}
+    return await client.call(method, target.replace("%7Bkey%7D", "b").replace("{key}", "b"), body)
 
 
 async def states(client: Client) -> list[Any]:
@@ -36,9 +38,14 @@ async def states(client: Client) -> list[Any]:
 def test_every_kind_of_change_is_known() -> None:
     assert CHANGES == [
         ("DELETE", "/jobs"),
+        ("DELETE", "/jobs/budgets"),
+        ("DELETE", "/jobs/budgets/{key}"),
         ("PATCH", "/jobs"),
+        ("PATCH", "/jobs/budgets/{key}"),
+        ("POST", "/jobs/budgets/{key}"),
         ("POST", "/jobs/cancel"),
         ("POST", "/jobs/redrive"),
+        ("PUT", "/jobs/budgets/{key}"),
     ]
 
 

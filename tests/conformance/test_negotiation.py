@@ -140,13 +140,17 @@ async def test_unknown_body_fields_are_ignored(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "target",
-    ["/jobs", "/jobs/count", "/jobs/take"],
+    ("target", "message"),
+    [
+        ("/jobs", "invalid query parameters: "),
+        ("/jobs/count", "invalid query parameters: "),
+        ("/jobs/take", "Failed to deserialize query string: "),
+    ],
 )
-async def test_unknown_query_parameters_are_400(client: Client, target: str) -> None:
+async def test_unknown_query_parameters_are_400(client: Client, target: str, message: str) -> None:
     reply = await client.send("GET", f"{target}?colour=red", headers={"accept": "*/*"})
     assert reply.status == 400
-    assert reply.error.startswith("invalid query parameters: ")
+    assert reply.error.startswith(message)
 
 
 async def test_messagepack_is_maps_with_string_keys(site: Site) -> None:

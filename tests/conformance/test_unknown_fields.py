@@ -14,6 +14,10 @@ Key = tuple[str, str]
 
 ODD = {"priorty": 5}
 
+ENTRY = {"name": "e", "expression": "0 9 * * *", "job": new_job()}
+BUDGET = {"allocation": 2, "strategy": {"type": "while_in_flight"}}
+BINDING = {"key": "b", "cost": 1}
+
 ZIZQ: dict[Key, tuple[Doc, int]] = {
     ("POST", "/jobs"): (new_job(), 201),
     ("POST", "/jobs/bulk"): ({"jobs": [new_job() | ODD]}, 201),
@@ -22,8 +26,23 @@ ZIZQ: dict[Key, tuple[Doc, int]] = {
     ("POST", "/jobs/success"): ({"ids": ["{id}"]}, 204),
     ("POST", "/jobs/{id}/success"): ({}, 204),
     ("POST", "/jobs/{id}/failure"): ({"message": "m"}, 200),
+    ("PUT", "/crons/{group}"): ({"entries": [ENTRY | ODD]}, 200),
+    ("PATCH", "/crons/{group}"): ({"paused": True}, 200),
+    ("POST", "/crons/{group}/entries"): (ENTRY | {"name": "another"}, 201),
+    ("PUT", "/crons/{group}/entries/{entry}"): (ENTRY, 200),
+    ("PATCH", "/crons/{group}/entries/{entry}"): ({"paused": True}, 200),
+    ("POST", "/budgets/{key}"): (BUDGET, 409),
+    ("PUT", "/budgets/{key}"): (BUDGET, 200),
+    ("PATCH", "/budgets/{key}"): ({"allocation": 3}, 200),
+    ("PUT", "/jobs/{id}/budgets"): ({"budgets": [BINDING | ODD]}, 422),
+    ("POST", "/jobs/{id}/budgets/{key}"): ({"cost": 1}, 422),
+    ("PUT", "/jobs/{id}/budgets/{key}"): ({"cost": 1}, 422),
+    ("PATCH", "/jobs/{id}/budgets/{key}"): ({"cost": 1}, 422),
+    ("POST", "/jobs/budgets/{key}"): ({"cost": 1}, 200),
+    ("PUT", "/jobs/budgets/{key}"): ({"cost": 1}, 200),
+    ("PATCH", "/jobs/budgets/{key}"): ({"cost": 1}, 200),
 }
-"""Bodies of Zizq's routes, with what they are answered."""
+"""Bodies of Zizq's routes, with what they are answered about a budget and a job that are there."""
 
 LEASE = {"lease_ms": 1_000}
 OURS: dict[Key, list[Doc]] = {
@@ -69,12 +88,17 @@ def spoilt(doc: Any) -> list[Any]:
 
 
 async def made(client: Client) -> Doc:
-    return await client.in_flight(queue="q", unique_key="k", unique_while="exists")
+    assert (await client.call("PUT", "/crons/g", {"entries": [ENTRY]})).status == 200
+    assert (await client.call("POST", "/budgets/b", BUDGET)).status == 201
+    return await client.in_flight(
+        queue="q", unique_key="k", unique_while="exists", budgets=[BINDING]
+    )
 
 
 async def sent(client: Client, key: Key, doc: Any, job: Doc) -> Any:
     method, path = key
-    path = path.replace("{id}", job["id"]).replace("{queue}", "q")
+    places = {"id": job["id"], "queue": "q", "group": "g", "entry": "e", "key": "b"}
+    path = path.format_map(places)
     path += "?key=k" if "by-key" in path else ""
 
     def named(value: Any) -> Any:

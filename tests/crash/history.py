@@ -205,6 +205,11 @@ class Kill(Operation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Copied(Kill):
+    """The moment of which a copy went on, in place of the server: every claim ends as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection(Operation):
     """What the file of a killed server says: how often each job has been claimed."""
 

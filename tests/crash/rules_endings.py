@@ -53,7 +53,7 @@ def claims_survive(world: World) -> Iterator[str]:
     for life in world.lives.values():
         claims = [delivery for delivery in life.deliveries if world.is_claim(delivery)]
         for claim in claims:
-            surely = min(life.released(claim), life.deadline(claim) - DEADLINE_MS)
+            surely = world.over(life, claim)
             for listing, shown in _listings_after(world, life, claim.end):
                 if listing.end < surely and shown.status != "in_flight":
                     yield f"claim broken: {life.name} is {shown.status} at {listing.start:.0f}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from .history import (
     NEVER,
     Cancel,
+    Copied,
     Delivery,
     Enqueue,
     Extend,
@@ -229,9 +230,10 @@ class World:
         return delivery.until < NEVER and delivery.stream not in self.lapses
 
     def cuts(self, delivery: Delivery) -> list[float]:
-        """When a delivery on a stream may have been over without anybody's word, unless before."""
+        """When a delivery may have been over without anybody's word, unless before."""
+        copies = (kill for kill in self.kills if isinstance(kill, Copied))
         if self.is_claim(delivery):
-            return []
+            return [time for copy in copies for time in (copy.start, copy.end)]
         # A server that is killed goes on until the signal reaches it.
         deaths = [time for kill in self.kills for time in (kill.start, kill.end)]
         ends = (self.hang_ups.get(delivery.stream, NEVER), self.lapses.get(delivery.stream, NEVER))

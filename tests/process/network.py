@@ -78,7 +78,7 @@ class Network:
     async def connect(self, port: int, receive_buffer: int | None = None) -> RawConnection:
         """A connection over the cable to a server in the near namespace."""
         with self._far_away():
-            sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setblocking(False)
         if receive_buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)

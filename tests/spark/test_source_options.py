@@ -118,7 +118,7 @@ def test_options_fill_in_what_rows_do_not_say() -> None:
     ("row", "complaint"),
     [
         ({"queue": None, "type": "t"}, "queue is missing"),
-        ({"queue": "q", "type": "t", "payload": "not json"}, "no JSON text"),
+        ({"queue": "q", "type": "t", "payload": "not json"}, "not JSON text"),
     ],
 )
 def test_a_row_that_is_no_job_says_why(row: dict[str, object], complaint: str) -> None:

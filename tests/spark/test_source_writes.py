@@ -102,7 +102,7 @@ def test_bad_rows_fail_the_write_by_name(lab: Served) -> None:
     assert "row 3" in told and "queue is missing" in told
     assert "row 4" in told and "must not contain ','" in told
     assert "row 5" in told and "2002 bytes" in told
-    assert "row 6" in told and "no JSON text" in told
+    assert "row 6" in told and "not JSON text" in told
     assert "set badRows=DIR" in told
 
 

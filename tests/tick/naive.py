@@ -255,15 +255,16 @@ class NaiveQueue:
             seen.add(_name(new))
         return frozenset(found)
 
-    def _is_planned(self, command: Enqueue) -> bool:
-        """Whether the batches are as its plan has them."""
+    def _stale(self, command: Enqueue) -> StalePlan | None:
+        """What is said where the batches are not as its plan has them."""
         if command.plan is None:
-            return True
+            return None
         for key, place in command.plan.places.items():
             row = self.host(key)
             if place != (None if row is None else HostPlace(row.key, row.revision or 0)):
-                return False
-        return self.copies(command) == command.plan.copies
+                return StalePlan()
+        copies = self.copies(command)
+        return None if copies == command.plan.copies else StalePlan(copies)
 
     def _host_more(self, command: Enqueue, new: list[Row]) -> None:
         """What a plan brings beside new jobs: hosts that are new, and what was folded into them."""
@@ -284,8 +285,8 @@ class NaiveQueue:
             self.rows[key].payload = folded.payload
 
     def _enqueue(self, command: Enqueue) -> EnqueueResult | QueueFull | StalePlan:
-        if not self._is_planned(command):
-            return StalePlan()
+        if (stale := self._stale(command)) is not None:
+            return stale
         folds = {} if command.plan is None else command.plan.folds
         folded: dict[int, JobRecord] = {}
         added: list[Row] = []

@@ -44,6 +44,8 @@ Examples:
   zq cron list --json
 
 With --json, each group is a line, as GET /crons/GROUP has it.
+
+Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
 """
 )
 @click.argument("groups", nargs=-1, type=NAME, metavar="[GROUP]…")
@@ -67,6 +69,8 @@ Examples:
 
 An entry of this name is replaced. EXPRESSION has the fields minute, hour, day of month, month, day
 of week, and the second before them if there are six.
+
+Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
 """
 )
 @click.argument("group", type=NAME)
@@ -116,6 +120,8 @@ Examples:
   zq cron pause billing
 
 What comes while it is paused is not made up for.
+
+Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
 """
 )
 @click.argument("group", type=NAME)
@@ -131,6 +137,8 @@ def pause(remote: Remote, group: str, entry: str | None) -> None:
 Examples:
   zq cron resume billing nightly
   zq cron resume billing
+
+Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
 """
 )
 @click.argument("group", type=NAME)
@@ -148,6 +156,8 @@ Examples:
   zq cron remove billing
 
 The jobs that it has enqueued stay.
+
+Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
 """
 )
 @click.argument("group", type=NAME)
@@ -167,6 +177,8 @@ Examples:
   zq cron next --json
 
 What is paused is left out. AT is in this machine's time zone.
+
+Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
 """
 )
 @click.argument("groups", nargs=-1, type=NAME, metavar="[GROUP]…")

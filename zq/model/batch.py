@@ -9,8 +9,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from zq.model.errors import ZqError
-
 
 class BatchRule(msgspec.Struct, frozen=True):
     """The batch that a job belongs to, and how others join it.
@@ -53,14 +51,11 @@ class BatchPlan(msgspec.Struct, frozen=True):
     copies: frozenset[int] = frozenset()
 
 
-class StalePlan(ZqError):
+class StalePlan(msgspec.Struct, frozen=True):
     """A plan does not hold any more, and nothing was done. Whoever made it makes another.
 
-    `copies` are the indexes of the jobs that are copies by name, where it did not know of these.
+    No client hears of it. `copies` are the indexes of the jobs that are copies by name, where the
+    plan did not know of these.
     """
 
-    code = "stale_plan"
-
-    def __init__(self, copies: frozenset[int] | None = None) -> None:
-        super().__init__("the batches have changed")
-        self.copies = copies
+    copies: frozenset[int] | None = None

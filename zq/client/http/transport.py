@@ -82,7 +82,9 @@ class Reply:
         try:
             return codec.decode(self.body, _Said)
         except msgspec.MsgspecError:
-            return _Said()
+            # Some answers are text, as Zizq's are; the header tells ours from a proxy's.
+            ours = "zq-error" in self.headers
+            return _Said(self.body.decode("utf-8", "replace") if ours else "")
 
     def _foreign(self) -> str:
         """The message for an answer of a proxy or of another kind of server."""

@@ -19,8 +19,9 @@ from zq.model.errors import AnswersFull
 
 log = logging.getLogger(__name__)
 
-LARGE = 32 * 1024 * 1024
-"""Bytes of answers after which the memory that they took is given back, once all have gone."""
+LARGE = 8 * 1024 * 1024
+"""Bytes of answers after which the memory that they took is given back, once all have gone. Less
+than a full page of jobs: what that leaves at the end of the heap, glibc would keep."""
 
 TRIM_AFTER_S = 1.0
 
@@ -40,6 +41,7 @@ class Answers:
     ) -> None:
         self.held = 0
         self._most_held = 0
+        self._trims = False
         self._clock = clock
         self._give_back = give_back
         self._max_bytes = max_bytes
@@ -65,12 +67,14 @@ class Answers:
             yield
         finally:
             self.held -= size
-            if not self.held and self._most_held >= LARGE:
-                self._most_held = 0
+            if not self.held and self._most_held >= LARGE and not self._trims:
+                self._trims = True
                 self._clock.call_later(TRIM_AFTER_S, self._trim)
 
     def _trim(self) -> None:
+        self._trims = False
         if not self.held:
+            self._most_held = 0
             self._give_back()
 
     async def send(self, request: web.BaseRequest, response: Response) -> None:
