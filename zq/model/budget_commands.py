@@ -5,28 +5,28 @@ from typing import Literal
 
 import msgspec
 
-from zq.model.budgets import Budget, BudgetPatch, BudgetPolicy, BudgetRequest
+from zq.model.budgets import BudgetPatch, BudgetPolicy, BudgetRequest, BudgetState
 from zq.model.commands import Command
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
 from zq.model.reach import EVERYWHERE, Reach
 
 
-class CreateBudget(Command[Budget], frozen=True):
+class CreateBudget(Command[BudgetState], frozen=True):
     """Create a budget. It, `BudgetExists`, or `Unprocessable` where there are too many."""
 
     key: str
     policy: BudgetPolicy
 
 
-class PutBudget(Command[Budget], frozen=True):
+class PutBudget(Command[BudgetState], frozen=True):
     """Create a budget or give it another policy; `Unprocessable` where jobs need more than that."""
 
     key: str
     policy: BudgetPolicy
 
 
-class ChangeBudget(Command[Budget], frozen=True):
+class ChangeBudget(Command[BudgetState], frozen=True):
     """Change a budget's policy field by field. As `PutBudget`, or `BudgetNotFound`."""
 
     key: str

@@ -65,7 +65,7 @@ class BudgetPatch(msgspec.Struct, frozen=True):
     burst: int | None | UnsetType = UNSET
 
 
-class Budget(msgspec.Struct, frozen=True):
+class BudgetState(msgspec.Struct, frozen=True):
     """A budget as it stands. Times in milliseconds.
 
     `available` is how many tokens there are, `waiting` how many ready jobs draw from it, and

@@ -12,7 +12,7 @@ from zq.model.budget_commands import (
     PutBudget,
 )
 from zq.model.budget_errors import BudgetNotFound
-from zq.model.budgets import Budget, BudgetPatch, BudgetPolicy
+from zq.model.budgets import BudgetPatch, BudgetPolicy, BudgetState
 from zq.model.clock import Clock
 from zq.model.errors import Unprocessable
 from zq.model.filters import Filter
@@ -42,26 +42,26 @@ class Budgets:
         self._inbox = inbox
         self._sweeps = sweeps
 
-    async def all(self) -> list[Budget]:
+    async def all(self) -> list[BudgetState]:
         """Every budget, by its key."""
         return await self._reads.budgets(None, self._clock.now_ms())
 
-    async def get(self, key: str) -> Budget:
+    async def get(self, key: str) -> BudgetState:
         """One budget. Raises `BudgetNotFound`."""
         found = await self._reads.budgets(key, self._clock.now_ms())
         if not found:
             raise BudgetNotFound(key)
         return found[0]
 
-    async def create(self, key: str, policy: BudgetPolicy) -> Budget:
+    async def create(self, key: str, policy: BudgetPolicy) -> BudgetState:
         """Create a budget. Raises `BudgetExists`, or `Unprocessable` where there are too many."""
         return await self._inbox.ask(CreateBudget(key, policy))
 
-    async def put(self, key: str, policy: BudgetPolicy) -> Budget:
+    async def put(self, key: str, policy: BudgetPolicy) -> BudgetState:
         """Create or replace a budget. Raises `Unprocessable` where jobs need more than that."""
         return await self._inbox.ask(PutBudget(key, policy))
 
-    async def change(self, key: str, patch: BudgetPatch) -> Budget:
+    async def change(self, key: str, patch: BudgetPatch) -> BudgetState:
         """Change a budget field by field. Raises `BudgetNotFound` or `Unprocessable`."""
         return await self._inbox.ask(ChangeBudget(key, patch))
 

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from zq.model.budgets import Budget
+from zq.model.budgets import BudgetState
 from zq.model.commands import Deadlines, Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
 from zq.model.filters import Filter
@@ -127,7 +127,7 @@ class Reads(Protocol):
     async def settings(self, queue: str) -> QueueSettings:
         """What is set for a queue."""
 
-    async def budgets(self, key: str | None, now: int) -> list[Budget]:
+    async def budgets(self, key: str | None, now: int) -> list[BudgetState]:
         """All budgets in the order of their keys, or the one of a key, if it is there."""
 
     async def payloads(self, keys: Sequence[int]) -> dict[int, str]:

@@ -23,9 +23,9 @@ from zq.model.budget_errors import (
 )
 from zq.model.budgets import (
     Account,
-    Budget,
     BudgetPolicy,
     BudgetRequest,
+    BudgetState,
     Draw,
     Draws,
     draws_of,
@@ -101,9 +101,9 @@ def change_budget(work: UnitOfWork, command: AnyBudgetChange) -> object:
         return refusal
 
 
-def budget_of(ledger: TokenLedger, account: Account) -> Budget:
+def budget_of(ledger: TokenLedger, account: Account) -> BudgetState:
     """A budget as it is now."""
-    return Budget(
+    return BudgetState(
         account.key,
         account.policy,
         account.created_at,
@@ -114,7 +114,7 @@ def budget_of(ledger: TokenLedger, account: Account) -> Budget:
     )
 
 
-def _open(work: UnitOfWork, key: str, policy: BudgetPolicy) -> Budget:
+def _open(work: UnitOfWork, key: str, policy: BudgetPolicy) -> BudgetState:
     ledger = work.ledger
     if ledger.account(key) is not None:
         raise BudgetExists(key)
@@ -123,7 +123,7 @@ def _open(work: UnitOfWork, key: str, policy: BudgetPolicy) -> Budget:
     return budget_of(ledger, ledger.open(key, policy, work.now))
 
 
-def _put(work: UnitOfWork, key: str, policy: BudgetPolicy) -> Budget:
+def _put(work: UnitOfWork, key: str, policy: BudgetPolicy) -> BudgetState:
     ledger = work.ledger
     account = ledger.account(key)
     if account is None:

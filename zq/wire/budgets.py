@@ -8,10 +8,10 @@ from msgspec import UNSET, UnsetType
 from zq.model.budgets import (
     TIME_BASED,
     WHILE_IN_FLIGHT,
-    Budget,
     BudgetPatch,
     BudgetPolicy,
     BudgetRequest,
+    BudgetState,
     Draws,
     check_requests,
     checked_policy,
@@ -151,7 +151,7 @@ def with_draws(
     return msgspec.structs.replace(options or NO_OPTIONS, budgets=draws), made or None
 
 
-def budget_document(budget: Budget) -> BudgetDocument:
+def budget_document(budget: BudgetState) -> BudgetDocument:
     """A budget as clients see it."""
     return BudgetDocument(
         budget.key,

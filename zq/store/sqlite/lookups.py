@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.model.budgets import Account, Budget, BudgetPolicy
+from zq.model.budgets import Account, BudgetPolicy, BudgetState
 from zq.model.filters import Filter
 from zq.model.job import MAX_TIME, ErrorRecord, JobRecord, Reason, is_open
 from zq.model.lifecycle import Status
@@ -185,7 +185,7 @@ def oldest_ready(connection: sqlite3.Connection, queues: Sequence[str]) -> dict[
     return found
 
 
-def budgets(connection: sqlite3.Connection, key: str | None, now: int) -> list[Budget]:
+def budgets(connection: sqlite3.Connection, key: str | None, now: int) -> list[BudgetState]:
     """All budgets as they stand, or the one of a key, if it is there."""
     demand = {name: numbers for name, *numbers in connection.execute(QUERIES["demand"])}
     found = []
@@ -195,7 +195,7 @@ def budgets(connection: sqlite3.Connection, key: str | None, now: int) -> list[B
         account = Account(name, policy, created_at, updated_at, *tokens)
         waiting, unfinished = demand.get(name, (0, 0))
         left = max(account.available(now), 0)
-        found.append(Budget(name, policy, created_at, updated_at, left, waiting, unfinished))
+        found.append(BudgetState(name, policy, created_at, updated_at, left, waiting, unfinished))
     return found
 
 

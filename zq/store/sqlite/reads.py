@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from zq.model.budgets import Budget
+from zq.model.budgets import BudgetState
 from zq.model.filters import Filter
 from zq.model.history import HISTORY_LOG
 from zq.model.job import ErrorRecord, JobRecord
@@ -95,7 +95,7 @@ class SqliteReads(Reads):
     async def settings(self, queue: str) -> QueueSettings:
         return await self._looks(lookups.settings, queue)
 
-    async def budgets(self, key: str | None, now: int) -> list[Budget]:
+    async def budgets(self, key: str | None, now: int) -> list[BudgetState]:
         return await self._looks(lookups.budgets, key, now)
 
     async def payloads(self, keys: Sequence[int]) -> dict[int, str]:
