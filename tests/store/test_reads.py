@@ -28,13 +28,13 @@ async def test_a_job_is_read_by_its_key_and_by_the_key_that_it_owns(rig: Rig) ->
 
     assert job is not None and row is not None
     assert (job.payload, row.payload) == (LARGE, None)
-    assert await reads.owner("k", EVERYWHERE, NOW) == job
+    assert await reads.owner(",k", EVERYWHERE, NOW) == job
     assert await reads.payloads([key, key + 1]) == {key: LARGE}
     assert await reads.ending(key, EVERYWHERE, NOW) == Ending(Status.READY)
     for read in (reads.job, reads.row, reads.ending):
         assert await read(key, ELSEWHERE, NOW) is None
         assert await read(key + 1, EVERYWHERE, NOW) is None
-    assert await reads.owner("k", ELSEWHERE, NOW) is None
+    assert await reads.owner(",k", ELSEWHERE, NOW) is None
 
 
 async def test_a_failure_is_read_with_its_job_and_by_pages(rig: Rig) -> None:

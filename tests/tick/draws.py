@@ -39,7 +39,7 @@ from zq.model.patching import UNSET, Patch, RetentionPatch
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.settling import Failure
-from zq.model.unique import OnConflict, Scope
+from zq.model.unique import KeySpace, OnConflict, Scope, lock_of
 
 from .naive import NaiveQueue
 
@@ -256,6 +256,7 @@ class Draw:
             group=draw(groups),
             ttl_ms=draw(st.sampled_from([None, None, None, 1, 40, 4_100])),
             dedupe=draw(dedupes),
+            unique_in=draw(st.sampled_from(KeySpace)) if key_and_scope[0] else KeySpace.ALL,
         )
 
     def _succeed(self) -> AnyCommand:
@@ -324,7 +325,8 @@ class Draw:
 
     def _cancel_by_key(self) -> AnyCommand:
         name = self._draw(st.sampled_from(["k", "k\0", ""]))
-        return CancelJob(unique_key=name, force=self._draw(st.booleans()))
+        queue, space = self._draw(queues), self._draw(st.sampled_from(KeySpace))
+        return CancelJob(lock=lock_of(queue, name, space), force=self._draw(st.booleans()))
 
     def _cancel_slice(self) -> AnyCommand:
         return CancelSlice(self._keys(), self.filter(), self._draw(st.booleans()))

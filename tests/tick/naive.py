@@ -51,13 +51,21 @@ from zq.model.errors import (
 )
 from zq.model.events import EventType
 from zq.model.filters import Filter
-from zq.model.job import ErrorRecord, JobRecord, JobSettings, NewJob, Retention, batch_of
+from zq.model.job import (
+    ErrorRecord,
+    Extras,
+    JobRecord,
+    JobSettings,
+    NewJob,
+    Retention,
+    batch_of,
+)
 from zq.model.lifecycle import Status
 from zq.model.outcome import Completion
 from zq.model.patching import UNSET, Patch
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.settling import Policy
-from zq.model.unique import OnConflict, Scope
+from zq.model.unique import KeySpace, OnConflict, Scope
 
 from .naive_row import Ended, Row, matches
 
@@ -198,6 +206,7 @@ class NaiveQueue:
                 rows = [row for row in rows if not self._is_tied(row, patch)]
                 for row in rows:
                     self._patch(row, patch)
+                self._restore_locks()
                 return len(rows)
             case DeleteJob(key):
                 return None if self._remove(key) else JobNotFound()
@@ -218,7 +227,7 @@ class NaiveQueue:
                 rows = self._among(keys, filter)
                 for row in rows:
                     self._revive(row, row.origin or row.queue)
-                    row.origin = row.reason = None
+                    row.origin = row.reason = row.died_at = None
                 self._restore_locks()
                 return len(rows)
             case SetQueue():
@@ -320,8 +329,17 @@ class NaiveQueue:
                 continue
             self._learn_name(new, owner.key)
             waits = owner.status in (SCHEDULED, READY)
-            if waits and new.on_conflict is OnConflict.REPLACE_PAYLOAD:
+            content = new.on_conflict is OnConflict.REPLACE_CONTENT
+            if waits and (content or new.on_conflict is OnConflict.REPLACE_PAYLOAD):
                 owner.payload = new.payload
+                if content:
+                    latest = new.extras or Extras()
+                    owner.extras = msgspec.structs.replace(
+                        owner.extras or Extras(),
+                        meta=latest.meta,
+                        content_type=latest.content_type,
+                        traceparent=latest.traceparent,
+                    )
                 replaced.add(index)
             duplicates[index] = owner.job()
         self._host_more(command, added)
@@ -343,9 +361,7 @@ class NaiveQueue:
             owner = self._blocker(new)
             replaces = owner is not None and owner.status is DEAD
             free = owner is None or (replaces and new.on_conflict is OnConflict.REPLACE_DEAD)
-            again = new.unique_key is not None and any(
-                new.unique_key == other.unique_key for other in news
-            )
+            again = new.lock is not None and any(new.lock == other.lock for other in news)
             if free and not again:
                 news.append(new)
         for queue in sorted({new.queue for new in news}):
@@ -369,8 +385,10 @@ class NaiveQueue:
 
     def _blocker(self, new: NewJob) -> Row | None:
         """The job that makes this one a duplicate: the incoming scope decides."""
-        owner = self.rows.get(self.owners.get(new.unique_key or "", -1))
+        owner = self.rows.get(self.owners.get(new.lock or "", -1))
         if owner is None or new.unique_while is None or owner.expired(self.now):
+            return None
+        if owner.lapsed(self.now):
             return None
         return owner if owner.status in SPAN[new.unique_while] else None
 
@@ -393,6 +411,7 @@ class NaiveQueue:
             dead_ms=retention.dead_ms,
             unique_key=new.unique_key,
             scope=new.unique_while,
+            space=new.unique_in,
             extras=new.extras,
             group=new.group,
             held=new.group is not None,
@@ -402,8 +421,8 @@ class NaiveQueue:
             row.expires_at = max(now, ready_at) + ttl_ms
         if ready_at <= now:
             self._to(row, READY)
-        if new.unique_key is not None:
-            self.owners[new.unique_key] = key
+        if new.lock is not None:
+            self.owners[new.lock] = key
         return row
 
     def _is_stale(self, key: int, said: Mapping[int, Completion]) -> bool:
@@ -462,6 +481,7 @@ class NaiveQueue:
         settings = self._set_for(row.queue)
         if settings.dead_letter is not None:
             row.origin = row.origin or row.queue
+            row.died_at = self.now
             self._revive(row, settings.dead_letter)
             return row.job()
         keep_ms = self._keep_ms(row, "dead_ms")
@@ -476,7 +496,7 @@ class NaiveQueue:
     def _cancel_one(self, command: CancelJob) -> object:
         key = command.key
         if key is None:
-            key = self.owners.get(command.unique_key or "", -1)
+            key = self.owners.get(command.lock or "", -1)
         row = self.rows.get(key)
         if row is None or row.expired(self.now):
             return JobNotFound()
@@ -540,7 +560,8 @@ class NaiveQueue:
         return row.job()
 
     def _revive(self, row: Row, queue: str) -> None:
-        row.queue, row.ready_at = queue, self.now
+        self._move(row, queue)
+        row.ready_at = self.now
         row.finished_at = row.purge_at = None
         row.forgiven, row.stalls = row.attempts, 0
         ttl_ms = self._set_for(queue).ttl_ms
@@ -579,6 +600,7 @@ class NaiveQueue:
                 f" it belongs to group {row.group!r}: try again when it waits"
             )
         self._patch(row, patch)
+        self._restore_locks()
         return row.job()
 
     def _is_tied(self, row: Row, patch: Patch) -> bool:
@@ -588,7 +610,7 @@ class NaiveQueue:
 
     def _patch(self, row: Row, patch: Patch) -> None:
         if patch.queue is not UNSET:
-            row.queue = patch.queue
+            self._move(row, patch.queue)
         if patch.priority is not UNSET:
             row.priority = patch.priority
         if patch.retry_limit is not UNSET:
@@ -605,6 +627,8 @@ class NaiveQueue:
             if patch.retention.dead_ms is not UNSET:
                 row.dead_ms = patch.retention.dead_ms
         self._reschedule(row, patch.ready_at)
+        if row.space is KeySpace.QUEUE and (row.status <= READY or row.scope is not Scope.QUEUED):
+            self._revived.append(row)
         if row.status is READY:
             self.outcome.gained.add(row.queue)
 
@@ -699,8 +723,14 @@ class NaiveQueue:
             self._disown(row)
 
     def _disown(self, row: Row) -> None:
-        if row.unique_key is not None and self.owners.get(row.unique_key) == row.key:
-            del self.owners[row.unique_key]
+        if row.lock is not None and self.owners.get(row.lock) == row.key:
+            del self.owners[row.lock]
+
+    def _move(self, row: Row, queue: str) -> None:
+        """Bring a job to a queue; a key of its former one stays behind."""
+        if row.space is KeySpace.QUEUE and queue != row.queue:
+            self._disown(row)
+        row.queue = queue
 
     def _wait_again(self, row: Row, status: Status) -> None:
         self._to(row, status)
@@ -709,11 +739,11 @@ class NaiveQueue:
     def _restore_locks(self) -> None:
         """A "queued" owner that waits again owns its key again, if it is free; the oldest first."""
         for row in sorted(self._revived, key=lambda row: row.key):
-            if row.unique_key is not None:
-                self.owners.setdefault(row.unique_key, row.key)
+            if row.lock is not None:
+                self.owners.setdefault(row.lock, row.key)
         for row in sorted(self._waits_again, key=lambda row: row.key):
-            if row.unique_key is not None and row.scope is Scope.QUEUED:
-                self.owners.setdefault(row.unique_key, row.key)
+            if row.lock is not None and row.scope is Scope.QUEUED:
+                self.owners.setdefault(row.lock, row.key)
         self._revived, self._waits_again = [], []
 
     def _remove(self, key: int) -> bool:

@@ -9,7 +9,7 @@ from zq.model.filters import Filter, ValueRange
 from zq.model.job import BackoffRule, ErrorRecord, Extras, JobRecord, JobSettings, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
-from zq.model.unique import Scope
+from zq.model.unique import KeySpace, Scope
 
 LARGE = 512
 """Bytes above which a payload lies beside its row."""
@@ -51,6 +51,7 @@ class Row:
     dead_ms: int | None = None
     unique_key: str | None = None
     scope: Scope | None = None
+    space: KeySpace = KeySpace.ALL
     group: str | None = None
     held: bool = False
     attempts: int = 0
@@ -69,6 +70,7 @@ class Row:
     forgiven: int = 0
     origin: str | None = None
     reason: str | None = None
+    died_at: int | None = None
     revision: int | None = None
     """How often jobs were folded into it, while it hosts an open batch."""
     errors: list[ErrorRecord] = field(default_factory=list)
@@ -100,6 +102,13 @@ class Row:
         )
 
     @property
+    def lock(self) -> str | None:
+        """What its unique key is told from others by."""
+        if self.unique_key is None:
+            return None
+        return f"{self.queue if self.space is KeySpace.QUEUE else ''},{self.unique_key}"
+
+    @property
     def batch(self) -> str | None:
         """The key of the batch that it came with."""
         rule = None if self.extras is None else self.extras.batch
@@ -123,7 +132,10 @@ class Row:
             self.lease_ms,
         )
         extras = msgspec.structs.replace(
-            self.extras or Extras(), origin=self.origin, reason=self.reason
+            self.extras or Extras(),
+            origin=self.origin,
+            reason=self.reason,
+            died_at=self.died_at,
         )
         return JobRecord(
             key=self.key,
@@ -153,6 +165,7 @@ class Row:
             extras=None if extras == Extras() else extras,
             result_size=self.result_size,
             result=self.result if whole or (self.result_size or 0) <= LARGE else None,
+            unique_in=self.space,
         )
 
     def outcome(self) -> Ending:

@@ -58,7 +58,7 @@ def parameters(name: str, start: Status, end: Status) -> dict[str, Any]:
         "completions": as_json([[KEY, 10, 4, "null"]]),
         "verdicts": as_json([[KEY, 2, 9]]),
         "graves": as_json([[KEY, 10, None]]),
-        "revivals": as_json([[KEY, start, "q", None, None]]),
+        "revivals": as_json([[KEY, start, "q", None, None, None]]),
         "holders": as_json({KEY: ROWS[start].get("holder") or 1}),
         "leases": as_json([[KEY, 0, "c", 20]]),
         "times": as_json([[KEY, 9 if end is Status.SCHEDULED else None]]),

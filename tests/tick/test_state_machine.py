@@ -246,7 +246,7 @@ def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
         kept_counts=counts("SELECT queue, status, n FROM queue_counts WHERE n <> 0"),
         full_counts=counts("SELECT queue, status, count(*) FROM jobs GROUP BY queue, status"),
         visible_counts=lookups.visible_counts(connection, now),
-        owners=dict(connection.execute("SELECT unique_key, id FROM jobs WHERE owns_key = 1")),
+        owners=dict(connection.execute("SELECT key_lock, id FROM jobs WHERE owns_key = 1")),
         hosts={
             job: (key, revision)
             for job, key, revision in connection.execute("SELECT * FROM open_batches")

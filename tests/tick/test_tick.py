@@ -40,7 +40,7 @@ from zq.tick.slices import FAILURE_ROWS, SLICE_ROWS
 KEPT = JobSettings(retention=Retention(completed_ms=60_000))
 LARGE_PAYLOAD = f'"{"x" * INLINE_PAYLOAD}"'
 FEW, MANY = 20, 900
-BATCHED = re.compile("^INSERT INTO (jobs|payloads|results|errors) |unique_key IN ")
+BATCHED = re.compile("^INSERT INTO (jobs|payloads|results|errors) |key_lock IN ")
 """Statements that carry their values as parameters, and so up to so many rows each."""
 
 

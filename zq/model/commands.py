@@ -60,7 +60,8 @@ class Enqueue(Command[EnqueueResult], frozen=True):
 
     Where a unique key belongs to a job out of reach: `KeyConflict`; where a queue has no room for
     all of its new jobs: `QueueFull`; where a `plan` no longer holds: `StalePlan`. Nothing is stored
-    then. A command without a plan brings no job that could fold or be folded into.
+    then. A command without a plan brings no job that could fold or be folded into. With `defaults`,
+    what jobs and their queues do not say is fixed by them: see `zq.model.fixing`.
     """
 
     keys: Sequence[int]
@@ -70,6 +71,7 @@ class Enqueue(Command[EnqueueResult], frozen=True):
     """Bytes that the jobs hold in memory, for the bound on a tick."""
     reach: Reach = EVERYWHERE
     plan: BatchPlan | None = None
+    defaults: QueueSettings | None = None
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -180,12 +182,12 @@ class DeleteSlice(Command[int], frozen=True):
 class CancelJob(Command[JobRecord], frozen=True):
     """Cancel one job; one in flight only by `force`.
 
-    The job is named by its `key`, or as the owner of a `unique_key`. It answers the job as it
-    is then, `JobNotFound` or `NotCancellable`.
+    The job is named by its `key`, or by the `lock` of the unique key that it owns. It answers the
+    job as it is then, `JobNotFound` or `NotCancellable`.
     """
 
     key: int | None = None
-    unique_key: str | None = None
+    lock: str | None = None
     force: bool = False
     reach: Reach = EVERYWHERE
 
@@ -210,10 +212,16 @@ class RetainJob(Command[JobRecord], frozen=True):
 
 
 class Revive(Command[JobRecord], frozen=True):
-    """Make a dead job ready again. The job as it is then, `JobNotFound` or `NotDead`."""
+    """Make a dead job ready again. The job as it is then, `JobNotFound` or `NotDead`.
+
+    To send it `home` means to the queue in which it died first, also where it waits in a
+    dead-letter queue. `defaults` are as for `Enqueue`.
+    """
 
     key: int
     reach: Reach = EVERYWHERE
+    home: bool = False
+    defaults: QueueSettings | None = None
 
 
 class ReviveSlice(Command[int], frozen=True):

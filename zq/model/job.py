@@ -9,7 +9,7 @@ from msgspec import Meta
 from zq.model.batch import BatchRule
 from zq.model.budgets import BudgetPolicy, Draws
 from zq.model.lifecycle import Status
-from zq.model.unique import OnConflict, Scope
+from zq.model.unique import KeySpace, OnConflict, Scope, lock_of
 
 DEFAULT_PRIORITY = 32768
 MAX_PRIORITY = 65535
@@ -57,6 +57,9 @@ class JobSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     retention: Retention | None = None
     lease_ms: int | None = None
     budgets: Draws | None = None
+    dead_letter: str | None = None
+    """The queue that it moves to when it dies; there it is tried once."""
+    dead_letter_after: int | None = None
 
 
 NO_OPTIONS = JobSettings()
@@ -86,6 +89,8 @@ class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
     """The queue in which it died, before it came to a dead-letter queue."""
     reason: str | None = None
     """Why it died: a `Reason`."""
+    died_at: int | None = None
+    """When it came to the dead-letter queue."""
     batch: BatchRule | None = None
 
 
@@ -130,6 +135,14 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     ttl_ms: int | None = None
     create_budgets: dict[str, BudgetPolicy] | None = None
     """The budgets to create first, where they do not exist."""
+    unique_in: KeySpace = KeySpace.ALL
+
+    @property
+    def lock(self) -> str | None:
+        """What its unique key is told from others by, where it has one."""
+        if self.unique_key is None:
+            return None
+        return lock_of(self.queue, self.unique_key, self.unique_in)
 
 
 class JobRecord(msgspec.Struct, array_like=True, gc=False):
@@ -169,6 +182,14 @@ class JobRecord(msgspec.Struct, array_like=True, gc=False):
     extras: Extras | None = None
     result_size: int | None = None
     result: str | None = None
+    unique_in: KeySpace = KeySpace.ALL
+
+    @property
+    def lock(self) -> str | None:
+        """What its unique key is told from others by, where it has one."""
+        if self.unique_key is None:
+            return None
+        return lock_of(self.queue, self.unique_key, self.unique_in)
 
     @property
     def weight(self) -> int:

@@ -73,12 +73,12 @@ def _schedule(job: JobRecord, ready_at: int | None | Unset, now: int) -> tuple[S
 
 
 def _options(options: JobSettings, patch: Patch) -> JobSettings | None:
-    changed = JobSettings(
+    changed = msgspec.structs.replace(
+        options,
         retry_limit=options.retry_limit if patch.retry_limit is UNSET else patch.retry_limit,
         backoff=options.backoff if patch.backoff is UNSET else patch.backoff,
         retention=merged_retention(options.retention, patch.retention),
         lease_ms=options.lease_ms if patch.lease_ms is UNSET else patch.lease_ms,
-        budgets=options.budgets,
     )
     return None if changed == NO_OPTIONS else changed
 

@@ -25,7 +25,8 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
 
     The gates, asked by claims: `paused`, `rate` (deliveries a second) and `concurrency` (jobs in
     flight at once). `max_depth` bounds the unfinished jobs. `ttl_ms` is how long a job may wait for
-    a worker. `dead_letter` names the queue that dying jobs move to.
+    a worker, 0 for ever. `dead_letter` names the queue that dying jobs move to, `dead_letter_after`
+    after how many failures (see `zq.model.dead_letters`).
     """
 
     paused: bool | None = None
@@ -36,8 +37,9 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     stall_limit: UInt32 | None = None
     backoff: BackoffRule | None = None
     retention: Retention | None = None
-    ttl_ms: Some | None = None
+    ttl_ms: UInt32 | None = None
     dead_letter: str | None = None
+    dead_letter_after: UInt32 | None = None
     lease_ms: Some | None = None
     leases_survive: bool | None = None
 
@@ -61,8 +63,9 @@ class SettingsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stall_limit: UInt32 | None | Unset = UNSET
     backoff: BackoffRule | None | Unset = UNSET
     retention: RetentionPatch | None | Unset = UNSET
-    ttl_ms: Some | None | Unset = UNSET
+    ttl_ms: UInt32 | None | Unset = UNSET
     dead_letter: str | None | Unset = UNSET
+    dead_letter_after: UInt32 | None | Unset = UNSET
     lease_ms: Some | None | Unset = UNSET
     leases_survive: bool | None | Unset = UNSET
 

@@ -30,6 +30,7 @@ MAX_BACKTRACE = 128 * 1024
 
 class Failure(msgspec.Struct, frozen=True):
     """A worker's report. `retry_at` overrides limit and back-off; `kill` overrides everything.
+    With `at_once` the next try waits for no back-off; the limit holds.
 
     `lease` names the delivery that has failed: the job's `deliveries`.
     """
@@ -40,6 +41,7 @@ class Failure(msgspec.Struct, frozen=True):
     retry_at: Millis | None = None
     kill: bool | None = None
     lease: UInt32 | None = None
+    at_once: bool | None = None
 
 
 def bounded(failure: Failure) -> Failure:
@@ -119,6 +121,8 @@ def after_failure(
         return Verdict(Status.DEAD)
     if failure.retry_at is not None:
         return Verdict(Status.SCHEDULED, min(failure.retry_at, MAX_TIME))
+    if failure.at_once:
+        return Verdict(Status.SCHEDULED, now)
     delay = backoff_delay(attempts, options.backoff or policy.backoff, random)
     return Verdict(Status.SCHEDULED, min(now + delay, MAX_TIME))
 

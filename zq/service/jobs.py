@@ -28,6 +28,8 @@ from zq.model.job import ErrorRecord, JobRecord, NewJob, Retention
 from zq.model.outcome import Ending
 from zq.model.patching import UNSET, Patch
 from zq.model.reach import EVERYWHERE, Reach
+from zq.model.settings import QueueSettings
+from zq.model.unique import KeySpace, lock_of
 from zq.store.api import PAGE_BYTES, Store
 
 SPACE_CHECK_S = 1.0
@@ -133,16 +135,22 @@ class Jobs:
     # Jobs in
 
     async def enqueue(
-        self, jobs: Sequence[NewJob], reach: Reach, waiter: Waiter | None = None
+        self,
+        jobs: Sequence[NewJob],
+        reach: Reach,
+        waiter: Waiter | None = None,
+        defaults: QueueSettings | None = None,
     ) -> Accepted:
         """Store jobs, all or none, in order; or fold those that come with a batch into its host.
 
-        From before the commit on, `waiter` waits for the first of them. Raises `QueueOutOfReach`,
+        From before the commit on, `waiter` waits for the first of them. With `defaults`, which no
+        batch goes with, what jobs and queues do not say is fixed by them. Raises `QueueOutOfReach`,
         `KeyConflict`, `QueueFull`, `StorageFull`, `WalFull`, or `Unprocessable` where the rule of a
         batch is at fault.
         """
         if reach is not EVERYWHERE:
             reach.require([job.queue for job in jobs])
+            reach.require(_dead_letters(jobs))
         size = sum([job.payload_size for job in jobs])
         self._admission.admit(len(jobs), size)
         now = self._clock.now_ms()
@@ -153,7 +161,7 @@ class Jobs:
             reply = await self._folding.enqueue(keys, jobs, now, size, reach)
         else:
             reply = await self._inbox.ask(
-                Enqueue(keys=keys, jobs=jobs, now=now, size=size, reach=reach)
+                Enqueue(keys=keys, jobs=jobs, now=now, size=size, reach=reach, defaults=defaults)
             )
         if reply.owners:
             await self._fill_in_results(reply.owners.values())
@@ -177,9 +185,13 @@ class Jobs:
         """A job with its payload and result. Raises `JobNotFound`."""
         return _found(await self._reads.job(key, reach, self._clock.now_ms()))
 
-    async def owner(self, unique_key: str, reach: Reach) -> JobRecord:
-        """The job that owns a unique key, with its payload and result. Raises `JobNotFound`."""
-        return _found(await self._reads.owner(unique_key, reach, self._clock.now_ms()))
+    async def owner(self, unique_key: str, queue: str | None, reach: Reach) -> JobRecord:
+        """The job that owns a unique key, with its payload and result. Raises `JobNotFound`.
+
+        The key is one of all queues, or where a queue is named, one of that.
+        """
+        lock = _lock(unique_key, queue)
+        return _found(await self._reads.owner(lock, reach, self._clock.now_ms()))
 
     async def ending(self, key: int, reach: Reach, wait_ms: int) -> Ending:
         """How a job came out; it waits up to `wait_ms` for that. Raises `JobNotFound`.
@@ -229,9 +241,12 @@ class Jobs:
         """Cancel a job; one in flight only by force. Raises `JobNotFound`, `NotCancellable`."""
         return await self._inbox.ask(CancelJob(key=key, force=force, reach=reach))
 
-    async def cancel_owner(self, unique_key: str, force: bool, reach: Reach) -> JobRecord:
-        """Cancel the owner of a unique key in the same way."""
-        return await self._inbox.ask(CancelJob(unique_key=unique_key, force=force, reach=reach))
+    async def cancel_owner(
+        self, unique_key: str, queue: str | None, force: bool, reach: Reach
+    ) -> JobRecord:
+        """Cancel the owner of a unique key, named as for `owner`, in the same way."""
+        lock = _lock(unique_key, queue)
+        return await self._inbox.ask(CancelJob(lock=lock, force=force, reach=reach))
 
     async def retain(self, key: int, retention: Retention, reach: Reach) -> JobRecord:
         """Keep a finished job for so long from now. Raises `JobNotFound`, `NotFinished`."""
@@ -240,6 +255,16 @@ class Jobs:
     async def retry(self, key: int, reach: Reach) -> JobRecord:
         """Make a dead job ready again. Raises `JobNotFound` or `NotDead`."""
         return await self._inbox.ask(Revive(key=key, reach=reach))
+
+    async def send_home(
+        self, key: int, reach: Reach, defaults: QueueSettings | None = None
+    ) -> JobRecord:
+        """Make a job ready again in the queue in which it died first, with its limits anew.
+
+        It waits in a dead-letter queue or has died there. `defaults` are as for `enqueue`. Raises
+        `JobNotFound`, `NotDead` or `QueueOutOfReach`.
+        """
+        return await self._inbox.ask(Revive(key=key, reach=reach, home=True, defaults=defaults))
 
     # Waiting for one
 
@@ -297,6 +322,17 @@ class Jobs:
 def target_of(patch: Patch) -> tuple[str, ...]:
     """The queue that a patch moves jobs to, if it does."""
     return () if patch.queue is UNSET else (patch.queue,)
+
+
+def _lock(unique_key: str, queue: str | None) -> str:
+    space = KeySpace.ALL if queue is None else KeySpace.QUEUE
+    return lock_of(queue or "", unique_key, space)
+
+
+def _dead_letters(jobs: Sequence[NewJob]) -> list[str]:
+    """The dead-letter queues that jobs name themselves."""
+    own = [job.options.dead_letter for job in jobs if job.options is not None]
+    return [queue for queue in own if queue is not None]
 
 
 def _found(job: JobRecord | None) -> JobRecord:

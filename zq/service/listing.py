@@ -13,7 +13,7 @@ from zq.engine.jq.filter import JqFilter
 from zq.model.clock import Clock
 from zq.model.errors import ReadTimeout
 from zq.model.filters import Filter, counted, is_counted
-from zq.model.job import JobRecord
+from zq.model.job import MAX_TIME, JobRecord
 from zq.service.queues import QueueCounts
 from zq.store.api import PAGE_BYTES, Store
 
@@ -55,6 +55,19 @@ class Listing:
             return Page(jobs, False)
         # Large payloads may have ended the page early.
         return Page(jobs, bool(await self._read(filter, jobs[-1].key, descending, 1)))
+
+    async def page_at(self, filter: Filter, skip: int, limit: int) -> list[JobRecord]:
+        """Up to `limit` matching jobs, the newest first, behind the first `skip` of them.
+
+        The filter has no program. There are fewer where payloads are large. Raises as `page` does.
+        """
+        now = self._clock.now_ms()
+        return await self._reads.jobs_page(filter, MAX_TIME, True, limit, now, skip)
+
+    async def last_errors(self, jobs: Sequence[JobRecord]) -> dict[int, str]:
+        """The message of the latest failure of each of the jobs that has one, by key."""
+        failed = [job.key for job in jobs if job.attempts]
+        return await self._reads.last_errors(failed) if failed else {}
 
     async def count(self, filter: Filter) -> int:
         """How many jobs match. Raises as `page` does."""

@@ -127,6 +127,11 @@ class Queues:
         reach.require([queue])
         return await self._reads.settings(queue)
 
+    async def all_settings(self, reach: Reach) -> dict[str, QueueSettings]:
+        """What is set for queues within reach, in the order of their names."""
+        found = await self._reads.all_settings()
+        return {queue: found[queue] for queue in sorted(found) if reach.covers(queue)}
+
     async def set(
         self, queue: str, settings: QueueSettings | SettingsPatch, reach: Reach
     ) -> QueueSettings:

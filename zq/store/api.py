@@ -75,8 +75,8 @@ class Reads(Protocol):
     async def row(self, key: int, reach: Reach, now: int) -> JobRecord | None:
         """The same job without a large payload or result."""
 
-    async def owner(self, unique_key: str, reach: Reach, now: int) -> JobRecord | None:
-        """The job that owns a unique key, with its payload and result."""
+    async def owner(self, lock: str, reach: Reach, now: int) -> JobRecord | None:
+        """The job that owns a unique key, named by its lock, with its payload and result."""
 
     async def open_hosts(
         self, batch_keys: Sequence[str], now: int
@@ -90,9 +90,12 @@ class Reads(Protocol):
         """How a job came out, or is doing; None where `job` is None."""
 
     async def jobs_page(
-        self, filter: Filter, after: int, descending: bool, limit: int, now: int
+        self, filter: Filter, after: int, descending: bool, limit: int, now: int, skip: int = 0
     ) -> list[JobRecord]:
-        """Up to `limit` jobs beyond `after` with their payloads; fewer beyond `PAGE_BYTES`."""
+        """Up to `limit` jobs beyond `after` with their payloads; fewer beyond `PAGE_BYTES`.
+
+        The first `skip` of them are left out.
+        """
 
     async def count(self, filter: Filter, now: int) -> int:
         """How many jobs match. `counts` is much faster for the filters that it can answer."""
@@ -126,6 +129,12 @@ class Reads(Protocol):
 
     async def settings(self, queue: str) -> QueueSettings:
         """What is set for a queue."""
+
+    async def all_settings(self) -> dict[str, QueueSettings]:
+        """What is set for queues, by queue."""
+
+    async def last_errors(self, keys: Sequence[int]) -> dict[int, str]:
+        """The message of the latest failure of each job that has one."""
 
     async def budgets(self, key: str | None, now: int) -> list[BudgetState]:
         """All budgets in the order of their keys, or the one of a key, if it is there."""
@@ -320,8 +329,8 @@ class Transaction(Protocol):
     def names(self, name: str, **parameters: object) -> list[str]:
         """The names that a statement finds."""
 
-    def owners(self, unique_keys: Sequence[str]) -> list[JobRecord]:
-        """The jobs that own some unique keys."""
+    def owners(self, locks: Sequence[str]) -> list[JobRecord]:
+        """The jobs that own some unique keys, named by their locks."""
 
     def hosts(self, batch_keys: Sequence[str]) -> tuple[dict[int, int], list[JobRecord]]:
         """The revisions of some batches by their hosts, and what is there of these hosts."""

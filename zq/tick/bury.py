@@ -9,13 +9,20 @@ from collections.abc import Sequence
 import msgspec
 
 from zq.model.commands import Revive, ReviveSlice
-from zq.model.errors import JobNotFound, NotDead
-from zq.model.job import MAX_TIME, NO_EXTRAS, Brief, Extras, JobRecord, Reason, brief_of
-from zq.model.lifecycle import NAMES, Move, Status
+from zq.model.dead_letters import dead_letter_of, grave_of
+from zq.model.errors import JobNotFound, NotDead, QueueOutOfReach
+from zq.model.fixing import fixed_options, fixed_ttl
+from zq.model.job import MAX_TIME, NO_EXTRAS, NO_OPTIONS, Brief, Extras, JobRecord, Reason, brief_of
+from zq.model.lifecycle import NAMES, Move, Status, sources
+from zq.model.settings import QueueSettings
 from zq.model.settling import kept_until
 from zq.tick.accounts import refuse_gone
 from zq.tick.moves import apply, tell
 from zq.tick.work import UnitOfWork, visible_job
+
+_DEAD = frozenset({Status.DEAD})
+_RETURNABLE = sources(Move.REVIVE) - {Status.IN_FLIGHT}
+_NOT_FIXED = {"retry_limit": None, "dead_letter": None, "dead_letter_after": None}
 
 
 def bury(work: UnitOfWork, dying: Sequence[tuple[JobRecord, Reason]]) -> None:
@@ -26,12 +33,14 @@ def bury(work: UnitOfWork, dying: Sequence[tuple[JobRecord, Reason]]) -> None:
     moved: list[tuple[JobRecord, str]] = []
     dead: list[JobRecord] = []
     for job, reason in dying:
-        target = work.settings_of(job.queue).dead_letter
+        letter = dead_letter_of(job.options, work.settings_of(job.queue))
+        target = grave_of(letter, job.queue, job.attempts - job.forgiven, reason)
         if target is None:
             _change_extras(job, reason=reason)
             dead.append(job)
         else:
-            _change_extras(job, reason=reason, origin=_extras(job).origin or job.queue)
+            origin = _extras(job).origin or job.queue
+            _change_extras(job, reason=reason, origin=origin, died_at=work.now)
             moved.append((job, target))
     _bury(work, dead)
     # As they are now: they are told of once more, as new jobs of the other queue.
@@ -40,16 +49,22 @@ def bury(work: UnitOfWork, dying: Sequence[tuple[JobRecord, Reason]]) -> None:
 
 
 def retry(work: UnitOfWork, command: Revive) -> object:
-    """Make one dead job ready again, in the queue in which it died."""
+    """Make one dead job ready again where it is; or `home`, where it died first."""
     job = visible_job(work, command.key, command.reach)
     if job is None:
         return JobNotFound()
-    if job.status is not Status.DEAD:
+    target = _extras(job).origin if command.home else job.queue
+    if target is None or job.status not in (_RETURNABLE if command.home else _DEAD):
         return NotDead(NAMES[job.status])
+    if not command.reach.covers(target):
+        return QueueOutOfReach(target, command.reach.prefixes)
     if (refusal := refuse_gone(work.ledger, [job])) is not None:
         return refusal
-    _change_extras(job, reason=None)
-    _revive(work, [(job, job.queue)])
+    if command.home:
+        _change_extras(job, reason=None, origin=None, died_at=None)
+    else:
+        _change_extras(job, reason=None)
+    _revive(work, [(job, target)], command.defaults)
     return job
 
 
@@ -60,7 +75,7 @@ def revive_slice(work: UnitOfWork, command: ReviveSlice) -> int:
     for job in work.tx.jobs("read_jobs", keys=keys):
         target = _extras(job).origin or job.queue
         if command.filter.reach.covers(target) and not refuse_gone(work.ledger, [job]):
-            _change_extras(job, reason=None, origin=None)
+            _change_extras(job, reason=None, origin=None, died_at=None)
             targets.append((job, target))
     _revive(work, targets)
     return len(targets)
@@ -85,17 +100,27 @@ def _bury(work: UnitOfWork, jobs: Sequence[JobRecord]) -> None:
         job.holder = job.lease_until = job.claimant = None
 
 
-def _revive(work: UnitOfWork, targets: Sequence[tuple[JobRecord, str]]) -> None:
+def _revive(
+    work: UnitOfWork,
+    targets: Sequence[tuple[JobRecord, str]],
+    defaults: QueueSettings | None = None,
+) -> None:
     """Make jobs ready that wait, die or are dead, each in the queue that is named.
 
-    Attempts, stalls and the time to live begin anew. They become what the store has of them then.
+    Attempts, stalls and the time to live begin anew; with `defaults`, what is fixed for new jobs
+    does too. They become what the store has of them then.
     """
     before = [brief_of(job) for job, _ in targets]
     rows: list[tuple[object, ...]] = []
     for job, queue in targets:
-        ttl_ms = work.settings_of(queue).ttl_ms
-        expires_at = None if ttl_ms is None else min(work.now + ttl_ms, MAX_TIME)
-        rows.append((job.key, job.status, queue, expires_at, job.extras))
+        settings = work.settings_of(queue)
+        ttl_ms = settings.ttl_ms
+        if defaults is not None:
+            own = msgspec.structs.replace(job.options or NO_OPTIONS, **_NOT_FIXED)
+            job.options = fixed_options(own, settings, defaults)
+            ttl_ms = fixed_ttl(settings, defaults)
+        expires_at = min(work.now + ttl_ms, MAX_TIME) if ttl_ms else None
+        rows.append((job.key, job.status, queue, expires_at, job.extras, job.options))
         job.queue, job.status, job.ready_at = queue, Status.READY, work.now
         job.expires_at, job.forgiven, job.stalls = expires_at, job.attempts, 0
         job.finished_at = job.purge_at = job.holder = job.lease_until = job.claimant = None
@@ -106,6 +131,6 @@ def _extras(job: JobRecord) -> Extras:
     return job.extras or NO_EXTRAS
 
 
-def _change_extras(job: JobRecord, **changes: str | None) -> None:
+def _change_extras(job: JobRecord, **changes: str | int | None) -> None:
     changed = msgspec.structs.replace(_extras(job), **changes)
     job.extras = None if changed == NO_EXTRAS else changed

@@ -21,27 +21,26 @@ class KeyTable:
     """The owners of the unique keys that this tick's new jobs name, kept as they change hands."""
 
     def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
-        names = {
-            job.unique_key
-            for command in commands
-            for job in command.jobs
-            if job.unique_key is not None
-        }
+        names = {job.lock for command in commands for job in command.jobs if job.lock is not None}
         found = work.tx.owners(sorted(names)) if names else []
-        self._owners = {job.unique_key: job for job in found}
+        self._owners = {job.lock: job for job in found}
         self._former: list[int] = []
         self._stored = {job.key for job in found}
         self._work = work
 
     def claim(self, job: JobRecord, on_conflict: OnConflict) -> JobRecord | None:
         """Make a new job the owner of its key, or answer the owner of which it is a duplicate."""
-        owner = self._owners.get(job.unique_key)
+        owner = self._owners.get(job.lock)
         if owner is not None and self._keeps(owner, job.unique_while, on_conflict):
             return owner
         if owner is not None and owner.key in self._stored:
             self._former.append(owner.key)
-        self._owners[job.unique_key] = job
+        self._owners[job.lock] = job
         return None
+
+    def follow(self, owner: JobRecord) -> None:
+        """Know an owner as it is from now on."""
+        self._owners[owner.lock] = owner
 
     def hides_an_owner(self, command: Enqueue) -> bool:
         """Whether a job of the command is a duplicate of one that is out of its reach.
@@ -49,7 +48,7 @@ class KeyTable:
         Only the first use of a key tells: from then on its owner is the command's own, or one that
         it has been shown.
         """
-        first = {job.unique_key: job for job in reversed(command.jobs)}
+        first = {job.lock: job for job in reversed(command.jobs)}
         return any(
             (owner := self._owners.get(name)) is not None
             and self._blocks(owner, job.unique_while)
@@ -59,12 +58,12 @@ class KeyTable:
 
     def is_new(self, job: NewJob) -> bool:
         """Whether a job would be stored now, as no duplicate."""
-        owner = self._owners.get(job.unique_key)
+        owner = self._owners.get(job.lock)
         return owner is None or not self._keeps(owner, job.unique_while, job.on_conflict)
 
     def owns(self, key: int, job: NewJob) -> bool:
         """Whether a new job is the owner of its key once all are stored."""
-        owner = self._owners.get(job.unique_key)
+        owner = self._owners.get(job.lock)
         return owner is not None and owner.key == key
 
     def release_former_owners(self) -> None:
@@ -78,8 +77,9 @@ class KeyTable:
         return self._blocks(owner, scope) and not gives_way
 
     def _blocks(self, owner: JobRecord, scope: Scope | None) -> bool:
-        purged = owner.purge_at is not None and owner.purge_at <= self._work.now
-        return scope is not None and owner.status in COVERS[scope] and not purged
+        ended = owner.expires_at if owner.status <= Status.READY else owner.purge_at
+        over = ended is not None and ended <= self._work.now
+        return scope is not None and owner.status in COVERS[scope] and not over
 
 
 class NameTable:

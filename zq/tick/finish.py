@@ -12,12 +12,12 @@ from zq.tick.work import UnitOfWork, first_visible, visible_job
 
 
 def cancel(work: UnitOfWork, command: CancelJob) -> object:
-    """Cancel one job, named by its key or by the unique key that it owns."""
+    """Cancel one job, named by its key or by the lock of the key that it owns."""
     if command.key is not None:
         job = visible_job(work, command.key, command.reach)
     else:
-        assert command.unique_key is not None
-        owners = work.tx.owners([command.unique_key])
+        assert command.lock is not None
+        owners = work.tx.owners([command.lock])
         job = first_visible(work, owners, command.reach)
     if job is None:
         return JobNotFound()

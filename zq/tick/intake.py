@@ -6,10 +6,13 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
+import msgspec
+
 from zq.model.batch import FoldedPayload, StalePlan
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import KeyConflict, QueueFull, Unprocessable
-from zq.model.job import INLINE_PAYLOAD, MAX_TIME, JobRecord, NewJob, batch_of
+from zq.model.fixing import fixed
+from zq.model.job import INLINE_PAYLOAD, MAX_TIME, NO_EXTRAS, Extras, JobRecord, NewJob, batch_of
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.reach import EVERYWHERE
 from zq.model.unique import COVERS, OnConflict, Scope
@@ -29,7 +32,9 @@ HELD_BY_GROUP = 1
 
 _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
 _TUNED = _PLAIN + ", options"
-_FULL = _TUNED + ", unique_key, unique_while, owns_key, group_id, held, extras, expires_at"
+_FULL = (
+    _TUNED + ", unique_key, unique_while, owns_key, group_id, held, extras, unique_in, expires_at"
+)
 
 _Head = tuple[int, str, str, int, int, int]
 """Key, queue, type, priority, status, ready_at."""
@@ -74,6 +79,8 @@ class _Intake:
         self._tuned: list[tuple[object, ...]] = []
         self._full: list[_Full] = []
         self._replaced: dict[int, NewJob | FoldedPayload] = {}
+        self._contents: dict[int, Extras | None] = {}
+        """What has replaced the extras of jobs, by key."""
         self._beside: list[tuple[int, NewJob | FoldedPayload]] = []
         self._stored: list[tuple[str, Status]] = []
         self._unusual = False
@@ -110,8 +117,11 @@ class _Intake:
             create_missing(self._work, command.jobs)
         if command.keys:
             self._work.highest_key = max(self._work.highest_key, command.keys[-1])
-        now, timed, reply = command.now, self._timed, ALL_STORED
-        for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True), 1):
+        now, timed, reply, jobs = command.now, self._timed, ALL_STORED, command.jobs
+        if command.defaults is not None:
+            work = self._work
+            jobs = [fixed(job, work.settings_of(job.queue), command.defaults) for job in jobs]
+        for index, (key, job) in enumerate(zip(command.keys, jobs, strict=True), 1):
             if not index % SLICE_JOBS:
                 yield None
             ready_at = now if job.ready_at is None else job.ready_at
@@ -162,7 +172,7 @@ class _Intake:
             return False
         key, _, _, _, status, ready_at = head
         expires_at: int | None = None
-        if job.ttl_ms is not None or job.queue in self._timed:
+        if job.ttl_ms or (job.ttl_ms is None and job.queue in self._timed):
             expires_at = _expiry(self._work, job, max(ready_at, command.now))
         known = self._names.find(job, command.reach)
         hosts = plan is not None and batch_of(job) is not None and status == Status.READY
@@ -173,6 +183,8 @@ class _Intake:
                 if known is not None and _takes_payload(known, job):
                     reply.replaced.add(index)
                     self._replaced[known.key] = job
+                    if job.on_conflict is OnConflict.REPLACE_CONTENT:
+                        known = self._take_content(known, job)
             self._names.learn(job, known or new)
             if hosts and known is None:
                 self._hosts.open(new)
@@ -188,6 +200,13 @@ class _Intake:
             self._work.retimed = True
         self._full.append(_Full(head, job, expires_at))
         return True
+
+    def _take_content(self, owner: JobRecord, job: NewJob) -> JobRecord:
+        """The owner of a key with what a duplicate brings for its worker beside the payload."""
+        extras = self._contents[owner.key] = _content(owner.extras, job.extras)
+        changed = msgspec.structs.replace(owner, extras=extras)
+        self._keys.follow(changed)
+        return changed
 
     def store(self) -> Sliced[None]:
         """Write what was decided."""
@@ -230,7 +249,8 @@ class _Intake:
         latest = self._replaced.pop(key, new.job)
         if latest.payload_size > INLINE_PAYLOAD:
             self._beside.append((key, latest))
-        rest = _rest(new.job, self._keys.owns(key, new.job))
+        extras = self._contents.pop(key, new.job.extras)
+        rest = _rest(new.job, extras, self._keys.owns(key, new.job))
         return (*new.head, *_payload(latest), *rest, new.expires_at)
 
     def _replace_payloads(self) -> None:
@@ -239,6 +259,8 @@ class _Intake:
         self._work.tx.run("delete_payloads", keys=list(jobs))
         rows = [(key, *_payload(job)) for key, job in jobs.items()]
         self._work.tx.run("replace_payloads", payloads=rows)
+        if self._contents:
+            self._work.tx.run("replace_extras", extras=list(self._contents.items()))
         beside = jobs.items()
         self._beside += [(k, job) for k, job in beside if job.payload_size > INLINE_PAYLOAD]
 
@@ -275,9 +297,10 @@ class _Depths:
                     continue
                 brought.add(name)
             if job.unique_key is not None:
-                if job.unique_key in brought or not is_new(job):
+                assert job.lock is not None
+                if job.lock in brought or not is_new(job):
                     continue
-                brought.add(job.unique_key)
+                brought.add(job.lock)
             wanted[job.queue] += 1
         for queue, left in self._room.items():
             # A bound may have been lowered below what is there already.
@@ -307,6 +330,9 @@ class _Depths:
         return bound
 
 
+_REPLACING = (OnConflict.REPLACE_PAYLOAD, OnConflict.REPLACE_CONTENT)
+
+
 def _expiry(work: UnitOfWork, job: NewJob, start: int) -> int:
     """When a job expires that may be taken from `start` on: by its own time, or its queue's."""
     ttl_ms = work.settings_of(job.queue).ttl_ms if job.ttl_ms is None else job.ttl_ms
@@ -315,7 +341,19 @@ def _expiry(work: UnitOfWork, job: NewJob, start: int) -> int:
 
 
 def _takes_payload(owner: JobRecord, job: NewJob) -> bool:
-    return job.on_conflict is OnConflict.REPLACE_PAYLOAD and owner.status in COVERS[Scope.QUEUED]
+    return job.on_conflict in _REPLACING and owner.status in COVERS[Scope.QUEUED]
+
+
+def _content(extras: Extras | None, latest: Extras | None) -> Extras | None:
+    """The extras of a job with what comes for its worker from another one."""
+    new = latest or NO_EXTRAS
+    changed = msgspec.structs.replace(
+        extras or NO_EXTRAS,
+        meta=new.meta,
+        content_type=new.content_type,
+        traceparent=new.traceparent,
+    )
+    return None if changed == NO_EXTRAS else changed
 
 
 def _payload(job: NewJob | FoldedPayload) -> tuple[int, str | None]:
@@ -341,15 +379,16 @@ def _stored(
         extras=job.extras,
         payload_size=job.payload_size,
         payload=None,
+        unique_in=job.unique_in,
     )
 
 
-def _rest(job: NewJob, owns_key: bool) -> tuple[object, ...]:
+def _rest(job: NewJob, extras: Extras | None, owns_key: bool) -> tuple[object, ...]:
     options = None if job.options is None else as_json(job.options)
-    extras = None if job.extras is None else as_json(job.extras)
+    said = None if extras is None else as_json(extras)
     # A job of a group waits behind the others, unless it turns out to be their head.
     held = HELD_BY_GROUP if job.group is not None else 0
     if job.options is not None and job.options.budgets is not None:
         held |= HELD_BY_BUDGET
     key = (job.unique_key, job.unique_while, owns_key)
-    return options, *key, job.group, held, extras
+    return options, *key, job.group, held, said, int(job.unique_in)

@@ -53,7 +53,8 @@ class Consequences(NamedTuple):
 # fmt: off
 TABLE: dict[Move, Consequences] = {
     Move.PROMOTE: Consequences({"keys": "promote"}, wakes=True),
-    Move.PATCH: Consequences({"changes": "change"}, closes=True, wakes=True),
+    Move.PATCH: Consequences({"changes": "change"}, lock="restore_moved_locks", closes=True,
+        wakes=True),
     Move.TAKE: Consequences({"holders": "take", "leases": "take_on_terms"}, closes=True,
         tally=("delivered",), traffic="delivered"),
     Move.RETURN: Consequences({"holders": "give_back"}, ends_lease=True,

@@ -31,7 +31,7 @@ class _Tables:
             (self.paused, own.paused),
             (self.limited, own.is_limited),
             (self.bounded, own.max_depth is not None),
-            (self.timed, own.ttl_ms is not None),
+            (self.timed, bool(own.ttl_ms)),
             (self.leased, own.lease_ms is not None),
         ):
             (queues.add if is_one else queues.discard)(queue)

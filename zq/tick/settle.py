@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from zq.model.commands import Fail, Settled, Succeed
+from zq.model.dead_letters import dead_letter_of, is_last_failure
 from zq.model.errors import NotInFlight, StaleLease, ZqError
 from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord, Reason
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
-from zq.model.settling import after_failure, kept_until
+from zq.model.settling import Failure, after_failure, kept_until
 from zq.store.api import BYTES_A_ROW
 from zq.tick.bury import bury
 from zq.tick.history import FailedAttempt, record_failures
@@ -89,12 +90,13 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
         )
         texts = (failure.message, failure.error_type, failure.backtrace)
         errors.append((job.key, job.attempts, *texts, job.dequeued_at, work.now))
-        failed.append(FailedAttempt(job.key, job.holder, verdict.ready_at is None, failure))
-        replies.append(job)
-        if verdict.ready_at is None:
+        if verdict.ready_at is None or _is_last(work, job, failure):
             dying.append((job, Reason.KILLED if failure.kill else Reason.EXHAUSTED))
         else:
             retried.append((job, verdict.ready_at))
+        died = bool(dying) and dying[-1][0] is job
+        failed.append(FailedAttempt(job.key, job.holder, died, failure))
+        replies.append(job)
     record_failures(work, failed)
     work.tx.insert_large("errors", _ERROR_COLUMNS, errors)
     if dying:
@@ -105,6 +107,14 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
         # Last: a key that one of the dying had is free by now.
         _retry(work, retried)
     return replies
+
+
+def _is_last(work: UnitOfWork, job: JobRecord, failure: Failure) -> bool:
+    """Whether a job that its limit lets try again moves to its dead-letter queue already."""
+    if failure.retry_at is not None:
+        return False
+    letter = dead_letter_of(job.options, work.settings_of(job.queue))
+    return is_last_failure(letter, job.queue, job.attempts - job.forgiven)
 
 
 def _retry(work: UnitOfWork, retried: Sequence[tuple[JobRecord, int]]) -> None:

@@ -42,7 +42,7 @@ from zq.model.patching import Patch, RetentionPatch
 from zq.model.payload import MAX_DEPTH, nests_too_deeply
 from zq.model.settling import Failure, bounded
 from zq.model.strict import StrictRetention
-from zq.model.unique import BY_NAME, OnConflict, Scope
+from zq.model.unique import BY_NAME, SPACES, KeySpace, OnConflict, Scope
 from zq.wire.budgets import DrawBody, with_draws
 from zq.wire.codecs import BodyCodec, decode
 
@@ -80,6 +80,9 @@ class _Job(msgspec.Struct, gc=False):
     ttl_ms: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
     batch: BatchRule | None = None
     budgets: list[DrawBody] | None = None
+    unique_in: str | None = None
+    dead_letter: str | None = None
+    dead_letter_after: UInt32 | None = None
 
 
 class _Bulk(msgspec.Struct):
@@ -292,6 +295,7 @@ def _new_job(job: _Job, codec: BodyCodec, max_payload: int, names: set[str]) -> 
         ttl_ms=job.ttl_ms,
         extras=_extras(job, codec),
         create_budgets=created,
+        unique_in=KeySpace.ALL if job.unique_in is None else _space(job.unique_key, job.unique_in),
     )
 
 
@@ -360,7 +364,23 @@ def _scope(key: str | None, name: str | None) -> Scope | None:
     return BY_NAME[name]
 
 
+def _space(key: str | None, name: str) -> KeySpace:
+    if key is None:
+        raise InvalidRequest("unique_in requires unique_key")
+    if name not in SPACES:
+        raise InvalidRequest(f'invalid unique_in: "{name}" (expected "all" or "queue")')
+    return SPACES[name]
+
+
 def _options(job: _Job) -> JobSettings | None:
+    if job.dead_letter is not None:
+        return JobSettings(
+            *(job.retry_limit, job.backoff, job.retention, job.lease_ms),
+            dead_letter=check_name("dead_letter", job.dead_letter),
+            dead_letter_after=job.dead_letter_after,
+        )
+    if job.dead_letter_after is not None:
+        raise InvalidRequest("dead_letter_after requires dead_letter")
     if job.retry_limit is None and job.backoff is None and job.retention is None:
         return None if job.lease_ms is None else JobSettings(lease_ms=job.lease_ms)
     return JobSettings(job.retry_limit, job.backoff, job.retention, job.lease_ms)

@@ -124,6 +124,9 @@ class TemplateDocument(msgspec.Struct, omit_defaults=True):
     ttl_ms: int | None = None
     batch: BatchRule | None = None
     budgets: list[DrawDocument] | None = None
+    unique_in: str | None = None
+    dead_letter: str | None = None
+    dead_letter_after: int | None = None
 
 
 class CronEntryDocument(msgspec.Struct, omit_defaults=True):
@@ -185,10 +188,14 @@ def _template(job: NewJob) -> TemplateDocument:
         document.backoff = options.backoff
         document.retention = options.retention
         document.lease_ms = options.lease_ms
+        document.dead_letter = options.dead_letter
+        document.dead_letter_after = options.dead_letter_after
         document.budgets = draw_documents(options.budgets)
     if job.unique_key is not None:
         document.unique_key = job.unique_key
         document.unique_while = unique.NAMES[job.unique_while or unique.Scope.QUEUED]
+        if job.unique_in is unique.KeySpace.QUEUE:
+            document.unique_in = "queue"
         if job.on_conflict is not OnConflict.RETURN:
             document.on_conflict = job.on_conflict.value
     if (extras := job.extras) is not None:

@@ -13,6 +13,7 @@ from zq.model.ids import IdCodec, minted_at, minted_times
 from zq.model.job import BackoffRule, ErrorRecord, Extras, JobRecord, JobSettings, NewJob, Retention
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
+from zq.model.unique import KeySpace
 from zq.wire.budgets import DrawDocument, draw_documents
 from zq.wire.events import EventDocument
 
@@ -58,6 +59,10 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     group: str | None = None
     batch: BatchRule | None = None
     budgets: list[DrawDocument] | None = None
+    unique_in: str | None = None
+    dead_letter: str | None = None
+    dead_letter_after: int | None = None
+    died_at: int | None = None
 
 
 class KnownDocument(msgspec.Struct):
@@ -151,6 +156,7 @@ def _add_extras(document: JobDocument, extras: Extras) -> None:
     document.content_type = extras.content_type
     document.traceparent = extras.traceparent
     document.origin, document.reason = extras.origin, extras.reason
+    document.died_at = extras.died_at
     document.batch = extras.batch
 
 
@@ -159,6 +165,8 @@ def _add_options(document: JobDocument, options: JobSettings) -> None:
     document.backoff = options.backoff
     document.retention = options.retention
     document.lease_ms = options.lease_ms
+    document.dead_letter = options.dead_letter
+    document.dead_letter_after = options.dead_letter_after
     if options.budgets is not None:
         document.budgets = draw_documents(options.budgets)
 
@@ -167,6 +175,8 @@ def _add_key(document: JobDocument, job: JobRecord | NewJob) -> None:
     document.unique_key = job.unique_key
     if job.unique_while is not None:
         document.unique_while = unique.NAMES[job.unique_while]
+    if job.unique_in is KeySpace.QUEUE:
+        document.unique_in = "queue"
 
 
 def enqueued_documents(

@@ -85,7 +85,9 @@ FINDS: dict[str, set[str]] = {
     "cancel_by_force": {BY_ID},
     "retain": {BY_ID},
     "replace_payloads": {BY_ID},
-    "read_owners": {"SEARCH jobs USING INDEX key_owner (unique_key=?)"},
+    "replace_extras": {BY_ID},
+    "restore_moved_locks": {BY_ID},
+    "read_owners": {"SEARCH jobs USING INDEX key_owner (key_lock=?)"},
     "release_locks": {BY_ID},
     "read_due": {"SEARCH jobs USING INDEX scheduled_by_time (ready_at<?)"},
     "read_due_briefs": {"SEARCH jobs USING INDEX scheduled_by_time (ready_at<?)"},
@@ -380,14 +382,14 @@ def test_the_owners_of_unique_keys_are_found_by_their_keys(ticker: Ticker, count
     unique = {"unique_while": Scope.EXISTS}
     enqueue = ticker.enqueue(new_job(unique_key=f"key {i * 5}", **unique) for i in range(count))
     for lines in plans_of(ticker, lambda: ticker.run(enqueue)):
-        assert lines == ["SEARCH jobs USING INDEX key_owner (unique_key=?)"]
+        assert lines == ["SEARCH jobs USING INDEX key_owner (key_lock=?)"]
 
 
 def test_a_job_is_looked_up_by_the_key_that_it_owns(ticker: Ticker) -> None:
     (lines,) = plans_of(
         ticker, lambda: lookups.get_owner(ticker.connection, "key 5", EVERYWHERE, NOW)
     )
-    assert lines == ["SEARCH jobs USING INDEX key_owner (unique_key=?)"]
+    assert lines == ["SEARCH jobs USING INDEX key_owner (key_lock=?)"]
 
 
 def test_a_result_is_found_by_the_id_of_its_job(ticker: Ticker) -> None:

@@ -202,7 +202,7 @@ def test_a_unique_key_has_one_owner_and_any_number_of_former_ones(ticker: Ticker
     insert(ticker, UNIQUE)
     insert(ticker, UNIQUE | {"id": 32, "owns_key": 0})
     insert(ticker, UNIQUE | {"id": 48, "owns_key": 0})
-    with pytest.raises(sqlite3.IntegrityError, match=r"UNIQUE .* jobs\.unique_key"):
+    with pytest.raises(sqlite3.IntegrityError, match=r"UNIQUE .* jobs\.key_lock"):
         insert(ticker, UNIQUE | {"id": 64})
 
 

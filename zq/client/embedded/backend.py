@@ -120,7 +120,9 @@ class EmbeddedBackend:
 
     async def by_key(self, key: str) -> StoredJob:
         """The job that owns a unique key."""
-        return await self._job(lambda services: services.jobs.owner(key, EVERYWHERE), whole=True)
+        return await self._job(
+            lambda services: services.jobs.owner(key, None, EVERYWHERE), whole=True
+        )
 
     async def result(self, id: str, wait_ms: int) -> JobOutcome:
         """The outcome of a job, now or within `wait_ms`."""
@@ -149,7 +151,9 @@ class EmbeddedBackend:
 
     async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
         """Cancel the job that owns a unique key."""
-        return await self._job(lambda services: services.jobs.cancel_owner(key, force, EVERYWHERE))
+        return await self._job(
+            lambda services: services.jobs.cancel_owner(key, None, force, EVERYWHERE)
+        )
 
     async def retain(
         self, id: str, *, completed_ms: int | None = None, dead_ms: int | None = None

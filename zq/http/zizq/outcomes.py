@@ -53,7 +53,7 @@ class OutcomesApi:
 
     async def by_key(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The job that owns a unique key."""
-        job = await self._jobs.owner(_unique_key(request), reach_of(request))
+        job = await self._jobs.owner(*_unique_key(request), reach_of(request))
         return answer(job_document(job, self._ids, with_payload=True), accepted)
 
     async def cancel(
@@ -68,8 +68,8 @@ class OutcomesApi:
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
         """Cancel the job that owns a unique key."""
-        unique_key, force = _unique_key(request), decode_force(body, sent)
-        job = await self._jobs.cancel_owner(unique_key, force, reach_of(request))
+        owned, force = _unique_key(request), decode_force(body, sent)
+        job = await self._jobs.cancel_owner(*owned, force, reach_of(request))
         return answer(job_document(job, self._ids, with_payload=False), accepted)
 
     async def cancel_all(
@@ -112,9 +112,10 @@ def outcome_answer(
     return answer(document, accepted, 200 if outcome.is_final else 202)
 
 
-def _unique_key(request: web.BaseRequest) -> str:
+def _unique_key(request: web.BaseRequest) -> tuple[str, str | None]:
+    """The key, and the queue whose keys it is among."""
     # An empty text is a key like any other.
-    parameters(request, ("key",))
+    parameters(request, ("key", "queue"))
     if "key" not in request.query:
         raise InvalidRequest("invalid query parameters: `key` is missing")
-    return request.query["key"]
+    return request.query["key"], request.query.get("queue")

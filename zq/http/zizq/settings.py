@@ -29,11 +29,17 @@ class SettingsApi:
         """Method, path, handler and scope of each endpoint."""
         change = self._endpoints.change
         return [
+            Route("GET", "/queues/settings", endpoint(self.every), READ),
             Route("GET", SETTINGS, endpoint(self.get), READ),
             Route("PUT", SETTINGS, change(self.replace), MANAGE),
             Route("PATCH", SETTINGS, change(self.change), MANAGE),
             Route("DELETE", SETTINGS, endpoint(self.clear), MANAGE),
         ]
+
+    async def every(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """What is set for queues, by queue, of those for which something is."""
+        parameters(request, ())
+        return answer({"queues": await self._queues.all_settings(reach_of(request))}, accepted)
 
     async def get(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """What is set for a queue: 200 with those fields that are set."""

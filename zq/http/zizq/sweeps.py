@@ -42,10 +42,12 @@ class SweepsApi:
     async def retry(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """Make a dead job ready again where it died: 200 with the job, 409 if it is not dead.
 
-        Its attempts begin anew, its error history is kept.
+        Its attempts begin anew, its error history is kept. With `home=true` it goes back to the
+        queue in which it died first, also from where it waits in a dead-letter queue.
         """
-        parameters(request, ())
-        job = await self._jobs.retry(key_of(request[PATH]["id"], self._ids), reach_of(request))
+        home = parameters(request, ("home",)).get("home") == "true"
+        key, reach = key_of(request[PATH]["id"], self._ids), reach_of(request)
+        job = await (self._jobs.send_home if home else self._jobs.retry)(key, reach)
         return answer(job_document(job, self._ids, with_payload=False), accepted)
 
     async def redrive(

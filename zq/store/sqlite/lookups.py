@@ -33,6 +33,7 @@ _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
 _keys = msgspec.json.Decoder(list[int])
 _heads = msgspec.json.Decoder(list[tuple[str, int, int]])
 _settings = msgspec.json.Decoder(QueueSettings)
+_all_settings = msgspec.json.Decoder(list[tuple[str, QueueSettings]])
 _oldest = msgspec.json.Decoder(list[tuple[str, int]])
 
 
@@ -53,12 +54,12 @@ def get_row(connection: sqlite3.Connection, key: int, reach: Reach, now: int) ->
 
 
 def get_owner(
-    connection: sqlite3.Connection, unique_key: str, reach: Reach, now: int
+    connection: sqlite3.Connection, lock: str, reach: Reach, now: int
 ) -> JobRecord | None:
     """The job that owns a unique key, as `get_job` has it."""
     conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
     sql = QUERIES["get_owner"].replace("CONDITIONS", conditions)
-    jobs = _whole_jobs(connection, sql, {**parameters, "unique_key": unique_key})
+    jobs = _whole_jobs(connection, sql, {**parameters, "lock": lock})
     return jobs[0] if jobs else None
 
 
@@ -105,12 +106,16 @@ def list_jobs(
     descending: bool,
     limit: int,
     now: int,
+    skip: int = 0,
 ) -> list[JobRecord]:
-    """Up to `limit` jobs beyond `after` with their payloads; fewer where payloads are large."""
+    """Up to `limit` jobs beyond `after`, and beyond as many as it is to `skip`, with payloads.
+
+    There are fewer where payloads are large.
+    """
     conditions, parameters = where(filter, hide_purged_at=now)
     name = "list_descending" if descending else "list_ascending"
     sql = QUERIES[name].replace("CONDITIONS", conditions)
-    parameters |= {"after": after, "limit": limit}
+    parameters |= {"after": after, "limit": limit, "skip": skip}
     return _whole_jobs(connection, sql, parameters)
 
 
@@ -142,6 +147,21 @@ def settings(connection: sqlite3.Connection, queue: str) -> QueueSettings:
         return _settings.decode(row[0]) if row else NO_SETTINGS
     except msgspec.MsgspecError as error:
         raise UnreadableRows("queue_settings", [queue]) from error
+
+
+def all_settings(connection: sqlite3.Connection) -> dict[str, QueueSettings]:
+    """What is set for queues, by queue."""
+    try:
+        return dict(_all_settings.decode(_text(connection, QUERIES["all_settings"], {})))
+    except Exception as error:
+        if not is_unreadable(error):
+            raise
+    raise UnreadableRows("queue_settings", [])
+
+
+def last_errors(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
+    """The message of the latest failure of each job that has one."""
+    return _bodies(connection, "last_errors", keys)
 
 
 def count_jobs(connection: sqlite3.Connection, filter: Filter, now: int) -> int:

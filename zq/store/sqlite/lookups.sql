@@ -2,11 +2,11 @@
 
 -- name: list_ascending
 SELECT json_group_array({job_row}) FROM (
-    SELECT * FROM jobs WHERE id > :after AND CONDITIONS ORDER BY id LIMIT :limit)
+    SELECT * FROM jobs WHERE id > :after AND CONDITIONS ORDER BY id LIMIT :limit OFFSET :skip)
 
 -- name: list_descending
 SELECT json_group_array({job_row}) FROM (
-    SELECT * FROM jobs WHERE id < :after AND CONDITIONS ORDER BY id DESC LIMIT :limit)
+    SELECT * FROM jobs WHERE id < :after AND CONDITIONS ORDER BY id DESC LIMIT :limit OFFSET :skip)
 
 -- name: list_keys
 SELECT json_group_array(id) FROM (
@@ -17,7 +17,7 @@ SELECT json_group_array({job_row}) FROM jobs WHERE id = :key AND CONDITIONS
 
 -- name: get_owner
 SELECT json_group_array({job_row}) FROM jobs
-WHERE owns_key = 1 AND unique_key = :unique_key AND CONDITIONS
+WHERE owns_key = 1 AND key_lock = :lock AND CONDITIONS
 
 -- name: get_host
 SELECT json_group_array({job_row}) FROM (SELECT job_id FROM open_batches WHERE key = :key)
@@ -86,11 +86,18 @@ FROM errors WHERE job_id = :key AND attempt > :after ORDER BY attempt LIMIT :lim
 SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at
 FROM errors WHERE job_id = :key AND attempt < :after ORDER BY attempt DESC LIMIT :limit
 
+-- name: last_errors
+SELECT job_id, message FROM errors WHERE (job_id, attempt) IN (
+    SELECT job_id, max(attempt) FROM errors WHERE job_id IN {keys} GROUP BY job_id)
+
 -- name: key_range
 SELECT ifnull((SELECT min(id) FROM jobs), 0), ifnull((SELECT max(id) FROM jobs), 0)
 
 -- name: settings
 SELECT settings FROM queue_settings WHERE queue = :queue
+
+-- name: all_settings
+SELECT json_group_array(json_array(queue, json(settings))) FROM queue_settings
 
 -- name: budgets
 SELECT key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at

@@ -14,7 +14,7 @@ from zq.model.history import StoredAttempt
 from zq.model.ids import EPOCH_MS, LOW_BITS
 from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord
 from zq.model.lifecycle import Status
-from zq.model.unique import Scope
+from zq.model.unique import KeySpace, Scope
 
 _DIFFERENT = {
     "key": "id",
@@ -64,6 +64,7 @@ BRIEF_ROW = (
 _CONSTANTS = {
     **{status.name.lower(): str(status.value) for status in Status},
     **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
+    **{f"in_{space.name.lower()}": str(space.value) for space in KeySpace},
     "job_columns": JOB_COLUMNS,
     "job_row": JOB_ROW,
     "brief_row": BRIEF_ROW,

@@ -44,8 +44,8 @@ class SqliteReads(Reads):
     async def row(self, key: int, reach: Reach, now: int) -> JobRecord | None:
         return await self._looks(lookups.get_row, key, reach, now)
 
-    async def owner(self, unique_key: str, reach: Reach, now: int) -> JobRecord | None:
-        return await self._looks(lookups.get_owner, unique_key, reach, now)
+    async def owner(self, lock: str, reach: Reach, now: int) -> JobRecord | None:
+        return await self._looks(lookups.get_owner, lock, reach, now)
 
     async def open_hosts(
         self, batch_keys: Sequence[str], now: int
@@ -56,9 +56,9 @@ class SqliteReads(Reads):
         return await self._looks(lookups.get_ending, key, reach, now)
 
     async def jobs_page(
-        self, filter: Filter, after: int, descending: bool, limit: int, now: int
+        self, filter: Filter, after: int, descending: bool, limit: int, now: int, skip: int = 0
     ) -> list[JobRecord]:
-        return await self._scans(lookups.list_jobs, filter, after, descending, limit, now)
+        return await self._scans(lookups.list_jobs, filter, after, descending, limit, now, skip)
 
     async def count(self, filter: Filter, now: int) -> int:
         return await self._scans(lookups.count_jobs, filter, now)
@@ -94,6 +94,12 @@ class SqliteReads(Reads):
 
     async def settings(self, queue: str) -> QueueSettings:
         return await self._looks(lookups.settings, queue)
+
+    async def all_settings(self) -> dict[str, QueueSettings]:
+        return await self._looks(lookups.all_settings)
+
+    async def last_errors(self, keys: Sequence[int]) -> dict[int, str]:
+        return await self._looks(lookups.last_errors, keys)
 
     async def budgets(self, key: str | None, now: int) -> list[BudgetState]:
         return await self._looks(lookups.budgets, key, now)

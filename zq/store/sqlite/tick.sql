@@ -82,10 +82,12 @@ FROM json_each(:graves) AS g
 WHERE jobs.id = g.value ->> 0 AND status = {in_flight}
 
 -- name: revive
--- :revivals lists [key, status that it has, queue to be ready in, expires_at or null, extras].
+-- :revivals lists [key, status that it has, queue to be ready in, expires_at or null, extras, options].
+-- A key among those of a queue is left behind: another may have it where the job comes to.
 UPDATE jobs SET status = {ready}, queue = r.value ->> 2, ready_at = :now, held = 0, {no_lease},
     finished_at = NULL, purge_at = NULL,
-    forgiven = attempts, stalls = 0, expires_at = r.value ->> 3, extras = r.value ->> 4
+    forgiven = attempts, stalls = 0, expires_at = r.value ->> 3, extras = r.value ->> 4,
+    options = r.value ->> 5, owns_key = owns_key AND (unique_in = {in_all} OR queue = r.value ->> 2)
 FROM json_each(:revivals) AS r
 WHERE jobs.id = r.value ->> 0 AND status = r.value ->> 1
     AND status IN ({scheduled}, {ready}, {in_flight}, {dead})
@@ -146,9 +148,16 @@ WHERE id IN {keys} AND owns_key = 0 AND unique_while = {while_queued}
 -- name: change
 -- :changes lists [key, queue, priority, status, ready_at, options as an object or null].
 UPDATE jobs SET queue = c.value ->> 1, priority = c.value ->> 2, status = c.value ->> 3,
-    ready_at = c.value ->> 4, options = c.value ->> 5
+    ready_at = c.value ->> 4, options = c.value ->> 5,
+    owns_key = owns_key AND (unique_in = {in_all} OR queue = c.value ->> 1)
 FROM json_each(:changes) AS c
 WHERE jobs.id = c.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
+
+-- name: restore_moved_locks
+-- Jobs that came to another queue take their key there, unless the index says another has it.
+UPDATE OR IGNORE jobs SET owns_key = 1
+WHERE id IN {keys} AND owns_key = 0 AND unique_in = {in_queue}
+    AND (status < {in_flight} OR unique_while <> {while_queued})
 
 -- name: cancel
 -- :purges maps a key to its purge_at. The key of a cancelled job is free.
@@ -173,10 +182,16 @@ UPDATE jobs SET payload_size = p.value ->> 1, payload = p.value ->> 2
 FROM json_each(:payloads) AS p
 WHERE jobs.id = p.value ->> 0 AND status IN ({scheduled}, {ready})
 
+-- name: replace_extras
+-- :extras lists [key, extras as an object or null].
+UPDATE jobs SET extras = e.value ->> 1
+FROM json_each(:extras) AS e
+WHERE jobs.id = e.value ->> 0 AND status IN ({scheduled}, {ready})
+
 -- name: read_owners
 -- NAMES stands for one parameter a key: json_each would cut a key short at a NUL.
 SELECT json_group_array({job_row}) FROM jobs
-WHERE owns_key = 1 AND unique_key IN (NAMES)
+WHERE owns_key = 1 AND key_lock IN (NAMES)
 
 -- name: release_locks
 UPDATE jobs SET owns_key = 0 WHERE id IN {keys}

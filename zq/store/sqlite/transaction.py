@@ -146,9 +146,9 @@ class SqliteTransaction(Transaction):
     def names(self, name: str, **parameters: Any) -> list[str]:
         return self._found(_names, QUERIES[name], parameters)
 
-    def owners(self, unique_keys: Sequence[str]) -> list[JobRecord]:
+    def owners(self, locks: Sequence[str]) -> list[JobRecord]:
         found: list[JobRecord] = []
-        for names in _by_parts(unique_keys):
+        for names in _by_parts(locks):
             jobs = self._found(_jobs, named(QUERIES["read_owners"], names), names)
             found += jobs
         return found

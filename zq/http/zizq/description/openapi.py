@@ -16,7 +16,7 @@ from zq.http.zizq.description.operations import OPERATIONS, Operation, Parameter
 from zq.http.zizq.description.shapes import Error
 from zq.http.zizq.endpoints import answer, endpoint
 from zq.model.names import MAX_LABEL
-from zq.model.unique import BY_NAME, OnConflict
+from zq.model.unique import BY_NAME, SPACES, OnConflict
 from zq.wire.codecs import JSON, MSGPACK, BodyCodec
 
 Document = dict[str, Any]
@@ -59,6 +59,7 @@ REFINED: dict[tuple[str, str], Mapping[str, Any]] = {
     ("Job", "queue"): NAME,
     ("Job", "type"): NAME,
     ("Job", "unique_while"): {"enum": [*BY_NAME, None]},
+    ("Job", "unique_in"): {"enum": [*SPACES, None]},
     ("Job", "on_conflict"): {"enum": [*OnConflict, None]},
     ("Job", "meta"): {"type": ["object", "null"]},
 }

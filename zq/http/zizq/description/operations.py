@@ -12,6 +12,7 @@ from zq.http.zizq.description.shapes import (
     Deleted,
     EnqueuedJobs,
     ErrorPage,
+    EverySetting,
     Health,
     JobPageSchema,
     LeaseUntil,
@@ -132,6 +133,8 @@ _WAIT = Parameter(
     "How long to wait for the job to be finished, in milliseconds.",
 )
 _KEY = Parameter("key", _TEXT, "The unique key.", required=True)
+_KEY_QUEUE = Parameter("queue", _TEXT, "The queue among whose keys it is, if it is.")
+_HOME = Parameter("home", {"type": "boolean"}, "Whether the job goes back to where it died first.")
 _TAKEN = "A unique key belongs to a job that this key may not see."
 _FULL = {
     429: "A queue has as many unfinished jobs as it may: try again after `Retry-After` seconds.",
@@ -255,6 +258,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     },
     ("GET", "/workers"): Operation({200: WorkersDocument}),
     ("POST", "/workers/{id}/drain"): Operation({200: WorkersDocument}, refusals=_NO_WORKER),
+    ("GET", "/queues/settings"): Operation({200: EverySetting}),
     ("GET", "/queues/{queue}/settings"): Operation({200: QueueSettings}),
     ("PUT", "/queues/{queue}/settings"): Operation(
         {200: QueueSettings}, settings.SettingsBody, refusals=_CIRCLE
@@ -263,7 +267,9 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: QueueSettings}, settings.SettingsPatchBody, refusals=_CIRCLE
     ),
     ("DELETE", "/queues/{queue}/settings"): Operation({204: None}),
-    ("POST", "/jobs/{id}/retry"): Operation({200: JobDocument}, refusals=_NO_JOB | _ENDED),
+    ("POST", "/jobs/{id}/retry"): Operation(
+        {200: JobDocument}, parameters=(_HOME,), refusals=_NO_JOB | _ENDED
+    ),
     ("POST", "/jobs/redrive"): Operation(
         {200: Redriven},
         settings.RedriveBody,
@@ -329,12 +335,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         plain_refusal=True,
     ),
     ("GET", "/jobs/{id}/result"): Operation(_OUTCOMES, parameters=(_WAIT,), refusals=_NO_JOB),
-    ("GET", "/jobs/by-key"): Operation({200: JobDocument}, parameters=(_KEY,), refusals=_NO_JOB),
+    ("GET", "/jobs/by-key"): Operation(
+        {200: JobDocument}, parameters=(_KEY, _KEY_QUEUE), refusals=_NO_JOB
+    ),
     ("POST", "/jobs/by-key/cancel"): Operation(
         {200: JobDocument},
         bodies.CancelBody,
         optional_body=True,
-        parameters=(_KEY,),
+        parameters=(_KEY, _KEY_QUEUE),
         refusals=_NO_JOB | _ENDED,
     ),
     ("POST", "/jobs/cancel"): Operation(

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from zq.model.settings import QueueSettings
 from zq.wire.budgets import BudgetDocument
 from zq.wire.documents import ErrorDocument, JobDocument
 
@@ -114,6 +115,12 @@ class Rebindings(msgspec.Struct):
 
     changed: int
     blocked: list[str]
+
+
+class EverySetting(msgspec.Struct):
+    """What is set for queues, by queue."""
+
+    queues: dict[str, QueueSettings]
 
 
 class Redriven(msgspec.Struct):
