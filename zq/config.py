@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args, get_type_hints
 
+from zq.door_settings import DoorSettings
 from zq.setting import (
     CHOICE,
     DURATION,
@@ -41,7 +42,7 @@ _U32 = 2**32 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(DoorSettings):
     """What a server is told at its start. A value out of range raises ConfigError."""
 
     root_dir: Annotated[
@@ -369,9 +370,10 @@ def _check_tls(prefix: str, cert: Path | None, key: Path | None, client_ca: Path
 
 def _table() -> tuple[Setting, ...]:
     hints = get_type_hints(Settings, include_extras=True)
+    about_doors = fields(DoorSettings)
     return tuple(
         Setting(name=field.name, default=field.default, rule=hints[field.name].__metadata__[0])
-        for field in fields(Settings)
+        for field in sorted(fields(Settings), key=lambda field: field in about_doors)
     )
 
 

@@ -22,8 +22,12 @@ from zq.entrance import ADMIN_CONNECTIONS, Entrance, ListeningPlace
 from zq.http.admin.door import AdminDoor, admin_routes
 from zq.http.app import Application
 from zq.http.bulk_line import BulkLine
+from zq.http.door import Door
 from zq.http.ops.metrics.api import MetricsApi
 from zq.http.ops.metrics.scrape import Sources
+from zq.http.queue_ti.door import QueueTiDoor, queue_ti_routes
+from zq.http.queue_ti.ids import UuidIds
+from zq.http.queue_ti.messages import Defaults
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
 from zq.http.transport.h2.codec import LibraryMissing, MakeCodec, codec_by
@@ -161,8 +165,8 @@ class Server:
             TakeOptions(heartbeats, settings.max_streams_per_peer),
             MetricsApi(sources),
         )
-        door = ZizqDoor(self.services.ids, routes)
-        app = Application([door], self._primary.guard, answers, self._refused)
+        doors = [ZizqDoor(self.services.ids, routes), *self._other_doors(bodies, answers)]
+        app = Application(doors, self._primary.guard, answers, self._refused)
         try:
             await self._open_admin(answers, make_codec)
             await self._primary.listen(app, make_codec)
@@ -172,6 +176,25 @@ class Server:
         if self._core.returned:
             fields = {"jobs": self._core.returned}
             log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
+
+    def _other_doors(self, bodies: Bodies, answers: Answers) -> list[Door]:
+        """Those beside the native one that the settings name."""
+        settings = self._settings
+        if "queue-ti" not in settings.doors:
+            return []
+        ids = UuidIds(self.services.ids)
+        defaults = Defaults(
+            settings.queue_ti_max_retries,
+            settings.queue_ti_dlq_threshold,
+            settings.queue_ti_message_ttl,
+            settings.queue_ti_visibility_timeout,
+            settings.default_retry_limit,
+        )
+        guard = self._primary.guard
+        routes = queue_ti_routes(
+            *(self.services, guard, bodies, answers, ids, defaults), settings.max_payload
+        )
+        return [QueueTiDoor(ids, routes)]
 
     def reload(self) -> None:
         """Read the keys and the certificates again, the latter for new connections.

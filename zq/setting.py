@@ -16,6 +16,7 @@ _SIZES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "K
 _YES = ("yes", "true", "on", "1")
 _NO = ("no", "false", "off", "0")
 _HOST = re.compile(r"[^\s,/:\[\]]+|[0-9a-fA-F:.]+")
+_DOOR = re.compile("queue-ti")
 _ORIGIN = re.compile(r"https?://[^\s,/?#]+")
 
 
@@ -100,6 +101,12 @@ ORIGINS = Kind(
     "list",
     "write origins such as https://tools.example.org, separated by commas",
     lambda text: _list(text.lower(), _ORIGIN),
+)
+DOORS = Kind(
+    "list",
+    "write names of doors separated by commas, or none",
+    lambda text: () if text.strip() == "none" else _list(text, _DOOR),
+    lambda doors: ",".join(doors) or "none",
 )
 FLOAT = Kind("number", "write a number such as 4 or 4.0", float)
 CHOICE = Kind("choice", "", lambda text: text.strip().lower())

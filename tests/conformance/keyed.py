@@ -93,6 +93,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/queues/{queue}/settings"): {"paused": True},
     ("PATCH", "/queues/{queue}/settings"): {"paused": True},
     ("DELETE", "/queues/{queue}/settings"): None,
+    ("GET", "/queues/settings"): None,
     ("GET", "/sweeps"): None,
     ("DELETE", "/sweeps/{id}"): None,
     ("GET", "/jobs/{id}/errors"): None,

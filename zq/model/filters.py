@@ -1,6 +1,7 @@
 """Which jobs a request means: the filters that listing, counting, patching and deleting share."""
 
 from collections.abc import Mapping
+from typing import Self
 
 import msgspec
 
@@ -36,12 +37,18 @@ class Filter(msgspec.Struct, frozen=True):
     program: str | None = None
     budgets: tuple[str, ...] = ()
     """Only jobs that draw from one of them."""
+    unique_keys: tuple[str, ...] = ()
+    """Only jobs that came with one of them, owners or not."""
     reach: Reach = EVERYWHERE
     """Jobs outside of it do not exist for whoever asks."""
 
     def __post_init__(self) -> None:
         if self.program is not None and _is_blank(self.program):
             raise InvalidFilter("invalid filter: the expression is empty")
+
+    def within(self, reach: Reach) -> Self:
+        """The same for whoever has this reach."""
+        return msgspec.structs.replace(self, reach=reach)
 
 
 EVERYTHING = Filter()

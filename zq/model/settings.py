@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from zq.model.job import MAX_UINT32, BackoffRule, Retention, UInt32
+from zq.model.job import MAX_TIME, MAX_UINT32, BackoffRule, Retention, UInt32
 from zq.model.names import check_name
 from zq.model.patching import UNSET, RetentionPatch, Unset, merged_retention
 from zq.model.settling import Policy
@@ -17,6 +17,7 @@ from zq.model.settling import Policy
 MAX_RATE = 1_000_000
 
 Some = Annotated[int, Meta(ge=1, le=MAX_UINT32)]
+TtlMillis = Annotated[int, Meta(ge=0, le=MAX_TIME)]
 Rate = Annotated[float, Meta(gt=0, le=MAX_RATE)]
 
 
@@ -37,7 +38,7 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     stall_limit: UInt32 | None = None
     backoff: BackoffRule | None = None
     retention: Retention | None = None
-    ttl_ms: UInt32 | None = None
+    ttl_ms: TtlMillis | None = None
     dead_letter: str | None = None
     dead_letter_after: UInt32 | None = None
     lease_ms: Some | None = None
@@ -63,7 +64,7 @@ class SettingsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stall_limit: UInt32 | None | Unset = UNSET
     backoff: BackoffRule | None | Unset = UNSET
     retention: RetentionPatch | None | Unset = UNSET
-    ttl_ms: UInt32 | None | Unset = UNSET
+    ttl_ms: TtlMillis | None | Unset = UNSET
     dead_letter: str | None | Unset = UNSET
     dead_letter_after: UInt32 | None | Unset = UNSET
     lease_ms: Some | None | Unset = UNSET

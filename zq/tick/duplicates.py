@@ -114,6 +114,11 @@ class NameTable:
         self._jobs[accepted.key] = accepted
         self._new.append((*name, accepted.key, until))
 
+    def follow(self, job: JobRecord) -> None:
+        """Know a job as it is from now on."""
+        if job.key in self._jobs:
+            self._jobs[job.key] = job
+
     def write(self) -> None:
         """Store what was learnt."""
         if self._new:

@@ -206,6 +206,7 @@ class _Intake:
         extras = self._contents[owner.key] = _content(owner.extras, job.extras)
         changed = msgspec.structs.replace(owner, extras=extras)
         self._keys.follow(changed)
+        self._names.follow(changed)
         return changed
 
     def store(self) -> Sliced[None]:

@@ -37,7 +37,12 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
     if filter.statuses and Status.READY not in filter.statuses:
         # Says nothing new, but in the words by which SQLite recognises its partial index.
         conditions.append(f"status <> {Status.READY.value}")
-    named = (("queue", filter.queues), ("type", filter.types), ("group_id", filter.groups))
+    named = (
+        ("queue", filter.queues),
+        ("type", filter.types),
+        ("group_id", filter.groups),
+        ("unique_key", filter.unique_keys),
+    )
     for column, names in named:
         if names:
             # One parameter a name: json_each would cut a name short at a NUL.

@@ -1,0 +1,41 @@
+"""The settings about doors other than the native one: which are open, and their defaults."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from zq.setting import DOORS, DURATION, INT, Rule
+
+_U32 = 2**32 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoorSettings:
+    """What a server is told about its doors. They come last in the table of settings."""
+
+    doors: Annotated[
+        tuple[str, ...],
+        Rule(DOORS, "The doors beside the native API, of `queue-ti`; `none` for no other."),
+    ] = ("queue-ti",)
+    queue_ti_max_retries: Annotated[
+        int,
+        Rule(
+            INT, "How often a message of queue-ti may fail, if its topic does not say.", high=_U32
+        ),
+    ] = 3
+    queue_ti_dlq_threshold: Annotated[
+        int,
+        Rule(
+            INT,
+            "Failures after which a message of queue-ti moves to its dead-letter topic; 0 means"
+            " never.",
+            high=_U32,
+        ),
+    ] = 3
+    queue_ti_message_ttl: Annotated[
+        int,
+        Rule(DURATION, "How long a message of queue-ti may wait; 0 means for ever."),
+    ] = 86_400_000
+    queue_ti_visibility_timeout: Annotated[
+        int,
+        Rule(DURATION, "How long a message of queue-ti is held by who takes it.", low=1, high=_U32),
+    ] = 30_000

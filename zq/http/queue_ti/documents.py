@@ -1,0 +1,119 @@
+"""Messages, statistics and overrides as clients of queue-ti read them."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from zq.http.door import Ids
+from zq.model.ids import minted_at
+from zq.model.job import NO_EXTRAS, NO_OPTIONS, JobRecord
+from zq.model.lifecycle import Status
+from zq.model.settings import QueueSettings
+
+STATUSES = {
+    "pending": (Status.SCHEDULED, Status.READY),
+    "processing": (Status.IN_FLIGHT,),
+    "failed": (Status.DEAD,),
+    "expired": (Status.EXPIRED,),
+}
+"""What is shown of a job's states. One that is completed or cancelled is gone here."""
+
+NAMES = {status: name for name, statuses in STATUSES.items() for status in statuses}
+SHOWN = tuple(NAMES)
+
+DLQ = ".dlq"
+
+
+class MessageDocument(msgspec.Struct):
+    """A message; what is UNSET is left out."""
+
+    id: str
+    topic: str
+    payload: str
+    metadata: dict[str, str] | None
+    status: str
+    retry_count: int
+    max_retries: int
+    created_at: str
+    key: str | UnsetType = UNSET
+    last_error: str | UnsetType = UNSET
+    expires_at: str | UnsetType = UNSET
+    original_topic: str | UnsetType = UNSET
+    dlq_moved_at: str | UnsetType = UNSET
+
+
+class OverridesDocument(msgspec.Struct):
+    """What a topic has of its own."""
+
+    topic: str
+    replayable: bool = False
+    max_retries: int | UnsetType = UNSET
+    message_ttl_seconds: int | UnsetType = UNSET
+    max_depth: int | UnsetType = UNSET
+    throughput_limit: int | UnsetType = UNSET
+
+
+def message(job: JobRecord, ids: Ids, limit: int, last_error: str = "") -> MessageDocument:
+    """A job as a message; `limit` is the retry limit of one that has none of its own."""
+    options, extras = job.options or NO_OPTIONS, job.extras or NO_EXTRAS
+    own = limit if options.retry_limit is None else options.retry_limit
+    return MessageDocument(
+        id=ids.text(job.key),
+        topic=job.queue,
+        payload=_text(msgspec.json.decode(job.payload or "null")),
+        metadata=_metadata(extras.meta),
+        status=NAMES[job.status],
+        retry_count=job.attempts - job.forgiven,
+        # Where it came to as a dead letter it is not tried again.
+        max_retries=0 if options.dead_letter == job.queue else own + 1,
+        created_at=rfc3339(minted_at(job.key)),
+        key=UNSET if job.unique_key is None else job.unique_key,
+        last_error=last_error or UNSET,
+        expires_at=UNSET if job.expires_at is None else rfc3339(job.expires_at),
+        original_topic=extras.origin or UNSET,
+        dlq_moved_at=UNSET if extras.died_at is None else rfc3339(extras.died_at),
+    )
+
+
+def statistics(counts: Mapping[tuple[str, Status], int]) -> list[dict[str, Any]]:
+    """How many messages each topic has in each status, where it has some."""
+    totals: Counter[tuple[str, str]] = Counter()
+    for (queue, status), n in counts.items():
+        if status in NAMES and n:
+            totals[queue, NAMES[status]] += n
+    return [{"topic": t, "status": s, "count": n} for (t, s), n in sorted(totals.items())]
+
+
+def overrides(topic: str, settings: QueueSettings) -> OverridesDocument | None:
+    """What is set for a queue as overrides of its topic, None where that is nothing."""
+    document = OverridesDocument(topic)
+    if settings.retry_limit is not None:
+        is_none = settings.retry_limit == settings.dead_letter_after == 0
+        document.max_retries = 0 if is_none else settings.retry_limit + 1
+    if settings.ttl_ms is not None:
+        document.message_ttl_seconds = settings.ttl_ms // 1000
+    if settings.max_depth is not None:
+        document.max_depth = settings.max_depth
+    if settings.rate is not None:
+        document.throughput_limit = int(settings.rate)
+    return None if document == OverridesDocument(topic) else document
+
+
+def rfc3339(time: int) -> str:
+    """A time in milliseconds, in whole seconds of UTC."""
+    return datetime.fromtimestamp(time // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _metadata(meta: str | None) -> dict[str, str] | None:
+    if meta is None:
+        return None
+    return {name: _text(value) for name, value in msgspec.json.decode(meta).items()}
+
+
+def _text(value: object) -> str:
+    """A text as it is; what natively is something else as JSON."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

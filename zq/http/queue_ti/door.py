@@ -1,0 +1,59 @@
+"""queue-ti's API: its routes under `/api`, UUIDs for ids, and its errors."""
+
+from collections.abc import Iterable, Sequence
+
+from aiohttp import web
+
+from zq import __version__
+from zq.http.door import Door, Ids, Route
+from zq.http.guard import Guard
+from zq.http.queue_ti.bodies import BodyReader
+from zq.http.queue_ti.messages import Defaults, MessagesApi
+from zq.http.queue_ti.problems import answer, problem
+from zq.http.queue_ti.topics import TopicsApi
+from zq.http.transport.answer import Answer
+from zq.http.transport.answers import Answers
+from zq.http.transport.bodies import Bodies
+from zq.model.errors import ZqError
+from zq.service import Services
+
+
+class QueueTiDoor(Door):
+    """What queue-ti's clients speak over REST."""
+
+    prefix = "/api"
+
+    def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
+        return problem(error)
+
+    def malformed(self, request: web.BaseRequest | None, status: int, text: str) -> Answer:
+        return answer({"error": text}, status)
+
+    def not_found(self, request: web.BaseRequest) -> Answer:
+        return answer({"error": f"Cannot {request.method} {request.path}"}, 404)
+
+    def not_allowed(self, request: web.BaseRequest, methods: Iterable[str]) -> Answer:
+        allow = {"Allow": ", ".join(sorted(methods))}
+        return answer({"error": "method not allowed"}, 405, allow)
+
+
+def queue_ti_routes(
+    services: Services,
+    guard: Guard,
+    bodies: Bodies,
+    answers: Answers,
+    ids: Ids,
+    defaults: Defaults,
+    max_payload: int,
+) -> Sequence[Route]:
+    """Every route of the door, each with a slash behind it too."""
+    reader = BodyReader(bodies)
+    messages = MessagesApi(services, guard, reader, answers, ids, defaults, max_payload)
+    routes = [*messages.routes(), *TopicsApi(services, reader).routes()]
+    routes.append(Route("GET", "/version", _version, None))
+    return [*routes, *(route._replace(path=route.path + "/") for route in routes)]
+
+
+async def _version(request: web.BaseRequest) -> Answer:
+    """The version of this server."""
+    return answer({"version": __version__})

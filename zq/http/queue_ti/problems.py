@@ -1,0 +1,57 @@
+"""Errors as answers of queue-ti: their statuses, and a text under `error`."""
+
+import msgspec
+
+from zq.http.door import status_in
+from zq.http.guard import CHALLENGE
+from zq.http.transport.answer import Answer
+from zq.http.transport.bodies import UnsupportedCoding
+from zq.model import errors
+from zq.model.errors import ZqError
+
+STATUSES: dict[type[ZqError], int] = {
+    errors.InvalidRequest: 400,
+    errors.Unauthorized: 401,
+    errors.Forbidden: 403,
+    errors.NotFound: 404,
+    errors.NotDead: 404,
+    errors.RequestTimeout: 408,
+    errors.Conflict: 409,
+    errors.Gone: 410,
+    errors.TooLarge: 413,
+    UnsupportedCoding: 415,
+    errors.Unprocessable: 422,
+    errors.LimitReached: 429,
+    errors.Internal: 500,
+    errors.ServiceUnavailable: 503,
+    errors.StorageFull: 507,
+}
+
+_encode = msgspec.json.Encoder().encode
+_WORDS = {
+    errors.JobNotFound: "message not found",
+    errors.NotInFlight: "message not found, or not in processing state",
+    errors.NotDead: "message not found in a dead-letter topic",
+}
+"""What is said in words of messages."""
+
+
+def answer(document: object, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
+    """A document as an answer."""
+    return Answer(status, _encode(document), {"Content-Type": "application/json"} | (headers or {}))
+
+
+def problem(error: ZqError) -> Answer:
+    """An error as an answer."""
+    # A message may cite bytes of a header that are no text; an answer cannot.
+    text = _WORDS.get(type(error), error.message).encode(errors="replace").decode()
+    headers = {"Zq-Error": error.code}
+    if isinstance(error, errors.ServiceUnavailable | errors.LimitReached):
+        headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, errors.Unauthorized):
+        headers["WWW-Authenticate"] = CHALLENGE
+    response = answer({"error": text}, status_in(STATUSES, error), headers)
+    if isinstance(error, errors.RequestTimeout):
+        # What is left of the request may come or not: nothing can follow it.
+        response.closes = True
+    return response

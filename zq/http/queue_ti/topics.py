@@ -1,0 +1,135 @@
+"""Topics of queue-ti: overrides, statistics, purges, and the reapers."""
+
+from aiohttp import web
+
+from zq.http.door import PATH, Route
+from zq.http.guard import reach_of
+from zq.http.queue_ti.bodies import BodyReader, OverridesBody, PurgeBody, throughput
+from zq.http.queue_ti.documents import DLQ, STATUSES, overrides, statistics
+from zq.http.queue_ti.problems import answer
+from zq.http.transport.answer import Answer
+from zq.model.errors import InvalidRequest, NotFound
+from zq.model.filters import Filter
+from zq.model.keys import KeyScope
+from zq.model.lifecycle import Status
+from zq.model.names import check_name
+from zq.model.settings import SettingsPatch
+from zq.service import Services
+
+READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
+PURGEABLE = ("pending", "processing", "expired")
+NO_OVERRIDES = SettingsPatch(
+    retry_limit=None, dead_letter_after=None, ttl_ms=None, max_depth=None, rate=None
+)
+
+
+class TopicsApi:
+    """`/topic-configs`, `/topics`, `/stats` and the reapers under `/admin`."""
+
+    def __init__(self, services: Services, reader: BodyReader) -> None:
+        self._queues, self._sweeps, self._admin = services.queues, services.sweeps, services.admin
+        self._reader = reader
+        self._reported = 0
+        """How many expiries have been told of."""
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        own, topic, admin = "/topic-configs/{topic}", "/topics/{topic}", "/admin"
+        by_key = topic + "/messages/by-key/{key}"
+        return [
+            Route("GET", "/topic-configs", self.every, READ),
+            Route("GET", own, self.get, READ),
+            Route("PUT", own, self.replace, MANAGE),
+            Route("DELETE", own, self.clear, MANAGE),
+            Route("POST", topic + "/purge", self.purge, MANAGE),
+            Route("DELETE", by_key, self.delete_by_key, MANAGE),
+            Route("GET", "/stats", self.statistics, READ),
+            Route("POST", admin + "/expiry-reaper/run", self.expire, MANAGE, whole=True),
+            Route("POST", admin + "/delete-reaper/run", self.delete, MANAGE, whole=True),
+        ]
+
+    async def every(self, request: web.BaseRequest) -> Answer:
+        """The overrides of topics that have some."""
+        every = await self._queues.all_settings(reach_of(request))
+        shown = [overrides(topic, settings) for topic, settings in every.items()]
+        return answer({"items": [document for document in shown if document is not None]})
+
+    async def get(self, request: web.BaseRequest) -> Answer:
+        """The overrides of one topic."""
+        topic = _topic(request)
+        document = overrides(topic, await self._queues.settings(topic, reach_of(request)))
+        if document is None:
+            raise NotFound(f"the topic {topic!r} has no overrides")
+        return answer(document)
+
+    async def replace(self, request: web.BaseRequest) -> Answer:
+        """Set the overrides of a topic, and nothing else of its settings."""
+        topic = _topic(request)
+        if topic.endswith(DLQ):
+            raise InvalidRequest(f"topic name may not end in {DLQ}")
+        sent = await self._reader.read(request, OverridesBody)
+        settings = await self._queues.set(topic, _patch(sent), reach_of(request))
+        return answer(overrides(topic, settings) or {"topic": topic, "replayable": False})
+
+    async def clear(self, request: web.BaseRequest) -> Answer:
+        """Have a topic go by the defaults."""
+        await self.get(request)
+        await self._queues.set(_topic(request), NO_OVERRIDES, reach_of(request))
+        return Answer(204)
+
+    async def purge(self, request: web.BaseRequest) -> Answer:
+        """Delete the messages of a topic that are in some states."""
+        sent = await self._reader.read(request, PurgeBody, optional=True)
+        for status in sent.statuses or ():
+            if status not in PURGEABLE:
+                raise InvalidRequest(f"invalid status {status!r}: use {', '.join(PURGEABLE)}")
+        named = sent.statuses or PURGEABLE
+        statuses = tuple(status for name in PURGEABLE if name in named for status in STATUSES[name])
+        return await self._delete(Filter(statuses=statuses, queues=(_topic(request),)), request)
+
+    async def delete_by_key(self, request: web.BaseRequest) -> Answer:
+        """Delete the messages of a topic with a key, whatever they are doing."""
+        key = request[PATH]["key"]
+        return await self._delete(Filter(queues=(_topic(request),), unique_keys=(key,)), request)
+
+    async def statistics(self, request: web.BaseRequest) -> Answer:
+        """How many messages each topic has in each status."""
+        reach, counts = reach_of(request), await self._queues.counts()
+        seen = {place: n for place, n in counts.items() if reach.covers(place[0])}
+        return answer({"topics": statistics(seen)})
+
+    async def expire(self, request: web.BaseRequest) -> Answer:
+        """Tell how many messages have expired since this was asked last: they do so by themselves.
+
+        The count begins with the server.
+        """
+        await self._admin.ping()
+        expired = self._admin.figures().jobs.expired
+        news, self._reported = expired - self._reported, expired
+        return answer({"expired": news})
+
+    async def delete(self, request: web.BaseRequest) -> Answer:
+        """Delete what has expired."""
+        return await self._delete(Filter(statuses=(Status.EXPIRED,)), request)
+
+    async def _delete(self, filter: Filter, request: web.BaseRequest) -> Answer:
+        within = filter.within(reach_of(request))
+        within.reach.require(within.queues)
+        return answer({"deleted": await self._sweeps.delete(within)})
+
+
+def _topic(request: web.BaseRequest) -> str:
+    return check_name("topic", request[PATH]["topic"])
+
+
+def _patch(sent: OverridesBody) -> SettingsPatch:
+    if sent.replayable:
+        raise InvalidRequest("topics cannot be replayed here: see docs/queue-ti.md")
+    retries, ttl = sent.max_retries, sent.message_ttl_seconds
+    return SettingsPatch(
+        retry_limit=None if retries is None else max(retries, 1) - 1,
+        dead_letter_after=retries,
+        ttl_ms=None if ttl is None else ttl * 1000,
+        max_depth=sent.max_depth or None,
+        rate=throughput(sent.throughput_limit),
+    )
