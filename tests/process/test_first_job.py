@@ -23,6 +23,7 @@ ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = comman
 (BUDGETS,) = commands("budgets")
 SET, PAUSE, SHOW, RETRY, REDRIVE, SWEEPS = commands("queue settings")
 PUT_CRONS, SHOW_CRONS, PAUSE_CRON, DELETE_CRONS = commands("cron")
+SEND, RECEIVE, NACK, OVERRIDE, LIST, REAP = commands("queue-ti")
 LISTEN, REPORT_ON, TAKE_REPORTS, PROGRESS, STATS = commands("events")
 
 
@@ -234,6 +235,19 @@ async def test_the_groups_of_the_documents(tmp_path: Path) -> None:
         assert charge["duplicate"] is False
         again = shell.document(CHARGE)
         assert (again["id"], again["duplicate"]) == (charge["id"], True)
+
+
+async def test_the_messages_of_the_documents(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+
+        id = shell.document(SEND)["id"]
+        (message,) = shell.document(RECEIVE)["messages"]
+        assert (message["id"], message["payload"]) == (id, "eyJhbW91bnQiOjk5fQ==")
+        assert shell.run(NACK, id) == ""
+        assert shell.document(OVERRIDE)["max_retries"] == 5
+        assert shell.document(LIST)["items"][0]["last_error"] == "no stock"
+        assert shell.document(REAP) == {"deleted": 0}
 
 
 async def test_the_settings_of_the_documents(tmp_path: Path) -> None:
