@@ -35,7 +35,3 @@ class DoorSettings:
         int,
         Rule(DURATION, "How long a message of queue-ti may wait; 0 means for ever."),
     ] = 86_400_000
-    queue_ti_visibility_timeout: Annotated[
-        int,
-        Rule(DURATION, "How long a message of queue-ti is held by who takes it.", low=1, high=_U32),
-    ] = 30_000

@@ -155,17 +155,18 @@ class Server:
             heartbeat=settings.heartbeat_interval / 1000,
             stall_timeout=settings.stall_timeout / 1000,
         )
+        line = BulkLine(self.engine.inbox, self._clock)
         routes = zizq_routes(
             self.services,
             self._primary.guard,
             bodies,
-            BulkLine(self.engine.inbox, self._clock),
+            line,
             answers,
             Limits(settings.max_body, settings.max_payload, settings.max_bulk_items),
             TakeOptions(heartbeats, settings.max_streams_per_peer),
             MetricsApi(sources),
         )
-        doors = [ZizqDoor(self.services.ids, routes), *self._other_doors(bodies, answers)]
+        doors = [ZizqDoor(self.services.ids, routes), *self._other_doors(bodies, line, answers)]
         app = Application(doors, self._primary.guard, answers, self._refused)
         try:
             await self._open_admin(answers, make_codec)
@@ -177,7 +178,7 @@ class Server:
             fields = {"jobs": self._core.returned}
             log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
 
-    def _other_doors(self, bodies: Bodies, answers: Answers) -> list[Door]:
+    def _other_doors(self, bodies: Bodies, line: BulkLine, answers: Answers) -> list[Door]:
         """Those beside the native one that the settings name."""
         settings = self._settings
         if "queue-ti" not in settings.doors:
@@ -187,12 +188,11 @@ class Server:
             settings.queue_ti_max_retries,
             settings.queue_ti_dlq_threshold,
             settings.queue_ti_message_ttl,
-            settings.queue_ti_visibility_timeout,
             settings.default_retry_limit,
         )
         guard = self._primary.guard
         routes = queue_ti_routes(
-            *(self.services, guard, bodies, answers, ids, defaults), settings.max_payload
+            *(self.services, guard, bodies, line, answers, ids, defaults), settings.max_payload
         )
         return [QueueTiDoor(ids, routes)]
 

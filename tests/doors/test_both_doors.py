@@ -57,6 +57,14 @@ async def test_settings_of_a_queue_are_overrides_of_its_topic(api: Messages) -> 
     }
 
 
+async def test_the_lease_of_a_queue_is_the_time_out_of_its_topic(api: Messages) -> None:
+    await api.native.call("PUT", "/queues/t/settings", {"lease_ms": 5_000})
+    await api.enqueue("t")
+    await api.dequeue("t")
+    api.site.clock.advance(5_001)
+    assert len(await api.dequeue("t")) == 1
+
+
 def test_ids_are_uuids_there_and_back_and_of_one_database() -> None:
     ids, others = UuidIds(IdCodec("0123456789AB")), UuidIds(IdCodec("1123456789AB"))
     for key in (1, 2**20, 180526199603200016, 2**62):

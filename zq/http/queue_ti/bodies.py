@@ -1,5 +1,6 @@
 """Request bodies of queue-ti: JSON, or a form of plain fields, into shapes that are checked."""
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, TypeVar
 from urllib.parse import parse_qsl
 
@@ -7,12 +8,16 @@ import msgspec
 from aiohttp import hdrs, web
 from msgspec import Meta
 
+from zq.http.bulk_line import SMALL, BulkLine
+from zq.http.door import Handler
+from zq.http.transport.answer import Response
 from zq.http.transport.bodies import Bodies
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME, MAX_UINT32
 from zq.model.settings import MAX_RATE
 
 T = TypeVar("T")
+Serve = Callable[[web.BaseRequest, T], Awaitable[Response]]
 
 FORM = "application/x-www-form-urlencoded"
 WRONG = "invalid request body"
@@ -53,30 +58,47 @@ class OverridesBody(msgspec.Struct):
     replay_window_seconds: Count | None = None
 
 
-class BodyReader:
-    """Reads bodies and gives back the memory that they took."""
+class BodyEndpoints:
+    """Endpoints that read a body: ``serve(request, what was sent)``."""
 
-    def __init__(self, bodies: Bodies) -> None:
+    def __init__(self, bodies: Bodies, line: BulkLine) -> None:
         self._bodies = bodies
+        self._line = line
 
-    async def read(
-        self, request: web.BaseRequest, shape: type[T], *, optional: bool = False, new: bool = False
-    ) -> T:
-        """The body in its shape; an `optional` one may be missing. `new` jobs have no reserve.
+    def new_message(self, shape: type[T], serve: Serve[T]) -> Handler:
+        """An endpoint for new messages, of which large bodies take turns."""
+        bodies, line = self._bodies, self._line
 
-        Raises `InvalidRequest`, and what `Bodies.read` does.
-        """
-        body = await self._bodies.read(request, reserved=not new)
-        try:
-            if optional and not body:
-                return shape()
-            return _decode(body, request.headers.get(hdrs.CONTENT_TYPE, ""), shape)
-        finally:
-            self._bodies.release(len(body))
+        async def handler(request: web.BaseRequest) -> Response:
+            body = await bodies.read(request, reserved=False)
+            try:
+                if len(body) > SMALL:
+                    await line.take(request.transport, len(body))
+                return await serve(request, _decode(body, request, shape))
+            finally:
+                bodies.release(len(body))
+
+        handler.__doc__ = serve.__doc__
+        return handler
+
+    def change(self, shape: type[T], serve: Serve[T], *, optional: bool = False) -> Handler:
+        """An endpoint for anything else, whose body may be missing where it is `optional`."""
+        bodies = self._bodies
+
+        async def handler(request: web.BaseRequest) -> Response:
+            body = await bodies.read(request, reserved=True)
+            try:
+                sent = shape() if optional and not body else _decode(body, request, shape)
+                return await serve(request, sent)
+            finally:
+                bodies.release(len(body))
+
+        handler.__doc__ = serve.__doc__
+        return handler
 
 
-def _decode(body: bytes, content_type: str, shape: type[T]) -> T:
-    kind = content_type.partition(";")[0].strip().lower()
+def _decode(body: bytes, request: web.BaseRequest, shape: type[T]) -> T:
+    kind = request.headers.get(hdrs.CONTENT_TYPE, "").partition(";")[0].strip().lower()
     try:
         if kind == "application/json" or kind.endswith("+json"):
             return msgspec.json.decode(body, type=shape)

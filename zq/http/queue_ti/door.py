@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 from aiohttp import web
 
 from zq import __version__
+from zq.http.bulk_line import BulkLine
 from zq.http.door import Door, Ids, Route
 from zq.http.guard import Guard
-from zq.http.queue_ti.bodies import BodyReader
+from zq.http.queue_ti.bodies import BodyEndpoints
 from zq.http.queue_ti.messages import Defaults, MessagesApi
 from zq.http.queue_ti.problems import answer, problem
 from zq.http.queue_ti.topics import TopicsApi
@@ -41,15 +42,16 @@ def queue_ti_routes(
     services: Services,
     guard: Guard,
     bodies: Bodies,
+    line: BulkLine,
     answers: Answers,
     ids: Ids,
     defaults: Defaults,
     max_payload: int,
 ) -> Sequence[Route]:
     """Every route of the door, each with a slash behind it too."""
-    reader = BodyReader(bodies)
-    messages = MessagesApi(services, guard, reader, answers, ids, defaults, max_payload)
-    routes = [*messages.routes(), *TopicsApi(services, reader).routes()]
+    endpoints = BodyEndpoints(bodies, line)
+    messages = MessagesApi(services, guard, endpoints, answers, ids, defaults, max_payload)
+    routes = [*messages.routes(), *TopicsApi(services, endpoints).routes()]
     routes.append(Route("GET", "/version", _version, None))
     return [*routes, *(route._replace(path=route.path + "/") for route in routes)]
 

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from zq.http.door import PATH, Ids, Route
 from zq.http.guard import Guard, reach_of
-from zq.http.queue_ti.bodies import BodyReader, DequeueBody, EnqueueBody, SettleBody
+from zq.http.queue_ti.bodies import BodyEndpoints, DequeueBody, EnqueueBody, SettleBody
 from zq.http.queue_ti.documents import DLQ, SHOWN, MessageDocument, message
 from zq.http.queue_ti.problems import answer
 from zq.http.transport.answer import Answer
@@ -36,7 +36,6 @@ class Defaults(NamedTuple):
     max_retries: int
     dlq_threshold: int
     ttl_ms: int
-    visibility_ms: int
     native_limit: int
     """The retry limit of jobs that came by another door."""
 
@@ -57,7 +56,7 @@ class MessagesApi:
         self,
         services: Services,
         guard: Guard,
-        reader: BodyReader,
+        endpoints: BodyEndpoints,
         answers: Answers,
         ids: Ids,
         defaults: Defaults,
@@ -66,7 +65,7 @@ class MessagesApi:
         self._jobs, self._work = services.jobs, services.work
         self._listing, self._queues = services.listing, services.queues
         self._guard = guard
-        self._reader = reader
+        self._endpoints = endpoints
         self._answers = answers
         self._ids = ids
         self._defaults = defaults
@@ -74,18 +73,22 @@ class MessagesApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
+        change = self._endpoints.change
+        enqueue = self._endpoints.new_message(EnqueueBody, self.enqueue)
+        dequeue = change(DequeueBody, self.dequeue)
+        ack = change(SettleBody, self.ack, optional=True)
+        nack = change(SettleBody, self.nack, optional=True)
         return [
-            Route("POST", "/messages", self.enqueue, KeyScope.ENQUEUE),
+            Route("POST", "/messages", enqueue, KeyScope.ENQUEUE),
             Route("GET", "/messages", self.page, KeyScope.READ),
-            Route("POST", "/messages/dequeue", self.dequeue, KeyScope.TAKE),
-            Route("POST", "/messages/{id}/ack", self.ack, KeyScope.TAKE),
-            Route("POST", "/messages/{id}/nack", self.nack, KeyScope.TAKE),
+            Route("POST", "/messages/dequeue", dequeue, KeyScope.TAKE),
+            Route("POST", "/messages/{id}/ack", ack, KeyScope.TAKE),
+            Route("POST", "/messages/{id}/nack", nack, KeyScope.TAKE),
             Route("POST", "/messages/{id}/requeue", self.requeue, KeyScope.MANAGE),
         ]
 
-    async def enqueue(self, request: web.BaseRequest) -> Answer:
+    async def enqueue(self, request: web.BaseRequest, sent: EnqueueBody) -> Answer:
         """Store a message, or give its content to the pending one with its key."""
-        sent = await self._reader.read(request, EnqueueBody, new=True)
         if not sent.topic or not sent.payload:
             raise InvalidRequest("topic and payload are required")
         if sent.topic.endswith(DLQ):
@@ -96,21 +99,19 @@ class MessagesApi:
         key = stored.reply.joined.get(0, stored.keys[0])
         return answer({"id": self._ids.text(key)}, 201)
 
-    async def dequeue(self, request: web.BaseRequest) -> Answer:
+    async def dequeue(self, request: web.BaseRequest, sent: DequeueBody) -> Answer:
         """Take up to `count` messages of a topic, at once."""
-        sent = await self._reader.read(request, DequeueBody)
         if not sent.topic:
             raise InvalidRequest("topic is required")
         most = sent.count or 1
         if not 1 <= most <= MOST_CLAIMED:
             raise InvalidRequest(f"count must be between 1 and {MOST_CLAIMED}")
-        if sent.consumer_group:
-            raise InvalidRequest("consumer groups are not spoken here: see docs/queue-ti.md")
+        refuse_group(sent.consumer_group)
         topic, reach = check_name("topic", sent.topic), reach_of(request)
         reach.require([topic])
         if topic.endswith(DLQ):
             return answer({"messages": []})
-        terms = Terms(_lease(sent.visibility_timeout_seconds, self._defaults), "queue-ti")
+        terms = Terms(_lease(sent.visibility_timeout_seconds), TYPE)
         with (
             self._work.claimer(topic, reach, most, terms, 0) as claimer,
             self._guard.while_granted(request, claimer.give_up),
@@ -127,17 +128,17 @@ class MessagesApi:
                 await self._answers.write(request, response)
         return response
 
-    async def ack(self, request: web.BaseRequest) -> Answer:
+    async def ack(self, request: web.BaseRequest, sent: SettleBody) -> Answer:
         """Say that a message is done: it is gone."""
-        await self._reader.read(request, SettleBody, optional=True)
+        refuse_group(sent.consumer_group)
         refused = await self._work.succeed([self._key(request)], reach_of(request))
         if refused.missing:
             raise NotInFlight
         return Answer(204)
 
-    async def nack(self, request: web.BaseRequest) -> Answer:
+    async def nack(self, request: web.BaseRequest, sent: SettleBody) -> Answer:
         """Say that a message failed: it is pending again, in its dead-letter topic, or failed."""
-        sent = await self._reader.read(request, SettleBody, optional=True)
+        refuse_group(sent.consumer_group)
         failure = bounded(Failure(sent.error or "", at_once=True))
         await self._work.fail(self._key(request), failure, reach_of(request))
         return Answer(204)
@@ -206,10 +207,15 @@ def _meta(metadata: dict[str, str]) -> str:
     return text.decode()
 
 
-def _lease(seconds: int | None, defaults: Defaults) -> int:
-    if seconds is None or seconds <= 0:
-        return defaults.visibility_ms
-    return min(seconds * 1000, MAX_UINT32)
+def refuse_group(name: str | None) -> None:
+    """Raise `InvalidRequest` where a request is about a consumer group."""
+    if name:
+        raise InvalidRequest("consumer groups are not spoken here: leave consumer_group out")
+
+
+def _lease(seconds: int | None) -> int | None:
+    """How long the taker asks for; None leaves it to the job, its queue, or the engine."""
+    return min(seconds * 1000, MAX_UINT32) if seconds is not None and seconds > 0 else None
 
 
 def _number(text: str | None, least: int, usual: int) -> int:

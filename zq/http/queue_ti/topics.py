@@ -4,7 +4,7 @@ from aiohttp import web
 
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
-from zq.http.queue_ti.bodies import BodyReader, OverridesBody, PurgeBody, throughput
+from zq.http.queue_ti.bodies import BodyEndpoints, OverridesBody, PurgeBody, throughput
 from zq.http.queue_ti.documents import DLQ, STATUSES, overrides, statistics
 from zq.http.queue_ti.problems import answer
 from zq.http.transport.answer import Answer
@@ -26,22 +26,24 @@ NO_OVERRIDES = SettingsPatch(
 class TopicsApi:
     """`/topic-configs`, `/topics`, `/stats` and the reapers under `/admin`."""
 
-    def __init__(self, services: Services, reader: BodyReader) -> None:
+    def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
         self._queues, self._sweeps, self._admin = services.queues, services.sweeps, services.admin
-        self._reader = reader
+        self._endpoints = endpoints
         self._reported = 0
         """How many expiries have been told of."""
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
         own, topic, admin = "/topic-configs/{topic}", "/topics/{topic}", "/admin"
+        replace = self._endpoints.change(OverridesBody, self.replace)
+        purge = self._endpoints.change(PurgeBody, self.purge, optional=True)
         by_key = topic + "/messages/by-key/{key}"
         return [
             Route("GET", "/topic-configs", self.every, READ),
             Route("GET", own, self.get, READ),
-            Route("PUT", own, self.replace, MANAGE),
+            Route("PUT", own, replace, MANAGE),
             Route("DELETE", own, self.clear, MANAGE),
-            Route("POST", topic + "/purge", self.purge, MANAGE),
+            Route("POST", topic + "/purge", purge, MANAGE),
             Route("DELETE", by_key, self.delete_by_key, MANAGE),
             Route("GET", "/stats", self.statistics, READ),
             Route("POST", admin + "/expiry-reaper/run", self.expire, MANAGE, whole=True),
@@ -62,12 +64,11 @@ class TopicsApi:
             raise NotFound(f"the topic {topic!r} has no overrides")
         return answer(document)
 
-    async def replace(self, request: web.BaseRequest) -> Answer:
+    async def replace(self, request: web.BaseRequest, sent: OverridesBody) -> Answer:
         """Set the overrides of a topic, and nothing else of its settings."""
         topic = _topic(request)
         if topic.endswith(DLQ):
             raise InvalidRequest(f"topic name may not end in {DLQ}")
-        sent = await self._reader.read(request, OverridesBody)
         settings = await self._queues.set(topic, _patch(sent), reach_of(request))
         return answer(overrides(topic, settings) or {"topic": topic, "replayable": False})
 
@@ -77,9 +78,8 @@ class TopicsApi:
         await self._queues.set(_topic(request), NO_OVERRIDES, reach_of(request))
         return Answer(204)
 
-    async def purge(self, request: web.BaseRequest) -> Answer:
+    async def purge(self, request: web.BaseRequest, sent: PurgeBody) -> Answer:
         """Delete the messages of a topic that are in some states."""
-        sent = await self._reader.read(request, PurgeBody, optional=True)
         for status in sent.statuses or ():
             if status not in PURGEABLE:
                 raise InvalidRequest(f"invalid status {status!r}: use {', '.join(PURGEABLE)}")
@@ -124,7 +124,7 @@ def _topic(request: web.BaseRequest) -> str:
 
 def _patch(sent: OverridesBody) -> SettingsPatch:
     if sent.replayable:
-        raise InvalidRequest("topics cannot be replayed here: see docs/queue-ti.md")
+        raise InvalidRequest("topics cannot be replayed here: leave replayable out")
     retries, ttl = sent.max_retries, sent.message_ttl_seconds
     return SettingsPatch(
         retry_limit=None if retries is None else max(retries, 1) - 1,

@@ -33,7 +33,6 @@ _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
 _keys = msgspec.json.Decoder(list[int])
 _heads = msgspec.json.Decoder(list[tuple[str, int, int]])
 _settings = msgspec.json.Decoder(QueueSettings)
-_all_settings = msgspec.json.Decoder(list[tuple[str, QueueSettings]])
 _oldest = msgspec.json.Decoder(list[tuple[str, int]])
 
 
@@ -151,17 +150,23 @@ def settings(connection: sqlite3.Connection, queue: str) -> QueueSettings:
 
 def all_settings(connection: sqlite3.Connection) -> dict[str, QueueSettings]:
     """What is set for queues, by queue."""
-    try:
-        return dict(_all_settings.decode(_text(connection, QUERIES["all_settings"], {})))
-    except Exception as error:
-        if not is_unreadable(error):
-            raise
-    raise UnreadableRows("queue_settings", [])
+    found: dict[str, QueueSettings] = {}
+    for queue, text in connection.execute(QUERIES["all_settings"]).fetchall():
+        try:
+            found[queue] = _settings.decode(text)
+        except msgspec.MsgspecError as error:
+            raise UnreadableRows("queue_settings", [queue]) from error
+    return found
 
 
 def last_errors(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
     """The message of the latest failure of each job that has one."""
-    return _bodies(connection, "last_errors", keys)
+    try:
+        return dict(connection.execute(QUERIES["last_errors"], {"keys": as_json(keys)}))
+    except sqlite3.OperationalError as error:
+        if not is_unreadable(error):
+            raise
+    raise UnreadableRows("errors", keys)
 
 
 def count_jobs(connection: sqlite3.Connection, filter: Filter, now: int) -> int:

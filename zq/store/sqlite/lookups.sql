@@ -97,7 +97,7 @@ SELECT ifnull((SELECT min(id) FROM jobs), 0), ifnull((SELECT max(id) FROM jobs),
 SELECT settings FROM queue_settings WHERE queue = :queue
 
 -- name: all_settings
-SELECT json_group_array(json_array(queue, json(settings))) FROM queue_settings
+SELECT queue, settings FROM queue_settings
 
 -- name: budgets
 SELECT key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at
