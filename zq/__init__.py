@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from zq.client import errors as errors
+    from zq.client.amounts import Seconds as Seconds
     from zq.client.app import App as App
     from zq.client.backend import Backend as Backend
     from zq.client.batch import Batch as Batch
+    from zq.client.budget import Budget as Budget
+    from zq.client.budget import Limit as Limit
     from zq.client.errors import BackendError as BackendError
     from zq.client.errors import DiscoveryError as DiscoveryError
     from zq.client.errors import EmptyPayload as EmptyPayload
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
     from zq.client.job_error import JobError as JobError
     from zq.client.options import Backoff as Backoff
     from zq.client.options import Options as Options
-    from zq.client.options import Seconds as Seconds
     from zq.client.outcome import DrainReport as DrainReport
     from zq.client.outcome import Outcome as Outcome
     from zq.client.payloads import content_key as content_key
@@ -64,9 +66,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "amounts": ("Seconds",),
     "app": ("App",),
     "backend": ("Backend",),
     "batch": ("Batch",),
+    "budget": ("Budget", "Limit"),
     "errors": (
         *("BackendError", "DiscoveryError", "EmptyPayload", "InvalidOption", "InvalidPayload"),
         *("JobCancelled", "JobFailed", "JobNotFound", "JobState", "MissingGroup", "NotFifo"),
@@ -79,7 +83,7 @@ _HOMES = {
     "files.registry": ("queues",),
     "formats": ("JSON", "MSGPACK", "Codec"),
     "job": ("CancelStatus", "Job"),
-    "options": ("Backoff", "Options", "Seconds"),
+    "options": ("Backoff", "Options"),
     "outcome": ("DrainReport", "Outcome"),
     "payloads": ("content_key", "new_id"),
     "queue": ("Enqueued", "JobStatus", "Queue", "SyncQueue"),

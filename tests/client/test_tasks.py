@@ -226,6 +226,7 @@ BAD_OPTIONS: list[dict[str, Any]] = [
     {"traceparent": 1},
     {"content_type": 1},
     {"batch": "b"},
+    {"budgets": "b"},
 ]
 
 

@@ -7,6 +7,7 @@ App, Queue, Task and Worker use these protocols only. A refusal is raised as one
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
+from zq.client.budgets import ServerBudgets
 from zq.client.job_error import JobError
 from zq.client.schedules import Schedules
 from zq.client.values import (
@@ -78,6 +79,10 @@ class Backend(Protocol):
     @property
     def schedules(self) -> Schedules:
         """What the server enqueues by the clock."""
+
+    @property
+    def budgets(self) -> ServerBudgets:
+        """How many jobs run at once, or in a time, whichever queues they are in."""
 
     # Jobs in
 

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from datetime import timedelta
 from typing import Any, Generic, Literal, TypeVar, cast
 
+from zq.client.amounts import Seconds
 from zq.client.backend import Backend, run
 from zq.client.errors import (
     JobCancelled,
@@ -18,7 +19,6 @@ from zq.client.errors import (
 )
 from zq.client.events import follow
 from zq.client.job_error import JobError
-from zq.client.options import Seconds
 from zq.client.payloads import Convert
 from zq.client.values import (
     MISSING,

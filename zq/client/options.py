@@ -1,41 +1,24 @@
-"""The options of jobs. They are checked where they are written, not where they are sent.
-
-Times are seconds or timedelta here, and milliseconds in all layers below.
-"""
+"""The options of jobs. They are checked where they are written, not where they are sent."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TypedDict, get_args
 
+from zq.client.amounts import Seconds, milliseconds, positive_ms, whole
 from zq.client.batch import Batch
+from zq.client.budget import Budget
 from zq.client.errors import InvalidOption
 from zq.client.running import current
 from zq.client.values import Dedupe, Submission
 from zq.model.batch import BatchRule
-from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32, Retention
+from zq.model.budgets import MOST_BUDGETS_A_JOB
+from zq.model.job import MAX_PRIORITY, MAX_UINT32, Retention
 from zq.model.job import BackoffRule as WireBackoff
 
-Seconds = float | timedelta
 UniqueWhile = Literal["queued", "active", "exists"]
-
-
-def milliseconds(name: str, value: Seconds, high: int = MAX_TIME, *, low: int = 0) -> int:
-    """Seconds or a timedelta as whole milliseconds. Raises `InvalidOption`."""
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise InvalidOption(f"{name}: {value!r} is not a time: give seconds or a timedelta")
-    if not low <= seconds * 1000 <= high:
-        bound = "a positive number" if low else "a number"
-        raise InvalidOption(f"{name} must be {bound} of seconds, not {value!r}")
-    return round(seconds * 1000)
-
-
-def positive_ms(name: str, value: Seconds) -> int:
-    """The same for times of at least 1 ms."""
-    return milliseconds(name, value, low=1)
 
 
 @dataclass(frozen=True)
@@ -80,6 +63,8 @@ class JobOptions(TypedDict, total=False):
     group: str
     """Jobs of a group run one after the other, in their order."""
     dedupe: str | None
+    budgets: Sequence[Budget]
+    """The job runs when all of them can pay."""
     user: str
     meta: Mapping[str, Any]
     traceparent: str
@@ -108,12 +93,6 @@ DEFAULTS: Options = {
     "wait": 30.0,
     "unique_while": "active",
 }
-
-
-def _whole(name: str, value: object, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidOption(f"{name}: {value!r} is not a whole number from {low} to {high}")
-    return value
 
 
 def _text(name: str, value: object) -> str:
@@ -152,6 +131,19 @@ def _batch(name: str, value: object) -> None:
         _kind(name, value, Batch)
 
 
+def _budgets(name: str, value: object) -> None:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InvalidOption(f"{name}: {value!r} is not a list of Budgets")
+    if len(value) > MOST_BUDGETS_A_JOB:
+        raise InvalidOption(f"{name}: a job draws from at most {MOST_BUDGETS_A_JOB} budgets")
+    keys = set()
+    for each in value:
+        _kind(name, each, Budget)
+        if each.key in keys:
+            raise InvalidOption(f"{name}: {each.key!r} is named more than once")
+        keys.add(each.key)
+
+
 def _by_exception(name: str, value: object) -> None:
     _kind(name, value, Mapping)
     assert isinstance(value, Mapping)
@@ -165,9 +157,9 @@ def _by_exception(name: str, value: object) -> None:
 CHECKS: dict[str, Any] = {
     "key": _text,
     "unique_while": _scope,
-    "max_attempts": partial(_whole, low=1, high=MAX_UINT32),
+    "max_attempts": partial(whole, low=1, high=MAX_UINT32),
     "result_ttl": _ttl,
-    "priority": partial(_whole, low=0, high=MAX_PRIORITY),
+    "priority": partial(whole, low=0, high=MAX_PRIORITY),
     "delay": milliseconds,
     "run_at": _moment,
     "backoff": partial(_kind, kind=Backoff),
@@ -176,6 +168,7 @@ CHECKS: dict[str, Any] = {
     "wait": milliseconds,
     "group": _text,
     "dedupe": _dedupe,
+    "budgets": _budgets,
     "user": _text,
     "meta": partial(_kind, kind=Mapping),
     "traceparent": _text,
@@ -252,6 +245,7 @@ class Form:
             options.get("content_type"),
             self._traceparent,
             None if batch is None else BatchRule(batch.key, batch.when, batch.fold),
+            tuple([budget.wire() for budget in options.get("budgets", ())]) or None,
         )
 
     def submission(
@@ -283,6 +277,7 @@ class Form:
             fixed.content_type,
             traceparent,
             fixed.batch,
+            fixed.budgets,
         )
 
 

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from zq.client.amounts import Seconds
 from zq.client.formats import JSON
 from zq.client.job_error import JobError
-from zq.client.options import Seconds
 from zq.client.running import Running
 
 

@@ -8,22 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, Unpack, cast, overload
 
+from zq.client.amounts import Seconds, positive_ms
 from zq.client.backend import Backend, run
 from zq.client.core import Core, QueueHandler
 from zq.client.errors import InvalidOption, JobNotFound, JobState
 from zq.client.events import Event
 from zq.client.job import CancelStatus, Job, TimeLeft, cancelled
 from zq.client.job_error import JobError
-from zq.client.options import (
-    DEFAULTS,
-    Form,
-    JobOptions,
-    Options,
-    Seconds,
-    check,
-    merge,
-    positive_ms,
-)
+from zq.client.options import DEFAULTS, Form, JobOptions, Options, check, merge
 from zq.client.payloads import Convert, converter
 from zq.client.values import MISSING, Missing, State, StoredJob, Submission
 from zq.model.names import check_name

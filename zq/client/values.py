@@ -15,6 +15,7 @@ from zq.model.batch import BatchRule
 from zq.model.ids import timestamp_ms
 from zq.model.job import BackoffRule, Retention
 from zq.model.settling import Failure
+from zq.wire.budgets import DrawBody, DrawDocument
 
 State = Literal["scheduled", "ready", "in_flight", "completed", "dead", "cancelled", "expired"]
 
@@ -50,6 +51,7 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     content_type: str | None = None
     traceparent: str | None = None
     batch: BatchRule | None = None
+    budgets: tuple[DrawBody, ...] | None = None
 
 
 class StoredJob(msgspec.Struct, gc=False):
@@ -77,6 +79,7 @@ class StoredJob(msgspec.Struct, gc=False):
     origin: str | None = None
     reason: str | None = None
     group: str | None = None
+    budgets: list[DrawDocument] | None = None
     meta: Mapping[str, Any] | None = None
     result: Any = UNSET
     duplicate: bool = False
@@ -227,6 +230,8 @@ class JobQuery(msgspec.Struct, frozen=True):
     types: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     filter: str | None = None
+    budgets: tuple[str, ...] = ()
+    """The keys of those that a job draws from."""
 
 
 EVERYTHING = JobQuery()

@@ -1,8 +1,8 @@
 """Work that a test has made, done until nothing is left."""
 
+from zq.client.amounts import Seconds
 from zq.client.app import App
 from zq.client.errors import JobFailed
-from zq.client.options import Seconds
 from zq.client.outcome import Outcome
 from zq.client.worker.worker import Worker
 

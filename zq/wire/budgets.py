@@ -17,7 +17,6 @@ from zq.model.budgets import (
     checked_policy,
     draws_of,
 )
-from zq.model.errors import InvalidRequest
 from zq.model.job import NO_OPTIONS, JobSettings
 from zq.model.names import check_name
 from zq.wire.codecs import BodyCodec, decode
@@ -31,37 +30,45 @@ class Strategy(msgspec.Struct, omit_defaults=True):
     burst: int | None = None
 
 
-class _Policy(msgspec.Struct):
+class PolicyBody(msgspec.Struct):
+    """How many tokens a budget has, and how they come back."""
+
     allocation: int
     strategy: Strategy
 
 
-class _StrategyPatch(msgspec.Struct):
+class StrategyPatchBody(msgspec.Struct):
+    """A change of that. What is of another type goes with it."""
+
     type: str | UnsetType = UNSET
     duration_ms: int | UnsetType = UNSET
     burst: int | None | UnsetType = UNSET
 
 
-class _PolicyPatch(msgspec.Struct):
+class PolicyPatchBody(msgspec.Struct):
+    """A change of a policy, field by field."""
+
     allocation: int | UnsetType = UNSET
-    strategy: _StrategyPatch | UnsetType = UNSET
+    strategy: StrategyPatchBody | UnsetType = UNSET
 
 
-class _Cost(msgspec.Struct):
+class BindingBody(msgspec.Struct, omit_defaults=True):
+    """What jobs are to draw from the budget that is named beside."""
+
     cost: int | None = None
-    create_with: _Policy | None = None
+    create_with: PolicyBody | None = None
 
 
 class _NewCost(msgspec.Struct):
     cost: int
 
 
-class DrawBody(msgspec.Struct, gc=False):
+class DrawBody(msgspec.Struct, omit_defaults=True, gc=False):
     """What a job asks of a budget. `create_with` counts where there is no such budget yet."""
 
     key: str
     cost: int | None = None
-    create_with: _Policy | None = None
+    create_with: PolicyBody | None = None
 
 
 class _Draws(msgspec.Struct):
@@ -88,9 +95,9 @@ class BudgetDocument(msgspec.Struct):
     unfinished: int
 
 
-_policy = msgspec.json.Decoder(_Policy)
-_patch = msgspec.json.Decoder(_PolicyPatch)
-_cost = msgspec.json.Decoder(_Cost)
+_policy = msgspec.json.Decoder(PolicyBody)
+_patch = msgspec.json.Decoder(PolicyPatchBody)
+_cost = msgspec.json.Decoder(BindingBody)
 _new_cost = msgspec.json.Decoder(_NewCost)
 _draws = msgspec.json.Decoder(_Draws)
 
@@ -103,13 +110,13 @@ def decode_policy(body: bytes, codec: BodyCodec) -> BudgetPolicy:
 def decode_policy_patch(body: bytes, codec: BodyCodec) -> BudgetPatch:
     """The body that changes a budget field by field."""
     sent = decode(body, codec, _patch)
-    strategy = _StrategyPatch() if sent.strategy is UNSET else sent.strategy
+    strategy = StrategyPatchBody() if sent.strategy is UNSET else sent.strategy
     return BudgetPatch(sent.allocation, strategy.type, strategy.duration_ms, strategy.burst)
 
 
 def decode_binding(key: str, body: bytes, codec: BodyCodec) -> BudgetRequest:
     """The body that has jobs draw from a budget; there need not be one."""
-    sent = decode(body, codec, _cost) if body else _Cost()
+    sent = decode(body, codec, _cost) if body else BindingBody()
     return requests_of([DrawBody(key, sent.cost, sent.create_with)])[0]
 
 
@@ -167,24 +174,15 @@ def draw_documents(draws: Draws | None) -> list[DrawDocument] | None:
     return None if draws is None else [DrawDocument(draw.key, draw.cost) for draw in draws]
 
 
-def policy_of(document: object) -> BudgetPolicy:
-    """A policy as a value of the library's says it. Raises `InvalidRequest`."""
-    try:
-        return _checked(msgspec.convert(document, _Policy))
-    except msgspec.ValidationError as error:
-        raise InvalidRequest(f"create_with: {error}") from None
-
-
 def _strategy(policy: BudgetPolicy) -> Strategy:
     kind = WHILE_IN_FLIGHT if policy.duration_ms is None else TIME_BASED
     return Strategy(kind, policy.duration_ms, policy.burst)
 
 
-def _checked(sent: _Policy) -> BudgetPolicy:
+def _checked(sent: PolicyBody) -> BudgetPolicy:
     strategy = sent.strategy
     return checked_policy(sent.allocation, strategy.type, strategy.duration_ms, strategy.burst)
 
 
 # The shapes by the names under which the API is described.
-PolicyBody, PolicyPatchBody, BindingBody = _Policy, _PolicyPatch, _Cost
 CostBody, BindingsBody = _NewCost, _Draws

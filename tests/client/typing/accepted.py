@@ -18,6 +18,10 @@ def add(a: int, b: int = 0) -> int:
     return a + b
 
 
+@app.task(budgets=[zq.Budget("crm", cost=2, create_with=zq.Limit(100, per=60, burst=10))])
+async def sync(contact: int) -> None: ...
+
+
 texts = app.queue("texts", payload=str, result=int)
 
 
@@ -35,7 +39,8 @@ async def produce() -> None:
     assert_type(add.enqueue_sync(1, 2).result_sync(), int)
     assert_type(add.call_sync(1), int)
     assert_type(await add.enqueue_many(add.args(n) for n in range(3)), list[zq.Job[int]])
-    outcome = await texts.enqueue("id", "text", result_ttl=60)
+    await sync.options(budgets=()).enqueue(1)
+    outcome = await texts.enqueue("id", "text", result_ttl=60, budgets=(zq.Budget("crm"),))
     if outcome.result is not zq.MISSING:
         assert_type(outcome.result, int)
     assert_type(await texts.enqueue_and_wait("id", "text", timeout=1), int)

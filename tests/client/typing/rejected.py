@@ -34,6 +34,11 @@ async def produce() -> None:
     welcome.options(dely=3)  # no: call-arg
     welcome.options(delay="3")  # no: arg-type
     welcome.options(unique_while="always")  # no: arg-type
+    welcome.options(budgets="crm")  # no: arg-type
+    welcome.options(budgets=zq.Budget("crm"))  # no: arg-type
+    zq.Budget("crm", cost="2")  # no: arg-type
+    zq.Budget("crm", create_with=2)  # no: arg-type
+    zq.Limit(per=60)  # no: call-arg
     number: int = await welcome.call(1)  # no: assignment
     await texts.enqueue("id", 5)  # no: arg-type
     await texts.enqueue(5, "text")  # no: arg-type

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 from zq.client.backend import EventStream, TakeStream
+from zq.client.embedded.budgets import EmbeddedBudgets
 from zq.client.embedded.deliveries import Deliveries
 from zq.client.embedded.home import Home
 from zq.client.embedded.listening import listen
@@ -80,6 +81,11 @@ class EmbeddedBackend:
     def schedules(self) -> EmbeddedSchedules:
         """What the engine enqueues by the clock."""
         return EmbeddedSchedules(self._do, LIMITS)
+
+    @property
+    def budgets(self) -> EmbeddedBudgets:
+        """How many jobs run at once, or in a time."""
+        return EmbeddedBudgets(self._do)
 
     # Jobs in
 

@@ -1,8 +1,9 @@
 """Schedules of an engine in this process."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from zq.client.embedded.deliveries import Do
 from zq.client.formats import JSON
 from zq.client.schedules import Schedule, ShownGroup, ShownSchedule
 from zq.model.cron.crons import GroupPatch
@@ -18,9 +19,6 @@ from zq.wire.crons import (
     group_document,
 )
 
-Do = Callable[[Callable[[Services], Coroutine[Any, Any, Any]]], Coroutine[Any, Any, Any]]
-"""Runs a verb in the engine's thread."""
-
 
 class EmbeddedSchedules:
     """The schedules of an engine, by its service's verbs."""
@@ -31,8 +29,7 @@ class EmbeddedSchedules:
 
     async def groups(self) -> list[str]:
         """The names of the groups."""
-        names: list[str] = await self._do(lambda services: services.crons.groups(EVERYWHERE))
-        return names
+        return await self._do(lambda services: services.crons.groups(EVERYWHERE))
 
     async def group(self, group: str) -> ShownGroup:
         """A group with its entries by name."""

@@ -108,6 +108,7 @@ def filter_of(query: JobQuery, ids: IdCodec) -> Filter:
         types=query.types,
         keys=keys,
         program=query.filter,
+        budgets=query.budgets,
     )
 
 

@@ -16,19 +16,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from zq.client.amounts import Seconds, milliseconds
 from zq.client.core import Core, QueueHandler
 from zq.client.errors import DiscoveryError, InvalidOption
 from zq.client.files.queue import FIFO, FileQueue
 from zq.client.files.registry import loading, queues
-from zq.client.options import (
-    DEFAULTS,
-    Backoff,
-    Options,
-    Seconds,
-    check,
-    merge,
-    milliseconds,
-)
+from zq.client.options import DEFAULTS, Backoff, Options, check, merge
 from zq.client.payloads import converter
 
 LONGEST_TIMEOUT_S = 900

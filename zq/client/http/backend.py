@@ -15,6 +15,8 @@ from zq.client.http.address import Address
 from zq.client.http.aio import AioTransport
 from zq.client.http.batches import Stored, one_by_one, overlapped
 from zq.client.http.blocking import BlockingTransport
+from zq.client.http.budgets import HttpBudgets
+from zq.client.http.calls import SWEEP_MS, filtered, job_path
 from zq.client.http.gathering import Encoded, Fate, Gatherer
 from zq.client.http.schedules import HttpSchedules
 from zq.client.http.streams import HttpEventStream, HttpTakeStream
@@ -42,8 +44,6 @@ T = TypeVar("T")
 TIMEOUT_S = 30.0
 TRIES = 5
 WAIT_SLACK_S = 10.0
-REDRIVE_MS = 3_600_000
-"""The server answers a redrive of everything at its end, after many slices."""
 
 
 class _Jobs(msgspec.Struct):
@@ -101,6 +101,11 @@ class HttpBackend:
         """What the server enqueues by the clock."""
         return HttpSchedules(self._call, self._read)
 
+    @property
+    def budgets(self) -> HttpBudgets:
+        """How many jobs run at once, or in a time."""
+        return HttpBudgets(self._call, self._read)
+
     # Jobs in
 
     async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
@@ -126,7 +131,7 @@ class HttpBackend:
 
     async def get(self, id: str) -> StoredJob:
         """A job with payload and result."""
-        return self._read(await self._call("GET", _job(id)), StoredJob)
+        return self._read(await self._call("GET", job_path(id)), StoredJob)
 
     async def by_key(self, key: str) -> StoredJob:
         """The job that owns a unique key."""
@@ -134,18 +139,18 @@ class HttpBackend:
 
     async def result(self, id: str, wait_ms: int) -> JobOutcome:
         """The outcome of a job, now or within `wait_ms`."""
-        path = f"{_job(id)}/result?wait_ms={wait_ms}"
+        path = f"{job_path(id)}/result?wait_ms={wait_ms}"
         reply = await self._call("GET", path, wait_ms=wait_ms, also=(410,))
         return self._read(reply, JobOutcome)
 
     async def errors(self, id: str) -> list[JobError]:
         """The last 50 failures of a job, the oldest first."""
-        reply = await self._call("GET", f"{_job(id)}/errors?order=desc&limit=50")
+        reply = await self._call("GET", f"{job_path(id)}/errors?order=desc&limit=50")
         return self._read(reply, _Errors).errors[::-1]
 
     async def cancel(self, id: str, *, force: bool = False) -> StoredJob:
         """Cancel a job."""
-        reply = await self._call("POST", f"{_job(id)}/cancel", {"force": force})
+        reply = await self._call("POST", f"{job_path(id)}/cancel", {"force": force})
         return self._read(reply, StoredJob)
 
     async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
@@ -159,12 +164,12 @@ class HttpBackend:
         """Keep a finished job for this long from now."""
         kept = {"completed_ms": completed_ms, "dead_ms": dead_ms}
         body = {name: ms for name, ms in kept.items() if ms is not None}
-        reply = await self._call("PATCH", f"{_job(id)}/retention", body, safe=True)
+        reply = await self._call("PATCH", f"{job_path(id)}/retention", body, safe=True)
         return self._read(reply, StoredJob)
 
     async def retry(self, id: str) -> StoredJob:
         """Make a dead job ready again."""
-        return self._read(await self._call("POST", f"{_job(id)}/retry"), StoredJob)
+        return self._read(await self._call("POST", f"{job_path(id)}/retry"), StoredJob)
 
     # Many
 
@@ -172,16 +177,14 @@ class HttpBackend:
         self, query: JobQuery = EVERYTHING, *, after: str | None = None, limit: int = 50
     ) -> JobListing:
         """A page of jobs beyond the cursor."""
-        parameters = _parameters(query) | {"limit": str(limit)}
-        if after is not None:
-            parameters["from"] = after
-        page = self._read(await self._call("GET", f"/jobs?{urlencode(parameters)}"), _Page)
+        place = {} if after is None else {"from": after}
+        path = filtered("/jobs", query, limit=str(limit), **place)
+        page = self._read(await self._call("GET", path), _Page)
         return JobListing(page.jobs, page.jobs[-1].id if page.pages.get("next") else None)
 
     async def count(self, query: JobQuery = EVERYTHING) -> int:
         """How many jobs match."""
-        path = f"/jobs/count?{urlencode(_parameters(query))}"
-        return self._read(await self._call("GET", path), _Count).count
+        return self._read(await self._call("GET", filtered("/jobs/count", query)), _Count).count
 
     async def queues(self) -> list[str]:
         """The names of queues that have jobs."""
@@ -189,8 +192,8 @@ class HttpBackend:
 
     async def redrive(self, query: JobQuery = EVERYTHING, limit: int | None = None) -> int:
         """Bring back the dead jobs that match."""
-        path, body = f"/jobs/redrive?{urlencode(_parameters(query))}", {"limit": limit}
-        reply = await self._call("POST", path, body, wait_ms=REDRIVE_MS)
+        path = filtered("/jobs/redrive", query)
+        reply = await self._call("POST", path, {"limit": limit}, wait_ms=SWEEP_MS)
         return self._read(reply, _Redriven).redriven
 
     # Queues
@@ -235,7 +238,7 @@ class HttpBackend:
 
     async def fail(self, id: str, failure: LeasedFailure) -> StoredJob:
         """Report a failure."""
-        reply = await self._call("POST", f"{_job(id)}/failure", failure)
+        reply = await self._call("POST", f"{job_path(id)}/failure", failure)
         return self._read(reply, StoredJob)
 
     async def extend(self, items: Sequence[Held], lease_ms: int) -> RefusedItems:
@@ -249,7 +252,7 @@ class HttpBackend:
     async def progress(self, id: str, data: Any, lease: int | None = None) -> None:
         """Tell listeners the progress of a running job."""
         body = {"data": data} if lease is None else {"data": data, "lease": lease}
-        await self._call("POST", f"{_job(id)}/progress", body)
+        await self._call("POST", f"{job_path(id)}/progress", body)
 
     async def events(self, query: EventQuery, since: str | None = None) -> EventStream:
         """Listen to the events of jobs."""
@@ -344,24 +347,9 @@ def _is_repeatable(job: Submission) -> bool:
     return job.unique_while == "exists" or job.dedupe is not None
 
 
-def _job(id: str) -> str:
-    return f"/jobs/{quote(id, safe='')}"
-
-
 def _settings(queue: str) -> str:
     return f"/queues/{quote(queue, safe='')}/settings"
 
 
 def _key(key: str, verb: str = "") -> str:
     return f"/jobs/by-key{verb}?{urlencode({'key': key})}"
-
-
-def _parameters(query: JobQuery) -> dict[str, str]:
-    lists = {
-        "status": query.statuses,
-        "queue": query.queues,
-        "type": query.types,
-        "id": query.ids,
-    }
-    parameters = {name: ",".join(values) for name, values in lists.items() if values}
-    return parameters if query.filter is None else parameters | {"filter": query.filter}

@@ -1,21 +1,12 @@
 """Schedules over HTTP."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Sequence
 from urllib.parse import quote
 
 import msgspec
 
-from zq.client.http.transport import Reply
+from zq.client.http.calls import HttpCall, HttpRead
 from zq.client.schedules import Schedule, ShownGroup, ShownSchedule
-
-T = TypeVar("T")
-
-
-class _Call(Protocol):
-    def __call__(
-        self, method: str, path: str, body: object = None, *, safe: bool = False
-    ) -> Awaitable[Reply]: ...
 
 
 class _Names(msgspec.Struct):
@@ -25,19 +16,17 @@ class _Names(msgspec.Struct):
 class HttpSchedules:
     """The schedules of a server, by the requests of its backend."""
 
-    def __init__(self, call: _Call, read: Callable[[Reply, type[Any]], Any]) -> None:
+    def __init__(self, call: HttpCall, read: HttpRead) -> None:
         self._call = call
         self._read = read
 
     async def groups(self) -> list[str]:
         """The names of the groups."""
-        names: _Names = self._read(await self._call("GET", "/crons"), _Names)
-        return names.crons
+        return self._read(await self._call("GET", "/crons"), _Names).crons
 
     async def group(self, group: str) -> ShownGroup:
         """A group with its entries by name."""
-        found: ShownGroup = self._read(await self._call("GET", _place(group)), ShownGroup)
-        return found
+        return self._read(await self._call("GET", _place(group)), ShownGroup)
 
     async def replace(
         self, group: str, entries: Sequence[Schedule], timezone: str | None = None
@@ -45,14 +34,12 @@ class HttpSchedules:
         """Let a group have these entries and no others."""
         body = {"entries": entries, "timezone": timezone}
         reply = await self._call("PUT", _place(group), body, safe=True)
-        found: ShownGroup = self._read(reply, ShownGroup)
-        return found
+        return self._read(reply, ShownGroup)
 
     async def put(self, group: str, entry: Schedule) -> ShownSchedule:
         """Add an entry, or replace the one of its name."""
         reply = await self._call("PUT", _place(group, entry.name), entry, safe=True)
-        found: ShownSchedule = self._read(reply, ShownSchedule)
-        return found
+        return self._read(reply, ShownSchedule)
 
     async def pause(self, group: str, entry: str | None, paused: bool) -> None:
         """Pause or resume an entry, or its whole group."""

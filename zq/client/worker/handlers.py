@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from zq.client.amounts import milliseconds
 from zq.client.app import App
 from zq.client.core import QueueHandler
 from zq.client.errors import InvalidPayload
 from zq.client.formats import JSON
 from zq.client.job_error import DETAILS
-from zq.client.options import Backoff, Options, milliseconds
+from zq.client.options import Backoff, Options
 from zq.client.payloads import unpacked
 from zq.client.running import Discard, Kill, Middleware, Retry, Running
 from zq.client.task import Task

@@ -5,11 +5,11 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from zq.client.amounts import positive_ms
 from zq.client.app import App
 from zq.client.errors import InvalidOption, ZqError
 from zq.client.events import Event, EventName
 from zq.client.job_error import JobError
-from zq.client.options import positive_ms
 from zq.client.outcome import Outcome
 from zq.client.running import Running
 from zq.client.values import MISSING, Delivery, LeasedFailure, Success

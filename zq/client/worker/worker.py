@@ -12,9 +12,9 @@ from types import FrameType
 from typing import Any
 from uuid import uuid4
 
+from zq.client.amounts import Seconds, milliseconds, positive_ms
 from zq.client.app import App
 from zq.client.errors import InvalidOption, WaitTimeout
-from zq.client.options import Seconds, milliseconds, positive_ms
 from zq.client.outcome import DrainReport, Outcome
 from zq.client.values import TakeRequest
 from zq.client.worker.executor import Capacity

@@ -1,0 +1,108 @@
+"""Budgets as programs see them: what they are shown, and what a server can do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import msgspec
+
+from zq.client.amounts import Seconds, positive_ms, whole
+from zq.client.budget import Budget, Limit
+from zq.client.errors import InvalidOption
+from zq.client.values import MISSING, JobQuery, Missing, StoredJob
+from zq.model.budgets import MOST_DURATION_MS, MOST_TOKENS, TIME_BASED, WHILE_IN_FLIGHT
+from zq.wire.budgets import PolicyPatchBody, Strategy, StrategyPatchBody
+
+BindingVerb = Literal["add", "put", "change", "remove", "replace"]
+"""`add` is for jobs that do not draw from the budget yet, `change` and `remove` for those that do,
+and `put` for either. `replace` lets a job draw from these budgets and from no others."""
+
+
+class ShownBudget(msgspec.Struct, omit_defaults=True):
+    """A budget as the server shows it. Times in milliseconds since the epoch.
+
+    `available` is how many tokens there are now, `waiting` how many ready jobs draw from it, and
+    `unfinished` how many jobs in all. Zizq's server does not tell these.
+    """
+
+    key: str
+    allocation: int
+    strategy: Strategy
+    created_at: int
+    updated_at: int
+    available: int | None = None
+    waiting: int | None = None
+    unfinished: int | None = None
+
+
+class BindingReport(msgspec.Struct, frozen=True):
+    """How many jobs draw otherwise than before, and the ids of those in flight, which do not."""
+
+    changed: int
+    blocked: list[str]
+
+
+@dataclass(frozen=True)
+class LimitPatch:
+    """A change of a `Limit`. What is MISSING stays.
+
+    With a `per` of None, jobs give their tokens back. A `burst` of None clears it.
+    """
+
+    allocation: int | Missing = MISSING
+    per: Seconds | None | Missing = MISSING
+    burst: int | None | Missing = MISSING
+
+    def __post_init__(self) -> None:
+        if self.allocation is not MISSING:
+            whole("LimitPatch: allocation", self.allocation, 1, MOST_TOKENS)
+        if self.burst is not MISSING and self.burst is not None:
+            whole("LimitPatch: burst", self.burst, 1, MOST_TOKENS)
+        self.wire()
+
+    def wire(self) -> PolicyPatchBody:
+        """The same as it is sent."""
+        strategy = StrategyPatchBody(burst=self.burst)
+        if self.per is None:
+            strategy.type = WHILE_IN_FLIGHT
+        elif self.per is not MISSING:
+            strategy.type = TIME_BASED
+            strategy.duration_ms = positive_ms("LimitPatch: per", self.per, MOST_DURATION_MS)
+        return PolicyPatchBody(self.allocation, strategy)
+
+
+class ServerBudgets(Protocol):
+    """The budgets of one server. A budget that is not there is a `BackendError`."""
+
+    async def all(self) -> list[ShownBudget]:
+        """Every budget by its key."""
+
+    async def get(self, key: str) -> ShownBudget:
+        """One budget."""
+
+    async def create(self, key: str, limit: Limit) -> ShownBudget:
+        """Create a budget. One that is there is a `BackendError`."""
+
+    async def put(self, key: str, limit: Limit) -> ShownBudget:
+        """Create a budget, or give it another limit."""
+
+    async def change(self, key: str, patch: LimitPatch) -> ShownBudget:
+        """Change some fields of a budget's limit."""
+
+    async def remove(self, key: str) -> None:
+        """Remove a budget. One that unfinished jobs or schedules need is a `BackendError`."""
+
+    async def bind(self, id: str, verb: BindingVerb, *budgets: Budget) -> StoredJob:
+        """Change what a job draws. One that does not wait is a `BackendError`."""
+
+    async def bind_all(self, query: JobQuery, verb: BindingVerb, *budgets: Budget) -> BindingReport:
+        """Change what the jobs that match draw; those that the verb is not for stay as they are."""
+
+
+def check_binding(verb: BindingVerb, budgets: Sequence[Budget], *, many: bool) -> None:
+    """Raise `InvalidOption` where a verb is not for so many budgets."""
+    if verb != "replace":
+        if len(budgets) != 1:
+            raise InvalidOption(f"budgets: {verb} is for one budget, not for {len(budgets)}")
+    elif many and budgets:
+        raise InvalidOption("budgets: of many jobs, replace takes all budgets: add others with put")

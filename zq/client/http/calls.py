@@ -1,0 +1,53 @@
+"""How requests of a backend are made, and the paths that more than one kind of them has."""
+
+from collections.abc import Awaitable
+from typing import Protocol, TypeVar
+from urllib.parse import quote, urlencode
+
+from zq.client.http.transport import Reply
+from zq.client.values import JobQuery
+
+T = TypeVar("T")
+
+SWEEP_MS = 3_600_000
+"""The server answers a change of many jobs at its end, after many slices."""
+
+
+class HttpCall(Protocol):
+    """Sends a request and returns the answer; a refusal is raised as an error."""
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        safe: bool = False,
+        wait_ms: int = 0,
+    ) -> Awaitable[Reply]: ...
+
+
+class HttpRead(Protocol):
+    """Makes a value of an answer."""
+
+    def __call__(self, reply: Reply, type: type[T]) -> T: ...
+
+
+def job_path(id: str) -> str:
+    """Where one job is."""
+    return f"/jobs/{quote(id, safe='')}"
+
+
+def filtered(path: str, query: JobQuery, **more: str) -> str:
+    """The path with a filter of jobs, and with `more` parameters."""
+    lists = {
+        "status": query.statuses,
+        "queue": query.queues,
+        "type": query.types,
+        "id": query.ids,
+        "budgets.key": query.budgets,
+    }
+    parameters = {name: ",".join(values) for name, values in lists.items() if values} | more
+    if query.filter is not None:
+        parameters["filter"] = query.filter
+    return f"{path}?{urlencode(parameters)}"
