@@ -10,9 +10,11 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from click.testing import CliRunner
 from conformance.streams import PATIENCE_S
 from process.server import clean_environment
 
+from zq.cli import main
 from zq.client.backend import Backend
 from zq.client.values import Delivery, LeasedFailure, StoredJob, Submission, Success, TakeRequest
 
@@ -48,6 +50,12 @@ class Shell:
         """Run a command to its end."""
         process = await self.start(*words, stdin=DEVNULL if stdin is None else PIPE, url=url)
         return await ended(process, stdin)
+
+    async def here(self, *words: str, stdin: str | None = None) -> Ended:
+        """Run a command to its end in this process, which is quicker."""
+        env = {"ZQ_URL": self.url}
+        done = await asyncio.to_thread(CliRunner().invoke, main, words, input=stdin, env=env)
+        return Ended(done.exit_code, done.stdout, done.stderr)
 
     async def start(self, *words: str, stdin: int = DEVNULL, url: str = "") -> Process:
         """Begin a command, to be awaited with `ended`."""

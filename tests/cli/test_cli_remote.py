@@ -31,6 +31,11 @@ WORDS = {
     "cron pause": ("billing",),
     "cron resume": ("billing",),
     "cron remove": ("billing", "nightly"),
+    "budgets show": ("crm",),
+    "budgets set": ("crm", "2"),
+    "budgets remove": ("crm",),
+    "budgets bind": ("crm", "--all"),
+    "budgets unbind": ("crm", "--all"),
 }
 GROUPS = [command for command in PEOPLE if isinstance(command, click.Group)]
 COMMANDS = [

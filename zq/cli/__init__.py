@@ -9,6 +9,7 @@ import click
 
 from zq import __version__
 from zq.cli.backup import backup
+from zq.cli.budgets import budgets
 from zq.cli.cancel import cancel
 from zq.cli.check import check
 from zq.cli.compact import compact
@@ -91,6 +92,7 @@ Examples:
   zq push mail hello                   enqueue a job; zq wait ID waits for its result
   zq queues                            show what waits, runs and fails; see zq jobs, zq dead
   zq cron list                         show schedules; see zq cron --help
+  zq budgets list                      show how many jobs may run at once; see zq budgets --help
   zq top                               watch the jobs on a terminal
   zq worker shop.jobs:app              execute the jobs of an app in Python
   zq history export --out history      copy the history of jobs to files
@@ -114,7 +116,7 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
 
 
 SERVICE = (serve, worker, check, backup, restore, compact, history, keys, tls, pipeline)
-PEOPLE = (push, wait, status, cancel, jobs, dead, requeue, queues, pause, resume, cron)
+PEOPLE = (push, wait, status, cancel, jobs, dead, requeue, queues, pause, resume, cron, budgets)
 ADMIN = (top,)
 
 for command in (*SERVICE, *PEOPLE, *ADMIN):

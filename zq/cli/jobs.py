@@ -40,6 +40,7 @@ The oldest jobs come first. With --json, each job is a line. Exit codes: 0, 1 if
 @click.option(
     "--filter", "program", metavar="JQ", help="Show only jobs whose payload makes this true."
 )
+@click.option("--budget", type=NAMES, default=(), help="Show only jobs that draw from these.")
 @click.option(
     "--limit",
     type=LIMIT,
@@ -54,12 +55,13 @@ def jobs(
     status: tuple[Any, ...],
     type_: tuple[str, ...],
     program: str | None,
+    budget: tuple[str, ...],
     limit: int,
 ) -> None:
     """List jobs."""
     from zq.client.values import JobQuery
 
-    query = JobQuery(status, queue, type_, (), program)
+    query = JobQuery(status, queue, type_, (), program, budget)
     if remote.as_json:
         for job in found(remote, query, limit):
             print_json(job_document(job))

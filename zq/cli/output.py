@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -91,6 +92,11 @@ def ago(moment: int | None) -> str:
         return ""
     now = time.time_ns() // 1_000_000
     return f"{span(now - moment)} ago" if moment <= now else f"in {span(moment - now)}"
+
+
+def moment(ms: int) -> str:
+    """A moment in milliseconds since 1970, in UTC, and how long ago it is."""
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC, {ago(ms)}"
 
 
 def job_document(job: "StoredJob") -> dict[str, Any]:

@@ -1,12 +1,11 @@
 """`zq status`: shows one job."""
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from zq.cli.output import ago, job_document, print_json
+from zq.cli.output import job_document, moment, print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import one_line, say
 from zq.cli.words import NAME
@@ -52,8 +51,7 @@ def status(remote: Remote, id: str) -> None:
 
 def _shown(name: str, value: object) -> str:
     if name in TIMES and isinstance(value, int):
-        moment = datetime.fromtimestamp(value / 1000, UTC)
-        return f"{moment:%Y-%m-%d %H:%M:%S} UTC, {ago(value)}"
+        return moment(value)
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     if name in ("payload", "result"):
         text = msgspec.json.encode(value).decode()

@@ -1,0 +1,100 @@
+"""`zq budgets bind` and `unbind`: change what jobs that wait draw from a budget."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zq.cli.output import print_json
+from zq.cli.remote import Remote, talks
+from zq.cli.terminal import say
+from zq.cli.words import NAME, NAMES
+from zq.model.budgets import MOST_TOKENS
+
+if TYPE_CHECKING:
+    from zq.client.budgets import BindingVerb
+    from zq.client.values import JobQuery
+
+_CHOICE = (
+    click.option("--all", "everything", is_flag=True, help="All jobs that wait."),
+    click.option("--type", "type_", type=NAMES, default=(), help="Jobs of these types."),
+    click.option("--queue", type=NAMES, default=(), help="Jobs of these queues."),
+    click.argument("ids", nargs=-1, type=NAME, metavar="[ID]…"),
+)
+
+
+def _choosing(command: Any) -> Any:
+    """Give a command the words and options that choose jobs."""
+    for parameter in _CHOICE:
+        command = parameter(command)
+    return command
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  zq budgets bind crm 01JD0000000000000000000000
+  zq budgets bind crm --queue sync,mail --cost 2
+  zq budgets bind crm --all
+
+Only jobs that wait can change. Those in flight are named, and stay as they are.
+
+Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
+"""
+)
+@click.argument("key", type=NAME)
+@_choosing
+@click.option(
+    "--cost",
+    type=click.IntRange(1, MOST_TOKENS),
+    default=1,
+    show_default=True,
+    help="How many tokens a job needs.",
+)
+@talks
+def bind(remote: Remote, key: str, cost: int, **chosen: Any) -> None:
+    """Let jobs that wait draw from the budget KEY, also where they do already."""
+    _bind(remote, _chosen(**chosen), "put", key, cost)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  zq budgets unbind crm 01JD0000000000000000000000
+  zq budgets unbind crm --queue sync
+  zq budgets unbind crm --all
+
+Only jobs that wait can change. Those in flight are named, and stay as they are.
+
+Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
+"""
+)
+@click.argument("key", type=NAME)
+@_choosing
+@talks
+def unbind(remote: Remote, key: str, **chosen: Any) -> None:
+    """Let jobs that wait no longer draw from the budget KEY."""
+    query = _chosen(**chosen)
+    remote.run(remote.backend.budgets.get(key))  # A wrong key would change nothing, in silence.
+    _bind(remote, query, "remove", key)
+
+
+def _chosen(
+    ids: tuple[str, ...], queue: tuple[str, ...], type_: tuple[str, ...], everything: bool
+) -> "JobQuery":
+    from zq.client.values import JobQuery
+
+    if everything == bool(ids or queue or type_):
+        raise click.UsageError("choose jobs by their ids, --queue or --type, or give --all")
+    return JobQuery(queues=queue, types=type_, ids=ids)
+
+
+def _bind(remote: Remote, query: "JobQuery", verb: "BindingVerb", key: str, cost: int = 1) -> None:
+    from zq.client.budget import Budget
+
+    report = remote.run(remote.backend.budgets.bind_all(query, verb, Budget(key, cost)))
+    if remote.as_json:
+        print_json(report)
+        return
+    say(f"{report.changed:,} jobs changed")
+    if report.blocked:
+        say(f"in flight, and left as they are: {', '.join(report.blocked)}", err=True)
