@@ -30,6 +30,17 @@ async def test_the_commands_of_the_documents(shell: Shell) -> None:
     assert await shell.backend.count(JobQuery(queues=("mail",))) == 4
 
 
+async def test_the_commands_about_budgets_of_the_documents(shell: Shell) -> None:
+    said = []
+    for line in code("budgets on the command line").splitlines():
+        prompt, name, *words = shlex.split(line)
+        assert (prompt, name) == ("$", "zq")
+        done = await shell.here(*words)
+        assert done.code == 0, (line, done)
+        said.append(done.output)
+    assert said[3] == "crm-rate allows 50 per 1m, burst 10\n"
+
+
 async def _a_job_for(shell: Shell, command: str) -> str:
     """The id of a job for which a command is meant."""
     (job,) = await shell.push(1, queue=f"for-{command}", retention=Retention(60_000, 60_000))

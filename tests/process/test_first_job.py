@@ -20,7 +20,6 @@ PAGE, EXPORT = commands("history")
 SCAN, CLAIM, EXTEND, RELEASE, WORKERS, DRAIN = commands("leases")
 STEPS, TAKE_STEPS, CHARGE = commands("groups")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
-(BUDGETS,) = commands("budgets")
 SET, PAUSE, SHOW, RETRY, REDRIVE, SWEEPS = commands("queue settings")
 PUT_CRONS, SHOW_CRONS, PAUSE_CRON, DELETE_CRONS = commands("cron")
 SEND, RECEIVE, NACK, OVERRIDE, LIST, REAP = commands("queue-ti")
@@ -269,14 +268,6 @@ async def test_the_settings_of_the_documents(tmp_path: Path) -> None:
         assert shell.document(REDRIVE) == {"redriven": 0}
         assert shell.document(SWEEPS) == {"sweeps": []}
         assert "only a dead job" in shell.document(RETRY, job)["error"]
-
-
-async def test_the_budgets_of_the_documents(tmp_path: Path) -> None:
-    async with running(tmp_path) as server:
-        *_, listed = Shell(server).run(BUDGETS).splitlines()
-        crm, rate = json.loads(listed)["budgets"]
-        assert (crm["available"], crm["waiting"]) == (2, 3)
-        assert (rate["available"], rate["waiting"]) == (10, 3)
 
 
 async def test_the_schedules_of_the_documents(tmp_path: Path) -> None:
