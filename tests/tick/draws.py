@@ -90,6 +90,12 @@ options = st.builds(
     st.none() | retentions.filter(lambda retention: retention != Retention()),
     st.none() | lease_times,
 ).filter(lambda chosen: chosen != JobSettings())
+lettered = st.builds(
+    JobSettings,
+    st.none() | retry_limits,
+    dead_letter=queues,
+    dead_letter_after=st.sampled_from([None, 0, 1, 2]),
+)
 NOT_UNIQUE: tuple[str | None, Scope | None] = (None, None)
 unique = st.sampled_from(
     [NOT_UNIQUE] * 12 + [(key, scope) for key in ("k", "k\0", "", 'é" ,') for scope in Scope]
@@ -131,6 +137,7 @@ gates = {
     "paused": st.none() | st.booleans(),
     "max_depth": st.none() | st.integers(0, 12),
     "concurrency": st.none() | st.integers(1, 3),
+    "dead_letter_after": st.sampled_from([None, None, 0, 1, 2]),
     "retry_limit": st.none() | retry_limits,
     "ttl_ms": st.none() | st.sampled_from([1, 50, 4_100]),
     "stall_limit": st.none() | st.integers(0, 2),
@@ -247,7 +254,7 @@ class Draw:
             payload=draw(payloads),
             priority=draw(priorities),
             ready_at=draw(st.none() | self._time()),
-            options=draw(st.none() | options),
+            options=draw(st.none() | options | lettered),
             unique_key=key_and_scope[0],
             unique_while=key_and_scope[1],
             on_conflict=draw(st.sampled_from(OnConflict)),
@@ -275,6 +282,7 @@ class Draw:
             retry_at=st.none() | st.none() | self._time(),
             kill=st.sampled_from([None, None, False, True]),
             lease=leases,
+            at_once=st.sampled_from([None, None, True]),
         )
         keys = self._unsettled(self._keys())[:1] or [UNKNOWN]
         return Fail(keys[0], self._draw(failure))
@@ -339,7 +347,9 @@ class Draw:
 
     def _retry(self) -> AnyCommand:
         dead = self._queue.keys(Status.DEAD)
-        return Revive(self._draw(st.sampled_from(dead)) if dead else self._key())
+        home = self._draw(st.booleans())
+        key = self._draw(st.sampled_from(dead)) if dead and not home else self._key()
+        return Revive(key, home=home)
 
     def _revive_slice(self) -> AnyCommand:
         filter = msgspec.structs.replace(self.filter(), revivable=True)

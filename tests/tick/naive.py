@@ -407,6 +407,8 @@ class NaiveQueue:
             retry_limit=options.retry_limit,
             backoff=options.backoff,
             lease_ms=options.lease_ms,
+            dead_letter=options.dead_letter,
+            dead_letter_after=options.dead_letter_after,
             completed_ms=retention.completed_ms,
             dead_ms=retention.dead_ms,
             unique_key=new.unique_key,
@@ -459,7 +461,9 @@ class NaiveQueue:
         limits = (row.retry_limit, settings.retry_limit, self.policy.retry_limit)
         limit = next(limit for limit in limits if limit is not None)
         attempts = row.attempts + 1 - row.forgiven
-        dies = failure.kill or (failure.retry_at is None and attempts > limit)
+        grave, after = self._grave(row)
+        enough = grave is not None and (grave == row.queue or bool(after and attempts >= after))
+        dies = failure.kill or (failure.retry_at is None and (attempts > limit or enough))
         self._record(row, "dead" if dies else "failed", failure.error_type, failure.message)
         row.attempts += 1
         row.failed_at = self.now
@@ -470,6 +474,8 @@ class NaiveQueue:
             return self._bury(row, "killed" if failure.kill else "exhausted")
         backoff = row.backoff or settings.backoff or self.policy.backoff
         delay = int(attempts**backoff.exponent * 1000 + backoff.base_ms)
+        if failure.at_once:
+            delay = 0
         row.ready_at = self.now + delay if failure.retry_at is None else failure.retry_at
         self._tell(EventType.RETRYING, row)
         self._wait_again(row, SCHEDULED)
@@ -478,11 +484,12 @@ class NaiveQueue:
     def _bury(self, row: Row, reason: str) -> JobRecord:
         self._tell(EventType.FAILED, row)
         row.reason = reason
-        settings = self._set_for(row.queue)
-        if settings.dead_letter is not None:
+        grave, after = self._grave(row)
+        too_soon = reason == "exhausted" and row.attempts - row.forgiven < (after or 0)
+        if grave is not None and grave != row.queue and after != 0 and not too_soon:
             row.origin = row.origin or row.queue
             row.died_at = self.now
-            self._revive(row, settings.dead_letter)
+            self._revive(row, grave)
             return row.job()
         keep_ms = self._keep_ms(row, "dead_ms")
         row.purge_at = self.now + keep_ms if keep_ms else None
@@ -492,6 +499,13 @@ class NaiveQueue:
         if not keep_ms:
             self._remove(row.key)
         return reply
+
+    def _grave(self, row: Row) -> tuple[str | None, int | None]:
+        """The dead-letter queue of a job, and after how many failures it moves there."""
+        if row.dead_letter is not None:
+            return row.dead_letter, row.dead_letter_after
+        settings = self._set_for(row.queue)
+        return settings.dead_letter, settings.dead_letter_after
 
     def _cancel_one(self, command: CancelJob) -> object:
         key = command.key
@@ -552,10 +566,14 @@ class NaiveQueue:
         row = self.rows.get(command.key)
         if row is None or row.expired(self.now):
             return JobNotFound()
-        if row.status is not DEAD:
+        target = row.origin if command.home else row.queue
+        waits = command.home and row.status in (SCHEDULED, READY)
+        if target is None or not (waits or row.status is DEAD):
             return NotDead(row.status.name.lower())
         row.reason = None
-        self._revive(row, row.queue)
+        if command.home:
+            row.origin = row.died_at = None
+        self._revive(row, target)
         self._restore_locks()
         return row.job()
 

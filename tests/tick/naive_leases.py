@@ -25,7 +25,7 @@ from zq.model.events import EventType
 from zq.model.job import JobRecord
 from zq.model.leasing import DEFAULT_LEASE_MS
 
-from .naive import IN_FLIGHT, READY, SCHEDULED, Answers, NaiveQueue
+from .naive import DEAD, IN_FLIGHT, READY, SCHEDULED, Answers, NaiveQueue
 from .naive_row import Row
 
 TAKES_AWAY = (CancelJob, CancelSlice, DeleteJob, DeleteSlice, Clear)
@@ -115,9 +115,8 @@ class LeasingQueue(NaiveQueue):
         if limit is None or row.stalls <= limit:
             self._wait_again(row, READY)
             return
-        if self._set_for(row.queue).dead_letter is None:
+        if self._bury(row, "stalled").status is DEAD:
             self.outcome.buried[row.key] = "stalled"
-        self._bury(row, "stalled")
 
     def _claim(self, claim: Claim) -> list[JobRecord]:
         jobs = super()._claim(claim)

@@ -47,6 +47,8 @@ class Row:
     retry_limit: int | None = None
     backoff: BackoffRule | None = None
     lease_ms: int | None = None
+    dead_letter: str | None = None
+    dead_letter_after: int | None = None
     completed_ms: int | None = None
     dead_ms: int | None = None
     unique_key: str | None = None
@@ -130,6 +132,8 @@ class Row:
             self.backoff,
             None if retention == Retention() else retention,
             self.lease_ms,
+            dead_letter=self.dead_letter,
+            dead_letter_after=self.dead_letter_after,
         )
         extras = msgspec.structs.replace(
             self.extras or Extras(),
