@@ -117,6 +117,16 @@ async def test_a_budget_that_is_needed_stays_until_nothing_needs_it(shell: Shell
     assert (await shell.here("budgets", "list", "--json")).documents == []
 
 
+async def test_a_key_does_not_steer_the_terminal(shell: Shell) -> None:
+    key = "crm\x1bc\x9b2J\u202ex"
+    shown = r"crm\x1bc\x9b2J\u202ex"
+    assert await said(shell, "set", key, "2") == f"{shown} allows 2 at once\n"
+    assert (await shell.here("budgets", "list")).table[1][0] == shown
+    assert await said(shell, "remove", key) == f"{shown} is removed\n"
+    ended = await shell.here("budgets", "set", key, "--no-burst")
+    assert ended.errors == f"Error: there is no budget {shown}: give ALLOCATION as well\n"
+
+
 async def test_a_file_of_jobs_brings_their_budgets(shell: Shell) -> None:
     lines = [
         '{"queue": "sync", "payload": 1, "budgets": [{"key": "crm", "create_with":'

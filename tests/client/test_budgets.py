@@ -196,8 +196,8 @@ async def test_every_change_of_what_many_jobs_draw(call: Caller) -> None:
         report = await call(backend.budgets.bind_all(query, verb, *wanted))
         assert report.blocked == []
         jobs = (await call(backend.jobs(of_a))).jobs
-        assert await call(backend.count(of_a)) == len(jobs)
         costs = {job.id: draw.cost for job in jobs for draw in job.budgets or []}
+        assert await call(backend.count(of_a)) == len(jobs) == len(costs)
         return {"changed": report.changed} | costs
 
     queue = JobQuery(queues=("q",))

@@ -115,9 +115,9 @@ def set(remote: Remote, key: str, allocation: int | None, **options: Any) -> Non
     from zq.client.budget import Limit
     from zq.client.errors import BackendError
 
-    store, patch = remote.backend.budgets, _patch(allocation, options)
+    patch, on_server = _patch(allocation, options), remote.backend.budgets
     try:
-        shown = remote.run(store.change(key, patch))
+        shown = remote.run(on_server.change(key, patch))
     except BackendError as error:
         if error.code != "budget_not_found":
             raise
@@ -126,7 +126,7 @@ def set(remote: Remote, key: str, allocation: int | None, **options: Any) -> Non
         if options["burst"] is not None and options["per"] is None:
             raise click.UsageError("--burst goes with --per") from None
         limit = Limit(allocation, options["per"], options["burst"])
-        shown = remote.run(store.put(key, limit))
+        shown = remote.run(on_server.put(key, limit))
     if remote.as_json:
         print_json(msgspec.to_builtins(shown))
     else:

@@ -231,7 +231,7 @@ class JobQuery(msgspec.Struct, frozen=True):
     ids: tuple[str, ...] = ()
     filter: str | None = None
     budgets: tuple[str, ...] = ()
-    """The keys of those that a job draws from."""
+    """Keys of budgets, from any of which a job draws."""
 
 
 EVERYTHING = JobQuery()

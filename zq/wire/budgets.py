@@ -38,7 +38,7 @@ class PolicyBody(msgspec.Struct):
 
 
 class StrategyPatchBody(msgspec.Struct):
-    """A change of that. What is of another type goes with it."""
+    """A change of a strategy, field by field. Another `type` drops the fields of the former."""
 
     type: str | UnsetType = UNSET
     duration_ms: int | UnsetType = UNSET
@@ -53,7 +53,7 @@ class PolicyPatchBody(msgspec.Struct):
 
 
 class BindingBody(msgspec.Struct, omit_defaults=True):
-    """What jobs are to draw from the budget that is named beside."""
+    """What jobs are to draw from the budget that the path names."""
 
     cost: int | None = None
     create_with: PolicyBody | None = None
