@@ -17,7 +17,7 @@ from typing import Any
 from zq import keyfile, logs, systemd
 from zq.config import Settings
 from zq.engine.engine import Engine
-from zq.engine.process import LagMeter, trim_heap
+from zq.engine.process import LagMeter, share_one_heap, trim_heap
 from zq.entrance import ADMIN_CONNECTIONS, Entrance, ListeningPlace
 from zq.http.admin.door import AdminDoor, admin_routes
 from zq.http.app import Application
@@ -260,6 +260,11 @@ class Server:
         await asyncio.gather(*(entrance.stop(CLOSE_TIMEOUT_S) for entrance in self.entrances))
         self._lag.stop()
         await self._core.stop()
+
+
+def prepare_process() -> None:
+    """Do what comes before the first thread, such as the one that writes the log."""
+    share_one_heap()
 
 
 def serve(settings: Settings) -> int:

@@ -77,9 +77,8 @@ def serve(ctx: click.Context, /, **flags: Any) -> None:
         raise _StartError(str(error)) from None
 
     from zq import runtime
-    from zq.engine.process import share_one_heap
 
-    share_one_heap()  # before the thread that writes the log makes a heap of its own
+    runtime.prepare_process()
     logs.set_up(settings.log_level, settings.log_format, file=_log_file(settings))
     for source in _given(_IGNORED, flags):
         logs.event(log, logs.WARN, "ignored flag", flag=source)
