@@ -1,6 +1,6 @@
 """What jobs say of the budgets that they draw from, and how they are found by them."""
 
-from .client import Client, new_job
+from .client import Client, Doc, new_job
 from .test_budgets import IN_FLIGHT, a_second, budget, put
 
 
@@ -73,3 +73,20 @@ async def test_jobs_are_found_by_their_budgets(client: Client) -> None:
     assert reply.doc == {"patched": 2}
     assert (await client.delete("/jobs", **{"budgets.key": "a"})).doc == {"deleted": 2}
     assert (await client.delete("/jobs", **{"budgets.key": ","})).status == 400
+
+
+async def test_a_budget_that_comes_with_a_job_has_to_pay_those_behind_it(client: Client) -> None:
+    def job(cost: int, *, allocation: int | None) -> Doc:
+        budget: Doc = {"key": "b", "cost": cost}
+        if allocation is not None:
+            budget["create_with"] = {"allocation": allocation, "strategy": IN_FLIGHT}
+        return new_job(budgets=[budget])
+
+    for second in (job(3, allocation=None), job(3, allocation=5)):
+        reply = await client.post("/jobs/bulk", {"jobs": [job(1, allocation=2), second]})
+        message = "jobs[1]: budget 'b' cannot pay a cost of 3: it never has more than 2"
+        assert (reply.status, reply.error) == (422, message)
+    assert (await client.get("/budgets")).doc == {"budgets": []}
+    reply = await client.post("/jobs/bulk", {"jobs": [job(1, allocation=3), second]})
+    assert reply.status == 201
+    assert (await budget(client, "b"))["allocation"] == 3

@@ -1,6 +1,6 @@
 """What changes budgets themselves: policies, new ones that jobs bring, what jobs draw from them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -50,12 +50,12 @@ def refuse_unpayable(
 
     Where there are several, the message says which one, by its `place` in the request.
     """
-    missing: set[str] = set()
+    coming: dict[str, BudgetPolicy] = {}
     for index, job in enumerate(jobs):
         if job.options is None or job.options.budgets is None:
             continue
         made = job.create_budgets or {}
-        refusal = _refusal(ledger, job.options.budgets, made, missing)
+        refusal = _refusal(ledger, job.options.budgets, made, coming)
         if refusal is not None:
             message = refusal.message if len(jobs) == 1 else f"{place}[{index}]: {refusal.message}"
             return Unprocessable(message)
@@ -73,7 +73,7 @@ def refuse_gone(ledger: TokenLedger, jobs: Sequence[JobRecord]) -> Unprocessable
     """Why jobs that have ended cannot come back: a budget of theirs was deleted or narrowed."""
     for job in jobs:
         if job.options is not None and job.options.budgets is not None:
-            refusal = _refusal(ledger, job.options.budgets, {}, set())
+            refusal = _refusal(ledger, job.options.budgets, {}, {})
             if refusal is not None:
                 return refusal
     return None
@@ -174,14 +174,19 @@ def _too_many(ledger: TokenLedger) -> Unprocessable:
 
 
 def _refusal(
-    ledger: TokenLedger, draws: Draws, made: dict[str, BudgetPolicy], missing: set[str]
+    ledger: TokenLedger,
+    draws: Draws,
+    made: Mapping[str, BudgetPolicy],
+    coming: dict[str, BudgetPolicy],
 ) -> Unprocessable | None:
-    """Why nothing may draw so; `missing` are the budgets that are going to be created."""
+    """Why nothing may draw so.
+
+    `made` are the budgets that come with it, and `coming` those of what was looked at before it:
+    the first policy that comes is the one that holds.
+    """
     for draw in draws:
         account = ledger.account(draw.key)
-        policy = made.get(draw.key) if account is None else account.policy
-        if policy is None and draw.key in missing:
-            continue
+        policy = coming.get(draw.key, made.get(draw.key)) if account is None else account.policy
         if policy is None:
             return Unprocessable(
                 f"budget '{draw.key}' does not exist: create it first, or send create_with"
@@ -192,13 +197,13 @@ def _refusal(
                 f" {policy.capacity}"
             )
         if account is None:
-            missing.add(draw.key)
-    if len(missing) > ledger.room:
+            coming[draw.key] = policy
+    if len(coming) > ledger.room:
         return _too_many(ledger)
     return None
 
 
-def _create(work: UnitOfWork, made: dict[str, BudgetPolicy]) -> None:
+def _create(work: UnitOfWork, made: Mapping[str, BudgetPolicy]) -> None:
     for key, policy in made.items():
         if work.ledger.account(key) is None:
             work.ledger.open(key, policy, work.now)
@@ -275,7 +280,7 @@ def _rebind(
     """Let jobs that wait draw so from now on; how many there were."""
     made = {r.key: r.create_with for r in requests if r.create_with is not None}
     for new in draws:
-        if new is not None and (refusal := _refusal(work.ledger, new, made, set())):
+        if new is not None and (refusal := _refusal(work.ledger, new, made, {})):
             raise refusal
     if not jobs:
         return 0
