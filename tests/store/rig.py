@@ -68,6 +68,7 @@ class Orders:
         expire: bool = False,
         names: bool = False,
         trim: bool = False,
+        refill: bool = False,
         durable: bool = False,
     ) -> Tick:
         flags = {
@@ -77,6 +78,7 @@ class Orders:
             Due.PURGE: purge,
             Due.NAMES: names,
             Due.TRIM: trim,
+            Due.BUDGET: refill,
         }
         return Tick(
             now=self.now,

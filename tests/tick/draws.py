@@ -162,6 +162,7 @@ filters = st.builds(
     groups=st.sampled_from([(), (), (), ("g",), ("g", "none")]),
     priority=ranges,
     attempts=ranges,
+    budgets=st.sampled_from([(), (), (), ("x",), ("x", "none")]),
 )
 
 
@@ -180,10 +181,13 @@ class Draw:
         return self._some((*ends, self._extend, self._release))
 
     def changes(self) -> list[AnyCommand]:
+        return self._some(self._kinds_of_change())
+
+    def _kinds_of_change(self) -> tuple[Callable[[], AnyCommand], ...]:
         kinds = (self._change, self._change, self._delete, self._change_slice, self._delete_slice)
         again = (self._retry, self._revive_slice, self._set_queue, self._set_queue)
         ends = (self._cancel, self._cancel, self._cancel_by_key, self._cancel_slice, self._retain)
-        return self._some(kinds + ends + again)
+        return kinds + ends + again
 
     def enqueues(self) -> list[AnyCommand]:
         return self._some((self.enqueue,))
@@ -192,7 +196,7 @@ class Draw:
         """A bit of all; sometimes the end of all jobs as well."""
         commands = self.settlements() + self.changes() + self.enqueues()
         if self._draw(st.integers(0, 9)) == 9:
-            commands.append(Clear())
+            commands.append(Clear(self._draw(st.booleans())))
         return commands[::-1] if self._draw(st.booleans()) else commands
 
     def claims(self) -> list[Claim]:

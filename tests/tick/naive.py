@@ -72,6 +72,11 @@ from .naive_row import Ended, Row, matches
 SCHEDULED, READY, IN_FLIGHT, COMPLETED, DEAD, CANCELLED, EXPIRED = Status
 CLAIM_ROUNDS = 4
 
+CHANGES = (
+    *(PatchJob, PatchSlice, DeleteJob, DeleteSlice, Clear),
+    *(CancelJob, CancelSlice, RetainJob, Revive, ReviveSlice, SetQueue),
+)
+
 SPAN = {
     Scope.QUEUED: {SCHEDULED, READY},
     Scope.ACTIVE: {SCHEDULED, READY, IN_FLIGHT},
@@ -100,6 +105,8 @@ class Answers:
 
 class NaiveQueue:
     """All jobs and who owns which unique key."""
+
+    changes: tuple[type, ...] = CHANGES
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -149,11 +156,7 @@ class NaiveQueue:
         self.workers = tick.workers
         self.outcome = Answers()
         replies: dict[int, object] = {}
-        changes = (
-            *(PatchJob, PatchSlice, DeleteJob, DeleteSlice, Clear),
-            *(CancelJob, CancelSlice, RetainJob, Revive, ReviveSlice, SetQueue),
-        )
-        for kinds in (Succeed, Fail, Extend, Release, Return, changes, Enqueue):
+        for kinds in (Succeed, Fail, Extend, Release, Return, self.changes, Enqueue):
             chosen = {i: c for i, c in enumerate(tick.commands) if isinstance(c, kinds)}
             replies |= {i: self._apply(command) for i, command in chosen.items()}
             self._restore_locks()
@@ -224,7 +227,7 @@ class NaiveQueue:
             case Revive():
                 return self._retry(command)
             case ReviveSlice(keys, filter):
-                rows = self._among(keys, filter)
+                rows = [row for row in self._among(keys, filter) if not self._cannot_return(row)]
                 for row in rows:
                     self._revive(row, row.origin or row.queue)
                     row.origin = row.reason = row.died_at = None
@@ -232,8 +235,10 @@ class NaiveQueue:
                 return len(rows)
             case SetQueue():
                 return self._set(command)
-            case Clear():
+            case Clear(settings):
                 self.names.clear()
+                if settings:
+                    self.settings.clear()
                 return sum(self._remove(key) for key in list(self.rows))
             case Enqueue():
                 return self._enqueue(command)
@@ -243,6 +248,23 @@ class NaiveQueue:
     def _lapse(self) -> None:
         """Leases are the business of a subclass."""
         raise NotImplementedError
+
+    # Budgets are the business of a subclass too: here each job has all that it needs.
+
+    def _refusal(self, _command: Enqueue) -> Unprocessable | None:
+        """Why no budget could pay one of the new jobs."""
+        return None
+
+    def _prepare(self, command: Enqueue) -> None:
+        """Create the budgets that new jobs bring."""
+
+    def _cannot_return(self, _row: Row) -> Unprocessable | None:
+        """Why no budget could pay a job that has ended."""
+        return None
+
+    def _pays(self, _row: Row, _spent: Counter[str]) -> bool:
+        """Whether a job can be paid beside what others of its claim have spent; it is noted."""
+        return True
 
     def host(self, key: str) -> Row | None:
         """The open host of a batch."""
@@ -293,14 +315,15 @@ class NaiveQueue:
         for key, folded in plan.payloads.items():
             self.rows[key].payload = folded.payload
 
-    def _enqueue(self, command: Enqueue) -> EnqueueResult | QueueFull | StalePlan:
+    def _enqueue(self, command: Enqueue) -> EnqueueResult | QueueFull | StalePlan | Unprocessable:
         if (stale := self._stale(command)) is not None:
             return stale
         folds = {} if command.plan is None else command.plan.folds
         folded: dict[int, JobRecord] = {}
         added: list[Row] = []
-        if (full := self._full(command)) is not None:
-            return full
+        if (refusal := self._refusal(command) or self._full(command)) is not None:
+            return refusal
+        self._prepare(command)
         duplicates: dict[int, JobRecord] = {}
         expiries: dict[int, int] = {}
         replaced: set[int] = set()
@@ -409,6 +432,7 @@ class NaiveQueue:
             lease_ms=options.lease_ms,
             dead_letter=options.dead_letter,
             dead_letter_after=options.dead_letter_after,
+            draws=options.budgets or (),
             completed_ms=retention.completed_ms,
             dead_ms=retention.dead_ms,
             unique_key=new.unique_key,
@@ -570,6 +594,8 @@ class NaiveQueue:
         waits = command.home and row.status in (SCHEDULED, READY)
         if target is None or not (waits or row.status is DEAD):
             return NotDead(row.status.name.lower())
+        if (refusal := self._cannot_return(row)) is not None:
+            return refusal
         row.reason = None
         if command.home:
             row.origin = row.died_at = None
@@ -681,7 +707,10 @@ class NaiveQueue:
         return [row.job() for row in taken]
 
     def _heads(self, claim: Claim, limit: int) -> list[Row]:
-        """The jobs that the claim would get, each queue giving as many as its gates let through."""
+        """The jobs that the claim would get.
+
+        Each queue gives as many as its gates let through, and each budget as far as it can pay.
+        """
         ready = [
             row
             for row in self.rows.values()
@@ -692,15 +721,18 @@ class NaiveQueue:
         through: Counter[str] = Counter(
             r.queue for r in self.rows.values() if r.status is IN_FLIGHT
         )
+        spent: Counter[str] = Counter()
         heads: list[Row] = []
         for row in sorted(ready, key=lambda row: (row.priority, row.key)):
             settings = self._set_for(row.queue)
             most = settings.concurrency
             if settings.paused or (most is not None and through[row.queue] >= most):
                 continue
+            if len(heads) == limit or not self._pays(row, spent):
+                continue
             through[row.queue] += 1
             heads.append(row)
-        return heads[:limit]
+        return heads
 
     def _open_heads(self) -> None:
         """Hold back every job of a group but the one in flight, or else the oldest unfinished."""

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from zq.model.budgets import Draws
 from zq.model.filters import Filter, ValueRange
 from zq.model.job import BackoffRule, ErrorRecord, Extras, JobRecord, JobSettings, Retention
 from zq.model.lifecycle import Status
@@ -49,6 +50,7 @@ class Row:
     lease_ms: int | None = None
     dead_letter: str | None = None
     dead_letter_after: int | None = None
+    draws: Draws = ()
     completed_ms: int | None = None
     dead_ms: int | None = None
     unique_key: str | None = None
@@ -134,6 +136,7 @@ class Row:
             self.lease_ms,
             dead_letter=self.dead_letter,
             dead_letter_after=self.dead_letter_after,
+            budgets=self.draws or None,
         )
         extras = msgspec.structs.replace(
             self.extras or Extras(),
@@ -198,6 +201,7 @@ def matches(row: Row, filter: Filter) -> bool:
             not filter.queues or row.queue in filter.queues,
             not filter.types or row.type in filter.types,
             not filter.groups or row.group in filter.groups,
+            not filter.budgets or any(draw.key in filter.budgets for draw in row.draws),
             filter.keys is None or row.key in filter.keys,
             _inside(row.priority, filter.priority),
             _inside(row.ready_at, filter.ready_at),

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from store.rig import FOREVER, POLICY, Rig
 
+from zq.model.budgets import BudgetState, Draws
 from zq.model.commands import AnyCommand, Claim, Due, EnqueueResult, TickResult
 from zq.model.effects import Traffic
 from zq.model.errors import ZqError
@@ -37,8 +38,9 @@ from zq.store.sqlite.logs import read_log
 from zq.tick import slices
 
 from .draws import Draw
+from .draws_budgets import BudgetDraw
 from .naive import Answers
-from .naive_leases import LeasingQueue
+from .naive_budgets import BudgetingQueue
 from .naive_row import LARGE, Ended
 
 HISTORY = HistoryOptions('dev"ice', Bounds())
@@ -52,11 +54,12 @@ class History(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue = LeasingQueue(POLICY)
+        self.queue = BudgetingQueue(POLICY)
         self.runner = asyncio.Runner()
         self.root = Path(tempfile.mkdtemp(prefix="zq-history-"))
         self.rig = Rig(self.root / "0", history=HISTORY)
         self.recorded: list[HistoryRecord] = []
+        self.drawn: Counter[str] = Counter()
         self.lives = 0
         self.slice_rows = slices.SLICE_ROWS
         self.runner.run(self.rig.open())
@@ -145,15 +148,29 @@ class History(RuleBasedStateMachine):
         assert seen.owners == self.queue.owners
         assert seen.names == self.queue.names
         assert seen.hosts == {r.key: (r.batch, r.revision) for r in rows if r.revision is not None}
-        assert seen.held == {r.key for r in rows if r.held}
+        assert seen.held == self.queue.bits()
         hidden = Counter((r.queue, r.status) for r in rows if r.expired(self.rig.now))
         assert +seen.visible_counts == counts - hidden
         # A job that is taken leaves its expiry behind, one that is settled its lease's deadline; to
         # look once too often does no harm.
         known, due = dict(self.deadlines), dict(self.queue.deadlines())
-        for kind in (Due.EXPIRY, Due.LEASE):
+        for kind in (Due.EXPIRY, Due.LEASE, Due.BUDGET):
             assert known.pop(kind, FOREVER) <= due.pop(kind, FOREVER)
         assert known == due
+
+    @invariant()
+    def what_is_in_flight_costs_no_more_than_its_budgets_allow(self) -> None:
+        """By the rows alone; a budget that was narrowed below what is drawn only drains."""
+        seen = self.runner.run(self.rig.look(_look_at_tokens, self.rig.now))
+        assert seen.budgets == self.queue.budgets(self.rig.now)
+        assert seen.kept_in_use == {key: seen.drawn[key] for key in self.queue.purses}
+        assert seen.kept_lines == seen.full_lines == self.queue.lines()
+        assert seen.parked == seen.alone_in_line
+        for budget in seen.budgets:
+            if budget.policy.duration_ms is None:
+                allowed = max(budget.policy.allocation, self.drawn[budget.key])
+                assert seen.drawn[budget.key] <= allowed
+        self.drawn = seen.drawn
 
     @invariant()
     def the_history_goes_on_and_never_changes(self) -> None:
@@ -167,12 +184,14 @@ class History(RuleBasedStateMachine):
 
     def _draw(self, data: st.DataObject, later: int) -> Draw:
         self.rig.now += later
-        return Draw(data, self.queue, self.rig.mint, self.rig.now)
+        return BudgetDraw(data, self.queue, self.rig.mint, self.rig.now)
 
     def _tick(self, commands: list[AnyCommand], claims: list[Claim], **flags: bool) -> None:
         # As the engine does: nothing that it knows to have lapsed is left unsaid.
-        lapsed = self.deadlines.get(Due.EXPIRY, FOREVER) <= self.rig.now
-        tick = self.rig.tick(commands, claims, expire=lapsed, **flags)
+        lapsed, pays = [
+            self.deadlines.get(due, FOREVER) <= self.rig.now for due in (Due.EXPIRY, Due.BUDGET)
+        ]
+        tick = self.rig.tick(commands, claims, expire=lapsed, refill=pays, **flags)
         result = self.runner.run(self.rig.store.tick(tick))
         _compare(result, self.queue.tick(tick))
         if result.deadlines is not None:
@@ -204,9 +223,62 @@ class Everything(NamedTuple):
     full_counts: dict[tuple[str, Status], int]
     visible_counts: Counter[tuple[str, Status]]
     owners: dict[str, int]
-    held: set[int]
+    held: dict[int, int]
     names: dict[tuple[str, str, str], tuple[int, int]]
     hosts: dict[int, tuple[str, int]]
+
+
+class Tokens(NamedTuple):
+    """All that a store holds of budgets, and what its jobs say of them."""
+
+    budgets: list[BudgetState]
+    kept_in_use: dict[str, int]
+    drawn: Counter[str]
+    kept_lines: dict[tuple[str, Draws], tuple[int, int]]
+    full_lines: dict[tuple[str, Draws], tuple[int, int]]
+    parked: set[tuple[int, str, Draws, int]]
+    alone_in_line: set[tuple[int, str, Draws, int]]
+    """The jobs that nothing but their budgets holds back."""
+
+
+def _look_at_tokens(connection: sqlite3.Connection, now: int) -> Tokens:
+    jobs = [
+        (msgspec.json.decode(draws, type=Draws), *rest)
+        for draws, *rest in connection.execute(
+            "SELECT options -> '$.budgets', id, queue, priority, status, held FROM jobs"
+            " WHERE status <= 2 AND options -> '$.budgets' IS NOT NULL"
+        )
+    ]
+    drawn: Counter[str] = Counter()
+    full: dict[tuple[str, Draws], tuple[int, int]] = {}
+    for draws, _, queue, _, status, _ in jobs:
+        if status == Status.IN_FLIGHT:
+            drawn.update({draw.key: draw.cost for draw in draws})
+        unfinished, ready = full.get((queue, draws), (0, 0))
+        full[queue, draws] = (unfinished + 1, ready + (status == Status.READY))
+    return Tokens(
+        budgets=lookups.budgets(connection, None, now),
+        kept_in_use=dict(connection.execute("SELECT key, in_use FROM budgets")),
+        drawn=drawn,
+        kept_lines={
+            (queue, msgspec.json.decode(draws, type=Draws)): (unfinished, waiting)
+            for queue, draws, unfinished, waiting in connection.execute(
+                "SELECT queue, draws, unfinished, waiting FROM lines"
+            )
+        },
+        full_lines=full,
+        parked={
+            (key, queue, msgspec.json.decode(draws, type=Draws), priority)
+            for key, queue, draws, priority in connection.execute(
+                "SELECT job_id, queue, draws, priority FROM parked JOIN lines ON lines.id = line"
+            )
+        },
+        alone_in_line={
+            (key, queue, draws, priority)
+            for draws, key, queue, priority, status, held in jobs
+            if status == Status.READY and not held & 1
+        },
+    )
 
 
 def _ended(ids: IdCodec) -> Callable[[HistoryRecord], Ended]:
@@ -251,7 +323,7 @@ def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
             job: (key, revision)
             for job, key, revision in connection.execute("SELECT * FROM open_batches")
         },
-        held={key for (key,) in connection.execute("SELECT id FROM jobs WHERE held")},
+        held=dict(connection.execute("SELECT id, held FROM jobs WHERE held")),
         names={
             (q, g, n): (k, until)
             for q, g, n, k, until in connection.execute("SELECT * FROM dedupe")

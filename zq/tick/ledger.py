@@ -18,6 +18,7 @@ from zq.model.budgets import Account, BudgetPolicy, Draws, Line, opened
 from zq.model.job import MAX_TIME, Brief, JobRecord
 from zq.model.lifecycle import Status
 from zq.store.api import Transaction, as_json
+from zq.tick.tokens import TokenAccounts
 
 HELD_BY_BUDGET = 2
 """The bit of `held` that is set for all jobs that draw from budgets, while they wait."""
@@ -30,25 +31,29 @@ LineName = tuple[str, str]
 
 
 class TokenLedger:
-    """The budgets of one store. A transaction calls `begin` and, if it fails, `forget`.
-
-    It is read by the first transaction, and again by the next one after it was told to `forget`.
-    """
+    """The budgets of one store. A transaction calls `begin`, and then `commit` or `roll_back`."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         """How many budgets there may be."""
-        self._accounts: dict[str, Account] = {}
+        self._tokens = TokenAccounts()
+        self._accounts = self._tokens.by_key
         self._lines: dict[LineName, Line] = {}
         self._by_queue: dict[str, dict[int, Line]] = {}
         """The lines with ready jobs."""
         self._last_id = 0
         self._is_known = False
         self._tx: Transaction
-        self._now = 0
+        self._has_stepped = False
+        """Whether this transaction is earlier than the one before it."""
         self.is_retimed = False
         """Whether something can be paid at another time than was known."""
         self._clear_notes()
+
+    def learn(self, tx: Transaction) -> None:
+        """Read what the store has, before the first transaction."""
+        self._tx = tx
+        self._read()
 
     def begin(self, tx: Transaction, now: int) -> None:
         """Serve a transaction at a steady time in milliseconds."""
@@ -56,18 +61,25 @@ class TokenLedger:
         self.is_retimed = False
         if not self._is_known:
             self._read()
-        if not self._now:
-            self._set_out(now)
-        elif now < self._now and self._accounts:
-            self._step_back(self._now - now)
-        self._now = now
+        self._has_stepped = self._tokens.pass_to(tx, now)
+        if self._has_stepped:
+            self._touch_all()
 
     def serve(self, tx: Transaction) -> None:
         """Go on in a part of the transaction, or behind one that was kept."""
         self._tx = tx
 
+    def commit(self) -> None:
+        """Note that the transaction has come to its end."""
+        self._tokens.commit()
+
+    def roll_back(self) -> None:
+        """Note that it has come to nothing."""
+        self._tokens.roll_back()
+        self.forget()
+
     def forget(self) -> None:
-        """Know nothing: what was noted has come to nothing."""
+        """Know nothing: the next transaction reads."""
         self._is_known = False
         self._clear_notes()
 
@@ -75,11 +87,13 @@ class TokenLedger:
         """Read again what a part that was undone may have changed."""
         self.forget()
         self._read()
+        if self._has_stepped:
+            self._touch_all()
 
     @property
     def is_used(self) -> bool:
-        """Whether there is any budget. Where there is none, nothing else is asked."""
-        return bool(self._accounts)
+        """Whether there is any budget, or the last one has just gone. Else nothing is asked."""
+        return bool(self._accounts or self._changed)
 
     # Budgets
 
@@ -94,11 +108,11 @@ class TokenLedger:
 
     def available(self, key: str) -> int:
         """How many tokens a budget has now."""
-        return self._accounts[key].available(self._now)
+        return self._accounts[key].available(self._tokens.now)
 
     def open(self, key: str, policy: BudgetPolicy, now: int) -> Account:
         """Create a budget, which is full."""
-        account = opened(key, policy, now, self._now)
+        account = opened(key, policy, now, self._tokens.now)
         self._accounts[key] = account
         self._touch(key)
         return account
@@ -106,7 +120,7 @@ class TokenLedger:
     def change(self, key: str, policy: BudgetPolicy, now: int) -> Account:
         """Let a budget have another policy from now on."""
         account = self._accounts[key]
-        account.change(policy, self._now)
+        account.change(policy, self._tokens.now)
         account.updated_at = now
         self._touch(key)
         return account
@@ -128,7 +142,8 @@ class TokenLedger:
 
     def unpayable(self, key: str, most: int) -> tuple[int, int]:
         """How many unfinished jobs draw more than so many tokens, and up to how many."""
-        over = [(line.unfinished, cost) for line, cost in self._drawing(key) if cost > most]
+        drawing = [(line.unfinished, cost) for line, cost in self._drawing(key) if cost > most]
+        over = [(n, cost) for n, cost in drawing if n]
         return sum(n for n, _ in over), max([cost for _, cost in over], default=0)
 
     # Moves of jobs
@@ -164,12 +179,14 @@ class TokenLedger:
                 self._entering[job.key] = line
             if after in _WAITS and (before not in _WAITS or not was):
                 self._holding.add(job.key)
+                self._freed.discard(job.key)
             if after is Status.IN_FLIGHT and before is not Status.IN_FLIGHT:
                 for draw in draws:
-                    self._accounts[draw.key].draw(draw.cost, self._now)
+                    self._accounts[draw.key].draw(draw.cost, self._tokens.now)
                     self._touched.add(draw.key)
         elif was and after in _WAITS:
             self._freed.add(job.key)
+            self._holding.discard(job.key)
 
     def bring(self, key: int, queue: str, draws: Draws, status: Status) -> None:
         """Note a new job, which was stored with its bit."""
@@ -225,15 +242,14 @@ class TokenLedger:
         if self._gained or self._touched or self._entering:
             woken = self._look_ahead()
         if self._touched:
-            rows = [self._row(self._accounts[key]) for key in self._touched]
-            tx.run("write_budgets", budgets=rows)
+            self._tokens.write(tx, self._touched)
         self._clear_notes()
         return woken
 
     def attend(self) -> None:
         """Look for jobs that can be paid by now."""
         for account in self._accounts.values():
-            if account.pays_at is not None and account.pays_at <= self._now:
+            if account.pays_at is not None and account.pays_at <= self._tokens.now:
                 self._touch(account.key)
 
     def clear(self, *, budgets: bool) -> None:
@@ -248,17 +264,6 @@ class TokenLedger:
             self._tx.run("clear_budgets")
         for account in self._accounts.values():
             account.in_use = 0
-            self._touch(account.key)
-
-    def _set_out(self, now: int) -> None:
-        """The clock may have gone back while the server was away."""
-        for account in self._accounts.values():
-            account.settled_at = min(account.settled_at, now or account.settled_at)
-
-    def _step_back(self, by: int) -> None:
-        """The clock has gone back: what has come so far stays, and goes on from here."""
-        for account in self._accounts.values():
-            account.settled_at = max(account.settled_at - by, 0)
             self._touch(account.key)
 
     def _leave(
@@ -299,6 +304,10 @@ class TokenLedger:
         self._touched.add(key)
         self._gained.add(key)
 
+    def _touch_all(self) -> None:
+        for key in self._accounts:
+            self._touch(key)
+
     def _drawing(self, key: str) -> Iterable[tuple[Line, int]]:
         for line in self._lines.values():
             for name, cost in _pairs(line.draws):
@@ -312,14 +321,14 @@ class TokenLedger:
         for lines in self._by_queue.values():
             for line in lines.values():
                 dues = [
-                    (self._accounts[key].pays(cost, self._now), key)
+                    (self._accounts[key].pays(cost, self._tokens.now), key)
                     for key, cost in _pairs(line.draws)
                 ]
                 known = [(time, key) for time, key in dues if time is not None]
                 if len(known) < len(dues):
                     continue
                 due, last = max(known)
-                if due > self._now:
+                if due > self._tokens.now:
                     times[last] = min(due, times.get(last, MAX_TIME))
                 elif any(key in self._gained for _, key in known):
                     woken.add(line.queue)
@@ -343,19 +352,8 @@ class TokenLedger:
         if gone:
             self._tx.run("delete_lines", lines=[self._lines.pop(name).id for name in gone])
 
-    def _row(self, account: Account) -> tuple[object, ...]:
-        policy = account.policy
-        return (
-            *(account.key, policy.allocation, policy.duration_ms, policy.burst),
-            *(account.created_at, account.updated_at, account.in_use, account.level),
-            *(account.carry, account.settled_at, account.pays_at),
-        )
-
     def _read(self) -> None:
-        self._accounts = {}
-        for key, allocation, duration_ms, burst, *rest in self._tx.table("read_budgets"):
-            policy = BudgetPolicy(allocation, duration_ms, burst)
-            self._accounts[key] = Account(key, policy, *rest)
+        self._tokens.read(self._tx)
         self._lines, self._by_queue, self._last_id = {}, {}, 0
         if self._accounts:
             for id, queue, draws, unfinished, waiting in self._tx.table("read_lines"):

@@ -40,11 +40,13 @@ def with_lines(
         till = _Till(work, wanted.limit, bounds)
         heads, is_all = _heads(work, lines, wanted.limit << look)
         jobs = till.choose(sorted([*found.jobs, *heads], key=_place))
-        if is_all or len(jobs) == wanted.limit:
+        if is_all or (len(jobs) == wanted.limit and _place(jobs[-1]) <= _place(heads[-1])):
             break
     else:
-        # The next tick looks further: by then the jobs that were found are gone.
-        work.effects.woken.update(may)
+        # Somebody may stand between the last head and who comes behind it. The next tick looks
+        # further: by then the jobs that were found are gone.
+        work.effects.woken.update(may, [job.queue for job in found.jobs])
+        jobs = [job for job in jobs if _place(job) <= _place(heads[-1])]
     kept = {job.key for job in jobs}
     displaced = {job.queue for job in found.jobs if job.key not in kept}
     return FoundJobs(jobs, found.frontier and found.frontier.reopened(displaced))

@@ -111,7 +111,7 @@ class TickRunner:
         self._version = transactions(0).version()
         self._gates = Gates()
         self._ledger = TokenLedger(max_budgets)
-        self._ledger.begin(transactions(0), 0)
+        self._ledger.learn(transactions(0))
         self._random = random
         self._high_water = high_water
         self._device = device
@@ -190,10 +190,11 @@ class TickRunner:
             else:
                 yield LongCommit(tx.commit)
         except BaseException:
-            self._ledger.forget()
+            self._ledger.roll_back()
             tx.roll_back()
             self._gates.forget()
             raise
+        self._ledger.commit()
         self._high_water = high_water
         self._rulebook = work.rulebook
         if self._gates.in_use:

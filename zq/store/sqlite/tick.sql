@@ -83,8 +83,9 @@ WHERE jobs.id = g.value ->> 0 AND status = {in_flight}
 
 -- name: revive
 -- :revivals lists [key, status that it has, queue to be ready in, expires_at or null, extras, options].
--- A key among those of a queue is left behind: another may have it where the job comes to.
-UPDATE jobs SET status = {ready}, queue = r.value ->> 2, ready_at = :now, held = 0, {no_lease},
+-- A key among those of a queue is left behind: another may have it where the job comes to. A job that
+-- waits already goes on waiting for its budgets.
+UPDATE jobs SET status = {ready}, queue = r.value ->> 2, ready_at = :now, held = held & 2, {no_lease},
     finished_at = NULL, purge_at = NULL,
     forgiven = attempts, stalls = 0, expires_at = r.value ->> 3, extras = r.value ->> 4,
     options = r.value ->> 5, owns_key = owns_key AND (unique_in = {in_all} OR queue = r.value ->> 2)

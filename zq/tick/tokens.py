@@ -1,0 +1,69 @@
+"""The accounts of all budgets as memory has them, and the steady time that they go by.
+
+What is written is in memory too, as it is in the database: a transaction that fails has it read
+again. Where the clock has gone back, accounts are written at once, so that a part of a transaction
+that is undone keeps it.
+"""
+
+from collections.abc import Iterable
+
+from zq.model.budgets import Account, BudgetPolicy
+from zq.store.api import Transaction
+
+
+class TokenAccounts:
+    """Accounts by the keys of their budgets. A transaction ends with `commit` or `roll_back`."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, Account] = {}
+        self.now = 0
+        """The steady time of the transaction under way, in milliseconds; 0 before the first."""
+        self._committed = 0
+
+    def read(self, tx: Transaction) -> None:
+        """Know what the database has."""
+        self.by_key.clear()
+        for key, allocation, duration_ms, burst, *rest in tx.table("read_budgets"):
+            policy = BudgetPolicy(allocation, duration_ms, burst)
+            self.by_key[key] = Account(key, policy, *rest)
+
+    def pass_to(self, tx: Transaction, now: int) -> bool:
+        """Go on at another time; whether the clock has gone back, so that all pay at other ones.
+
+        What has come so far stays, and goes on from here. While the server was away, nobody knows
+        how far the clock had come: what it shows now is when the rest begins to come.
+        """
+        former, self.now = self.now, now
+        accounts = self.by_key.values()
+        if former:
+            behind = list(accounts) if now < former else []
+            for account in behind:
+                account.settled_at = max(account.settled_at - (former - now), 0)
+        else:
+            behind = [account for account in accounts if account.settled_at > now]
+            for account in behind:
+                account.settled_at = now
+        if behind:
+            self.write(tx, [account.key for account in behind])
+        return bool(behind)
+
+    def commit(self) -> None:
+        """Note that the transaction has come to its end."""
+        self._committed = self.now
+
+    def roll_back(self) -> None:
+        """Note that it has not, so that its time is still to come."""
+        self.now = self._committed
+
+    def write(self, tx: Transaction, keys: Iterable[str]) -> None:
+        """Bring the database up to date."""
+        tx.run("write_budgets", budgets=[_row(self.by_key[key]) for key in keys])
+
+
+def _row(account: Account) -> tuple[object, ...]:
+    policy = account.policy
+    return (
+        *(account.key, policy.allocation, policy.duration_ms, policy.burst),
+        *(account.created_at, account.updated_at, account.in_use, account.level),
+        *(account.carry, account.settled_at, account.pays_at),
+    )
