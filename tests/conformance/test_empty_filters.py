@@ -12,7 +12,7 @@ from .client import Client, Reply, with_query
 CHANGES = sorted(
     (method, path)
     for (method, path), operation in OPERATIONS.items()
-    if method != "GET" and {*FILTERS} & {parameter.name for parameter in operation.parameters}
+    if method != "GET" and {*FILTERS} <= {parameter.name for parameter in operation.parameters}
 )
 """The requests that change what a filter finds."""
 

@@ -63,3 +63,11 @@ async def test_what_belongs_together_is_asked_for(
 ) -> None:
     reply = await client.post("/jobs", {"queue": "a", "type": "t", "payload": 1, **fields})
     assert reply.status == 400 and reply.error
+
+
+async def test_a_queue_without_a_name_does_not_mean_the_key_of_all_queues(client: Client) -> None:
+    job = await client.enqueue(queue="a", unique_key="k")
+    reply = await client.post("/jobs/by-key/cancel?key=k&queue=", {})
+    assert reply.status == 400
+    assert reply.error.startswith("invalid query parameters: `queue` is empty")
+    assert (await client.job(job["id"]))["status"] == "ready"

@@ -104,7 +104,16 @@ class DedupeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     window_ms: Annotated[int, Meta(ge=1, le=MAX_UINT32)] = 300_000
 
 
+CopyName = tuple[str, str, str]
+"""By which copies are recognised: queue, group ('' where there is none), name."""
+
 NO_EXTRAS = Extras()
+
+
+def name_of(job: "NewJob") -> CopyName:
+    """The name by which copies of a new job are recognised, where it brings one."""
+    assert job.dedupe is not None
+    return job.queue, job.group or "", job.dedupe.id
 
 
 def batch_of(job: "NewJob | JobRecord") -> BatchRule | None:

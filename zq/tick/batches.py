@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from zq.model.batch import HostPlace, StalePlan
 from zq.model.commands import Enqueue
 from zq.model.errors import KeyConflict
-from zq.model.job import JobRecord, batch_of, is_open
-from zq.tick.duplicates import Name, NameTable, name_of
+from zq.model.job import CopyName, JobRecord, batch_of, is_open, name_of
+from zq.tick.duplicates import NameTable
 from zq.tick.work import UnitOfWork
 
 _NO_FOLDS: Mapping[int, int] = {}
@@ -105,7 +105,7 @@ class HostTable:
 
 def _copies(command: Enqueue, names: NameTable) -> frozenset[int]:
     """The indexes of the jobs in batches that are copies by name of others."""
-    brought: set[Name] = set()
+    brought: set[CopyName] = set()
     copies: set[int] = set()
     for index, job in enumerate(command.jobs):
         if job.dedupe is None:

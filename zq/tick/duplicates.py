@@ -7,14 +7,11 @@ it belongs to its queue and group, or to the queue alone for jobs of no group.
 from collections.abc import Sequence
 
 from zq.model.commands import Enqueue
-from zq.model.job import MAX_TIME, JobRecord, NewJob
+from zq.model.job import MAX_TIME, CopyName, JobRecord, NewJob, name_of
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
 from zq.model.unique import COVERS, OnConflict, Scope
 from zq.tick.work import UnitOfWork, first_visible
-
-Name = tuple[str, str, str]
-"""Queue, group ('' where there is none), name."""
 
 
 class KeyTable:
@@ -90,7 +87,7 @@ class NameTable:
             name_of(job) for command in commands for job in command.jobs if job.dedupe is not None
         }
         self._work = work
-        self._keys: dict[Name, int] = {}
+        self._keys: dict[CopyName, int] = {}
         self._jobs: dict[int, JobRecord] = {}
         self._new: list[tuple[object, ...]] = []
         if brought:
@@ -125,15 +122,9 @@ class NameTable:
             self._work.tx.run("write_names", names=self._new)
             self._work.retimed = True
 
-    def _read(self, names: set[Name]) -> None:
+    def _read(self, names: set[CopyName]) -> None:
         known = self._work.tx.table("read_names", names=list(names), now=self._work.now)
         self._keys = {(queue, group, name): key for queue, group, name, key in known}
         if known:
             found = self._work.tx.jobs("read_jobs", keys=[*self._keys.values()])
             self._jobs = {job.key: job for job in found}
-
-
-def name_of(job: NewJob) -> Name:
-    """The name of a job that has one."""
-    assert job.dedupe is not None
-    return job.queue, job.group or "", job.dedupe.id

@@ -12,14 +12,24 @@ from zq.model.batch import FoldedPayload, StalePlan
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import KeyConflict, QueueFull, Unprocessable
 from zq.model.fixing import fixed
-from zq.model.job import INLINE_PAYLOAD, MAX_TIME, NO_EXTRAS, Extras, JobRecord, NewJob, batch_of
+from zq.model.job import (
+    INLINE_PAYLOAD,
+    MAX_TIME,
+    NO_EXTRAS,
+    CopyName,
+    Extras,
+    JobRecord,
+    NewJob,
+    batch_of,
+    name_of,
+)
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.reach import EVERYWHERE
 from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.api import BYTES_A_ROW, Sliced, as_json
 from zq.tick.accounts import create_missing, refuse_unpayable
 from zq.tick.batches import HostTable
-from zq.tick.duplicates import KeyTable, Name, NameTable, name_of
+from zq.tick.duplicates import KeyTable, NameTable
 from zq.tick.ledger import HELD_BY_BUDGET
 from zq.tick.moves import GroupChange, note_groups
 from zq.tick.work import UnitOfWork
@@ -287,7 +297,7 @@ class _Depths:
         if not self._room:
             return None
         wanted: Counter[str] = Counter()
-        brought: set[Name | str] = set()
+        brought: set[CopyName | str] = set()
         folds = () if command.plan is None else command.plan.folds
         for index, job in enumerate(command.jobs):
             if index in folds:

@@ -8,6 +8,7 @@ from zq.engine.folding.request import FoldRequest, Host
 from zq.model.batch import BatchPlan, FoldedPayload, HostPlace, StalePlan
 from zq.model.commands import AnyCommand, Enqueue, EnqueueResult
 from zq.model.errors import KeyConflict, TooLarge, Unprocessable, ZqError
+from zq.model.job import CopyName, batch_of, name_of
 from zq.model.reach import Reach
 from zq.store.api import PAGE_BYTES
 
@@ -57,6 +58,8 @@ class Planner:
         self._hosts = hosts
         self._end = end
         self._put_off = put_off
+        self._brought: set[CopyName] = set()
+        """The names that the jobs planned so far bring."""
 
     async def plan(self, requests: Sequence[FoldRequest]) -> list[Order]:
         """The commands for all requests that can be done, in an order in which they hold.
@@ -68,7 +71,8 @@ class Planner:
         others: list[FoldRequest] = []
         for request in requests:
             alone = len(request.jobs) == 1 and request.wrap is None
-            if alone and request.members and not request.copies:
+            if alone and request.members and not self._copies(request):
+                self._note_names(request)
                 (key,) = request.members
                 alike.setdefault((key, request.reach), []).append(request)
             else:
@@ -122,8 +126,10 @@ class Planner:
         folds: dict[int, int] = {}
         changed: dict[int, Host] = {}
         hosts: Hosts = {}
+        copies = self._copies(request)
+        self._note_names(request)
         for key, members in request.members.items():
-            indexes = [index for index in members if index not in request.copies]
+            indexes = [index for index in members if index not in copies]
             if not indexes:
                 continue
             host = self._hosts[key]
@@ -155,9 +161,23 @@ class Planner:
             self._end(request, too_large())
             return []
         self._hosts |= hosts
-        return [
-            Order(_command(request, BatchPlan(places, folds, payloads, request.copies)), [request])
-        ]
+        return [Order(_command(request, BatchPlan(places, folds, payloads, copies)), [request])]
+
+    def _copies(self, request: FoldRequest) -> frozenset[int]:
+        """The indexes of the jobs that the tick will know as copies by name of others."""
+        brought = set[CopyName]()
+        copies = set(request.copies)
+        for index, job in enumerate(request.jobs):
+            if job.dedupe is None:
+                continue
+            name = name_of(job)
+            if batch_of(job) is not None and (name in brought or name in self._brought):
+                copies.add(index)
+            brought.add(name)
+        return frozenset(copies)
+
+    def _note_names(self, request: FoldRequest) -> None:
+        self._brought |= {name_of(job) for job in request.jobs if job.dedupe is not None}
 
 
 def too_large() -> TooLarge:

@@ -58,7 +58,7 @@ class OverridesBody(msgspec.Struct):
     replay_window_seconds: Count | None = None
 
 
-class BodyEndpoints:
+class MessageEndpoints:
     """Endpoints that read a body: ``serve(request, what was sent)``."""
 
     def __init__(self, bodies: Bodies, line: BulkLine) -> None:

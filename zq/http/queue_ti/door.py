@@ -8,7 +8,7 @@ from zq import __version__
 from zq.http.bulk_line import BulkLine
 from zq.http.door import Door, Ids, Route
 from zq.http.guard import Guard
-from zq.http.queue_ti.bodies import BodyEndpoints
+from zq.http.queue_ti.bodies import MessageEndpoints
 from zq.http.queue_ti.messages import Defaults, MessagesApi
 from zq.http.queue_ti.problems import answer, problem
 from zq.http.queue_ti.topics import TopicsApi
@@ -49,7 +49,7 @@ def queue_ti_routes(
     max_payload: int,
 ) -> Sequence[Route]:
     """Every route of the door, each with a slash behind it too."""
-    endpoints = BodyEndpoints(bodies, line)
+    endpoints = MessageEndpoints(bodies, line)
     messages = MessagesApi(services, guard, endpoints, answers, ids, defaults, max_payload)
     routes = [*messages.routes(), *TopicsApi(services, endpoints).routes()]
     routes.append(Route("GET", "/version", _version, None))

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from zq.http.door import PATH, Ids, Route
 from zq.http.guard import Guard, reach_of
-from zq.http.queue_ti.bodies import BodyEndpoints, DequeueBody, EnqueueBody, SettleBody
+from zq.http.queue_ti.bodies import DequeueBody, EnqueueBody, MessageEndpoints, SettleBody
 from zq.http.queue_ti.documents import DLQ, SHOWN, MessageDocument, message
 from zq.http.queue_ti.problems import answer
 from zq.http.transport.answer import Answer
@@ -56,7 +56,7 @@ class MessagesApi:
         self,
         services: Services,
         guard: Guard,
-        endpoints: BodyEndpoints,
+        endpoints: MessageEndpoints,
         answers: Answers,
         ids: Ids,
         defaults: Defaults,

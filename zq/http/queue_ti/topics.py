@@ -4,7 +4,7 @@ from aiohttp import web
 
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
-from zq.http.queue_ti.bodies import BodyEndpoints, OverridesBody, PurgeBody, throughput
+from zq.http.queue_ti.bodies import MessageEndpoints, OverridesBody, PurgeBody, throughput
 from zq.http.queue_ti.documents import DLQ, STATUSES, overrides, statistics
 from zq.http.queue_ti.problems import answer
 from zq.http.transport.answer import Answer
@@ -26,7 +26,7 @@ NO_OVERRIDES = SettingsPatch(
 class TopicsApi:
     """`/topic-configs`, `/topics`, `/stats` and the reapers under `/admin`."""
 
-    def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
+    def __init__(self, services: Services, endpoints: MessageEndpoints) -> None:
         self._queues, self._sweeps, self._admin = services.queues, services.sweeps, services.admin
         self._endpoints = endpoints
         self._reported = 0
