@@ -1,11 +1,11 @@
-"""IP addresses as they come: with a zone, or with IPv4 dressed as IPv6."""
+"""IP addresses as the system writes them: with a zone, or with IPv4 mapped into IPv6."""
 
 import asyncio
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """The address that a text is, None where it is a name."""
+    """Read a text as an address; None if it is a name."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:
@@ -14,19 +14,19 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def is_wildcard(text: str) -> bool:
-    """Whether a text is an address that stands for all of a machine's."""
+    """Whether a text is the address that stands for all addresses of a machine."""
     address = parse_address(text)
     return address is not None and address.is_unspecified
 
 
 def is_loopback(text: str | None) -> bool:
-    """Whether a text is an address of this machine that no other one can reach."""
+    """Whether a text is an address that only programs of this machine can reach."""
     address = None if text is None else parse_address(text)
     return address is not None and address.is_loopback
 
 
 def peer_of(transport: asyncio.BaseTransport | None) -> str:
-    """Who is on the other end: an IPv4 address, or the /64 network that one IPv6 host may fill."""
+    """The peer: an IPv4 address, or an IPv6 network of /64, which one host may fill."""
     name = None if transport is None else transport.get_extra_info("peername")
     if not isinstance(name, tuple):
         return ""

@@ -1,4 +1,4 @@
-"""One whole answer, its bytes in HTTP/1.1, and the interface of its maker."""
+"""One whole answer, its bytes in HTTP/1.1, and the interface of what makes answers."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -17,22 +17,23 @@ SERVER = "zq"
 
 MAX_HEADER_FIELD = 64 * 1024
 MAX_REQUEST_LINE = MAX_HEADER_FIELD + 1
-"""One more than a header field, by which the parser's one exception tells the two apart."""
+"""This is one more than `MAX_HEADER_FIELD`. The parser raises the same exception for a long request
+line and for a long header, and its limit tells which of the two it was."""
 MAX_HEADERS = 100
 
 SMALL = 64 * 1024
-"""Bytes of an answer that is never refused, and of a part of a larger one: as much as a connection
-of HTTP/1.1 may have unsent before it takes the next request, so that no answers pile up there."""
+"""The size of an answer that is never refused, and of each part of a larger one, in bytes. A
+connection of HTTP/1.1 with more unsent bytes takes no further request: answers do not pile up."""
 
 _BODILESS = frozenset((HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED))
 _NOTHING: Mapping[str, str] = {}
 
 
 class Answer:
-    """A status, headers and a body. The connection adds what every answer has.
+    """A status, headers and a body. The connection adds the headers that every answer has.
 
-    aiohttp's response costs three times as much to make and to write: it is ready for cookies,
-    compression and bodies of any kind. Streams are aiohttp's.
+    aiohttp's response costs three times as much to make and to write, because it supports cookies,
+    compression and bodies of any kind. Streams still use it.
     """
 
     __slots__ = ("body", "closes", "headers", "sent", "status")
@@ -44,7 +45,7 @@ class Answer:
         self.body = body
         self.headers = headers
         self.closes = False
-        """Whether the connection ends with this answer."""
+        """Whether the connection closes after this answer."""
         self.sent = False
 
     @property
@@ -62,7 +63,7 @@ class Answer:
         return headers
 
     def head(self, version: HttpVersion, keep_alive: bool) -> bytes:
-        """Status line and headers in HTTP/1: whether the connection goes on is one of them."""
+        """Status line and headers in HTTP/1. One header says whether the connection stays open."""
         is_old = version <= HttpVersion10
         text = _status_line(self.status, is_old)
         for name, value in self.headers.items():
@@ -78,7 +79,7 @@ Response = Answer | web.StreamResponse
 
 
 class Responder(Protocol):
-    """Answers the requests of connections, and words the answers of the connections themselves."""
+    """Answers requests, and formats the answers that a connection gives by itself."""
 
     async def __call__(self, request: web.BaseRequest) -> Response:
         """Answer a request. Raises if the connection is lost or the request is cancelled."""
@@ -91,7 +92,7 @@ class Responder(Protocol):
 
 
 def last_words(answer: Answer) -> bytes:
-    """An answer as bytes of HTTP/1.1, where there is no request."""
+    """An answer as bytes of HTTP/1.1, for a connection on which no request was read."""
     headers = {**answer.all_headers(), "Connection": "close"}
     lines = [f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
@@ -99,7 +100,7 @@ def last_words(answer: Answer) -> bytes:
 
 
 def what_is_wrong(status: int, exc: BaseException | None) -> tuple[int, str]:
-    """Status and text for bytes that aiohttp could not read as a request."""
+    """The status and the text for bytes that aiohttp could not read as a request."""
     if isinstance(exc, LineTooLong):
         if MAX_REQUEST_LINE in (int(arg) for arg in exc.args if str(arg).isdigit()):
             return 414, f"the request line is longer than {MAX_HEADER_FIELD} bytes"

@@ -1,6 +1,6 @@
-"""Answers under way: in parts, watched, and within a bound of memory that holds for all of them.
+"""Sends answers in parts, watches their peers, and bounds the memory of all answers together.
 
-Streams are none of these: each has a bound and heartbeats of its own.
+Streams do not count here: each has a bound and heartbeats of its own.
 """
 
 import contextlib
@@ -20,20 +20,21 @@ from zq.model.errors import AnswersFull
 log = logging.getLogger(__name__)
 
 LARGE = 8 * 1024 * 1024
-"""Bytes of answers after which the memory that they took is given back, once all have gone. Less
-than a full page of jobs: what that leaves at the end of the heap, glibc would keep."""
+"""After so many bytes of answers, their memory is returned to the system as soon as all are sent.
+The number is less than a full page of jobs, because glibc would keep what such a page leaves at the
+end of the heap."""
 
 TRIM_AFTER_S = 1.0
 
 LOOKS = 10
-"""Times that a peer is looked at before it is cut off."""
+"""How often a peer is checked before it is cut off."""
 
 
 class Answers:
-    """Sends answers, and counts the bytes of those that their clients have not taken yet.
+    """Sends answers, and counts the bytes that clients have not taken yet.
 
-    `timeout` is in seconds: so long a client may take nothing of what waits for it. `give_back` is
-    called once the memory that many large answers took is free.
+    A client that takes nothing for `timeout` seconds is cut off. `give_back` is called once the
+    memory of many large answers is free.
     """
 
     def __init__(
@@ -48,9 +49,10 @@ class Answers:
         self._timeout = timeout
 
     def admit(self, size: int) -> None:
-        """See whether there is room for an answer of about `size` bytes. Raises `AnswersFull`.
+        """Raise `AnswersFull` if there is no room for an answer of about `size` bytes.
 
-        For what cannot be taken back once it is done; a single answer always has a chance.
+        Call this before a change that cannot be undone. While no other answer is under way, one
+        of any size is admitted.
         """
         if size > SMALL and self.held and self.held + size > self._max_bytes:
             raise AnswersFull(
@@ -60,7 +62,7 @@ class Answers:
 
     @contextlib.contextmanager
     def room(self, size: int) -> Iterator[None]:
-        """Count `size` bytes for as long as this lasts."""
+        """Count `size` bytes until the block ends."""
         self.held += size
         self._most_held = max(self._most_held, self.held)
         try:
@@ -78,9 +80,9 @@ class Answers:
             self._give_back()
 
     async def send(self, request: web.BaseRequest, response: Response) -> None:
-        """Send what a handler has answered, unless it has done so itself.
+        """Send the answer of a handler, unless the handler has sent it itself.
 
-        Raises `AnswersFull` where there is no room for it and the request can just be made again.
+        Raises `AnswersFull` if there is no room for it and the client can simply ask again.
         """
         if not isinstance(response, Answer) or response.sent:
             return
@@ -94,15 +96,15 @@ class Answers:
             await self.write(request, response)
 
     async def write(self, request: web.BaseRequest, response: Answer) -> None:
-        """Write an answer for which there is room. It returns when the connection has taken it."""
+        """Write an answer that has been counted. Return when the connection has taken it."""
         with self.watched(request) as channel:
             await channel.send(request, response)
 
     @contextlib.contextmanager
     def watched(self, request: web.BaseRequest) -> Iterator[Channel]:
-        """Cut the peer off if it takes nothing of what waits for it for too long, while this lasts.
+        """Within the block, cut the peer off if it takes nothing for too long.
 
-        Raises ConnectionError where nobody is there any more.
+        Raises ConnectionError if the connection is gone.
         """
         channel = channel_of(request)
         if channel.transport is None:
@@ -119,7 +121,7 @@ class Answers:
 
 
 class _SlowPeerWatch:
-    """Cuts a peer off that takes nothing of an answer for too long, until it is stopped."""
+    """Cuts off a peer that takes nothing of an answer for too long. `stop` ends the watch."""
 
     def __init__(
         self, channel: Channel, path: str, clock: Clock, visits: Visits, timeout: float
@@ -133,7 +135,7 @@ class _SlowPeerWatch:
         self._book()
 
     def stop(self) -> None:
-        """Look no more."""
+        """End the watch."""
         self._visits.cancel(self._moment, self._look)
 
     def _book(self) -> None:
@@ -141,7 +143,7 @@ class _SlowPeerWatch:
 
     def _look(self) -> None:
         now, timeout = self._clock.monotonic(), self._timeout
-        if self._peer is None:  # most answers are gone before anybody looks
+        if self._peer is None:  # Most answers are gone before the first check.
             self._peer = PeerWatch(self._channel, silence=timeout, stall_timeout=timeout, now=now)
         found = self._peer.look(now)
         if found is Peer.PRESENT:

@@ -1,4 +1,4 @@
-"""Request bodies: how large one may be, how slow, and how much of all of them memory may hold."""
+"""Request bodies: limits on the size and the time of one, and on the memory of all together."""
 
 from typing import Self
 
@@ -10,26 +10,28 @@ from zq.model.clock import Clock, Timer
 from zq.model.errors import BodyTimeout, InboxFull, TooLarge, ZqError
 
 RESERVE = 4
-"""A quarter more than the bound is kept for what is no enqueue: acknowledgements get through."""
+"""A quarter more than the bound is reserved for requests other than enqueues: acknowledgements get
+through."""
 
 LEAST_RATE = 1024
-"""Bytes a second that lengthen a body's time as fast as it passes: slow lines are no attack."""
+"""A body that arrives at this many bytes a second never runs out of time: a slow line is not an
+attack."""
 
 
 _PLAIN_CODINGS = {"identity", "chunked"}
 
 
 class UnsupportedCoding(ZqError):
-    """A body that would have to be decoded: it has two sizes."""
+    """A body that would have to be decoded. It would have two sizes."""
 
     code = "unsupported_media_type"
 
 
 class Bodies:
-    """Counts the bytes of bodies from their announcement until their request is done."""
+    """Counts the bytes of each body from its announcement to the end of its request."""
 
     def __init__(self, max_body: int, max_bytes: int, timeout: float, clock: Clock) -> None:
-        """`timeout` in seconds."""
+        """`timeout` is in seconds."""
         self.held = 0
         self._max_body = max_body
         self._max_bytes = max_bytes
@@ -37,10 +39,11 @@ class Bodies:
         self._clock = clock
 
     async def read(self, request: web.BaseRequest, *, reserved: bool) -> bytes:
-        """The whole body; give it back with `release`. `reserved` may use the reserve too.
+        """The whole body. The caller releases its bytes with `release`.
 
-        A client that waits to be asked for it is asked, unless it is certain to be refused. Raises
-        `UnsupportedCoding`, `TooLarge`, `InboxFull` or `BodyTimeout`, as soon as that is known.
+        A `reserved` body may use the reserve too. A client that waits for permission to send gets
+        it, unless the body would be refused anyway. Raises `UnsupportedCoding`, `TooLarge`,
+        `InboxFull` or `BodyTimeout` as soon as one applies.
         """
         headers = request.headers
         if hdrs.CONTENT_ENCODING in headers or hdrs.TRANSFER_ENCODING in headers:
@@ -61,10 +64,10 @@ class Bodies:
         self.held -= size
 
     async def _read(self, content: StreamReader, announced: int | None, reserved: bool) -> bytes:
-        """A body that is under way. One of unknown length is counted as it comes."""
+        """Read a body that is under way. A body of unknown length is counted as it arrives."""
         held = announced or 0
         self._take(held, 0, reserved)
-        # All of it is wanted at once: no pauses between parts.
+        # The whole body is wanted at once: aiohttp need not pause between parts.
         content.set_read_chunk_size(self._max_body)
         parts: list[bytes] = []
         size = 0
@@ -102,8 +105,8 @@ class Bodies:
 def _refuse_codings(request: web.BaseRequest) -> None:
     """Raise `UnsupportedCoding` for a body that is compressed or otherwise coded.
 
-    For a transfer coding RFC 9112 (6.1) advises 501. But clients send again what met with a 5xx,
-    and this will not get any better.
+    RFC 9112 (6.1) advises 501 for an unknown transfer coding. But clients repeat a request after a
+    5xx, and repeating this one cannot help.
     """
     encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity")
     if encoding.lower() != "identity":
@@ -119,10 +122,10 @@ def _refuse_codings(request: web.BaseRequest) -> None:
 
 
 class _InTime:
-    """Lets whoever reads a body know that it takes too long, by a `BodyTimeout`.
+    """Raises a `BodyTimeout` in the reader of a body that takes too long.
 
-    It lets go of everything at its end. Whatever it still knew would be kept, with the request and
-    its answer, until the garbage collector comes round, which it seldom does.
+    It drops its references at its end. Otherwise the request and its answer would stay in memory
+    until the garbage collector runs, and that is seldom.
     """
 
     def __init__(self, content: StreamReader, clock: Clock, timeout: float) -> None:
@@ -156,9 +159,9 @@ class _InTime:
 
 
 def is_withheld(request: web.BaseRequest) -> bool:
-    """Whether the client keeps the body, or what is missing of it, back until it is asked for it.
+    """Whether the client waits for permission to send the body, or the rest of it.
 
-    One of HTTP/1.0 may say so, but would take the question for the answer.
+    A client of HTTP/1.0 may say that it waits, but it would take the permission for the answer.
     """
     expected = request.headers.get(hdrs.EXPECT)
     if expected is None or request.version == HttpVersion10:

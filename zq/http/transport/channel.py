@@ -12,7 +12,7 @@ from zq.http.transport.answer import Answer
 
 
 class Peer(Enum):
-    """The result of a look at a channel's peer."""
+    """The result of a check of a channel's peer."""
 
     PRESENT = "present"
     VANISHED = "vanished"
@@ -20,7 +20,7 @@ class Peer(Enum):
     STALLED = "stalled"
     """Data waits and the peer has taken none of it for too long: it is there but does not read."""
     WITHHOLDS = "withholds"
-    """The connection is read, but its peer gives this response no leave to send: it stalls too."""
+    """The peer reads the connection, but gives this response no leave to send. It stalls too."""
 
 
 class Channel(Protocol):
@@ -31,28 +31,28 @@ class Channel(Protocol):
 
     @property
     def transport(self) -> asyncio.Transport | None:
-        """The connection's; None once that is lost."""
+        """The transport of the connection; None once the connection is lost."""
 
     def ask_for_body(self) -> None:
-        """Tell a client that waits for leave that the body of its request is wanted."""
+        """Tell a client that waits for permission to send the body of its request."""
 
     async def send(self, request: web.BaseRequest, answer: Answer) -> None:
-        """Send a whole answer; it returns when the connection has taken it.
+        """Send a whole answer. Return when the connection has taken it.
 
-        Raises ConnectionError where nobody is there any more.
+        Raises ConnectionError if the connection is gone.
         """
 
     def unsent(self) -> int:
-        """Bytes written that the kernel does not have yet."""
+        """Written bytes that the kernel has not taken yet."""
 
     def withheld(self) -> int:
-        """The part of them that waits for the peer's leave rather than for the connection."""
+        """The part of the unsent bytes that waits for the peer's leave, not for the connection."""
 
     def moved(self) -> int:
-        """All bytes that had to wait for the peer's leave and have got it."""
+        """How many bytes so far had to wait for the peer's leave and have got it."""
 
     def cut_off(self, found: Peer) -> None:
-        """End the response at once. The connection ends too where `found` says so."""
+        """End the response at once. Some values of `found` end the connection too."""
 
 
 def channel_of(request: web.BaseRequest) -> Channel:
@@ -64,7 +64,7 @@ def channel_of(request: web.BaseRequest) -> Channel:
 
 @contextlib.contextmanager
 def watch_for_end(channel: Channel) -> Iterator[None]:
-    """While a stream is written, let its peer's half-close end it like a full one."""
+    """Within the block, let the peer's half-close end the stream as a full close does."""
     channel.streaming = True
     try:
         yield

@@ -1,8 +1,9 @@
-"""One HTTP/1.1 connection: aiohttp's protocol, our answers to bad HTTP, an eye on its end.
+"""One HTTP/1.1 connection: aiohttp's protocol, our answers to bad HTTP, and a watch on its end.
 
-A handler gets a task only if it waits for anything but a tick. Most requests wait for one tick and
-nothing else. A task for each of them would cost as much as what they do: it is made, scheduled,
-woken, and its end passed on. Here the tick's reply lets the handler go on directly.
+A handler gets a task only if it waits for something other than a tick. Most requests wait for one
+tick and nothing else. A task for each of them would cost as much as their work, because the event
+loop makes it, schedules it, wakes it and passes its end on. Here the tick's reply resumes the
+handler directly.
 """
 
 import asyncio
@@ -32,20 +33,20 @@ from zq.model.clock import Clock, Timer
 log = logging.getLogger(__name__)
 
 LINGER_S = 10.0
-"""How long the unread rest of a body is taken in. A client may never see an answer that is followed
-by a reset."""
+"""For so long the unread rest of a body is received and dropped. A client may never see an answer
+that a reset follows."""
 
 
 class Connection(web.RequestHandler):
     """Serves one connection, and is the channel of the one response that it sends at a time.
 
-    aiohttp parses and keeps what comes early; its loop over requests, a task that makes a task for
-    each, is replaced: a request is handled where it arrives.
+    aiohttp parses the bytes, and queues requests that arrive early. It would run a task that makes
+    a task for each request; here a request is handled where it arrives.
 
-    A header has `header_timeout` seconds, from the connection's beginning or from the header's. A
-    connection that is kept alive may rest between two requests for as long as aiohttp has it, which
-    is an hour. `on_lost` is called once it is gone. `replies` are what handlers wait for without a
-    task.
+    A header must be complete `header_timeout` seconds after the connection, or the header, began.
+    A connection that is kept alive may be idle between two requests for as long as aiohttp permits,
+    which is an hour. `on_lost` is called once the connection is gone. Handlers wait for `replies`
+    without a task.
     """
 
     streaming = False
@@ -74,7 +75,7 @@ class Connection(web.RequestHandler):
         self._beginning = False
 
     def channel(self, request: web.BaseRequest) -> Channel:
-        """This connection: it answers its requests one after the other."""
+        """This connection, since it answers its requests one after the other."""
         return self
 
     def ask_for_body(self) -> None:
@@ -100,7 +101,7 @@ class Connection(web.RequestHandler):
         self._expect_header()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Make room for another connection. A running handler ends with this one."""
+        """Make room for another connection, and end the running handler."""
         self._header_arrived()
         self._on_lost()
         super().connection_lost(exc)
@@ -108,10 +109,10 @@ class Connection(web.RequestHandler):
             self._handling.cancel()
 
     async def start(self) -> None:
-        """Do nothing. aiohttp begins this as a task to serve one request after the other."""
+        """Do nothing. aiohttp runs this as the task that would serve the requests."""
 
     async def shutdown(self, timeout: float | None = 15.0) -> None:
-        """Let the request under way finish within `timeout` seconds, then end it, and close."""
+        """Give the request under way `timeout` seconds to finish, then end it and close."""
         self._force_close = True
         if self._handling is not None:
             await self._handled_within(timeout)
@@ -126,8 +127,8 @@ class Connection(web.RequestHandler):
             await asyncio.wait_for(self._handling.wait(), timeout)
 
     def data_received(self, data: bytes) -> None:
-        """Parse the bytes that come, and see that each header is whole in time."""
-        # aiohttp has no public name for the headers that it has read, nor for being idle.
+        """Parse the bytes that arrive, and check that each header is complete in time."""
+        # aiohttp has no public name for the headers that it has read, nor for an idle connection.
         before = self._request_count
         super().data_received(data)
         if self._request_count != before:
@@ -142,8 +143,8 @@ class Connection(web.RequestHandler):
     def resume_reading(self, resume_parser: bool = True) -> None:
         """Resume reading where it was paused.
 
-        aiohttp calls this after every part of a body that is read, and would run its parser over
-        nothing each time.
+        aiohttp calls this after every part of a body that is read. Its own version would run the
+        parser each time, without any bytes to parse.
         """
         if self._reading_paused:
             super().resume_reading(resume_parser)
@@ -153,10 +154,10 @@ class Connection(web.RequestHandler):
         return self._handling is None and not self._messages
 
     def _serve_next(self) -> None:
-        """Begin with the next request, unless one is under way.
+        """Begin the next request, unless one is under way.
 
-        One that ends at once calls this again; the loop that has begun it goes on, however many
-        of them came together.
+        A request that ends at once calls this again. That inner call returns, and the loop of the
+        outer one begins the next request: many requests that came together do not recurse.
         """
         if self._beginning:
             return
@@ -219,13 +220,13 @@ class Connection(web.RequestHandler):
             for start in range(0, len(view), SMALL):
                 self.transport.write(view[start : start + SMALL])
                 await self._drain_helper()
-        # The request may stay with its connection, but the body that was sent need not.
+        # The connection may keep the request, but the body that was sent is no longer needed.
         answer.body = b""
         if self._paused:
             await self._drain_helper()
 
     def _decline_upgrade(self) -> None:
-        """Read on after a request that asked for another protocol and was answered in this one."""
+        """Read on after a request that asked for another protocol but was answered in this one."""
         if not self._messages and self._parser is not None:
             self._parser.set_upgraded(False)
             self._upgraded = False
@@ -236,7 +237,7 @@ class Connection(web.RequestHandler):
                 self._resume_reading_if_drained()
 
     async def _linger(self, payload: StreamReader) -> None:
-        """Drop the rest of a body as it comes, for a while. If it takes longer, close."""
+        """Drop the rest of a body as it arrives, for a while. If that takes too long, close."""
         give_up = partial(payload.set_exception, TimeoutError())
         timer = self._clock.call_later(LINGER_S, give_up)
         try:
@@ -248,7 +249,7 @@ class Connection(web.RequestHandler):
             timer.cancel()
 
     def _served(self, error: BaseException | None) -> None:
-        """A request is done: begin the next one, or close."""
+        """Begin the next request after one is done, or close."""
         self._handling = self._current_request = None
         if error is not None:
             if isinstance(error, ConnectionError | asyncio.CancelledError):
@@ -264,7 +265,7 @@ class Connection(web.RequestHandler):
             self.transport.close()
 
     def _rest(self) -> None:
-        """Let the connection be idle, for as long as a connection may be."""
+        """Let the connection be idle, for as long as aiohttp permits."""
         self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
         if self._keepalive_handle is None:
             self._keepalive_handle = self._loop.call_at(
@@ -272,7 +273,7 @@ class Connection(web.RequestHandler):
             )
 
     def _process_keepalive(self) -> None:
-        """Close a connection that has been idle for too long; look again where it has not."""
+        """Close a connection that has been idle for too long; otherwise check again later."""
         self._keepalive_handle = None
         if self._force_close or not self._is_idle:
             return
@@ -300,7 +301,7 @@ class Connection(web.RequestHandler):
         self.force_close()
 
     def eof_received(self) -> None:
-        """The peer has finished sending. A stream ends with that, unsent bytes or not."""
+        """End a stream when its peer has finished sending, even if bytes are unsent."""
         if self.streaming and self.transport is not None:
             self.transport.abort()
 
@@ -311,7 +312,7 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> Any:
-        """Answer bytes that are not HTTP as errors are answered, and close."""
+        """Answer bytes that are not HTTP in the same way as other errors, and close."""
         status, text = what_is_wrong(status, exc)
         log.debug("bad request", extra={"fields": {"status": status, "error": text}})
         response = self._responder.malformed(status, text)
@@ -321,10 +322,10 @@ class Connection(web.RequestHandler):
 
 
 class Handling:
-    """Runs one handler from `begin` to its end, which `ended` hears of by its error, or None.
+    """Runs one handler from `begin` to its end. `ended` is called with its error, or with None.
 
-    Where it waits for one of the `replies`, that lets it go on directly. Whatever else it waits
-    for, it waits for as part of a task, as usual.
+    A handler that waits for one of the `replies` is resumed by it directly. For anything else it
+    waits in a task, as usual.
     """
 
     __slots__ = ("_coroutine", "_ended", "_replies", "_waits_for")
@@ -367,7 +368,7 @@ class Handling:
 
     def _wait(self, awaited: Any) -> None:
         if isinstance(awaited, self._replies):
-            # A task does the same with a future that it waits for.
+            # A task marks a future that it waits for in the same way.
             awaited._asyncio_future_blocking = False
             self._waits_for = awaited
             awaited.add_done_callback(self._step)
@@ -386,7 +387,7 @@ def _rest(coroutine: Coroutine[Any, Any, None], awaited: Any) -> Generator[Any, 
     """The rest of a coroutine that has begun and waits for `awaited`."""
     while True:
         try:
-            if awaited is not None:  # a bare turn of the loop has passed by now
+            if awaited is not None:  # One turn of the loop has passed by now.
                 yield awaited
         except BaseException as error:
             try:
@@ -394,5 +395,5 @@ def _rest(coroutine: Coroutine[Any, Any, None], awaited: Any) -> Generator[Any, 
             except StopIteration:
                 return
         else:
-            yield from coroutine  # it goes on at the same place
+            yield from coroutine  # The coroutine goes on at the same place.
             return

@@ -1,4 +1,4 @@
-"""How many connections there may be, in all and from one address; what becomes of the others."""
+"""Limits on connections, in all and from one address, and the answers to those above the limit."""
 
 import asyncio
 import contextlib
@@ -14,10 +14,10 @@ from zq.model.errors import HeaderTimeout, TooManyConnections, ZqError
 log = logging.getLogger(__name__)
 
 MOST_TURNED_AWAY = 64
-"""Connections over the limit that are waited for at a time, to tell them; more are just closed."""
+"""So many connections over the limit get an answer at a time. The others are closed at once."""
 
 FIRST_BYTES_S = 1.0
-"""How long a connection over the limit may take to say something, so that it can be answered."""
+"""So long the server waits for the first bytes of a connection over the limit, to answer them."""
 
 LOG_EVERY_S = 1.0
 
@@ -25,14 +25,14 @@ HTTP2_PREFACE = b"PRI * HTTP/2.0"
 
 
 class PeerCounts:
-    """How many of something each peer has. A limit of 0 is none."""
+    """Counts how many of something each peer has. A limit of 0 means no limit."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._counts: Counter[str] = Counter()
 
     def enter(self, peer: str) -> bool:
-        """Count one more, or answer False: the peer has as many as it may."""
+        """Count one more. Return False if the peer has as many as it may."""
         if self._limit and self._counts[peer] >= self._limit:
             return False
         self._counts[peer] += 1
@@ -46,7 +46,7 @@ class PeerCounts:
 
     @contextlib.contextmanager
     def one_more(self, peer: str, refusal: Callable[[], ZqError]) -> Iterator[None]:
-        """Count one while this lasts. Raises a `refusal` where the peer has as many as it may."""
+        """Count one within the block. Raises a `refusal` if the peer has as many as it may."""
         if not self.enter(peer):
             raise refusal()
         try:
@@ -56,7 +56,7 @@ class PeerCounts:
 
 
 class Gate:
-    """Counts the open connections. Who lets one in says so when it ends.
+    """Counts the open connections. Every `enter` that succeeds needs a `leave`.
 
     `refused` counts errors by their codes.
     """
@@ -75,7 +75,7 @@ class Gate:
         self._unlogged = 0
 
     def enter(self, peer: str) -> bool:
-        """Let a connection in, or answer False: `turn_away` is for that one."""
+        """Let a connection in. Return False if it must be turned away."""
         if self.open >= self._max_connections or not self._peers.enter(peer):
             return False
         self.open += 1
@@ -83,7 +83,7 @@ class Gate:
         return True
 
     def leave(self, peer: str) -> None:
-        """A connection that was let in has ended."""
+        """Count one connection less: one that was let in has ended."""
         self.open -= 1
         self._peers.leave(peer)
 
@@ -92,7 +92,7 @@ class Gate:
     ) -> None:
         """Close a connection that was not let in, if possible with an answer that says why.
 
-        `word` makes it.
+        `word` formats the answer.
         """
         setting = "--max-connections"
         if self.open < self._max_connections:
@@ -111,18 +111,18 @@ class Gate:
         farewell.connection_made(transport)
 
     def too_slow(self) -> HeaderTimeout:
-        """A header has not arrived in time: counts that, and says so."""
+        """Count a header that has not arrived in time, and return its error."""
         error = HeaderTimeout("the header took too long to arrive (--header-timeout)")
         self.refused[error.code] += 1
         return error
 
     def close(self) -> None:
-        """Wait no longer for those who were turned away."""
+        """Close the connections that were turned away and still wait for their answers."""
         for transport in self._turned_away:
             transport.abort()
 
     def _note(self, setting: str, peer: str) -> None:
-        """Log the first of a flood, and once a second how many there were."""
+        """Log the first refusal, then once a second how many there were."""
         self._unlogged += 1
         now = self._clock.monotonic()
         if now - self._logged_at >= LOG_EVERY_S:
@@ -132,7 +132,10 @@ class Gate:
 
 
 class _Farewell(asyncio.Protocol):
-    """Answers whatever HTTP/1.1 request comes first, and closes. HTTP/2 would not understand it."""
+    """Answers the first bytes of a connection in HTTP/1.1, and closes it.
+
+    A client of HTTP/2 would not understand the answer.
+    """
 
     def __init__(
         self, clock: Clock, words: bytes, gone: Callable[[asyncio.Transport], None]

@@ -1,4 +1,4 @@
-"""Heartbeats in the silence of a long-lived response, and an eye on its peer."""
+"""Heartbeats for a long-lived response that is silent, and a watch on its peer."""
 
 import logging
 from collections.abc import Callable
@@ -13,16 +13,16 @@ from zq.model.clock import Clock
 log = logging.getLogger(__name__)
 
 SILENT_HEARTBEATS = 1.5
-"""A peer that owes TCP's acknowledgement for this many heartbeats is looked at with suspicion."""
+"""A peer is gone if TCP's acknowledgement is missing for this many heartbeats."""
 
 STEPS = 60
-"""The time of a heartbeat has so many moments at which responses are looked at."""
+"""The responses are checked this many times in each heartbeat."""
 
 
 class Heartbeats:
-    """Calls `nudge` once nothing was written for a heartbeat; cuts off whoever does not read.
+    """Calls `nudge` when nothing was written for a heartbeat, and cuts off a peer that stalls.
 
-    Times in seconds. `fields` name the response in the log.
+    Times are in seconds. `fields` name the response in the log.
     """
 
     def __init__(
@@ -52,16 +52,16 @@ class Heartbeats:
         self._moment = visits.book(heartbeat, self._look)
 
     def written(self) -> None:
-        """Something is being written now."""
+        """Note that something is written now."""
         self._written_at = self._clock.monotonic()
 
     @property
     def is_due(self) -> bool:
-        """Whether a heartbeat is to be written. A peer that does not read gets none piled up."""
+        """Whether to write a heartbeat. None is written while earlier bytes are unsent."""
         return self._silence() >= self._heartbeat and not self._channel.unsent()
 
     def stop(self) -> None:
-        """Look no more."""
+        """End the watch."""
         self._visits.cancel(self._moment, self._look)
 
     def _look(self) -> None:
@@ -81,10 +81,10 @@ class Heartbeats:
 
 
 class HeartbeatTimer:
-    """Begins the heartbeats of responses of one kind, which are looked at together."""
+    """Starts the heartbeats of responses of one kind. One timer checks them all."""
 
     def __init__(self, clock: Clock, *, heartbeat: float, stall_timeout: float) -> None:
-        """Times in seconds."""
+        """Times are in seconds."""
         self._clock = clock
         self._heartbeat = heartbeat
         self._stall_timeout = stall_timeout
@@ -96,7 +96,7 @@ class HeartbeatTimer:
     def begin(
         self, channel: Channel, nudge: Callable[[], object], fields: dict[str, Any]
     ) -> Heartbeats:
-        """One more. Whoever begins it has to `stop` it."""
+        """Start the heartbeats of one response. The caller must `stop` them."""
         return Heartbeats(
             channel,
             self._clock,

@@ -1,4 +1,4 @@
-"""Listens on one port and has one handler answer what comes on every connection."""
+"""Listens on one port, and passes every request to one handler."""
 
 import asyncio
 import errno
@@ -30,11 +30,11 @@ FLUSH_S = 0.2
 TLS_SHUTDOWN_S = 1.0
 
 ONE_IN = 100
-"""Of what went well, a sampled log shows this part; of 5xx answers, all."""
+"""A sampled log has this share of the requests, and all those with a 5xx answer."""
 
 
 class AccessLogger(AbstractAccessLogger):
-    """One line a request: method, path, status, milliseconds."""
+    """Writes one line for each request: method, path, status and milliseconds."""
 
     def log(self, request: web.BaseRequest, response: Any, time: float) -> None:
         """Called by aiohttp; `time` is in seconds."""
@@ -48,7 +48,7 @@ class AccessLogger(AbstractAccessLogger):
 
 
 class SampledAccessLogger(AccessLogger):
-    """One request in a hundred, and every one that failed here."""
+    """Writes a line for one request in a hundred, and for each that the server failed."""
 
     _count = itertools.count()
 
@@ -62,7 +62,7 @@ _LOGGERS = {"all": AccessLogger, "sampled": SampledAccessLogger}
 
 
 class ListenError(Exception):
-    """The address cannot be listened on; the message says which and what to change."""
+    """The server cannot listen on an address. The message says which, and what to change."""
 
 
 class AddressInUse(ListenError):
@@ -72,7 +72,7 @@ class AddressInUse(ListenError):
 class Listener:
     """One listening socket. `stop` ends it in good order.
 
-    `api` is its name in the log of requests. `replies` are what handlers wait for without a task.
+    `api` is its name in the log of requests. Handlers wait for `replies` without a task.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Listener:
         make_codec: MakeCodec,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        # A handler ends with its connection: a command that it has submitted does not.
+        # A handler ends with its connection, but a command that it has submitted does not.
         handler: Any = responder
         self._manager = web.Server(handler, handler_cancellation=True)
         self._responder = responder
@@ -107,10 +107,10 @@ class Listener:
     async def start(
         self, host: str, port: int, passed: socket.socket | None = None, prefix: str = "--"
     ) -> tuple[str, int]:
-        """Begin to accept connections; the address that it is, with the port that was chosen.
+        """Begin to accept connections. Return the address, with the port that was chosen.
 
-        A socket that was passed listens already: then `host` and `port` mean nothing. `prefix` is
-        what their flags begin with. Raises `ListenError`.
+        A socket that was `passed` listens already, and then `host` and `port` mean nothing. Their
+        flags begin with `prefix`. Raises `ListenError`.
         """
         loop = asyncio.get_running_loop()
         tls: dict[str, Any] = {}
@@ -135,12 +135,12 @@ class Listener:
         return address
 
     def refuse(self) -> None:
-        """Accept no more connections; those that are open go on."""
+        """Accept no more connections. The open ones go on."""
         if self._server is not None:
             self._server.close()
 
     async def stop(self, patience: float) -> None:
-        """Let requests under way finish for up to `patience` seconds, not 0, then close."""
+        """Give requests under way `patience` seconds, more than 0, to finish. Then close."""
         self.refuse()
         self._gate.close()
         for opening in list(self._opening):
@@ -160,9 +160,9 @@ class Listener:
         await self._flush(transports)
 
     async def _flush(self, transports: Sequence[asyncio.Transport]) -> None:
-        """Give last words a moment to go out, then cut off whoever does not read them."""
+        """Give the last bytes a moment to go out, then cut off the peers that do not read them."""
         if self._tls is not None:
-            # What is left of these ends after TLS_SHUTDOWN_S by itself.
+            # Those that are left end by themselves after TLS_SHUTDOWN_S.
             await asyncio.sleep(FLUSH_S if transports else 0)
             return
         stuck = [transport for transport in transports if transport.get_write_buffer_size()]
@@ -195,7 +195,7 @@ class Listener:
             max_line_size=MAX_REQUEST_LINE,
             max_field_size=MAX_HEADER_FIELD,
             max_headers=MAX_HEADERS,
-            # A compressed body would have two sizes; it is refused instead.
+            # A compressed body would have two sizes, so it is refused instead.
             auto_decompress=False,
             **self._logging(),
         )

@@ -13,14 +13,14 @@ from zq.model.clock import Clock, Timer
 from zq.model.errors import ZqError
 
 Serve = Callable[[Callable[[], object]], asyncio.Protocol]
-"""Makes the protocol that serves a connection. The argument is called once that is lost."""
+"""Makes the protocol of a connection. It calls its argument once the connection is lost."""
 
 
 class Opening(asyncio.Protocol):
-    """Reads them, if the gate lets the connection in, then hands it over.
+    """Reads the first bytes of a connection that the gate lets in, then hands it over.
 
-    It is one of the `opening` until then, which is for at most `timeout` seconds. `word` makes the
-    answer for a connection that is not let in.
+    It is one of the `opening` until then, and for `timeout` seconds at most. `word` formats the
+    answer to a connection that is not let in.
     """
 
     def __init__(

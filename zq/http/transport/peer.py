@@ -1,4 +1,4 @@
-"""Whether the peer of a long-lived response is still there, by TCP's own account."""
+"""Tells from TCP's own counters whether the peer of a long-lived response is still there."""
 
 import asyncio
 import fcntl
@@ -9,15 +9,16 @@ from typing import NamedTuple
 
 from zq.http.transport.channel import Channel, Peer
 
-# Fields of Linux's struct tcp_info: microseconds after which data is sent again, segments sent and
-# not acknowledged, milliseconds since the last acknowledgement, bytes acknowledged, bytes not sent.
+# These are fields of Linux's struct tcp_info: the microseconds after which data is sent again, the
+# segments that were sent and are not acknowledged, the milliseconds since the last acknowledgement,
+# the bytes that are acknowledged, and the bytes that are not sent.
 _TCP_INFO = struct.Struct("=8xI12xI28xI60xQ16xI")
 
 _OUTSTANDING = struct.Struct("=i")
-"""What TIOCOUTQ answers: bytes that are not acknowledged yet, sent or not (Linux's tcp(7))."""
+"""TIOCOUTQ counts the bytes that are not acknowledged yet, sent or not (Linux's tcp(7))."""
 
 _MARGIN_MS = 250
-"""For an answer to what was sent again: more than Linux's shortest time-out."""
+"""So long the answer to repeated data may take. It is more than Linux's shortest time-out."""
 
 
 class _Account(NamedTuple):
@@ -32,7 +33,7 @@ _NOTHING_WAITS = _Account(0, 0, 0, 0, 0)
 
 
 class _Movement:
-    """Whether something that waits moves. Times in seconds."""
+    """Tells whether something that waits still moves. Times are in seconds."""
 
     def __init__(self, patience: float, now: float) -> None:
         self._patience = patience
@@ -40,7 +41,7 @@ class _Movement:
         self._since = now
 
     def is_over(self, mark: int, waits: bool, now: float) -> bool:
-        """Whether `mark` has stayed as it is for too long although something `waits`."""
+        """Whether `mark` has stayed the same for too long although something `waits`."""
         if mark != self._mark or not waits:
             self._mark, self._since = mark, now
             return False
@@ -48,11 +49,12 @@ class _Movement:
 
 
 class PeerWatch:
-    """Looks at one connection from time to time. Times in seconds.
+    """Checks one connection from time to time. Times are in seconds.
 
-    Silence alone does not tell a peer that is gone from one that does not read: the latter may
-    have dropped what found no room. But it answers whenever that is sent again, at intervals that
-    double, so its silence never outlasts the current interval.
+    Silence alone does not tell a peer that is gone from one that does not read. A peer that does
+    not read may drop data for which it has no room. The kernel sends the data again at intervals
+    that double, and such a peer answers each time. So its silence is never longer than the current
+    interval.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class PeerWatch:
 
     def _account(self, buffered: int) -> _Account:
         if self._socket is None:
-            # Not TCP: all there is to see is whether the buffer shrinks.
+            # This is not TCP. All that can be seen is whether the buffer shrinks.
             return _Account(0, 0, 0, -buffered, 0)
         if not buffered and not _outstanding(self._socket):
             return _NOTHING_WAITS
@@ -90,10 +92,10 @@ class PeerWatch:
 
 
 def _outstanding(connection: socket.socket) -> int:
-    """Bytes that the peer has not acknowledged: a quick look, at a fifth of TCP_INFO's cost."""
+    """The bytes that the peer has not acknowledged. This costs a fifth of TCP_INFO."""
     descriptor = connection.fileno()
     if descriptor < 0:
-        return 0  # closed a moment ago, which its handler is about to hear
+        return 0  # closed a moment ago, and the handler is not told yet
     answer = fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(_OUTSTANDING.size))
     (count,) = _OUTSTANDING.unpack(answer)
     return int(count)

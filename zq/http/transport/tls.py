@@ -1,4 +1,4 @@
-"""Certificates: the server's own and its clients' authority; both can be loaded again."""
+"""The server's certificate and its clients' authority. Both can be loaded again."""
 
 import ssl
 from pathlib import Path
@@ -12,9 +12,9 @@ class CertificateError(Exception):
 
 
 class CertificateFiles(NamedTuple):
-    """PEM files: a chain, its key and, where clients must show one, the CA of theirs.
+    """PEM files: a chain, its key and, if clients must show certificates, the CA of those.
 
-    Flags that begin with `prefix` name them.
+    The flags that name the files begin with `prefix`.
     """
 
     cert: Path
@@ -24,23 +24,26 @@ class CertificateFiles(NamedTuple):
 
 
 class Certificates:
-    """TLS over files that may be replaced. Raises CertificateError if they cannot be used."""
+    """TLS with files that may be replaced. Raises CertificateError if they cannot be used."""
 
     def __init__(self, files: CertificateFiles) -> None:
         self._files = files
         self._current = _load(files)
         self.context = _load(files)
-        """For the listening socket. Each handshake uses what was loaded last."""
+        """The context of the listening socket. Each handshake uses the certificates loaded last."""
         self.context.sni_callback = self._use_current
 
     def reload(self) -> None:
-        """Read the files again for new connections. Raises CertificateError: the old ones stay."""
+        """Read the files again, for new connections.
+
+        Raises CertificateError if they cannot be used. Then the old certificates stay in use.
+        """
         self._current = _load(self._files)
 
     def _use_current(
         self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, context: ssl.SSLContext
     ) -> None:
-        # Called in every handshake, whether the client names a server or not.
+        # OpenSSL calls this in every handshake, whether the client names a server or not.
         connection.context = self._current
 
 
@@ -81,7 +84,7 @@ def _load(files: CertificateFiles) -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    """Keep OpenSSL from asking the terminal."""
+    """Refuse to give a password. OpenSSL would ask for one at the terminal."""
     raise ValueError("the key is encrypted")
 
 

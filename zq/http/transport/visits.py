@@ -1,4 +1,4 @@
-"""Visits to thousands of objects: those due at about the same time are visited together."""
+"""Timed visits to thousands of objects. Visits that are due at about the same time go together."""
 
 import asyncio
 import math
@@ -11,10 +11,10 @@ Visit = Callable[[], Any]
 
 
 class Visits:
-    """Calls back at the first common moment after a given time, by one timer for all.
+    """Calls back at the first common moment after a given time, with one timer for all.
 
-    A timer for each would wake the event loop for each. `step` is the time in seconds between two
-    moments.
+    A timer for each object would wake the event loop once for each. `step` is the time in seconds
+    between two moments.
     """
 
     def __init__(self, clock: Clock, step: float) -> None:
@@ -30,7 +30,7 @@ class Visits:
         Returns the moment, by which the visit can be cancelled.
         """
         moment = math.ceil((self._clock.monotonic() + seconds) / self._step)
-        # A timer may be a little early; what it calls would come again at once.
+        # A timer may be a little early. A visit booked for the same moment would then come at once.
         moment = max(moment, self._gone + 1)
         visits = self._moments.get(moment)
         if visits is None:
@@ -47,12 +47,12 @@ class Visits:
     def _go(self) -> None:
         self._gone = self._next
         visits = self._moments[self._gone]
-        while visits:  # one may cancel another
+        while visits:  # a visit may cancel another
             visit, _ = visits.popitem()
             try:
                 visit()
             except Exception as error:
-                # As with the event loop's timers, the others must still be visited.
+                # The other visits must still happen, as with the event loop's timers.
                 context = {"message": "a visit failed", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(context)
         del self._moments[self._gone]

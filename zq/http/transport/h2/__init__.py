@@ -1,1 +1,1 @@
-"""HTTP/2 in front of the same application: frames by the h2 library, requests by aiohttp."""
+"""HTTP/2 for the same application: a codec reads the frames, and aiohttp makes the requests."""

@@ -1,4 +1,4 @@
-"""Limits of requests that cost a peer little and the server more. Beyond them it is cut off."""
+"""Limits on what costs a peer little and the server more. A peer beyond a limit is cut off."""
 
 from enum import Enum
 
@@ -6,11 +6,11 @@ from zq.http.transport.h2.frames import HEAD_SIZE, Flag, Frame, FrameKind
 
 BURST = 1000
 PER_SECOND = 33
-"""The limits of nghttp2 for resets: this many at once, and this many a second after that."""
+"""nghttp2 has these limits for resets: this many at once, and then this many a second."""
 
 
 class Nuisance(Enum):
-    """The kinds that are counted, each by itself."""
+    """The kinds of nuisance. Each is counted by itself."""
 
     PEER_RESETS = "streams reset by the peer"
     OUR_RESETS = "streams reset or refused here"
@@ -49,14 +49,14 @@ def _content(flags: int, raw: bytes) -> bool:
 
 
 class AbuseLimits:
-    """The allowances of one connection. Times are in seconds, by a monotonic clock."""
+    """What one connection may still do. Times are in seconds, by a monotonic clock."""
 
     def __init__(self, now: float) -> None:
         self._left = dict.fromkeys(Nuisance, float(BURST))
         self._at = dict.fromkeys(Nuisance, now)
 
     def spend(self, nuisance: Nuisance, now: float) -> bool:
-        """Count one; False if the allowance is used up."""
+        """Count one nuisance. Return False if there were too many."""
         earned = (now - self._at[nuisance]) * PER_SECOND
         self._at[nuisance] = now
         self._left[nuisance] = min(BURST, self._left[nuisance] + earned) - 1

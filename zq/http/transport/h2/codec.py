@@ -1,7 +1,7 @@
-"""The interface between a connection and its codec, and the codecs that there are.
+"""The interface between a connection and its codec, and the choice of a codec.
 
-A codec keeps the state of one connection and its streams: it reads frames and makes frames, and
-does no I/O. The limits of a peer are kept outside, once for all codecs: frames.py and abuse.py.
+A codec keeps the state of one connection and its streams. It reads frames and makes frames, and
+does no I/O. The limits of a peer hold for every codec: frames.py and abuse.py count them.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,15 +14,15 @@ from zq.http.transport.h2.frames import Frame
 Field = tuple[bytes, bytes]
 
 MAX_STREAMS = 200
-"""Requests under way on one connection: what Zizq allows."""
+"""How many requests may be under way on one connection. Zizq has the same limit."""
 
 STREAM_WINDOW = 256 * 1024
 CONNECTION_WINDOW = 1024 * 1024
-"""Bytes of bodies that may come before a handler has read any of them."""
+"""So many bytes of bodies may arrive before a handler has read any of them."""
 
 
 class ErrorCode(IntEnum):
-    """Why a stream or a connection ends (RFC 9113, 7): the codes that are used here."""
+    """Why a stream or a connection ends: the codes of RFC 9113 (7) that zq sends."""
 
     NO_ERROR = 0x0
     PROTOCOL_ERROR = 0x1
@@ -38,35 +38,36 @@ class BadPeer(Exception):
 
 
 class CodecEvents(Protocol):
-    """The calls that a codec makes while it reads. Streams are named by their numbers."""
+    """The calls that a codec makes while it reads. A number names a stream."""
 
     def request(self, number: int, fields: Sequence[Field], *, ended: bool) -> None:
-        """A head is whole, its pseudo-headers first. `ended` says that no body follows."""
+        """A head is complete, with its pseudo-headers first. No body follows if it has `ended`."""
 
     def body(self, number: int, data: bytes, weight: int) -> None:
         """A part of a body. Its frame weighs `weight` bytes in the windows, padding included."""
 
     def trailers(self, number: int, fields: Sequence[Field]) -> None:
-        """Headers behind a body; `ended` follows."""
+        """Headers after a body. `ended` is called next."""
 
     def ended(self, number: int) -> None:
-        """The peer sends no more on a stream that had a body to come."""
+        """The body of a request is complete."""
 
     def reset(self, number: int, *, by_peer: bool) -> None:
-        """A stream was reset: by its peer, or by the codec for what the peer has sent on it."""
+        """A stream was reset, by its peer or because of what the peer sent on it."""
 
 
 class Http2Codec(Protocol):
-    """One connection, seen from the server."""
+    """The server's side of one connection."""
 
     max_header_list: int
-    """Bytes of all headers of a request, 32 for each besides. More ends the connection."""
+    """How large the headers of a request may be: their bytes, and 32 more for each header. A larger
+    request ends the connection."""
 
     def start(self) -> None:
         """Queue the server's preface: its settings and the connection's window."""
 
     def receive(self, frames: Sequence[Frame]) -> None:
-        """Read the bytes that came, and call `CodecEvents`. Raises BadPeer."""
+        """Read frames that have arrived, and call `CodecEvents`. Raises BadPeer."""
 
     def acknowledge(self, number: int, size: int) -> None:
         """Let the peer send this many bytes of bodies again, on the stream and in all."""
@@ -76,28 +77,28 @@ class Http2Codec(Protocol):
 
     @property
     def max_frame(self) -> int:
-        """How much one frame to the peer may hold."""
+        """How many bytes one frame to the peer may hold."""
 
     def send_head(self, number: int, fields: Sequence[Field], *, end: bool) -> None:
         """Queue the head of an answer, `:status` first."""
 
     def send_data(self, number: int, data: memoryview, *, end: bool) -> None:
-        """Queue a part of its body, at most `window` and `max_frame`."""
+        """Queue a part of the answer's body, of at most `window` and `max_frame` bytes."""
 
     def reset(self, number: int, code: ErrorCode) -> None:
         """Queue a reset. This has no effect on a stream that is gone."""
 
     def goaway(self, code: ErrorCode, text: bytes = b"") -> None:
-        """Queue a message that no more streams are taken. Open streams go on."""
+        """Queue a GOAWAY: the server takes no more streams. Open streams go on."""
 
     def queued(self) -> bytes:
-        """The bytes to write. They are no longer queued after this."""
+        """Take the queued bytes, to write them."""
 
 
 MakeCodec = Callable[[CodecEvents], Http2Codec]
 
 _CODECS = {"h2": "H2Codec", "zttp": "ZttpCodec"}
-"""By library: the class in the module that is named after it. A module is imported when chosen."""
+"""The class of each library. Its module is named after the library, and is imported when chosen."""
 
 
 class LibraryMissing(Exception):

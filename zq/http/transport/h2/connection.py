@@ -24,7 +24,7 @@ from zq.model.clock import Clock, Timer
 log = logging.getLogger(__name__)
 
 LINGER_S = 10.0
-"""How long the unread rest of a body is taken in: aiohttp's limit in HTTP/1.1."""
+"""So long the unread rest of a body is received and dropped. aiohttp has this limit in HTTP/1.1."""
 
 Handler = Callable[[Any], Awaitable[Response]]
 
@@ -32,8 +32,8 @@ Handler = Callable[[Any], Awaitable[Response]]
 class Http2Connection(asyncio.Protocol):
     """Serves one connection. `on_lost` is called once it is gone.
 
-    A head that has begun has `header_timeout` seconds to be whole. A connection without requests
-    may rest.
+    A head must be complete `header_timeout` seconds after it began. A connection may stay idle
+    between requests.
     """
 
     transport: asyncio.Transport | None = None
@@ -62,9 +62,9 @@ class Http2Connection(asyncio.Protocol):
         self._codec = make_codec(self)
         self._patience = AbuseLimits(self._loop.time())
         self._running: dict[int, _Running] = {}
-        """Handlers that run, by stream. A reset stream stays here until its handler ends."""
+        """The running handlers, by stream. A reset stream stays here until its handler ends."""
         self._lingering: dict[int, Timer] = {}
-        """Streams that were answered while their body still comes."""
+        """Streams that are answered while their bodies still arrive."""
         self._leaving = False
         self._closed = False
         self._outlet: Outlet
@@ -77,10 +77,10 @@ class Http2Connection(asyncio.Protocol):
         return self.transport is not None
 
     def pause_reading(self) -> None:
-        """The windows hold the peer back, stream by stream."""
+        """Do nothing: the windows hold the peer back, stream by stream."""
 
     def resume_reading(self, resume_parser: bool = True) -> None:
-        """As above."""
+        """Do nothing, for the same reason."""
 
     def channel(self, request: web.BaseRequest) -> Channel:
         """The stream that answers a request."""
@@ -148,7 +148,7 @@ class Http2Connection(asyncio.Protocol):
     # The end of a connection
 
     async def shutdown(self, patience: float) -> None:
-        """Take no more requests, end running ones after `patience` seconds, and close."""
+        """Take no more requests, end the running ones after `patience` seconds, and close."""
         if self._closed or self.transport is None:
             return
         self._leaving = True
@@ -168,7 +168,7 @@ class Http2Connection(asyncio.Protocol):
             await asyncio.wait(tasks, timeout=patience)
 
     def _close(self) -> None:
-        """End everything, with a GOAWAY that is queued already."""
+        """End everything. A GOAWAY is queued already."""
         if self._closed:
             return
         self._closed = True
@@ -279,7 +279,7 @@ class Http2Connection(asyncio.Protocol):
         return refuse
 
     def _served(self, number: int, task: asyncio.Task[None]) -> None:
-        """A handler has ended, with or without an error."""
+        """Finish a stream whose handler has ended, with or without an error."""
         stream, body, _ = self._running.pop(number)
         self._outlet.forget(stream)
         if body is not None:
@@ -295,9 +295,9 @@ class Http2Connection(asyncio.Protocol):
             self._linger(number)
 
     def _linger(self, number: int) -> None:
-        """Drop the rest of a body as it comes, though the answer is complete.
+        """Drop the rest of a body as it arrives, though the answer is complete.
 
-        Old clients (curl 7.88) take a reset at this point for a failure, and lose the answer.
+        Old clients (curl 7.88) take a reset here for a failure, and lose the answer.
         """
         reset = partial(self._stop_lingering, number, reset=True)
         self._lingering[number] = self._clock.call_later(LINGER_S, reset)
@@ -318,20 +318,20 @@ class Http2Connection(asyncio.Protocol):
         self._count(Nuisance.OUR_RESETS)
 
     def _acknowledge(self, number: int, size: int) -> None:
-        """Let the peer send as many bytes again."""
+        """Let the peer send `size` more bytes."""
         if self.transport is not None and size:
             self._codec.acknowledge(number, size)
             self._outlet.soon()
 
 
 class _Running(NamedTuple):
-    """A handler at work on a stream."""
+    """A stream and its running handler."""
 
     stream: Http2Stream
     body: Body | None
     task: asyncio.Task[None]
 
     def cancel(self) -> None:
-        """Its stream is gone. The commands that it has submitted still run."""
+        """Cancel the handler of a stream that is gone. Its submitted commands still run."""
         self.stream.gone = True
         self.task.cancel()

@@ -1,4 +1,4 @@
-"""Bytes to whole frames, before any codec reads them: what bounds a peer is counted on these."""
+"""Splits bytes into whole frames before a codec reads them. A peer's limits count these frames."""
 
 from collections.abc import Iterator
 from enum import IntEnum
@@ -8,22 +8,22 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """What a client sends before its first frame (RFC 9113, 3.4)."""
 
 MAX_FRAME = 16 * 1024
-"""Bytes that a frame may hold: what every peer may send unasked."""
+"""How many bytes a frame may hold. Every peer may send this much by default."""
 
 MOST_BLOCK_FRAMES = 64
-"""Frames of one block of headers."""
+"""How many frames one block of headers may take."""
 
 HEAD_SIZE = 9
-_HEAD = Struct(">HBBBI")  # the length in 24 bits, kind, flags, stream (RFC 9113, 4.1)
+_HEAD = Struct(">HBBBI")  # length in 24 bits, kind, flags and stream (RFC 9113, 4.1)
 _KIND_AT = 3
 _NUMBER = 2**31 - 1
 
 Frame = tuple[int, int, int, bytes]
-"""Its kind, flags and stream, and the whole of it as it came."""
+"""Its kind, its flags, its stream, and all its bytes."""
 
 
 class FrameKind(IntEnum):
-    """What a frame is."""
+    """The kinds of frames."""
 
     DATA = 0
     HEADERS = 1
@@ -38,14 +38,14 @@ class FrameKind(IntEnum):
 
 
 class Flag(IntEnum):
-    """Bits of a frame's flags; ACK is of SETTINGS and PING."""
+    """Bits of a frame's flags. ACK belongs to SETTINGS and PING."""
 
     ACK = END_STREAM = 0x1
     END_HEADERS = 0x4
     PADDED = 0x8
 
 
-# Plain numbers: members of an enumeration are looked up and compared for every frame.
+# These are plain numbers, since the members of an enumeration are slow to compare for every frame.
 _HEADERS, _CONTINUATION = int(FrameKind.HEADERS), int(FrameKind.CONTINUATION)
 _END_HEADERS = int(Flag.END_HEADERS)
 
@@ -57,7 +57,7 @@ def make(kind: int, number: int = 0, payload: bytes = b"", flags: int = 0) -> by
 
 
 def whole(data: bytes) -> Iterator[Frame]:
-    """The frames of bytes that end with one."""
+    """The frames in bytes that hold only whole ones."""
     start = 0
     while start < len(data):
         high, low, kind, flags, number = _HEAD.unpack_from(data, start)
@@ -67,7 +67,7 @@ def whole(data: bytes) -> Iterator[Frame]:
 
 
 class Splitter:
-    """The frames of one connection, whose preface has come."""
+    """Splits the bytes of one connection after its preface."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -75,7 +75,7 @@ class Splitter:
 
     @property
     def in_head(self) -> bool:
-        """Whether a head has begun that is not whole, in its first frame or in a later one."""
+        """Whether a head has begun and is not complete, in its first frame or in a later one."""
         return self._block > 0 or self._rest[_KIND_AT : _KIND_AT + 1] in (b"\x01", b"\x09")
 
     @property
@@ -86,7 +86,8 @@ class Splitter:
     def split(self, data: bytes) -> list[Frame]:
         """The frames that are whole now.
 
-        One that is too large comes as far as it is there: a codec ends the connection at its head.
+        The list includes what has arrived of a frame that is too large. A codec ends the connection
+        when it reads the frame's header.
         """
         if self._rest:
             data = self._rest + data

@@ -1,4 +1,4 @@
-"""The codec by the h2 library, where that is too strict for a server that shares connections."""
+"""The codec of the h2 library. It relaxes h2 where one bad request would end the connection."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ _CONTENT_LENGTH = b"content-length"
 
 
 class H2Codec:
-    """Bytes to events, and calls to bytes."""
+    """Turns bytes into events, and calls into bytes."""
 
     max_header_list = 128 * 1024
 
@@ -72,7 +72,7 @@ class H2Codec:
         return self._connection.max_outbound_frame_size
 
     def send_head(self, number: int, fields: Sequence[Field], *, end: bool) -> None:
-        # A length in the peer's table would displace what comes again.
+        # A length in the peer's table would displace headers that repeat.
         head = [
             NeverIndexedHeaderTuple(*field) if field[0] == _CONTENT_LENGTH else field
             for field in fields
@@ -83,7 +83,7 @@ class H2Codec:
         self._connection.send_data(number, data, end_stream=end)
 
     def reset(self, number: int, code: ErrorCode) -> None:
-        # The peer may have reset it too, in a frame that was read along with the one in hand.
+        # The peer may have reset the stream too, in a frame that was read together with this one.
         with contextlib.suppress(StreamClosedError):
             self._connection.reset_stream(number, code)
 
@@ -95,7 +95,7 @@ class H2Codec:
 
 
 class _States(H2ConnectionStateMachine):
-    """GOAWAY tells of no new streams. Those that are open go on, whoever said it."""
+    """Lets open streams go on after a GOAWAY of either side. A GOAWAY only ends new streams."""
 
     _transitions = H2ConnectionStateMachine._transitions | {
         (state, goaway): (None, state)
@@ -105,7 +105,7 @@ class _States(H2ConnectionStateMachine):
 
 
 class _Connection(H2Connection):
-    """It does not judge headers: it would end the connection where one request is to be refused."""
+    """Does not check headers: h2 would end the connection where zq refuses one request."""
 
     def __init__(self, max_header_list: int) -> None:
         super().__init__(
@@ -132,13 +132,13 @@ class _Connection(H2Connection):
 
     @property
     def open_inbound_streams(self) -> int:
-        """None, as h2 asks only to end a connection with too many: those are refused one by one."""
+        """0. h2 would end a connection with too many streams, but zq refuses streams one by one."""
         if len(self.streams) > _MANY:
-            self._open_streams(0)  # forgets closed streams as it counts
+            self._open_streams(0)  # The count also makes h2 forget closed streams.
         return 0
 
     def clear_outbound_data_buffer(self) -> None:
-        """Drop nothing: what is queued for open streams is still due after a GOAWAY."""
+        """Drop nothing: open streams still need what is queued for them after a GOAWAY."""
 
 
 def _request(told: CodecEvents, event: events.RequestReceived) -> None:

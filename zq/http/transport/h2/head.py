@@ -1,4 +1,4 @@
-"""The head of a request: judged by the rules of HTTP/2, then put as aiohttp has it."""
+"""Checks the head of a request by the rules of HTTP/2, and turns it into aiohttp's message."""
 
 import re
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ EMPTY_HEAD = RawRequestMessage(
 
 
 class BadHead(Exception):
-    """A head that cannot be served: the status of the answer, and what is wrong."""
+    """A head that cannot be served. It has the status of the answer, and says what is wrong."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -104,7 +104,7 @@ def _message(pseudo: dict[bytes, bytes], headers: CIMultiDict[str]) -> RawReques
 
 @lru_cache(maxsize=256)
 def _name(name: bytes) -> str:
-    """A header's name, if it may be one. Raises BadHead."""
+    """A valid name of a header, as text. Raises BadHead."""
     if not _NAME.fullmatch(name):
         raise _bad(f"{_text(name)} is not the name of a header")
     text = name.decode()

@@ -1,6 +1,6 @@
-"""Compression of headers. They repeat, so what was done once is mostly good again.
+"""Compression of headers. Headers repeat, so most results can be used again.
 
-A block that leaves its table as it was says the same thing until the table changes.
+A block that does not change its table means the same until the table changes.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _MOST_KNOWN = 64
 
 
 class _Table(HeaderTable):
-    """Counts what changes it, entries and sizes: blocks may mean something else after each."""
+    """Counts its changes, of entries and of sizes. After each, a block may mean another thing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,13 +32,13 @@ class _Table(HeaderTable):
 
     @maxsize.setter
     def maxsize(self, size: int) -> None:
-        # A table that was made small and large again is as large as before, and empty.
+        # A table that was made small and then large again has its old size, but is empty.
         HeaderTable.maxsize.fset(self, size)  # type: ignore[attr-defined]
         self.changes += 1
 
 
 class _Known(Generic[K, V]):
-    """Results that hold in one state of a table."""
+    """Results that are valid for one state of a table."""
 
     def __init__(self, table: _Table) -> None:
         self._table = table
@@ -46,14 +46,14 @@ class _Known(Generic[K, V]):
         self._known: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        """The result for `key`, if the table is as it was then."""
+        """The result for `key`, if the table has not changed since."""
         if self._table.changes != self._state:
             self._state = self._table.changes
             self._known.clear()
         return self._known.get(key)
 
     def keep(self, key: K, value: V) -> None:
-        """Remember a result, unless coming by it has changed the table."""
+        """Remember a result, unless the work for it has changed the table."""
         if self._table.changes == self._state:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
@@ -61,7 +61,7 @@ class _Known(Generic[K, V]):
 
 
 class RepeatingEncoder(Encoder):
-    """For the heads of answers."""
+    """Encodes the heads of answers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class RepeatingEncoder(Encoder):
         key = tuple(headers)
         known = self._known.get(key)
         if self.header_table.resized:
-            return super().encode(key, huffman)  # tells the new size, once
+            return super().encode(key, huffman)  # The library tells the new size in one block.
         if known is None:
             known = super().encode(key, huffman)
             self._known.keep(key, known)
@@ -81,7 +81,7 @@ class RepeatingEncoder(Encoder):
 
 
 class RepeatingDecoder(Decoder):
-    """For the heads of requests."""
+    """Decodes the heads of requests."""
 
     def __init__(self) -> None:
         super().__init__()

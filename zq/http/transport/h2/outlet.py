@@ -1,4 +1,4 @@
-"""What goes out on one connection: in one write a turn of the loop, and fairly."""
+"""Sends on one connection, with one write for each turn of the loop, and fairly."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,13 +7,13 @@ from typing import Protocol
 from zq.http.transport.h2.codec import Field, Http2Codec
 
 QUANTUM = 64 * 1024
-"""Bytes of one response that go out before the others have their turn."""
+"""One response sends so many bytes before the others have their turn."""
 
 LINGER_S = 1.0
-"""How long a peer may take to read why its connection ends."""
+"""For so long a peer may read why its connection ends."""
 
 MOST_UNREAD = 1024 * 1024
-"""Of frames that no window holds back, a peer may leave this many bytes unread."""
+"""A peer may leave so many bytes unread of frames that no window holds back."""
 
 
 class Sender(Protocol):
@@ -21,12 +21,12 @@ class Sender(Protocol):
 
     number: int
     rest: memoryview
-    """What is still to be sent of what was written."""
+    """The bytes that were written and are not sent yet."""
     last: bool
-    """Whether the response ends with that."""
+    """Whether the response ends with those bytes."""
 
     def sent(self) -> None:
-        """Nothing is left of what was written."""
+        """Called when all that was written is sent."""
 
 
 class Outlet:
@@ -42,16 +42,16 @@ class Outlet:
         self._full: asyncio.Future[None] | None = None
 
     async def ready(self) -> None:
-        """Wait until the transport takes more. Raises ConnectionResetError once it never will."""
+        """Wait until the transport takes more. Raises ConnectionResetError once it is closed."""
         if self._full is not None:
             await asyncio.shield(self._full)
 
     def pause(self) -> None:
-        """The transport is full: whatever can wait has to."""
+        """Hold back what can wait: the transport is full."""
         self._full = self._loop.create_future()
 
     def resume(self) -> None:
-        """The transport takes more."""
+        """Go on: the transport takes more."""
         if self._full is not None:
             self._full.set_result(None)
             self._full = None
@@ -63,7 +63,10 @@ class Outlet:
         self.soon()
 
     def send(self, sender: Sender) -> bool:
-        """Send what it has, as windows and transport allow; False if `sent` will be called."""
+        """Send the sender's data as far as windows and transport allow.
+
+        Returns True if all is sent. Otherwise the sender's `sent` is called later.
+        """
         self.soon()
         if self._full is None and self._move(sender):
             return True
@@ -71,17 +74,17 @@ class Outlet:
         return False
 
     def forget(self, sender: Sender) -> None:
-        """What it still has to send is void."""
+        """Drop what the sender still has to send."""
         self._waiting.pop(sender, None)
 
     def soon(self) -> None:
-        """Write what is queued once everyone who is about to run has added to it."""
+        """Write what is queued in the next turn of the loop, when others have added to it."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """Write what is queued, and go on with those who wait."""
+        """Write what is queued, and go on with the senders that wait."""
         self._scheduled = False
         if self._finished or self._transport.is_closing():
             return
@@ -92,7 +95,7 @@ class Outlet:
             self._transport.abort()
 
     def finish(self) -> None:
-        """Write what is queued, and no more; close once the peer can have read it."""
+        """Write what is queued, and no more. Close once the peer has had time to read it."""
         self._finished = True
         if self._transport.is_closing():
             return
@@ -109,7 +112,7 @@ class Outlet:
             self._transport.write(data)
 
     def _deal(self) -> bool:
-        """Give everyone who waits a turn; whether anything moved."""
+        """Give every waiting sender a turn. Return whether anything moved."""
         moved = False
         for sender in list(self._waiting):
             before = len(sender.rest)
@@ -122,7 +125,7 @@ class Outlet:
         return moved
 
     def _move(self, sender: Sender) -> bool:
-        """Make frames of at most a quantum; whether nothing is left."""
+        """Make frames of at most a quantum. Return whether nothing is left."""
         codec, number = self._codec, sender.number
         quantum = QUANTUM
         while True:

@@ -17,18 +17,18 @@ from zq.http.transport.h2.outlet import Outlet
 _NOT_IN_HTTP2 = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade")
 )
-"""RFC 9113, 8.2.2: HTTP/2 has no headers that concern one connection."""
+"""HTTP/2 has no headers that concern one connection (RFC 9113, 8.2.2)."""
 
 _BODILESS = frozenset((str(HTTPStatus.NO_CONTENT.value), str(HTTPStatus.NOT_MODIFIED.value)))
 
 
-_LOW_WATER = 2**16  # aiohttp's own throttle is idle: the windows bound what waits
+_LOW_WATER = 2**16  # aiohttp's own throttle does nothing here: the windows bound what waits
 
 
 class Body(StreamReader):
-    """The body of a request: its peer may send on as far as its handler reads.
+    """The body of a request. The peer may send more when the handler has read.
 
-    It calls `acknowledge` with its stream and the bytes that were read, or will never be.
+    It calls `acknowledge` with its stream, and with the bytes that were read or dropped.
     """
 
     __slots__ = ("_acknowledge", "_number", "_unread")
@@ -48,7 +48,7 @@ class Body(StreamReader):
         self.feed_data(data)
 
     def discard(self) -> None:
-        """The handler reads no more."""
+        """Drop all that is unread and all that comes: the handler reads no more."""
         self._acknowledge(self._number, self._unread)
         self._unread = 0
 
@@ -60,9 +60,9 @@ class Body(StreamReader):
 
 
 class Http2Stream(AbstractStreamWriter):
-    """What aiohttp writes a response to, and a channel as HTTP/1.1 has one.
+    """A stream to which aiohttp writes a response, and the response's channel.
 
-    Writing waits until all of it is on its way.
+    A write returns once all of its bytes are on their way.
     """
 
     length: int | None = None
@@ -79,11 +79,11 @@ class Http2Stream(AbstractStreamWriter):
         self.rest = memoryview(b"")
         self.last = False
         self.bodiless = False
-        """Set for an answer to HEAD, which ends with its headers."""
+        """Whether this is an answer to HEAD. Such an answer ends with its headers."""
         self.ended = False
         """Whether END_STREAM has been sent."""
         self.gone = False
-        """Whether the stream was reset, or its connection lost."""
+        """Whether the stream was reset, or its connection was lost."""
         self._outlet = outlet
         self._transport = transport
         self._cut_off = cut_off
@@ -94,7 +94,7 @@ class Http2Stream(AbstractStreamWriter):
     # Called by aiohttp to write
 
     async def write_headers(self, status_line: str, headers: CIMultiDict[str]) -> None:
-        """Hold the head back until the first part of the body, or the end, is there."""
+        """Hold the head back until the first part of the body or the end is written."""
         await self._outlet.ready()
         status = status_line.split(" ", 2)[1]
         self.bodiless = self.bodiless or status in _BODILESS
@@ -112,7 +112,7 @@ class Http2Stream(AbstractStreamWriter):
             await self._send(chunk, last=False)
 
     async def write_eof(self, chunk: bytes = b"") -> None:
-        """Send the last part of the body, and END_STREAM in any case."""
+        """Send the last part of the body. END_STREAM is sent even if that part is empty."""
         if self._head is not None and not chunk:
             self._send_head(end=True)
         else:
@@ -121,7 +121,7 @@ class Http2Stream(AbstractStreamWriter):
                 await self._send(chunk, last=True)
 
     async def send(self, request: web.BaseRequest, answer: Answer) -> None:
-        """Send a whole answer. It returns when the windows and the transport have let it go."""
+        """Send a whole answer. Return when the windows and the transport have let it pass."""
         self._check()
         answer.sent = True
         await self._outlet.ready()
@@ -131,13 +131,13 @@ class Http2Stream(AbstractStreamWriter):
         await self.write_eof(b"" if self.bodiless else answer.body)
 
     async def drain(self) -> None:
-        """Do nothing: `write` has waited already."""
+        """Do nothing, since `write` has waited already."""
 
     def enable_chunking(self) -> None:
-        """Do nothing: DATA frames need no chunks."""
+        """Do nothing, since DATA frames need no chunks."""
 
     def enable_compression(self, encoding: str = "deflate", strategy: int | None = None) -> None:
-        """Do nothing: answers are not compressed here."""
+        """Do nothing, since zq does not compress answers."""
         raise NotImplementedError
 
     def _send_head(self, *, end: bool) -> None:
@@ -157,7 +157,7 @@ class Http2Stream(AbstractStreamWriter):
         self.ended = last
 
     def sent(self) -> None:
-        """The outlet has passed on all of what was written."""
+        """Wake the writer: the outlet has sent all that was written."""
         if self._sent is not None and not self._sent.done():
             self._sent.set_result(None)
 

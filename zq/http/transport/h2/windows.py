@@ -1,4 +1,4 @@
-"""The bytes of bodies that a peer may still send, for a codec that does not limit them itself."""
+"""Counts the bytes of bodies that a peer may still send, for a codec that does not count them."""
 
 from struct import Struct
 
@@ -9,7 +9,7 @@ _SIZE = Struct(">I")
 
 
 class _ByteWindow:
-    """Bytes that may come, and bytes that were read and are not granted again yet."""
+    """The bytes that may still arrive, and the bytes that were read but not granted again."""
 
     __slots__ = ("due", "left", "size")
 
@@ -27,14 +27,14 @@ class _ByteWindow:
 
 
 class ReceiveWindows:
-    """The windows of one connection and of its streams that send a body."""
+    """The windows of one connection and of those of its streams that receive a body."""
 
     def __init__(self) -> None:
         self._connection = _ByteWindow(CONNECTION_WINDOW)
         self._streams: dict[int, _ByteWindow] = {}
 
     def take(self, number: int, weight: int) -> bool:
-        """Count a frame; False if a window did not allow it."""
+        """Count a frame. Return False if a window did not allow it."""
         stream = self._streams.get(number)
         if stream is None:
             stream = self._streams[number] = _ByteWindow(STREAM_WINDOW)
@@ -43,14 +43,14 @@ class ReceiveWindows:
         return stream.left >= 0 and self._connection.left >= 0
 
     def give(self, number: int, size: int) -> bytes:
-        """The frames that let as many bytes come again, once they are worth sending."""
+        """The frames that grant read bytes again. There are none until enough have gathered."""
         frames = self._connection.give(0, size)
         if (stream := self._streams.get(number)) is not None:
             frames += stream.give(number, size)
         return frames
 
     def forget(self, number: int) -> None:
-        """No more bytes will come on a stream."""
+        """Drop the window of a stream on which no more bytes will arrive."""
         self._streams.pop(number, None)
 
 

@@ -1,13 +1,14 @@
-"""The codec by the zttp library: its native core reads heads, keeps streams and makes frames.
+"""The codec of the zttp library. Its native core reads heads, keeps streams and makes frames.
 
-It allows a connection 4,096 requests in all, 256 resets and 128 streams at once, whatever is asked
-of it. So a connection has one core after the other (a `_Core`): a worn one goes on with its open
-streams and a fresh one takes the new. That is possible as heads then mean the same to all of them:
-the peer is told to keep no table of headers. Until it has said yes, the one core has to do.
+A core allows a connection 4,096 requests in all, 256 resets and 128 streams at once. These limits
+cannot be raised. So a connection uses one core (`_Core`) after the other: a worn core goes on with
+its open streams, and a fresh one takes the new streams. The heads must then mean the same to every
+core, and therefore the peer is told to keep no table of headers. The first core serves alone until
+the peer has agreed.
 
-What a core cannot know of the others is kept here: the window of the connection, the settings of
-the peer, its streams. It opens windows as it reads, so they are kept here too, and its own word on
-them is dropped.
+The cores know nothing of each other. The window of the connection, the settings of the peer and its
+streams are therefore kept here. A core opens windows as it reads, and that is too early. So the
+windows are kept here too, and what a core says about them is dropped.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,16 +31,17 @@ from zq.http.transport.h2.windows import ReceiveWindows, window_update
 
 MOST_REQUESTS = 4096
 MOST_AT_ONCE = 128
-"""The most that a core takes."""
+"""A core takes no more than this."""
 MOST_RESETS = 64
-"""What is asked of a core: its open streams may each be reset yet, and it bears 256."""
+"""After so many resets a core takes no new streams. It permits 256 resets, and each of its open
+streams may still be reset."""
 
 DEFAULT_WINDOW = 2**16 - 1
 LARGEST_WINDOW = 2**31 - 1
 LOW_WINDOW = 2**30
 
 _SETTING = Struct(">HI")
-_CODES = Struct(">II")  # a GOAWAY's last stream and error code
+_CODES = Struct(">II")  # the last stream and the error code of a GOAWAY
 _SIZE = Struct(">I")
 
 _DATA, _HEADERS, _PRIORITY, _RST_STREAM, _SETTINGS, _GOAWAY, _WINDOW_UPDATE = (
@@ -60,7 +62,7 @@ _SETTING_CODES = zttp.H2Settings
 
 
 class _Core:
-    """One of zttp's connections, and its history."""
+    """One of zttp's connections, with counts of what it has done."""
 
     __slots__ = ("connection", "live", "requests", "resets")
 
@@ -70,7 +72,7 @@ class _Core:
         self.requests = 0
         self.resets = 0
         self.connection.initiate_connection()
-        # The connection's window is kept outside: this one must not be in the way.
+        # The codec keeps the connection's window. The core's own must never be the limit.
         self.connection.receive_data(
             PREFACE + _settings(peer_settings) + window_update(0, LARGEST_WINDOW - DEFAULT_WINDOW)
         )
@@ -96,13 +98,13 @@ class _Stream:
         self.core = core
         self.handle = handle
         self.heard = heard
-        """Whether the peer has sent its end."""
+        """Whether the peer has ended its side."""
         self.ended = False
-        """Whether the end of our side was sent."""
+        """Whether the server has ended its side."""
 
 
 class ZttpCodec:
-    """Bytes to events, and calls to bytes."""
+    """Turns bytes into events, and calls into bytes."""
 
     max_header_list = 64 * 1024
 
@@ -118,7 +120,7 @@ class ZttpCodec:
         self._no_table = False
         """Whether the peer has agreed to send heads without a table."""
         self._head: _Core | None = None
-        """Reads a head that is not whole yet."""
+        """The core that reads a head that is not complete yet."""
 
     # Reading
 
@@ -152,7 +154,7 @@ class ZttpCodec:
             self._read(core, raw, by_peer=kind == _RST_STREAM)
 
     def _core_for(self, kind: int, number: int) -> _Core:
-        """The core for a frame: that of its open stream, else the newest."""
+        """The core for a frame: the core of its open stream, otherwise the newest core."""
         if self._head is not None:
             return self._head
         if (stream := self._streams.get(number)) is not None:
@@ -165,7 +167,7 @@ class ZttpCodec:
         return self._core
 
     def _read(self, core: _Core, raw: bytes, *, by_peer: bool = False) -> int:
-        """Have a core read a frame, tell what it says; how much of a body was in it."""
+        """Have a core read a frame, and pass its events on. Return how much of a body was in it."""
         connection = core.connection
         size = 0
         try:
@@ -188,7 +190,10 @@ class ZttpCodec:
         return size
 
     def _pass_on(self, answer: bytes, text: bytes = b"") -> None:
-        """Queue what a core says by itself, but not on windows, nor which stream was the last."""
+        """Queue the frames that a core makes by itself, without those about windows.
+
+        A GOAWAY is made anew, since a core does not know the last stream.
+        """
         for kind, _, _, raw in whole(answer):
             if kind == _GOAWAY:
                 self.goaway(_CODES.unpack_from(raw, HEAD_SIZE)[1], text)
@@ -231,7 +236,10 @@ class ZttpCodec:
         core.live += 1
         fields = (
             (b":method", event.method),
-            (b":scheme", b"http"),  # it was there, and nobody asks which it was
+            (
+                b":scheme",
+                b"http",
+            ),  # the core has checked that there is one, and no handler asks for it
             (b":path", event.target),
             *event.headers,
         )
@@ -294,14 +302,14 @@ class ZttpCodec:
             stream.handle.end_message()
         frames = connection.data_to_send()
         if end and data:
-            # The core says the end in an empty frame of its own.
+            # The core ends a stream with an empty frame of its own.
             frames = make(FrameKind.DATA, number, bytes(data), Flag.END_STREAM)
         self._out.append(frames)
         if end:
             self._said(number, stream)
 
     def _said(self, number: int, stream: _Stream) -> None:
-        """Our end of a stream is sent."""
+        """Note that the server's end of a stream is sent."""
         stream.ended = True
         if stream.heard:
             self._forget(number)
