@@ -1,7 +1,7 @@
 """The tick's phase of new jobs."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
@@ -16,19 +16,18 @@ from zq.model.job import (
     INLINE_PAYLOAD,
     MAX_TIME,
     NO_EXTRAS,
-    CopyName,
     Extras,
     JobRecord,
     NewJob,
     batch_of,
-    name_of,
 )
-from zq.model.lifecycle import TERMINAL, Status
+from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
 from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.api import BYTES_A_ROW, Sliced, as_json
 from zq.tick.accounts import create_missing, refuse_unpayable
 from zq.tick.batches import HostTable
+from zq.tick.depths import DepthTable
 from zq.tick.duplicates import KeyTable, NameTable
 from zq.tick.ledger import HELD_BY_BUDGET
 from zq.tick.moves import GroupChange, note_groups
@@ -83,7 +82,7 @@ class _Intake:
     def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
         self._work = work
         self._commands = commands
-        self._depths = None if work.rulebook.is_empty else _Depths(work, commands)
+        self._depths = None if work.rulebook.is_empty else DepthTable(work, commands)
         self._timed = frozenset[str]() if work.rulebook.is_empty else work.rulebook.timed
         self._plain: list[tuple[object, ...]] = []
         self._tuned: list[tuple[object, ...]] = []
@@ -274,71 +273,6 @@ class _Intake:
             self._work.tx.run("replace_extras", extras=list(self._contents.items()))
         beside = jobs.items()
         self._beside += [(k, job) for k, job in beside if job.payload_size > INLINE_PAYLOAD]
-
-
-class _Depths:
-    """The room that is left in the queues with a bound that this tick's new jobs name."""
-
-    def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
-        self._work = work
-        self._room: dict[str, int] = {}
-        if bounded := work.rulebook.bounded:
-            named = {job.queue for command in commands for job in command.jobs} & bounded
-            self._room = {queue: self._left(queue, n) for queue, n in self._depths(named).items()}
-
-    def refusal(
-        self, command: Enqueue, names: NameTable, is_new: Callable[[NewJob], bool]
-    ) -> QueueFull | None:
-        """Take the room that a command's jobs need; or the queue that has not enough.
-
-        Copies by name, duplicates of unique keys and what is folded need none; `is_new` tells of
-        the second kind.
-        """
-        if not self._room:
-            return None
-        wanted: Counter[str] = Counter()
-        brought: set[CopyName | str] = set()
-        folds = () if command.plan is None else command.plan.folds
-        for index, job in enumerate(command.jobs):
-            if index in folds:
-                continue
-            if job.dedupe is not None:
-                name = name_of(job)
-                if name in brought or names.find(job, command.reach) is not None:
-                    continue
-                brought.add(name)
-            if job.unique_key is not None:
-                assert job.lock is not None
-                if job.lock in brought or not is_new(job):
-                    continue
-                brought.add(job.lock)
-            wanted[job.queue] += 1
-        for queue, left in self._room.items():
-            # A bound may have been lowered below what is there already.
-            if wanted[queue] > max(left, 0):
-                return QueueFull(queue, self._bound(queue))
-        for queue in self._room:
-            self._room[queue] -= wanted[queue]
-        return None
-
-    def _depths(self, queues: set[str]) -> dict[str, int]:
-        """Unfinished jobs of each queue, this tick's changes included."""
-        if not queues:
-            return {}
-        names = sorted(queues)
-        depths = dict.fromkeys(names, 0) | dict(self._work.tx.table("read_depths", queues=names))
-        for (queue, status), n in self._work.counts.items():
-            if queue in depths and status not in TERMINAL:
-                depths[queue] += n
-        return depths
-
-    def _left(self, queue: str, depth: int) -> int:
-        return self._bound(queue) - depth
-
-    def _bound(self, queue: str) -> int:
-        bound = self._work.settings_of(queue).max_depth
-        assert bound is not None
-        return bound
 
 
 _REPLACING = (OnConflict.REPLACE_PAYLOAD, OnConflict.REPLACE_CONTENT)
