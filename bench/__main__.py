@@ -188,7 +188,7 @@ def engine_names(text: str) -> list[str]:
 
 
 def counts(text: str) -> list[int]:
-    """`10k,1M` as numbers; none for nothing."""
+    """`10k,1M` as numbers. An empty text has none."""
     if not text:
         return []
     return [round(float(each.replace("k", "e3").replace("M", "e6"))) for each in text.split(",")]
@@ -310,7 +310,7 @@ def show(args: argparse.Namespace, table: Table, data: Any, notes: dict[str, str
 
 
 def published(words: list[str]) -> int:
-    """`publish`: its options are those that all commands share, but for two."""
+    """Run `publish`. It has the options that all commands share, and two of its own."""
     own = argparse.ArgumentParser(add_help=False)
     own.add_argument("--rounds", type=int, help="[what each command has]")
     own.add_argument("--seconds", type=int, help="[what each command has]")
@@ -352,11 +352,11 @@ def run(words: list[str]) -> int:
 def main() -> int:
     words = sys.argv[1:]
     if words[:1] == ["peers"]:
-        # A command of its own: the others share options and a baseline, this one has neither.
+        # `peers` is a command of its own: it shares neither options nor a baseline with the others.
         from bench.peers.cli import main as peers
 
         return peers(words[1:])
-    # A bench that is told to stop must not leave its servers behind.
+    # SIGTERM must end the servers too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if words[:1] == ["publish"]:

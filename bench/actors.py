@@ -1,4 +1,4 @@
-"""Who makes the load: producers and workers, with requests rendered before the clock starts."""
+"""Producers and workers that make the load. Requests are rendered before the clock starts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOT_EVERY = 125
 
 @dataclass(frozen=True)
 class Measure:
-    """What one kind of request did: so many jobs in so many seconds, round trips in ms."""
+    """The figures of one kind of request: a count of jobs, their seconds, round trips in ms."""
 
     name: str
     jobs: int
@@ -56,7 +56,7 @@ class Meter:
 
 
 class Producer:
-    """Enqueues on its connections as fast as the answers come, within an allowance of jobs."""
+    """Enqueues as fast as the answers come, until its allowance of jobs is used up."""
 
     def __init__(
         self, meter: Meter, requests: list[bytes], jobs_each: int, allowance: float
@@ -81,11 +81,11 @@ class Producer:
     def grant(self, jobs: int) -> None:
         self._allowance += jobs
         while self._resting and self._allowance >= self._jobs_each:
-            self.use(self._resting.pop(0))  # in turn: a server closes one that never says a word
+            self.use(self._resting.pop(0))  # A server closes a silent connection: use all.
 
 
 class Worker:
-    """Acknowledges what one take stream delivers, `acks` ids a post."""
+    """Acknowledges the jobs that one take stream delivers, `acks` ids in a request."""
 
     def __init__(
         self, meter: Meter, acks: int, on_acked: Callable[[int], None] | None = None
@@ -142,7 +142,7 @@ def job(number: int, queues: int) -> dict[str, object]:
 
 
 def batch(number: int, folds: int) -> dict[str, object]:
-    """What makes a job one of a batch, where there are any: a host takes in so many."""
+    """The batch of a job, with `folds` as the size of a batch; nothing if `folds` is 0."""
     if not folds:
         return {}
     when = f"($existing | length) < {folds}"
@@ -153,7 +153,7 @@ def batch(number: int, folds: int) -> dict[str, object]:
 
 
 def group(number: int, groups: int) -> dict[str, object]:
-    """The group of a job, where there are any: one job in `HOT_EVERY` goes to one of a few."""
+    """The group of a job; nothing if `groups` is 0. One job in `HOT_EVERY` goes to a hot group."""
     if not groups:
         return {}
     turn, is_cold = divmod(number, HOT_EVERY)
@@ -161,7 +161,7 @@ def group(number: int, groups: int) -> dict[str, object]:
 
 
 def percentiles(values: list[float]) -> tuple[float, float]:
-    """p50 and p99; NaN where there is nothing to rank."""
+    """p50 and p99; NaN if there are no values."""
     if len(values) < 2:
         return (float("nan"), float("nan"))
     cuts = statistics.quantiles(values, n=100, method="inclusive")

@@ -1,12 +1,11 @@
-"""What a backup costs those who work: `python -m bench.backup`.
+"""What a backup costs the clients of a server: `python -m bench.backup`.
 
-A database with a large backlog serves producers and workers. In the middle of it, the database is
-copied in one of these ways, each on a server of its own:
+A server with a large backlog serves producers and workers. In the middle of the load, the database
+is copied in one of three ways, each on a server of its own:
 
-slices  POST /backup: SQLite's backup by the connection that writes, which holds no lock in between
+slices  POST /backup: SQLite's backup by the connection that writes; no lock is held between slices
 reader  SQLite's backup by another connection, in one snapshot
-files   a copy of the file and then of the log, beside a reader that keeps the log from beginning
-        anew
+files   a copy of the file and then of the log; an open reader keeps the log from starting over
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Period:
-    """What was done in a time: jobs a second, a lone caller's waits in ms, the log's MiB."""
+    """The figures of one period: jobs a second, a lone caller's waits in ms, the log's MiB."""
 
     seconds: float
     enqueued: float
@@ -89,7 +88,7 @@ def start(command: list[str], log: Path) -> subprocess.Popen[bytes]:
 
 
 class Watch:
-    """Reads meters, the lone caller's waits and the size of the log over periods."""
+    """Reads meters, the waits of a lone caller and the size of the log over a period."""
 
     def __init__(self, place: Place, meters: list[Meter], caller: Caller) -> None:
         self._wal = place.root / "zq.db-wal"
@@ -114,7 +113,7 @@ class Watch:
 
 @contextlib.asynccontextmanager
 async def load(place: Place, jobs: int) -> AsyncIterator[tuple[Session, Watch]]:
-    """A backlog that lies, and beside it producers, workers and a lone caller at full speed."""
+    """A backlog that nobody takes, and producers, workers and a lone caller at full speed."""
     session = Session(place.target.port)
     try:
         large = [job(n, 1) | {"queue": "lies", "payload": {"p": PAYLOAD}} for n in range(BULK)]
@@ -146,7 +145,7 @@ async def take_of(
 
 
 async def copy(way: str, place: Place, target: Path) -> None:
-    """Copy the database of a server in one of the ways."""
+    """Copy the database of a server in one of the three ways."""
     if way != "slices":
         name = "copy_by_reader" if way == "reader" else "copy_files"
         program = f"from bench.backup import {name}; {name}({str(place.root)!r}, {str(target)!r})"

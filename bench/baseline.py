@@ -1,12 +1,12 @@
 """The bare baseline: aiohttp handlers over a minimal tick, and nothing else.
 
-It is the yardstick for the real server, so it does only what no server of this design can leave
-out: read the request, store it in one transaction a tick, have it on the disk, answer, and deal
-claimed jobs out to streams. It validates nothing, counts nothing, knows only waiting and taken, and
-never gives a job back.
+It is the yardstick for the real server, so it does only what no server of this design can omit: it
+reads the request, stores it in one transaction a tick, has it on the disk, answers, and hands out
+claimed jobs to streams. It validates nothing and counts nothing. A job is waiting or taken, and is
+never returned.
 
 With `--tick loop` a transaction runs on the event loop and the kernel is asked for the flush, as in
-the real server; with `--tick thread` both are left to a thread, which costs handing over to it.
+the real server. With `--tick thread` a thread does both, at the cost of handing over to it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from aiohttp import web
 from bench.baseline_disk import KINDS, Disk, Kind, open_disk
 from bench.loops import LOOPS, best_loop, loop_factory
 
-# SQLite folds the WAL back by itself at 1,000 pages: as fast as doing it by hand, and one line.
+# SQLite copies the WAL back by itself at 1,000 pages. That is as fast as doing it by hand.
 SCHEMA = """
 PRAGMA journal_mode = WAL; PRAGMA secure_delete = OFF; PRAGMA wal_autocheckpoint = 1000;
 PRAGMA cache_size = -16384;
@@ -77,7 +77,7 @@ class Stream:
 def transaction(
     connection: sqlite3.Connection, rows: list[Row], done: list[int], credit: int
 ) -> str:
-    """Store, delete and take; returns the rows of what was taken as JSON."""
+    """Store, delete and take jobs. Return the rows of the taken jobs as JSON."""
     run, jobs = connection.execute, "[]"
     run("BEGIN IMMEDIATE")
     if done:
@@ -93,7 +93,7 @@ def transaction(
 
 
 class Tick:
-    """Everything that waits goes into one transaction; while it is on its way, the next gathers."""
+    """Puts everything that waits into one transaction. The next one gathers during its flush."""
 
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
@@ -219,7 +219,7 @@ def created(text: str) -> web.Response:
 
 
 def announce(listener: socket.socket) -> None:
-    """Print the line by which scripts find the address of a server."""
+    """Print the line from which scripts read the address of a server."""
     address = "{}:{}".format(*listener.getsockname())
     fields = {"message": "listening", "api": "primary", "addr": address, "scheme": "http"}
     print(json.dumps({"fields": fields}, separators=(",", ":")), flush=True)

@@ -21,7 +21,7 @@ KINDS: tuple[Kind, ...] = ("loop", "thread")
 
 class Disk(Protocol):
     async def commit(self, transaction: Transaction[T]) -> T:
-        """Run a transaction; returns what it returns once the disk has it."""
+        """Run a transaction. Return its result once it is on the disk."""
         ...
 
 
@@ -58,7 +58,7 @@ class OnLoop:
         return result
 
     def look(self) -> None:
-        """See what the kernel has done."""
+        """Read from the kernel which flushes are done."""
         with contextlib.suppress(BlockingIOError):
             self._kernel.poll()
         self._kernel.process_events()
@@ -73,7 +73,7 @@ class OnLoop:
 
 @contextlib.asynccontextmanager
 async def open_disk(path: Path, schema: str, kind: Kind) -> AsyncIterator[Disk]:
-    """Open a database, which is new, and run the schema."""
+    """Open a new database, and run the schema."""
     async with in_thread(path, schema) if kind == "thread" else on_loop(path, schema) as disk:
         yield disk
 
@@ -87,7 +87,7 @@ async def in_thread(path: Path, schema: str) -> AsyncIterator[Disk]:
 
 @contextlib.asynccontextmanager
 async def on_loop(path: Path, schema: str) -> AsyncIterator[Disk]:
-    from caio import linux_aio  # Linux alone has it
+    from caio import linux_aio  # Only Linux has it
 
     loop = asyncio.get_running_loop()
     with contextlib.ExitStack() as stack:

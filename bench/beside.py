@@ -1,7 +1,7 @@
-"""How long a lone caller waits beside what keeps the server busy: large requests, checkpoints.
+"""How long a lone caller waits while large requests or checkpoints keep the server busy.
 
-The caller posts a job, waits for its answer, rests for a moment, and posts the next: each request
-comes at a moment of its own, so what holds the server for a tenth of the time delays a tenth.
+The caller posts a job, waits for its answer, pauses, and posts the next. Its requests come at
+random moments: if the server is blocked a tenth of the time, a tenth of the requests is delayed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BULK = 10_000
 LARGE = 64 * 1024
 LARGE_A_REQUEST = 16
 LARGE_PAUSE = 0.05
-"""A MiB every so many seconds: a log of 4 MiB is full five times a second."""
+"""One MiB is sent every so many seconds. A log of 4 MiB is then full five times a second."""
 
 COMPANIONS = {
     "alone": "nobody else",
@@ -37,7 +37,7 @@ COMPANIONS = {
 
 
 class Caller:
-    """Sends one request at a time, with a rest after each answer."""
+    """Sends one request at a time, and pauses after each answer."""
 
     def __init__(self, requests: list[bytes]) -> None:
         self.waits: list[float] = []
@@ -53,7 +53,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Waited:
-    """A lone caller's round trips in one round, in ms; and what the companion stored a second."""
+    """A lone caller's round trips in one round, in ms, and the companion's stored jobs a second."""
 
     server: str
     companion: str
@@ -126,7 +126,7 @@ def beside(
 
 
 def beside_table(servers: list[str], found: list[Waited]) -> Table:
-    """Medians over rounds, the worst of all; p99 of the first server over that of each other."""
+    """Medians over rounds, and the worst round trip of all. The ratios compare p99."""
     header = ["a lone caller beside", "server", "p50 ms", "p99 ms", "worst ms", "their jobs/s"]
     return Table(
         [*header, f"p99: {servers[0]} / it"],

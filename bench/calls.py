@@ -22,7 +22,7 @@ WARM_UP = 50
 
 @dataclass(frozen=True)
 class Case:
-    """So many calls, so many of them under way at a time, with payloads of so many bytes."""
+    """How many calls there are, how many are under way at a time, and bytes of a payload."""
 
     requests: int
     at_once: int
@@ -37,7 +37,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Calls:
-    """What one case came to, in one round: calls a second, and times of a call in ms."""
+    """The figures of one case in one round: calls a second, and times of a call in ms."""
 
     case: Case
     rate: float
@@ -45,7 +45,7 @@ class Calls:
 
 
 def make(port: int) -> tuple[zq.App, AsyncTask[[str], str]]:
-    """An app with a task that answers what it is given."""
+    """An app with a task that returns its argument."""
     app = zq.App(f"http://127.0.0.1:{port}")
 
     @app.task(queue="bench", result_ttl=None)

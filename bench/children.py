@@ -1,4 +1,4 @@
-"""Processes that end with the block that started them, whenever an interrupt comes."""
+"""Starts processes that end with a block, no matter when an interrupt comes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Output = TypeVar("Output", bytes, str)
 def running(
     start: Callable[[], Popen[Output]], end: Callable[[Popen[Output]], None]
 ) -> Iterator[Popen[Output]]:
-    """Call `start`, and `end` with what it started when the block is left; in the main thread."""
+    """Call `start`, and call `end` when the block is left. This works in the main thread only."""
     process = None
     try:
         with interrupts_wait():
@@ -29,7 +29,7 @@ def running(
 
 @contextlib.contextmanager
 def interrupts_wait() -> Iterator[None]:
-    """Hold SIGINT back: raised inside Popen it would leave a process that nobody knows."""
+    """Hold SIGINT back: raised inside Popen it would leave a process that nothing ends."""
     held = []
 
     def hold(number: int, frame: FrameType | None) -> None:

@@ -33,7 +33,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which rows run on which servers; the first of them is compared with each other one."""
+    """Which rows run on which servers. The first server is compared with each of the others."""
 
     rows: list[str]
     rounds: int
@@ -42,7 +42,7 @@ class Plan:
     servers: list[str]
 
     def runs(self) -> Iterator[tuple[int, str, str, str]]:
-        """Round, row, label, server; with every round another server goes first."""
+        """Round, row, label, server. Each round begins with another server."""
         labelled = list(zip(self.labels, self.servers, strict=True))
         for turn in range(1, self.rounds + 1):
             for row in self.rows:
@@ -51,7 +51,7 @@ class Plan:
 
     @property
     def labels(self) -> list[str]:
-        # A server against itself shows what the machine's noise alone makes of a ratio.
+        # A server against itself shows how much of a ratio is noise.
         return [
             f"{server} again" if server in self.servers[:place] else server
             for place, server in enumerate(self.servers)
@@ -59,7 +59,7 @@ class Plan:
 
 
 def turned(servers: list[T], by: int) -> list[T]:
-    """The same in turn, beginning with another one."""
+    """The same servers in the same order, beginning with another one."""
     start = by % len(servers)
     return servers[start:] + servers[:start]
 
@@ -84,7 +84,7 @@ HEADER += ["server CPU", "load CPU", "peak RSS MB"]
 
 
 def comparison(plan: Plan, samples: list[Sample]) -> Table:
-    """A line for each server, with how the first of them stands beside it."""
+    """A line for each server, and the ratio of the first server to it."""
     lines: list[list[str]] = []
     for row in plan.rows:
         of_row = [sample for sample in samples if sample.row == row]

@@ -1,7 +1,7 @@
 """Where the processor time of one tick goes, statement by statement, in zq and in the baseline.
 
-Runs the ticks alone, without a server: jobs are stored, claimed for four workers, and settled while
-as many are claimed. Thread time moves little with a noisy machine, so small differences show.
+Ticks run alone, without a server: jobs are stored and claimed for four workers, and each tick
+settles some and claims as many. A busy machine hardly changes thread time: small differences show.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ STEPS = (
     ("count", "INSERT INTO queue_counts"),
     ("commit", "COMMIT"),
 )
-"""What a statement is for, by a part of its text; the first that fits."""
+"""The purpose of a statement, by a part of its text. The first part that fits counts."""
 
 WHOLE = "whole tick"
 REST = "begin, Python"
 
 
 class Stopwatch:
-    """A connection that notes the thread time of each statement under what it is for."""
+    """A connection that adds up the thread time of statements by their purpose."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.spent: dict[str, float] = defaultdict(float)
@@ -74,7 +74,7 @@ class Cost:
 
 
 def cost(lab: Lab, sizes: list[int], ticks: int, queues: int, progress: Progress) -> list[Cost]:
-    """Every size on both, their ticks interleaved."""
+    """Every size on both stores. Their ticks alternate."""
     found = []
     for jobs in sizes:
         progress.show(f"ticks of {jobs:,} jobs")

@@ -1,8 +1,8 @@
-"""What one queue that is shut costs those who take from very many open ones: ticks alone.
+"""What one shut queue costs workers that take from very many open queues: ticks alone.
 
-Ten thousand open queues. Beside the same jobs with no gate shut: one more queue that is paused and
-empty, one that is paused and has older jobs, and a claim by a key that is limited to their prefix,
-while a tenth as many jobs of other queues stand between theirs.
+There are ten thousand open queues with the same jobs in every case. In the first case no gate is
+shut. Two others add a paused queue, empty or with older jobs. In the last one a key may claim from
+a prefix only, and jobs of other queues, a tenth as many, lie in between.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zq.model.reach import EVERYWHERE, reach_of
 
 QUEUES = 10_000
 WARM_UP = 40
-"""Ticks before the first that counts: claims find their way past old jobs once."""
+"""So many ticks pass before the first that counts: claims pass old jobs only once."""
 
 CASES = ("none paused", "one paused, empty", "one paused, older jobs", "limited to a prefix")
 AIMS = (1.0, 0.9, 0.9, 0.8)
@@ -34,7 +34,7 @@ class CrowdCost:
 def crowd(
     lab: Lab, sizes: list[int], waiting: int, ticks: int, progress: Progress
 ) -> list[CrowdCost]:
-    """Every size on the databases of all cases, their ticks interleaved."""
+    """Every size on the databases of all cases. Their ticks alternate."""
     found = []
     for jobs in sizes:
         progress.show(f"ticks of {jobs:,} jobs")
@@ -59,7 +59,7 @@ def crowd(
 
 
 def crowd_table(found: list[CrowdCost]) -> Table:
-    """A line a case; µs of processor time a job, and the rate beside that of the first case."""
+    """A line a case: µs of processor time a job, and the ratio of the rate to the first case."""
     header = [
         "µs a job (rate beside the first)",
         "aim",

@@ -1,4 +1,4 @@
-"""The rate at which workers are served while many jobs wait."""
+"""The rate at which workers get jobs while many jobs wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WARM_UP = 2.0
 
 @dataclass(frozen=True)
 class Depth:
-    """Jobs taken and acknowledged with `waiting` jobs in the store; as many enter as leave."""
+    """Jobs taken and acknowledged while `waiting` jobs are stored. As many enter as leave."""
 
     server: str
     waiting: int

@@ -1,4 +1,4 @@
-"""What `python -m bench --help` ends with: commands to try, and the rows of a comparison."""
+"""The end of `python -m bench --help`: commands to try, and the rows of a comparison."""
 
 from bench.rows import ROWS
 

@@ -1,8 +1,8 @@
-"""What shut gates cost those who take from open queues: ticks alone, without a server.
+"""What shut gates cost workers that take from open queues: ticks alone, without a server.
 
-Ten open queues, and a thousand others with a backlog. In one database the others are open and less
-urgent, so that claims never come to them; in the other they are as urgent, older, and paused. Each
-tick settles what was claimed and claims as many, from all queues.
+There are ten open queues, and a thousand others with a backlog. In one database the others are open
+and less urgent, so claims never reach them. In the other database they are as urgent, older, and
+paused. Each tick settles the jobs in flight and claims as many, from all queues.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Bench:
         self._ticks = Ticks(path)
 
     def store(self, count: int, prefix: str, queues: int, priority: int, between: str = "") -> None:
-        """Store jobs, one after the other in these queues; every eleventh in one of `between`."""
+        """Store jobs in turn over these queues, and every eleventh job in one of `between`."""
         for start in range(0, count, BATCH):
             numbers = range(start, min(start + BATCH, count))
             jobs = [
@@ -64,7 +64,7 @@ class Bench:
         )
 
     def hold(self, jobs: int) -> None:
-        """Take so many jobs, and never settle them."""
+        """Take jobs, and never settle them."""
         self._ticks.run(claim=jobs)
 
     def ticks(self, jobs: int, reach: Reach = EVERYWHERE) -> Iterator[float]:
@@ -80,13 +80,13 @@ class Bench:
 def gates(
     lab: Lab, sizes: list[int], waiting: int, ticks: int, queues: int, progress: Progress
 ) -> list[GateCost]:
-    """Every size on both databases, their ticks interleaved."""
+    """Every size on both databases. Their ticks alternate."""
     progress.show(f"{waiting:,} jobs in {OTHERS:,} queues")
     free, shut = Bench(lab.directory / "open.db"), Bench(lab.directory / "paused.db")
     free.store(waiting, "other-", OTHERS, LATER)
     shut.store(waiting, "other-", OTHERS, URGENT)
     shut.pause("other-", OTHERS)
-    # Claims pass what was paused once, a stretch each; what counts is how they go on from there.
+    # Claims pass the paused jobs once, a stretch in each tick. Only the ticks after that count.
     passing = waiting // LONGEST_WALK + 2
     for bench in (free, shut):
         bench.store(2 * (ticks + 2) * sum(sizes) + WORKERS * passing, "queue-", queues, URGENT)

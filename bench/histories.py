@@ -1,8 +1,8 @@
-"""Histories of a made-up fleet for the pipeline, as many records as wanted, written by Spark.
+"""Writes made-up histories of a fleet of devices for the pipeline, with Spark.
 
-Devices work by day more than by night and less at the weekend; one queue is short of workers in the
-afternoons, one job type fails often, and on one evening a service that several need is down. Every
-record has been made from its number alone, so the same call gives the same history.
+Devices work more by day than by night and less at the weekend. One queue has too few workers in the
+afternoons, one job type fails often, and on one evening a service that several types need is down.
+Every record follows from its number alone: the same call writes the same history.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _records(spark: SparkSession, each: int, devices: int, name: str) -> DataFra
 
 
 def _run(rows: DataFrame, name: str) -> DataFrame:
-    """How each attempt went."""
+    """The outcome of each attempt."""
     queue, kind = F.col("queue"), F.col("type")
     mean = F.lit(300)
     for slow, millis in MEAN_RUN_MS.items():
@@ -136,7 +136,7 @@ def _run(rows: DataFrame, name: str) -> DataFrame:
 
 
 def _error() -> Column:
-    """What a failure says: a few causes, each in many words."""
+    """The message of a failure: one of a few causes, each in many wordings."""
     number = F.col("n").cast("string")
     causes = [
         ("TimeoutError", F.concat(F.lit("no answer from 10.2.0.7 after "), number, F.lit(" ms"))),
@@ -150,12 +150,12 @@ def _error() -> Column:
 
 
 def _chance(what: str) -> Column:
-    """A number in [0, 1) that depends on the record and on what it decides."""
+    """A number in [0, 1) that depends on the record and on `what` it decides."""
     bits = F.xxhash64(F.col("n"), F.col("d"), F.lit(what))
     return F.pmod(bits, F.lit(1 << 40)) / float(1 << 40)
 
 
 def _normal(what: str) -> Column:
-    """Of a standard normal distribution (Box and Muller)."""
+    """A number with a standard normal distribution (Box and Muller)."""
     radius = F.sqrt(-2 * F.log(1 - _chance(what)))
     return radius * F.cos(_chance(f"{what} angle") * 6.283185307179586)

@@ -1,4 +1,4 @@
-"""What the history of jobs costs: the same load on a server with one and on a server without."""
+"""What the history of jobs costs: the same load on a server with a history and on one without."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from bench.servers import Lab
 
 OFF, ON = "zq", "zq-history"
 AIMS = {"take-1000": 0.80, "take-100": 0.85, "take-50": 0.85, "life": 0.80, "ack": 0.85}
-"""Row → the least part of the rate that is to be left."""
+"""Row → the smallest ratio of the rates that is acceptable."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One row in one round, without a history and with one."""
+    """The figures of one row in one round, without a history and with one."""
 
     row: str
     off: LoadResult
@@ -28,7 +28,7 @@ class Pair:
 def history(
     lab: Lab, rows: list[str], rounds: int, seconds: float, queues: int, progress: Progress
 ) -> list[Pair]:
-    """Each row on a fresh server of each kind; every other round the one without goes first."""
+    """Each row on a fresh server of each kind. The order changes with every round."""
     pairs = []
     for turn in range(rounds):
         for row in rows:
@@ -44,7 +44,7 @@ def history(
 
 
 def history_table(pairs: list[Pair]) -> Table:
-    """`ratio` is with over without, `by CPU` the same of the server's time a job, turned over."""
+    """`ratio` is the rate with a history over the rate without; `by CPU` compares CPU a job."""
     lines = []
     for row in dict.fromkeys(pair.row for pair in pairs):
         of_row = [pair for pair in pairs if pair.row == row]

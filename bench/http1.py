@@ -1,7 +1,7 @@
 """Just enough HTTP/1.1 to load a server cheaply: rendered requests, minimal reading of answers.
 
-Anything unexpected raises LoadError inside a protocol callback; the loop hands it to its exception
-handler, which ends the load. A figure is never made from errors.
+Anything unexpected raises LoadError inside a protocol callback. The loop hands it to its exception
+handler, which ends the load: no figure ever comes from errors.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ MAX_ERROR_TEXT = 500
 
 
 class LoadError(Exception):
-    """What no load should paper over: an error status, a closed connection, a broken answer."""
+    """The load must end: an error status, a closed connection or a broken answer."""
 
 
 def post(path: str, body: bytes = b"") -> bytes:
-    """A whole request, to be written as often as needed."""
+    """A whole request as bytes. It can be written many times."""
     content_type = "Content-Type: application/json\r\n" if body else ""
     size = f"Content-Length: {len(body)}\r\n"
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{content_type}{size}\r\n"
@@ -35,7 +35,7 @@ def get(path: str) -> bytes:
 
 
 class Client(asyncio.Protocol):
-    """One TCP connection that is ours to close."""
+    """One TCP connection. Only this side may close it."""
 
     _transport: asyncio.Transport
     _closed = False
@@ -79,7 +79,7 @@ class Connection(Client):
             self._on_reply(self, perf_counter() - self._sent_at)
 
     def _begin(self, data: bytes) -> bool:
-        """Read the head of an answer; False if it is not complete yet."""
+        """Read the head of an answer. Return False if it is not complete yet."""
         end = data.find(BLANK_LINE)
         if end < 0:
             self._head = data
@@ -136,7 +136,7 @@ def check_status(head: bytes) -> None:
 
 
 def split_chunks(raw: bytes) -> tuple[list[bytes], bytes]:
-    """The bodies of the complete chunks at the start of `raw`, and what is left."""
+    """The bodies of the complete chunks at the start of `raw`, and the rest."""
     chunks = []
     start = 0
     while (eol := raw.find(b"\r\n", start)) >= 0:

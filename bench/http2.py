@@ -1,4 +1,4 @@
-"""HTTP/2 by each of its libraries beside HTTP/1.1: h2load's requests, and workers."""
+"""HTTP/2 by each codec beside HTTP/1.1: the requests of h2load, and workers."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from bench.servers import Lab, ServerError
 
 HTTP1 = "HTTP/1.1"
 SERVERS = {HTTP1: "zq", "h2": "zq", "zttp": "zq-zttp"}
-"""What is measured, by the server that runs: HTTP/1.1, and HTTP/2 by each library."""
+"""The ways that are measured, and the server of each: HTTP/1.1, and HTTP/2 by each library."""
 LIBRARIES = [name for name in SERVERS if name != HTTP1]
 
 CONNECTIONS, STREAMS = 4, 32
 FLAGS1 = ["--h1", "-c", str(CONNECTIONS * STREAMS), "-m", "1"]
 FLAGS2 = ["-c", str(CONNECTIONS), "-m", str(STREAMS)]
-REQUESTS = 5000  # a second of the measured time: what a run of h2load is sized by
+REQUESTS = 5000  # requests for each second of the measured time: the size of a run of h2load
 IDS = [f"01ARZ3NDEKTSV4RRFFQ69G5F{n:02d}" for n in range(50)]
 FINISHED = re.compile(r"finished in .*?, ([0-9.]+) req/s")
 WARM_UP = 0.5
 AIMS = {"h2load: one job a request": 0.8, "h2load: single acks": 0.8}
 AIMS |= {"h2load: bulk acks, 50 ids": 0.8}
 AIMS |= {"workers: single acks": 0.5, "workers: bulk acks, 50 ids": 0.8}
-"""By row: HTTP/2 in terms of HTTP/1.1. What zttp is held to; h2 is far from the first three."""
+"""Row → the ratio of HTTP/2 to HTTP/1.1 that zttp must reach. h2 is far from the first three."""
 
 Run = Callable[[Target, bool, float], float]
 
 
 @dataclass(frozen=True)
 class Round:
-    """One row in one round: requests or jobs a second by what is in `SERVERS`."""
+    """One row in one round: requests or jobs a second by the keys of `SERVERS`."""
 
     row: str
     rates: dict[str, float]
 
 
 def h2load(path: str, body: str, expected: str) -> Run:
-    """Requests a second. It repeats one request; `expected` are the statuses of the answers.
+    """Measure requests a second. h2load repeats one request; `expected` are the statuses.
 
-    An acknowledgement finds nothing, 404 or 422: that is the least work behind the door, so the
-    door weighs most.
+    An acknowledgement finds no job (404 or 422). That is the least work behind the door, so the
+    share of the door is largest.
     """
 
     def run(target: Target, http2: bool, seconds: float) -> float:
@@ -70,7 +70,7 @@ def h2load(path: str, body: str, expected: str) -> Run:
 
 
 def workers(acks: int, pace: int) -> Run:
-    """Jobs a second of workers whose acknowledgements are multiplexed, or are not."""
+    """Measure jobs a second of workers whose acknowledgements share a connection, or do not."""
 
     def run(target: Target, http2: bool, seconds: float) -> float:
         shape = Workers(CONNECTIONS, acks * STREAMS * 2, acks, STREAMS, http2=http2)
@@ -100,7 +100,7 @@ ROWS: dict[str, Run] = {
 def http2(
     lab: Lab, libraries: Sequence[str], rounds: int, seconds: float, progress: Progress
 ) -> list[Round]:
-    """Each row on a fresh server for each way; who goes first changes with every round."""
+    """Each row on a fresh server for each way. The order changes with every round."""
     found = []
     ways = [HTTP1, *libraries]
     for turn in range(rounds):

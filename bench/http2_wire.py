@@ -1,4 +1,4 @@
-"""Just enough HTTP/2 to load a server cheaply: many requests at once on one connection.
+"""The parts of HTTP/2 that a cheap load needs: many requests at once on one connection.
 
 As in http1.py, anything unexpected ends the load.
 """
@@ -17,9 +17,9 @@ ACK = END_STREAM = 1
 END_HEADERS = 4
 WINDOW = 2**30
 REPLENISH = 2**20
-# HPACK: 200 and 204, by the static table or in full.
+# HPACK of 200 and 204: by the static table, or spelled out.
 SUCCESSES = (b"\x88", b"\x89", b"\x08\x03200", b"\x08\x03204")
-# By the static table alone: method POST, scheme http, :authority, content-type.
+# By the static table only: method POST, scheme http, :authority, content-type.
 PSEUDO = b"\x83\x86" + b"\x01\x09localhost" + b"\x04%c%b"
 FIELDS = b"\x0f\x10\x10application/json"
 
@@ -35,7 +35,7 @@ def frame(kind: int, flags: int, stream: int, body: bytes = b"") -> bytes:
 
 
 class Lane:
-    """One request at a time among the many of a connection; used like an http1.Connection."""
+    """One request at a time on a shared connection. It is used like an http1.Connection."""
 
     def __init__(
         self, connection: Http2Connection, on_reply: Callable[[Lane, float], None]
@@ -45,7 +45,7 @@ class Lane:
         self._sent_at = 0.0
 
     def send(self, request: bytes) -> None:
-        """A request as http1.post rendered it."""
+        """Send a request that http1.post rendered."""
         head, _, body = request.partition(BLANK_LINE)
         self._sent_at = perf_counter()
         self._connection.send(self, head.split(b" ", 2)[1], body)
@@ -55,7 +55,7 @@ class Lane:
 
 
 class Http2Connection(Client):
-    """Carries lanes. What is sent in one turn of the loop goes out in one write."""
+    """Carries lanes. Everything sent in one turn of the loop goes out in one write."""
 
     def __init__(self) -> None:
         self._lanes: dict[int, Lane] = {}

@@ -1,4 +1,4 @@
-"""What thousands of waiting workers cost while there is nothing to do."""
+"""What thousands of waiting workers cost a server that has nothing to do."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Idle:
 
 
 def allow_descriptors(count: int) -> None:
-    """Raise the soft limit for all that starts from here; ValueError if the hard one is lower."""
+    """Raise the soft limit for this process and its children; ValueError above the hard one."""
     need = count + SPARE_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < need:
@@ -63,7 +63,7 @@ async def wait_idle(target: Target, streams: int, seconds: float) -> Idle:
 
 
 async def open_streams(session: Session, count: int, on_lines: Callable[[bytes], None]) -> None:
-    """Open some and wait for their heads: an overrun listen backlog costs a second a retry."""
+    """Open streams and wait for their heads: an overrun listen backlog costs a second a retry."""
     makers = (session.connect(lambda: TakeStream("/jobs/take", on_lines)) for _ in range(count))
     takers = await asyncio.gather(*makers)
     await session.until(lambda: all(taker.streaming for taker in takers), CONNECT_SECONDS)

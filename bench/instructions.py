@@ -1,7 +1,7 @@
-"""How many instructions a server runs for one `POST /jobs`, by how many callers there are.
+"""How many instructions a server runs for one `POST /jobs`, by the number of callers.
 
-Callgrind runs the server as it is, some fifty times slower, and counts. A count does not move with
-a busy machine; the kernel and the disk are not in it. What is idle in between is, and is little.
+Callgrind runs the server some fifty times slower, and counts. The count does not depend on how busy
+the machine is. It leaves out the kernel and the disk, and includes the little idle work in between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.servers import Lab, ServerError
 START_SECONDS = 600.0
 LOAD_SECONDS = 600.0
 WARM_UP = 200
-"""Requests before the count begins: statements are prepared, paths are specialised."""
+"""So many requests come before the count: they warm the caches of statements and code."""
 
 REQUESTS = {1: 400, 8: 800, 64: 1600}
 """Callers → how many requests are counted."""
@@ -38,7 +38,7 @@ class Counted:
 
 
 def instructions(lab: Lab, servers: list[str], queues: int, progress: Progress) -> list[Counted]:
-    """Every number of callers on each server, one after the other: noise is no matter here."""
+    """Every number of callers on each server, one after the other: noise does not matter here."""
     for program in ("valgrind", "callgrind_control"):
         if not shutil.which(program):
             raise ServerError(f"{program} is missing: on Debian, run `apt-get install valgrind`")
@@ -60,10 +60,10 @@ def count(lab: Lab, server: str, queues: int, progress: Progress) -> Iterator[Co
 
 
 def since_last_dump(target: Target, counts: Path) -> int:
-    """Let callgrind write down what it has counted since it last did; the instructions."""
+    """Let callgrind write its count since the last dump. Return that count."""
     command = ["callgrind_control", "--dump", str(target.pid)]
     subprocess.run(command, check=True, capture_output=True)
-    # It numbers its files from 1.
+    # Callgrind numbers its files from 1.
     number = len(list(counts.parent.glob(f"{counts.name}.*")))
     found = TOTAL.search(Path(f"{counts}.{number}").read_text())
     assert found, "callgrind has written no totals"
@@ -86,7 +86,7 @@ async def posts(target: Target, queues: int, callers: int, requests: int) -> Non
 
 
 def instructions_table(found: list[Counted]) -> Table:
-    """A line a server; thousands of instructions a request, and how the first stands beside it."""
+    """A line a server: thousands of instructions a request, and the ratio to the first server."""
     of = {(each.server, each.callers): each.instructions for each in found}
     servers = list(dict.fromkeys(each.server for each in found))
     header = ["thousand instructions a request"]

@@ -34,7 +34,7 @@ class Large:
 
 
 class Sink(Client):
-    """Takes jobs, counts the bytes that come and looks at none of them."""
+    """Takes jobs and counts their bytes without reading them."""
 
     def __init__(self, prefetch: int) -> None:
         self.received = 0
@@ -77,7 +77,7 @@ async def take_large(target: Target, server: str, payload: int, jobs: int) -> La
 
 
 async def fill(session: Session, payload: int, jobs: int) -> None:
-    """Store jobs of that many bytes of payload, one a request."""
+    """Store jobs with payloads of `payload` bytes, one in a request."""
     text = '"' + "x" * (payload - 2) + '"'
     request = post("/jobs", f'{{"queue":"queue-0","type":"t","payload":{text}}}'.encode())
     stored = sent = 0
@@ -117,7 +117,7 @@ def large(
 
 
 def large_table(found: Sequence[Large]) -> Table:
-    """Medians; the rate with the slowest and the fastest round."""
+    """Medians; for the rate also the slowest and the fastest round."""
     lines = []
     for server in dict.fromkeys(each.server for each in found):
         runs = [each for each in found if each.server == server]

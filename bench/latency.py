@@ -38,7 +38,7 @@ class Delivery:
 
 
 class Waiting:
-    """A worker that notes when each job arrived and acknowledges what is there in one post."""
+    """A worker that notes when each job arrived, and acknowledges all it has in one request."""
 
     def __init__(self) -> None:
         self.arrived: dict[int, float] = {}
@@ -66,7 +66,7 @@ class Waiting:
 
 
 class Steady:
-    """Enqueues job after job, one a request; a job waits here while all connections are taken."""
+    """Enqueues jobs, one in a request. A job waits here while all connections are busy."""
 
     def __init__(self, queues: int) -> None:
         self.sent: dict[int, float] = {}
@@ -127,7 +127,7 @@ def run_deliver(target: Target, queues: int, rate: int, seconds: float) -> list[
 def latency(
     lab: Lab, servers: list[str], queues: int, seconds: float, progress: Progress
 ) -> list[Delivery]:
-    """Each server with an idle worker (a job now and then) and at a steady rate."""
+    """Each server with an idle worker (few jobs) and at a steady rate."""
     deliveries = []
     for server in servers:
         for rate in (IDLE_RATE, BUSY_RATE):

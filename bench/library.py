@@ -18,7 +18,7 @@ from zq.client.task import AsyncTask
 CONCURRENCY = 100
 PREFETCH = 1000
 PACE = {"worker": 20_000, "enqueue_many": 70_000, "call": 300}
-"""Jobs a second of the measured time: what a run is sized by."""
+"""Jobs for each second of the measured time: the size of a run."""
 
 WARM_UP = 50
 AIMS = {"worker": "15,000/s", "enqueue_many": "60,000/s", "call": "p50 5 ms"}
@@ -36,7 +36,7 @@ class Run:
 
 
 def make(port: int) -> tuple[zq.App, AsyncTask[[int], None]]:
-    """An app with a task that does nothing, whose result is not kept."""
+    """An app with a task that does nothing and whose result is not kept."""
     app = zq.App(f"http://127.0.0.1:{port}")
 
     @app.task(queue="bench", result_ttl=None)
@@ -46,7 +46,7 @@ def make(port: int) -> tuple[zq.App, AsyncTask[[int], None]]:
 
 
 async def enqueue_many(target: Target, jobs: int) -> Run:
-    """One call of `enqueue_many`, its arguments made on the way."""
+    """One call of `enqueue_many`, whose arguments come from a generator."""
     app, nothing = make(target.port)
     async with app:
         await nothing.enqueue_many(nothing.args(n) for n in range(WARM_UP))
@@ -56,7 +56,7 @@ async def enqueue_many(target: Target, jobs: int) -> Run:
 
 
 async def worker(target: Target, jobs: int) -> Run:
-    """A worker that runs dry, from its start to its last acknowledgement."""
+    """A worker that empties the queue, from its start to its last acknowledgement."""
     app, nothing = make(target.port)
     async with app:
         await nothing.enqueue_many(nothing.args(n) for n in range(jobs))
@@ -65,7 +65,7 @@ async def worker(target: Target, jobs: int) -> Run:
 
 
 async def call(target: Target, jobs: int) -> Run:
-    """Calls one after the other; the worker is in the same process."""
+    """Calls one after the other. The worker is in the same process."""
     app, nothing = make(target.port)
     times: list[float] = []
 

@@ -1,8 +1,8 @@
-"""What jobs that wait for a budget cost those who take others: ticks alone, without a server.
+"""What jobs that wait for a budget cost workers that take others: ticks alone, without a server.
 
-`python -m bench.lines --waiting 1000000`. In one database nothing waits; in the other, so many jobs
-that are older and as urgent wait for a budget that a job in flight holds. Each tick settles what
-was claimed and claims as many, from all queues.
+`python -m bench.lines --waiting 1000000`. In one database no job waits for a budget. In the other,
+a job in flight holds the budget, and many older jobs of the same priority wait for it. Each tick
+settles the jobs that it claimed before and claims as many, from all queues.
 """
 
 from __future__ import annotations

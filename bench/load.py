@@ -1,4 +1,4 @@
-"""One load on one server, in a process of its own and described by plain data."""
+"""One load on one server. It runs in a process of its own and is described by plain data."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Target:
 
 @dataclass(frozen=True)
 class LoadSpec:
-    """What to do to a server: enqueue on so many connections, take with such workers.
+    """The load on a server: connections that enqueue, and workers that take.
 
-    Jobs count after `warm_up` seconds, for `seconds` or until the backlog, stored before the clock
-    starts, runs out; without a backlog the server has jobs of its own. With `top_up` the bulk
-    connections enqueue as many jobs as were acknowledged, so that the backlog keeps its depth.
-    With `groups` jobs in bulk belong to so many FIFO groups, and to a few hot ones. With `folds`
+    Jobs count after `warm_up` seconds, for `seconds` or until the backlog runs out. The backlog is
+    stored before the clock starts; without one, the server has jobs of its own. With `top_up` the
+    bulk connections enqueue as many jobs as were acknowledged, so the backlog keeps its depth. With
+    `groups` the jobs in bulk belong to so many FIFO groups, and to a few hot ones. With `folds`
     single jobs fold into one host at a time, which takes in so many.
     """
 
@@ -82,7 +82,7 @@ class LoadResult:
 
 
 class Session:
-    """The connections of one load, and the first thing that went wrong on any of them."""
+    """The connections of one load, and the first error on any of them."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -102,7 +102,7 @@ class Session:
         return client
 
     async def pause(self, seconds: float) -> None:
-        """Let the load run; raises what went wrong meanwhile."""
+        """Let the load run. Raises the first error that a connection had meanwhile."""
         await asyncio.wait({self._trouble}, timeout=seconds)
         if self._trouble.done():
             self._trouble.result()
@@ -120,18 +120,18 @@ class Session:
 
 
 def in_own_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run the load beside the server, not beside whoever started both."""
+    """Run the load in a process of its own, so that it does not slow down this one."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *args, **kwargs).result()
 
 
 def run_load(target: Target, spec: LoadSpec) -> LoadResult:
-    """Drive one load; raises LoadError if anything but success comes back."""
+    """Drive one load. Raises LoadError at the first answer that is not a success."""
     return run(load(target, spec))
 
 
 def run(main: Coroutine[Any, Any, R]) -> R:
-    """The load takes the cheapest loop there is, so that the server has the rest of the machine."""
+    """Run the load on the cheapest event loop, which leaves the server most of the machine."""
     with asyncio.Runner(loop_factory=loop_factory(best_loop())) as runner:
         return runner.run(main)
 
@@ -155,7 +155,7 @@ async def fill(session: Session, bulks: list[bytes], jobs: int) -> None:
 
 
 async def start(session: Session, spec: LoadSpec, bulks: list[bytes]) -> list[Meter]:
-    """Set in motion what the spec asks for; returns the meters of what counts."""
+    """Start the load that the spec describes. Return the meters of the jobs that count."""
     counted: list[Meter] = []
     bulk = Producer(Meter("bulk"), bulks, BULK, allowance=0 if spec.top_up else math.inf)
     if spec.bulk:
@@ -222,7 +222,7 @@ def backlog_left(spec: LoadSpec, meters: list[Meter]) -> float:
     """Jobs that can still be acknowledged before the workers run dry."""
     if spec.workers is None or spec.top_up or not spec.backlog:
         return math.inf
-    # A worker keeps less than one full acknowledgement at the end.
+    # At the end a worker keeps less than one full acknowledgement.
     left = spec.backlog - meters[-1].jobs - spec.workers.count * spec.workers.acks
     if left <= 0:
         raise LoadError("the backlog was gone before the warm-up ended")

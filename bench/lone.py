@@ -1,4 +1,4 @@
-"""Requests of one job each, by how many callers send them: under wrk, and under the Python load."""
+"""Requests of one job each by number of callers: under wrk, and under the Python load."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Drive = Callable[[Target, int, int, int, Path], WrkResult]
 
 @dataclass(frozen=True)
 class LoneRow:
-    """One number of callers: what wrk does, and the row that is the same for the Python load."""
+    """One number of callers: the function for wrk, and the same row for the Python load."""
 
     title: str
     callers: int
@@ -50,7 +50,7 @@ class LoneSample:
 def lone(
     lab: Lab, servers: list[str], rounds: int, seconds: int, queues: int, progress: Progress
 ) -> list[LoneSample]:
-    """Every row under both loads on every server, each freshly started; rounds interleave."""
+    """Every row under both loads on every server, each freshly started. Rounds alternate."""
     wrk.find_wrk()
     samples = []
     for turn in range(rounds):
@@ -71,14 +71,14 @@ def lone(
 
 
 def run_python(target: Target, spec: LoadSpec) -> WrkResult:
-    """The Python load, read as wrk is."""
+    """Run the Python load. Return its figures in the form of those of wrk."""
     result = run_load(target, spec)
     (measure,) = result.measures
     return WrkResult(measure.rate, result.server_cpu, measure.p50, measure.p99)
 
 
 def lone_table(servers: list[str], samples: list[LoneSample]) -> Table:
-    """A line a row, load and server; how the first server stands beside each other one."""
+    """A line for each row, load and server, with the ratio of the first server to it."""
     subject = servers[0]
     header = ["requests", "load", "server", "/s", "at cores", "/s a core", "p50 ms", "p99 ms"]
     lines = [

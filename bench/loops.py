@@ -12,7 +12,7 @@ LOOPS: tuple[LoopName, ...] = ("asyncio", "uvloop")
 
 
 def best_loop() -> LoopName:
-    """uvloop where it is installed, as in the real server."""
+    """uvloop if it is installed, as in the real server."""
     return "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"
 
 

@@ -1,6 +1,6 @@
-"""A server that stores nothing and answers from constants: what the load itself can reach.
+"""A server that stores nothing and answers from constants: it measures the limit of the load.
 
-Rates against it are a lower bound of the load's ceiling, since it too shares the machine with it.
+A rate against it is a lower bound of that limit, since it shares the machine with the load.
 """
 
 from __future__ import annotations

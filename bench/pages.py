@@ -1,7 +1,7 @@
-"""How many pages each kind of tick writes to the log, and of which tables and indexes they are.
+"""How many pages each kind of tick writes to the log, and to which tables and indexes they belong.
 
-Ticks alone, without a server. Before each the log is emptied; after it every frame in the log is a
-page that the commit had to write: once there, and once more when the log is copied.
+Ticks run alone, without a server. The log is emptied before each tick. After the tick, every frame
+in the log is a page that the commit wrote there, and that a checkpoint writes once more.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ BACKLOG = 40_000
 ELSEWHERE = "free, maps"
 
 Prepared = Callable[[], object]
-"""The tick that is measured; what it needs was done before."""
+"""The tick that is measured. Its preparation is done before."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of tick. `prepare` does what comes before it, and returns the tick."""
+    """A kind of tick. `prepare` does the work before it, and returns the tick."""
 
     name: str
     jobs: int
@@ -42,7 +42,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Pages:
-    """Of one kind: median pages a commit, and a commit's mean of each table and index."""
+    """The result of one kind: median pages a commit, and the mean of each table and index."""
 
     kind: str
     jobs: int
@@ -51,7 +51,7 @@ class Pages:
 
 
 def enqueues(count: int, **rest: object) -> Callable[[Ticks, Iterator[int], int], Prepared]:
-    """So many requests of one job each."""
+    """Requests of one job each, `count` in a tick."""
 
     def prepare(ticks: Ticks, numbers: Iterator[int], queues: int) -> Prepared:
         commands = [ticks.enqueue([new_job(next(numbers), queues, **rest)]) for _ in range(count)]
@@ -70,7 +70,7 @@ def claims(count: int) -> Callable[[Ticks, Iterator[int], int], Prepared]:
 
 
 def successes(count: int, claim: int = 0) -> Callable[[Ticks, Iterator[int], int], Prepared]:
-    """Acknowledgements of so many jobs, and as many taken as `claim` says."""
+    """Acknowledgements of `count` jobs, and a claim of `claim` jobs in the same tick."""
 
     def prepare(ticks: Ticks, numbers: Iterator[int], queues: int) -> Prepared:
         command = Succeed(keys=ticks.claim(count))
@@ -93,7 +93,7 @@ def give_back(ticks: Ticks, numbers: Iterator[int], queues: int) -> Prepared:
 
 
 def through(ticks: Ticks, numbers: Iterator[int], queues: int) -> Prepared:
-    """A job that is stored and handed to a worker who waits, by one commit."""
+    """A job that one commit stores and hands to a waiting worker."""
     urgent = ticks.enqueue([new_job(next(numbers), queues, priority=0)])
     return lambda: ticks.run(urgent, claim=1)
 
@@ -128,7 +128,7 @@ KINDS = (
 
 
 def pages(lab: Lab, queues: int, ticks: int, progress: Progress) -> list[Pages]:
-    """Every kind on a database with a backlog, so many ticks of each."""
+    """Every kind on a database with a backlog: `ticks` ticks of each."""
     found = []
     for place, kind in enumerate(KINDS):
         progress.show(kind.name)
@@ -151,7 +151,7 @@ def measured(path: Path, kind: Kind, queues: int, count: int) -> Pages:
         upkeep.shrink_wal(ticks.connection)
         run()
         written = pages_written(path)
-        if turn:  # the first one raises the mark below which keys are taken
+        if turn:  # the first tick raises the mark below which keys are taken
             counts.append(len(written))
             names = owners(ticks.connection)
             of.update(names.get(page, ELSEWHERE) for page in written)
@@ -168,12 +168,12 @@ def pages_written(path: Path) -> list[int]:
 
 
 def owners(connection: sqlite3.Connection) -> dict[int, str]:
-    """Which table or index each page belongs to."""
+    """The table or index of each page."""
     return dict(connection.execute("SELECT pageno, name FROM dbstat"))
 
 
 def pages_table(found: list[Pages]) -> Table:
-    """A line a kind; of each table and index that any kind writes, the mean of pages a commit."""
+    """A line a kind: the mean of pages a commit for each table and index that any kind writes."""
     names = Counter[str]()
     for each in found:
         names.update(each.of)

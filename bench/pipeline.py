@@ -1,6 +1,6 @@
-"""The pipeline over histories of growing size: time by stage, and a late device after that.
+"""The pipeline over histories of growing size: time by stage, and then with a late device.
 
-Also over the real history of a server that was under load.
+It also reads the real history of a server that was under load.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from zq.spark.pipeline.tables import BRONZE, FACTS
 from zq.spark.session import builder, local_quiet
 
 LATE_SHARE = 100
-"""The late device sends one record for so many that are there."""
+"""The history of the late device is this many times smaller than the rest."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """Seconds by stage, of all the history and then of a late device's. Sizes in MB (10^6)."""
+    """Seconds by stage, for the whole history and then for a late device. Sizes in MB (10^6)."""
 
     records: int
     generate_s: float
@@ -51,7 +51,7 @@ class Run:
 def pipeline(
     lab: Lab, records: list[int], devices: int, real_seconds: float, line: Line
 ) -> list[Run]:
-    """The real history first, if so many seconds of load are asked for."""
+    """Run every size. The real history comes first, if `real_seconds` asks for one."""
     spark = local_quiet(builder("local[*]")).getOrCreate()
     try:
         real = [_real(spark, lab, real_seconds, line)] if real_seconds else []
@@ -87,7 +87,7 @@ def _run(spark: SparkSession, place: Path, records: int, devices: int, line: Lin
 
 
 def _real(spark: SparkSession, lab: Lab, seconds: float, line: Line) -> Run:
-    """The history of a server under the load of the row `life`, read from it; then a tenth more.
+    """Load a server with the row `life`, read its history, load it for a tenth more, read again.
 
     Raises `ServerError` unless the lake has each record once.
     """
@@ -122,9 +122,9 @@ def _real(spark: SparkSession, lab: Lab, seconds: float, line: Line) -> Run:
 
 
 def _loaded(target: Target, seconds: float) -> int:
-    """How many records the server has after so much load."""
+    """Load the server. Return how many records it has then."""
     in_own_process(run_load, target, ROWS["life"].spec(10, seconds))
-    # What the workers held goes back as they leave, and is recorded too.
+    # The workers' last jobs are returned when they leave, and that is recorded too.
     time.sleep(1)
     with urlopen(f"http://127.0.0.1:{target.port}/history?limit=1") as answer:
         return int(json.load(answer)["max_seq"])
@@ -133,7 +133,7 @@ def _loaded(target: Target, seconds: float) -> int:
 def _timed(spark: SparkSession, origins: list[str], lake: Path, line: Line) -> dict[str, float]:
     progress = RunProgress(lambda _: None, line.show)
     run(spark, origins, str(lake), progress)
-    # A server that is read in several batches takes each step several times.
+    # If a server is read in several batches, each step runs several times.
     seconds: dict[str, float] = defaultdict(float)
     for step in progress.steps:
         seconds[step.name] += step.seconds
@@ -145,13 +145,13 @@ def _megabytes(folder: Path) -> float:
 
 
 def java_of(spark: SparkSession) -> int:
-    """The process id of the driver, which in local mode is all of Spark."""
+    """The process id of the driver. In local mode it is all of Spark."""
     machine: Any = spark.sparkContext._jvm
     return int(machine.java.lang.ProcessHandle.current().pid())
 
 
 def pipeline_table(found: list[Run]) -> Table:
-    """A line a stage; a column of seconds and one of records/s for each size."""
+    """A line a stage, with a column of seconds and one of records/s for each size."""
     header = ["stage"]
     for each in found:
         header += [f"{each.records:,}: s", "records/s", f"{each.late_records:,} late: s"]

@@ -1,6 +1,6 @@
-"""What /proc knows about a server: memory and processor time, children included.
+"""Memory and processor time of a server from /proc, including its children.
 
-A child that ends while it is looked at counts as nothing; its parent has its processor time then.
+A child that ends during a look counts as nothing: its parent then has its processor time.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def rss_mb(pid: int) -> float:
 
 
 def own_rss_mb(pid: int) -> float:
-    """The same without children."""
+    """Resident memory of this process alone, in MiB."""
     return _resident_pages(pid) * PAGE / 2**20
 
 
 def peak_rss_mb(pid: int) -> float:
-    """The most that was ever resident, in MiB; the sum of each process's own peak."""
+    """The peak of resident memory in MiB: the sum of each process's own peak."""
     return sum(_peak_kib(each) for each in tree(pid)) / 1024
 
 

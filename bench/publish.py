@@ -1,4 +1,4 @@
-"""What bench/results/ publishes of the server, one section after the other."""
+"""The measurements of the server that bench/results/ publishes, one section after the other."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SECTIONS: tuple[tuple[str, list[str]], ...] = (
     ("Where a tick's time goes", ["cost"]),
     ("Instructions of an enqueue", ["instructions"]),
 )
-"""Title and command of each. Where one of them takes rounds or seconds, those can be chosen."""
+"""Title and command of each section. A command with rounds or seconds takes those of `publish`."""
 
 HAVE_ROUNDS = ("compare", "lone", "beside")
 HAVE_SECONDS = (*HAVE_ROUNDS, "latency")
 COUNTED_SLOWLY = "instructions"
 THEIRS = "zq,baseline-loop,baseline-thread"
-"""On which servers instructions are counted: those of the original mean nothing beside these."""
+"""The servers whose instructions are counted. The original's would not be comparable."""
 
 
 def publish(

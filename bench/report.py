@@ -1,4 +1,4 @@
-"""Tables for people and scripts, the facts that make a figure worth keeping, and progress."""
+"""Tables for people and scripts, the facts beside a figure, and progress."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def span(values: Sequence[float], digits: int) -> str:
 
 
 def ratio(values: Sequence[float]) -> str:
-    """The median of ratios taken within a round: what slows a round down slows both servers."""
+    """The median of ratios within a round: a slow round slows both servers equally."""
     return number(statistics.median(values), 2)
 
 
 def facts(command: Sequence[str], sync_ms: float) -> dict[str, str]:
-    """What has to stand beside a figure: command, machine, date and commit."""
+    """The facts that belong beside a figure: command, machine, date and commit."""
     return {
         "command": " ".join(["python -m bench", *command]),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -75,7 +75,7 @@ def processor() -> str:
 
 
 def commit() -> str:
-    """The commit that was measured, marked if the tree differs from it."""
+    """The commit that was measured, with a mark if the tree differs from it."""
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--exclude", "*"],
         cwd=REPOSITORY,
@@ -87,7 +87,7 @@ def commit() -> str:
 
 
 class Progress:
-    """One line on a terminal that says what runs; elsewhere only what is noted."""
+    """One line on a terminal that says what runs. Elsewhere only notes are printed."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
@@ -100,6 +100,6 @@ class Progress:
         self.show("")
 
     def note(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         self.clear()
         print(text, file=sys.stderr, flush=True)

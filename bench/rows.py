@@ -11,7 +11,7 @@ WARM_UP = 0.5
 
 @dataclass(frozen=True)
 class Row:
-    """One load. `pace` is a rate in jobs/s that no server reaches: it sizes the backlog to take."""
+    """One load. `pace` is a rate in jobs/s that no server reaches. It sizes the backlog to take."""
 
     title: str
     bulk: int = 0

@@ -1,4 +1,4 @@
-"""Starting and stopping the servers under test, each as its user would."""
+"""Starts and stops the servers under test, each as its user would."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ PROGRAMS = {
     "baseline-thread": [*BASELINE, "--tick", "thread"],
     "null": ["-m", "bench.null"],
 }
-"""What the interpreter runs for each."""
+"""The arguments of the interpreter for each server."""
 
-# Durable as zq is by itself, and without a limit that its own workers would come up against.
+# Durable as zq is by default, and without limits that its own workers would reach.
 ZIZQ = ["serve", "--no-admin", *LOG, "--default-commit-mode", "fsync", *UNLIMITED]
 NAMES = (*PROGRAMS, "zizq")
 START_SECONDS = 30.0
@@ -51,15 +51,15 @@ LOOK_EVERY = 0.02
 
 
 class ServerError(Exception):
-    """A server did not start, or did not stop as it should."""
+    """A server did not start, or did not stop properly."""
 
 
 @dataclass(frozen=True)
 class Lab:
-    """Where servers keep their data and under which conditions they run.
+    """The directory of the servers' data, and the conditions under which they run.
 
-    `baseline` is what a server of that name does with its ticks, `before` a checkout of an earlier
-    zq, `zizq` the program of the original; `tool` is put in front of each command.
+    `baseline` chooses how the baseline runs its ticks. `before` is a checkout of an earlier zq, and
+    `zizq` the program of the original. `tool` is put in front of each command.
     """
 
     directory: Path
@@ -73,7 +73,7 @@ class Lab:
 
     @property
     def at_hand(self) -> list[str]:
-        """zq, and what there is to run beside it."""
+        """zq, and the servers that can run beside it."""
         given = {"before": self.before, "zizq": self.zizq}
         return ["zq", "baseline", *(name for name, path in given.items() if path)]
 
@@ -89,7 +89,7 @@ class Lab:
         return [*self.tool, *program, "--port", "0", "--root-dir", str(root)]
 
     def working_directory(self, name: str) -> Path:
-        """Where a server is started: Python takes the zq of that checkout."""
+        """The directory in which a server is started: Python imports the zq of that checkout."""
         return self._given(name, self.before) if name == "before" else REPOSITORY
 
     def _given(self, name: str, path: Path | None) -> Path:
@@ -99,7 +99,7 @@ class Lab:
 
     @contextlib.contextmanager
     def server(self, name: str) -> Iterator[Target]:
-        """Run a server on a new directory; leave by SIGTERM and remove the directory."""
+        """Run a server on a new directory. Stop it by SIGTERM and remove the directory."""
         root = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.directory))
         log = root.with_suffix(".log")
         try:
@@ -142,7 +142,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def wait_for_port(process: subprocess.Popen[bytes], log: Path, seconds: float) -> int:
-    """The port in the log line that tells scripts where the server listens."""
+    """The port from the log line that tells scripts where the server listens."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.poll() is None:
         for line in log.read_text().splitlines(keepends=True):
@@ -171,7 +171,7 @@ def lab(parent: Path | None = None, commit_delay_ms: float = 0.0) -> Iterator[La
 
 
 def slow_sync(directory: Path, delay_ms: float) -> dict[str, str]:
-    """Compile the library that delays flushes; returns the variables that switch it on."""
+    """Compile the library that delays flushes. Return the variables that switch it on."""
     library = directory / "slow_sync.so"
     source = Path(__file__).with_name("slow_sync.c")
     options = ["-O2", "-shared", "-fPIC", "-o", str(library)]

@@ -1,9 +1,9 @@
-"""Single enqueues through the Python library beside requests written by hand, by callers at once.
+"""Single enqueues through the Python library beside requests written by hand, by callers.
 
-The callers of one process enqueue the same jobs, one after the other each: with `http` on a
-connection of its own, rendered and read by `bench.http1`, with the library by `await
-task.enqueue(…)`. With `blocking` there is one caller, without an event loop. Runs of a round are
-interleaved, each in a process of its own beside a fresh server.
+Every caller enqueues one job after the other, and all callers of a run are in one process. With
+`http` each caller has a connection, rendered and read by `bench.http1`. With the library it calls
+`await task.enqueue(…)`. With `blocking` there is one caller, without an event loop. The runs of a
+round alternate, each in a process of its own beside a fresh server.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bench.servers import Lab
 
 CALLERS = (1, 8, 64)
 PACE = {1: 1_000, 8: 4_000, 64: 8_000}
-"""Jobs a second: what a run is sized by."""
+"""Jobs a second: the size of a run."""
 
 WARM_UP = 200
 AIM = 0.8
@@ -49,7 +49,7 @@ def nothing(number: int) -> None: ...
 
 
 def document(number: int) -> bytes:
-    """What the library sends for `nothing(number)`."""
+    """The body that the library sends for `nothing(number)`."""
     backoff = {"exponent": 1.5, "base_ms": 0, "jitter_ms": 200}
     job = {"queue": "bench", "type": "nothing", "payload": {"args": [number], "kwargs": {}}}
     more = {"retry_limit": 2, "backoff": backoff, "retention": {"completed_ms": 0}}
@@ -57,7 +57,7 @@ def document(number: int) -> bytes:
 
 
 class Lines:
-    """As many connections as there are callers."""
+    """One connection for each caller."""
 
     def __init__(self) -> None:
         self._idle: list[Connection] = []

@@ -33,10 +33,10 @@ from crash.sigkill import kill_again_and_again
 from process.server import ServerProcess, running
 
 BATCH = 30
-"""Crashes on one directory; the next ones get a new one, so that listings stay short."""
+"""So many crashes happen on one directory. A new one then follows, to keep listings short."""
 
 PAUSES = (0.0, 0.001, 0.02, 0.2)
-"""Seconds between two enqueues, for the loss of buffered mode."""
+"""Seconds between two enqueues, to measure the loss in buffered mode."""
 
 FUZZ_TESTS = ("tests/crash/test_fuzz.py", "tests/crash/test_fuzz_connections.py")
 FUZZ_EXAMPLES = 2_000
@@ -74,7 +74,7 @@ async def cut(folder: Path, seed: str, cycles: int, notebook: Notebook) -> None:
 
 
 def crashes(args: argparse.Namespace, folder: Path, progress: Progress) -> Result:
-    """Crash in batches; stops at the first breach, whose history is kept."""
+    """Crash in batches. Stop at the first broken promise, and keep its history."""
     begun, events = time.monotonic(), 0
     for first in range(0, args.cycles, BATCH):
         part, seed = min(BATCH, args.cycles - first), f"{args.seed}-{first}"
@@ -99,7 +99,7 @@ def crashes(args: argparse.Namespace, folder: Path, progress: Progress) -> Resul
 
 
 def loss(args: argparse.Namespace, folder: Path, progress: Progress) -> Result:
-    """Measure what buffered mode loses at power cuts, at several rates."""
+    """Measure how much buffered mode loses at power cuts, at several rates."""
     library = compile_library(folder, "disk")
     found: dict[float, list[Loss]] = {pause: [] for pause in PAUSES}
     random = Random(args.seed)
@@ -169,7 +169,7 @@ async def _overload(root: Path, flags: Sequence[str], run: Overload) -> Report:
 
 
 def fuzz(args: argparse.Namespace, folder: Path, progress: Progress) -> Result:
-    """Run the fuzz tests, with other examples every time, until the time of each file is up."""
+    """Run the fuzz tests with new examples every time, until the time of each file is up."""
     found: list[list[str]] = []
     for tests in FUZZ_TESTS:
         deadline = time.monotonic() + args.minutes * 60
@@ -190,7 +190,7 @@ def fuzz(args: argparse.Namespace, folder: Path, progress: Progress) -> Result:
 
 
 def load(args: argparse.Namespace, folder: Path, progress: Progress) -> Result:
-    """Run a steady load and fit a line to what the server uses."""
+    """Run a steady load and fit a line to the server's use of resources."""
     with lab(folder) as place:
         found = soak(place, args.minutes, args.share, progress)
     lines = [

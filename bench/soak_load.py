@@ -1,4 +1,4 @@
-"""A steady load for a long time, and whether anything of the server grows under it."""
+"""A steady load for a long time, to see whether anything in the server grows."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ PROBE = LoadSpec(
     queues=QUEUES, seconds=5, warm_up=1, bulk=4, workers=WORKERS, backlog=50_000, top_up=True
 )
 SINGLES = 0.05
-"""The part of the jobs that comes one a request."""
+"""The share of the jobs that come one in a request."""
 
 BACKLOG = 20_000
-"""Jobs that may wait; beyond, nothing is enqueued for a moment."""
+"""At most so many jobs wait. Above that the load pauses."""
 
 PACE_S = 0.05
 LATE_S = 1.0
-"""What a load that was held up itself makes up for: more would be a burst, not a steady load."""
+"""A load that was late itself catches up for this long. More would be a burst."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Slope:
 
 @dataclass(frozen=True)
 class Soak:
-    """Rates in jobs a second: what the server can do, what was asked of it, what was done."""
+    """Rates in jobs a second: the most the server can do, the rate asked for, and the rate done."""
 
     most: float
     asked: float
@@ -75,7 +75,7 @@ class Soak:
 
 
 def soak(place: Lab, minutes: float, share: float, progress: Progress) -> Soak:
-    """Find out what the server can do, then ask for a share of that for so many minutes."""
+    """Find the most that the server can do, then load it with a share of that for `minutes`."""
     with place.server("zq") as target:
         progress.show("looking for the rate that the server can do")
         most = in_own_process(run_load, target, PROBE).measures[-1].rate
@@ -118,7 +118,7 @@ async def _steady(target: Target, rate: float, seconds: float) -> tuple[float, l
         while (elapsed := time.monotonic() - began) < seconds:
             await session.pause(PACE_S)
             granted, last = rate * min(time.monotonic() - last, LATE_S), time.monotonic()
-            # A backlog that grew would make the file grow, and hide what else does.
+            # A growing backlog would make the file grow, and hide any other growth.
             if bulk.meter.jobs + single.meter.jobs - acked.jobs < BACKLOG:
                 bulk.grant(round(granted * (1 - SINGLES)))
                 single.grant(round(granted * SINGLES))

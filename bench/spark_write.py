@@ -1,6 +1,6 @@
-"""Rows of `spark.range` through the data source: how fast they become jobs, and what memory stays.
+"""Rows of `spark.range` through the data source: how fast they become jobs, and memory use.
 
-The rows are made and sent by Spark's tasks, a request at a time, so nothing may grow with them.
+Spark's tasks make and send the rows, a request at a time, so memory must not grow with them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from zq.spark.session import builder, local_quiet
 
 EVERY_SECONDS = 1.0
 DRIVER_MEMORY = "1g"
-"""Java fills what it may have before it cleans up: so little of it that growth would show."""
+"""Java fills its memory before it collects garbage. With this little, growth would show."""
 
 WARM_UP = 20_000
 
@@ -48,11 +48,11 @@ class Written:
     rows: int
     seconds: float
     looks: list[Look] = field(repr=False)
-    """One a second, while rows are written."""
+    """One look a second, while rows are written."""
 
 
 def spark_write(lab: Lab, rows: int, progress: Progress) -> Written:
-    """Write the rows to a new server. Raises `ServerError` unless it then has them all."""
+    """Write the rows to a new server. Raises `ServerError` unless the server then has all."""
     os.environ.setdefault("SPARK_DRIVER_MEMORY", DRIVER_MEMORY)
     with lab.server("zq") as target:
         spark = local_quiet(builder("local[*]")).getOrCreate()

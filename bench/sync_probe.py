@@ -1,6 +1,6 @@
 """How long an fdatasync takes in a directory, in ms: `python -m bench.sync_probe DIR`.
 
-A program of its own, so that it runs under the same preloaded library as the servers.
+It is a program of its own, so it can run under the same preloaded library as the servers.
 """
 
 from __future__ import annotations

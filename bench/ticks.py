@@ -25,9 +25,9 @@ BULK = 1_000
 
 
 class Ticks:
-    """Runs ticks with four workers, at one moment if no other is given.
+    """Runs ticks with four workers, by default all at the same moment.
 
-    `watched` may stand in for the connection.
+    `watched` may replace the connection.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Ticks:
         due: frozenset[Due] = frozenset(),
         now: int = NOW,
     ) -> TickResult:
-        """One tick, in which the workers can take `claim` jobs together."""
+        """Run one tick, in which the workers can take `claim` jobs together."""
         places = range(1, WORKERS + 1)
         credits = [(place, (claim + WORKERS - place) // WORKERS) for place in places]
         credits = [(place, credit) for place, credit in credits if credit]
@@ -65,23 +65,23 @@ class Ticks:
         return Enqueue(keys=self._mint.take(len(jobs), NOW), jobs=jobs, now=NOW, size=0)
 
     def store(self, jobs: Sequence[NewJob], a_tick: int = BULK) -> None:
-        """Store jobs, so many a tick."""
+        """Store jobs, `a_tick` in each tick."""
         for start in range(0, len(jobs), a_tick):
             self.run(self.enqueue(jobs[start : start + a_tick]))
             upkeep.checkpoint(self.connection)
 
     def claim(self, jobs: int) -> list[int]:
-        """The keys of so many jobs, which the workers now have."""
+        """Claim jobs for the workers. Return their keys."""
         return taken(self.run(claim=jobs))
 
 
 def taken(result: TickResult) -> list[int]:
-    """The keys of what a tick has handed out."""
+    """The keys of the jobs that a tick has handed out."""
     return [job.key for hand in result.claimed for job in hand]
 
 
 def new_job(number: int, queues: int, **rest: object) -> NewJob:
-    """A job as the loads send it."""
+    """A job like those of the loads."""
     return plain_job(number, f"queue-{number % queues}", **rest)
 
 

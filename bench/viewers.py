@@ -1,4 +1,4 @@
-"""What viewers of the admin API cost: the same load with some of them and without any."""
+"""What viewers of the admin API cost: the same load with some viewers and without any."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.servers import REPOSITORY, Lab
 SERVER = "zq-admin"
 VIEWERS = 20
 AIM = 0.97
-"""The least part of the rate that is to be left."""
+"""The smallest acceptable ratio of the rates."""
 
 HANDSHAKE = (
     b"GET /events HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -30,7 +30,7 @@ HANDSHAKE = (
 
 @dataclass(frozen=True)
 class Watched:
-    """One row in one round, with nobody there and with viewers."""
+    """One row in one round, without viewers and with them."""
 
     row: str
     alone: LoadResult
@@ -40,7 +40,7 @@ class Watched:
 def viewers(
     lab: Lab, rows: list[str], rounds: int, seconds: float, queues: int, progress: Progress
 ) -> list[Watched]:
-    """Each row on a fresh server either way; every other round the one without viewers first."""
+    """Each row on a fresh server with and without viewers. The order changes with every round."""
     samples = []
     for turn in range(rounds):
         for row in rows:
@@ -58,7 +58,7 @@ def viewers(
 
 
 def viewers_table(samples: list[Watched]) -> Table:
-    """`ratio` is with over without, `by CPU` the same of the server's time a job, turned over."""
+    """`ratio` is the rate with viewers over the rate without; `by CPU` compares CPU time a job."""
     lines = []
     for row in dict.fromkeys(sample.row for sample in samples):
         of_row = [sample for sample in samples if sample.row == row]
@@ -73,7 +73,7 @@ def viewers_table(samples: list[Watched]) -> Table:
 
 
 def free_port() -> int:
-    """A port that nobody listens on at present."""
+    """A port on which nothing listens at present."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port: int = listening.getsockname()[1]
         return port
@@ -81,7 +81,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def watching(port: int, count: int) -> Iterator[None]:
-    """So many viewers, in a process of their own, which read and do nothing else."""
+    """Run viewers in a process of their own. They only read."""
     command = [sys.executable, "-m", "bench.viewers", str(port), str(count)]
     with subprocess.Popen(command, cwd=REPOSITORY) as process:
         try:

@@ -1,7 +1,7 @@
-"""Through which files of zq one request passes, and how often control goes from one to another.
+"""The files of zq that one request passes through, and how often control changes between them.
 
-A server runs in this process, and what its event loop's thread calls is traced. One request of each
-kind goes ahead of the one that is counted, so that nothing is counted that happens only once.
+A server runs in this process, and the calls of its event loop's thread are traced. One request of
+each kind precedes the one that is counted, so work that is done only once does not count.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from zq.runtime import Server
 HOUSE = f"{Path(zq.__file__).parent}/"
 
 SETTLED_S = 0.05
-"""What a request leaves to be done (a flush, a wake-up) is done by then."""
+"""The work that a request leaves behind (a flush, a wake-up) is done after this time."""
 
 
 @dataclass
 class Walk:
-    """One request's way: files in the order in which they are first entered, and changes of file.
+    """The way of one request: files in the order of first entry, and changes of file.
 
-    A change is a call, or a resumption, of a function in another file of zq than the one called
-    before. Returns count for nothing, nor does what lies outside (the standard library, aiohttp).
+    A change is a call, or a resumption, of a function in another file of zq than the one before.
+    Returns do not count, nor does code outside zq (the standard library, aiohttp).
     """
 
     name: str
@@ -40,7 +40,7 @@ class Walk:
 
 
 class _Steps:
-    """Follows the thread that it is set for, by `sys.setprofile`."""
+    """Follows its thread by `sys.setprofile`."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk
@@ -58,7 +58,7 @@ class _Steps:
 
 
 class _Client:
-    """A connection over which requests are sent by hand, so that no file of zq's is the client."""
+    """A connection for hand-written requests, so that no file of zq's is the client."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -67,12 +67,12 @@ class _Client:
     @classmethod
     async def to(cls, server: Server) -> _Client:
         client = cls(*await asyncio.open_connection("127.0.0.1", server.port))
-        # A connection is served from its first request on.
+        # The first request sets a connection up.
         await client.ask("GET /version")
         return client
 
     async def ask(self, line: str, body: bytes = b"") -> bytes:
-        """Send a request; the body of its answer."""
+        """Send a request. Return the body of its answer."""
         self.send(line, body)
         head = await self._reader.readuntil(b"\r\n\r\n")
         fields = dict(each.split(": ", 1) for each in head.decode().split("\r\n")[1:-2])
@@ -117,7 +117,7 @@ async def _enqueue(server: Server) -> Walk:
 
 
 async def _take(server: Server) -> tuple[Walk, Walk]:
-    """A stream from its request to its first frame, and the acknowledgement of that job."""
+    """Trace a stream from its request to its first frame, and the acknowledgement of that job."""
     take, acknowledge = Walk("GET /jobs/take"), Walk("POST /jobs/{id}/success")
     producer = await _Client.to(server)
     for each in (Walk(""), Walk("")), (take, acknowledge):
@@ -149,7 +149,7 @@ async def walks(directory: Path) -> list[Walk]:
 
 
 def walk(place: Lab, progress: Progress) -> list[Walk]:
-    """One request of each kind, traced."""
+    """Trace one request of each kind."""
     progress.show("walking")
     directory = place.directory / "walk"
     directory.mkdir()
@@ -159,7 +159,7 @@ def walk(place: Lab, progress: Progress) -> list[Walk]:
 
 
 def walk_table(found: list[Walk]) -> Table:
-    """Each walk with its files, the first to be entered first."""
+    """Each walk with its files, in the order of first entry."""
     lines = []
     for each in found:
         heads = [[each.name, str(len(each.files)), str(each.changes)]]

@@ -20,12 +20,12 @@ from bench.servers import ServerError
 SCRIPT = Path(__file__).with_name("wrk.lua")
 WARM_UP = 1
 MOST_ACKS_A_SECOND = 40_000
-"""More than any server does: it sizes what is taken before the clock starts."""
+"""More than any server does. It decides how many jobs are taken before the clock starts."""
 
 
 @dataclass(frozen=True)
 class WrkResult:
-    """Requests a second, the cores that the server used meanwhile, round trips in ms."""
+    """Requests a second, the cores that the server used, and round trips in ms."""
 
     rate: float
     cores: float
@@ -34,14 +34,14 @@ class WrkResult:
 
 
 def find_wrk() -> str:
-    """Where wrk is; raises ServerError where it is not installed."""
+    """The path of wrk. Raises ServerError if it is not installed."""
     if found := shutil.which("wrk"):
         return found
     raise ServerError("wrk is not installed: on Debian, run `apt-get install wrk`")
 
 
 def enqueue(target: Target, callers: int, seconds: int, queues: int, folder: Path) -> WrkResult:
-    """So many callers, each of whom posts job after job."""
+    """Callers post job after job."""
     lines = [b"/jobs\t" + orjson.dumps(job(number, queues)) for number in range(RENDERED_SINGLES)]
     script = written(folder / "jobs.txt", lines)
     drive(target, callers, WARM_UP, script)
@@ -49,7 +49,7 @@ def enqueue(target: Target, callers: int, seconds: int, queues: int, folder: Pat
 
 
 def acknowledge(target: Target, callers: int, seconds: int, queues: int, folder: Path) -> WrkResult:
-    """So many callers, who acknowledge what one stream holds, a job a request."""
+    """Callers acknowledge the jobs that one stream holds, one job in a request."""
     return run(_acknowledge(target, callers, seconds, queues, folder))
 
 
@@ -65,7 +65,7 @@ async def _acknowledge(
         await session.connect(lambda: TakeStream(path, lambda text: ids.extend(ID.findall(text))))
         await session.until(lambda: len(ids) >= wanted, FILL_SECONDS)
         script = written(folder / "acks.txt", [b"/jobs/%b/success\t" % key for key in ids])
-        # The stream stays open meanwhile: with it would end what it holds.
+        # The stream stays open: when it ends, its jobs are returned.
         return await asyncio.to_thread(drive, target, callers, seconds, [*script, "once"])
     finally:
         session.close()
@@ -77,7 +77,7 @@ def written(path: Path, lines: list[bytes]) -> list[str]:
 
 
 def drive(target: Target, callers: int, seconds: int, script: list[str]) -> WrkResult:
-    """Run wrk once. Raises LoadError where anything but success came back."""
+    """Run wrk once. Raises LoadError if any answer was not a success."""
     command = [find_wrk(), "-t1", f"-c{callers}", f"-d{seconds}s", f"-s{SCRIPT}"]
     command += [f"http://127.0.0.1:{target.port}", *script]
     before = proc.cpu_seconds(target.pid)

@@ -1,8 +1,8 @@
-"""zq beside other job queues: the same work, turn by turn, each started as its own docs advise.
+"""zq beside other job queues: the same work in turn, each queue started as its own docs advise.
 
 - roster/ holds the facts of every peer: packages, server, settings, what it acknowledges.
-- adapters/ holds one file a peer: its client and its handlers, run by the peer's own interpreter.
-- rows/ holds one file a row: what is asked of a peer and what is counted.
-- wire.py, tally.py, produce.py and work.py (and harness.mjs) are the protocol between them; these
-  import nothing but the standard library, as the peers' environments hold nothing else of ours.
+- adapters/ holds one file a peer: its client and its handlers. The peer's interpreter runs it.
+- rows/ holds one file a row: the work of a peer and the figures that are taken.
+- wire.py, tally.py, produce.py and work.py (and harness.mjs) are the protocol between them. They
+  import only the standard library, since a peer's environment holds nothing else of ours.
 """

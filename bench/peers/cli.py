@@ -99,7 +99,7 @@ def show(args: argparse.Namespace, run: Run) -> None:
 
 def main(words: Sequence[str]) -> int:
     args = arguments().parse_args(words)
-    # A bench that is told to stop must not leave its servers behind.
+    # SIGTERM must end the servers too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         run = Run.load(args.draw.read_text()) if args.draw else measure(args, words)

@@ -1,4 +1,4 @@
-"""Runs rows on contenders by rounds; each run has a new server on new storage."""
+"""Runs rows on contenders in rounds. Each run has a new server on new storage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Plan:
 def find_homes(
     contenders: Sequence[Contender], progress: Progress
 ) -> tuple[dict[str, Home], dict[str, str]]:
-    """Peer → where it lies, and peer → why it is missing."""
+    """Peer → where it is installed, and peer → why it is missing."""
     homes: dict[str, Home] = {}
     missing: dict[str, str] = {}
     for peer in {each.peer.name: each.peer for each in contenders}.values():
@@ -40,7 +40,7 @@ def find_homes(
 
 
 def compare(lab: Lab, plan: Plan, homes: Mapping[str, Home], progress: Progress) -> list[Sample]:
-    """Round by round and row by row every contender, a different one first each round."""
+    """Run every row on every contender in each round. Each round begins with another contender."""
     present = [each for each in plan.contenders if each.peer.name in homes]
     samples: list[Sample] = []
     total = plan.rounds * len(plan.rows) * len(present)

@@ -1,7 +1,7 @@
 """Finds or installs a peer into a directory of its own below .peers/ of the checkout.
 
-A peer that is there is taken as it is: remove its directory to get the newest release.
-`python -m bench.peers.install NAME...` installs and runs nothing.
+An installed peer is used as it is: remove its directory to get the newest release.
+`python -m bench.peers.install NAME...` installs peers and runs nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ASK_VERSION = "import sys, importlib.metadata as m; print(*map(m.version, sys.ar
 
 
 class Missing(Exception):
-    """A peer cannot take part, for the reason that the message gives."""
+    """A peer cannot take part. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def program(name: str) -> str:
 
 
 def server_program(server: str) -> str:
-    """The path of a Debian package's server, which is installed first if need be and allowed."""
+    """The path of a server from a Debian package. It is installed if missing and allowed."""
     name, package = DEBIAN[server]
     if found := find_program(name):
         return found
@@ -115,7 +115,7 @@ def find_program(name: str) -> str | None:
 
 
 def run(command: Sequence[str], environment: dict[str, str] | None = None) -> str:
-    """The output of a command; Missing with the end of its complaint where it fails."""
+    """The output of a command. Raises Missing with the end of its output if it fails."""
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         complaint = (done.stderr or done.stdout).strip().splitlines() or ["no message"]

@@ -25,7 +25,7 @@ INK, FAINT = "#222222", "#666666"
 BAR_INCHES = 0.32
 WIDTH_INCHES = 9.0
 ROOM_FOR_LABELS = {"linear": 1.15, "log": 2.5}
-LOG_ABOVE = 25.0  # a linear axis hides a bar that is so many times shorter than the longest
+LOG_ABOVE = 25.0  # a linear axis hides a bar that is this many times shorter
 
 
 def draw(run: Run, directory: Path) -> list[Path]:

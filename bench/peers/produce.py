@@ -1,7 +1,7 @@
 """`python -m bench.peers.produce ADAPTER ORDER`: enqueue through a peer's client, print a receipt.
 
-The clock starts when clients are connected. A client that is asynchronous is shared by all callers,
-as its documentation advises; of any other each caller has one, in a thread of its own.
+The clock starts when clients are connected. All callers share an asynchronous client, as its
+documentation advises. Of any other client each caller has one, in a thread of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bench.peers.wire import Order, Receipt, dump, job, load_order
 
 
 class Book:
-    """Hands out jobs to callers and notes what came of them."""
+    """Hands out jobs to callers and notes the results."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
@@ -48,7 +48,7 @@ class Book:
             yield [job(number, at) for number in range(first, last)]
 
     def _turn(self, number: int) -> float:
-        """When this job's turn is: a caller that comes late does not move it."""
+        """When it is this job's turn. A caller that is late does not move the turn."""
         rate = self.order.rate
         return self.began + number / rate if rate else time.perf_counter()
 
@@ -67,7 +67,7 @@ def until(at: float) -> float:
 
 
 def call(book: Book, client: Any, batch: list[dict[str, Any]]) -> Any:
-    """One call of the client: a coroutine, where it is asynchronous."""
+    """One call of the client. The result is a coroutine if the client is asynchronous."""
     if book.order.call:
         return client.call(batch[0])
     if book.order.batch > 1:
@@ -99,7 +99,7 @@ def receipt(book: Book, cpu: float) -> Receipt:
 
 
 def produce(order: Order, connect: Callable[[], Any]) -> Receipt:
-    """Threads, the first failure of which ends the program."""
+    """Run the callers in threads. The first failure ends the program."""
     book = Book(order)
     clients = [connect() for _ in range(order.callers)]
     failures: list[BaseException] = []

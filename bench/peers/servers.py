@@ -1,4 +1,4 @@
-"""Starts the peers' servers on loopback and storage of their own, as their packages have them."""
+"""Starts the peers' servers on loopback with storage of their own and their default settings."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ LOOPBACK = "127.0.0.1"
 
 
 class PeerError(Exception):
-    """A peer did not do what was asked of it; the message says what and shows its log."""
+    """A peer failed. The message says how, and shows the end of its log."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """What clients connect to; without a process where the peer lives in files."""
+    """The address that clients connect to. `pid` is None if the peer lives in files."""
 
     address: str
     pid: int | None
@@ -74,7 +74,7 @@ def beanstalkd(directory: Path, options: Sequence[str]) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def postgresql(lab: Lab, directory: Path) -> Iterator[Server]:
-    """A copy of a cluster that is made once a run; the server refuses to run as root."""
+    """A copy of a cluster that is made once a run. PostgreSQL refuses to run as root."""
     user = "postgres" if os.geteuid() == 0 else None
     template = lab.directory / "postgresql"
     if not template.exists():
@@ -108,7 +108,7 @@ def make_cluster(template: Path, user: str | None) -> None:
 
 
 def reachable(path: Path) -> None:
-    """Let another user pass through the temporary directories above `path`, not read them."""
+    """Let another user pass through the temporary directories above `path`, but not read them."""
     for above in path.parents:
         if above.stat().st_uid == os.geteuid() and not above.stat().st_mode & 0o001:
             above.chmod(above.stat().st_mode | 0o011)
@@ -122,7 +122,7 @@ def program(
     user: str | None = None,
     stop: Signals = SIGTERM,
 ) -> Iterator[int]:
-    """Run a server until the end of the block; PeerError if it does not listen in time."""
+    """Run a server until the block ends. Raises PeerError if it does not listen in time."""
     log = directory.with_suffix(".server.log")
 
     def start() -> subprocess.Popen[bytes]:

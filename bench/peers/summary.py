@@ -1,4 +1,4 @@
-"""From samples to what is printed: medians over rounds, spread, and ratios within a round."""
+"""Medians over rounds, the spread, and ratios within a round, from samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.peers.rows.row import Figures, Metric
 
 @dataclass(frozen=True)
 class Sample:
-    """One run of a row; `trouble` says why there are no figures."""
+    """One run of a row. `trouble` says why there are no figures."""
 
     row: str
     contender: str
@@ -28,7 +28,7 @@ class Spread:
 
 
 def values(samples: Sequence[Sample], row: str, contender: str, figure: str) -> dict[int, float]:
-    """Round → the figure, where it was found."""
+    """Round → the figure, if the round has it."""
     found = {}
     for sample in samples:
         if (sample.row, sample.contender) == (row, contender) and sample.figures:
@@ -47,8 +47,8 @@ def spread(samples: Sequence[Sample], row: str, contender: str, figure: str) -> 
 def ratio(
     samples: Sequence[Sample], row: str, contender: str, reference: str, metric: Metric
 ) -> float | None:
-    """How many times better the reference is: the median of the ratios within each round, since
-    what slows a round down slows both. None without a round that has both."""
+    """How many times better the reference is: the median of the ratios within each round. A slow
+    round slows both down equally. None if no round has both."""
     theirs = values(samples, row, contender, metric.figure)
     ours = values(samples, row, reference, metric.figure)
     both = [(ours[n], theirs[n]) for n in ours.keys() & theirs.keys() if ours[n] and theirs[n]]
@@ -58,7 +58,7 @@ def ratio(
 
 
 def trouble(samples: Sequence[Sample], row: str, contender: str) -> str:
-    """The first reason for which a round of this row has no figures."""
+    """Why a round of this row has no figures: the first reason."""
     for sample in samples:
         if (sample.row, sample.contender) == (row, contender) and sample.trouble:
             return sample.trouble

@@ -1,4 +1,4 @@
-"""The tables of a comparison: the summary, one a row, and who did what under which settings."""
+"""The tables of a comparison: the summary, one for each row, and the settings of contenders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST_REASON = 160
 
 @dataclass(frozen=True)
 class Run:
-    """Everything that a comparison found, and what has to stand beside it.
+    """Everything that a comparison found, and the facts that belong beside it.
 
     The first contender that took part is the reference. `versions` and `missing` are by peer.
     """
@@ -32,7 +32,7 @@ class Run:
 
     @classmethod
     def load(cls, text: str) -> Run:
-        """What `--json` printed; ValueError for any other text."""
+        """Read the output of `--json`. Raises ValueError for any other text."""
         try:
             plain = json.loads(text)
             return cls(**{**plain, "samples": [load_sample(each) for each in plain["samples"]]})
@@ -72,9 +72,9 @@ def ranked(run: Run, row: Row, metric: Metric) -> list[tuple[Contender, float]]:
 
 
 def summary(run: Run) -> Table:
-    """Medians, a line a contender; the best among those whose acknowledgement is on disk is bold.
+    """Medians, a line a contender. The best one whose acknowledgement means on disk is bold.
 
-    Of a row with two figures the first is shown.
+    If a row has two figures, the first is shown.
     """
     rows = [ROWS[name] for name in run.rows]
     best = {row.name: first_on_disk(run, row) for row in rows}
@@ -92,13 +92,13 @@ def summary(run: Run) -> Table:
 
 
 def first_on_disk(run: Run, row: Row) -> str | None:
-    """Who is first in a row among those whose acknowledgement is on disk."""
+    """The first contender of a row among those whose acknowledgement means on disk."""
     order = ranked(run, row, row.metrics[0])
     return next((contender.name for contender, _ in order if contender.mode.durable), None)
 
 
 def winners(run: Run, row: Row) -> str:
-    """Who is first in a row, overall and among those whose acknowledgement is on disk."""
+    """The first contender of a row, overall and among those that acknowledge from disk."""
     order = ranked(run, row, row.metrics[0])
     if not order:
         return "Nobody has a figure."
@@ -146,7 +146,7 @@ def cells(run: Run, row: Row, contender: Contender) -> list[str]:
 
 
 def reasons(run: Run) -> list[str]:
-    """Why there is no figure: for whole peers, then for rows."""
+    """Why figures are missing: first for whole peers, then for rows."""
     found = [f"{peer} is missing: {reason}" for peer, reason in run.missing.items()]
     for name in run.rows:
         grouped: dict[str, list[str]] = {}
@@ -158,7 +158,7 @@ def reasons(run: Run) -> list[str]:
 
 
 def brief(reason: str) -> str:
-    """One line of a log's end: the one that names an error, if there is one."""
+    """One line of the end of a log: the line that names an error, if there is one."""
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
     named_error = [line for line in lines[1:] if "error" in line.lower()]
     return " ".join([lines[0], *named_error[-1:]])[:LONGEST_REASON]
@@ -182,7 +182,7 @@ def text(run: Run) -> str:
 
 
 def document(run: Run, images: str = "") -> str:
-    """Markdown; with the plots of the directory `images`, relative to the document, if given."""
+    """The report as Markdown. `images` is the directory of the plots, relative to it, if any."""
     parts = ["\n".join(f"- {name}: {value}" for name, value in run.facts.items())]
     parts.append(summary(run).markdown())
     if found := reasons(run):

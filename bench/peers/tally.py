@@ -1,4 +1,4 @@
-"""What every handler of a Python peer calls: counts, and tells the harness now and then."""
+"""The body of every handler of a Python peer: it counts, and reports to the harness."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Deliberate(Exception):
 
 
 class Tally:
-    """Counts handlers of one process; list.append is atomic, so threads need no lock for it."""
+    """Counts the handlers of one process. list.append is atomic, so threads need no lock."""
 
     def __init__(self, place: Site) -> None:
         self._path = Path(place.report)
@@ -37,7 +37,7 @@ class Tally:
         self._stamps.append(now)
 
     def _start(self) -> None:
-        """The thread starts at the first job: after the forks of a worker that forks."""
+        """Start the thread at the first job, which comes after the forks of a worker that forks."""
         with self._starting:
             if self._reporter is None:
                 self._reporter = threading.Thread(target=self._run, daemon=True)
@@ -51,7 +51,7 @@ class Tally:
                 if (count := len(self._stamps)) > told:
                     late = self._late[told:count]
                     first, last = self._stamps[0], self._stamps[count - 1]
-                    # One write a line: lines of several processes do not mix.
+                    # Each line is one write: lines of several processes do not mix.
                     file.write(dump(Report(os.getpid(), count, first, last, late)) + "\n")
                     told = count
 
@@ -61,7 +61,7 @@ TALLY = Tally(PLACE)
 
 
 def handle(payload: dict[str, Any]) -> dict[str, Any] | None:
-    """The work of every job: none. It fails, or returns a result, where the row wants that."""
+    """Do the work of every job: nothing. It fails or returns a result if the row wants that."""
     TALLY.hit(payload["at"])
     if PLACE.failing:
         raise Deliberate

@@ -1,4 +1,4 @@
-"""One contender on new storage: what a row may ask of it."""
+"""One contender on new storage, with the operations that rows use."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ LOOK_EVERY = 0.01
 
 @dataclass(frozen=True)
 class Size:
-    """How much work a row is: that part of the full number of jobs.
+    """The size of a row, as a fraction of the full number of jobs.
 
-    A run ends when its jobs are done or its seconds are over, so that slow peers end too.
+    A run ends when its jobs are done or its seconds are over, so slow peers end too.
     """
 
     scale: float
@@ -64,7 +64,7 @@ class Trial:
         self._log = Path(site.directory).with_suffix(".log")
 
     def configure(self, results: bool = False, failing: bool = False, detail: bool = False) -> None:
-        """What handlers do: return results, fail, tell the lateness of each job."""
+        """Set what handlers do: return results, fail, or report how late each job is."""
         self._site = replace(self._site, results=results, failing=failing, detail=detail)
 
     def prepare(self) -> None:
@@ -78,10 +78,10 @@ class Trial:
         return load_receipt(output.splitlines()[-1])
 
     def fill(self, jobs: int, seconds: float, delay: float = 0.0) -> Receipt:
-        """Enqueue in bulk where the peer can, in as many as it manages within `seconds`."""
+        """Enqueue as many jobs as the peer manages within `seconds`, in bulk if it can."""
         bulk = "bulk" not in self.contender.peer.lacks
         if delay and self.contender.peer.adapter == "rq":
-            bulk = False  # its enqueue_many knows no delays
+            bulk = False  # enqueue_many of this peer has no delays
         order = Order(jobs, seconds, delay=delay, callers=1 if bulk else FILL_CALLERS)
         return self.enqueue(replace(order, batch=FILL_BATCH) if bulk else order)
 
@@ -130,7 +130,7 @@ class Trial:
         return {**os.environ, **ours, **self._site.environment()}
 
     def _run(self, command: Sequence[str], patience: float) -> str:
-        """The output of a program that must succeed within `patience` seconds."""
+        """The output of a program. It must succeed within `patience` seconds."""
         with self._log.open("ab") as log:
             start = partial(self._start, command, stdout=subprocess.PIPE, stderr=log)
             with running(start, end_group) as process:
@@ -164,7 +164,7 @@ class Trial:
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """Workers start processes of their own: ask all of them to stop, then insist."""
+    """Stop a process with all its children: ask first, then kill."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
@@ -184,7 +184,7 @@ def group_runs(process: subprocess.Popen[bytes]) -> bool:
 
 @contextlib.contextmanager
 def trial(lab: Lab, contender: Contender, home: Home, size: Size) -> Iterator[Trial]:
-    """Everything that it starts ends with it, and its files are removed; raises PeerError."""
+    """One trial. At its end everything that it started ends too. Raises PeerError."""
     name = contender.name.replace("/", "-")
     with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=lab.directory) as parent:
         directory = Path(parent) / "data"

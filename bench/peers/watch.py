@@ -19,7 +19,7 @@ FIRST_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Mark:
-    """How far server and worker were at one time; CPU in seconds so far."""
+    """The progress of server and worker at one time, with CPU in seconds so far."""
 
     count: int
     server_cpu: float
@@ -55,7 +55,7 @@ class Watch:
         return max(report.last for report in self._reports.values())
 
     def begin(self) -> Mark:
-        """Wait for the first jobs; the cost of starting lies before the mark."""
+        """Wait for the first jobs. The cost of starting lies before the mark."""
         deadline = time.monotonic() + FIRST_SECONDS
         while self.count < 2:  # a rate needs two
             if time.monotonic() > deadline:
@@ -64,7 +64,7 @@ class Watch:
         return self.mark()
 
     def until(self, count: int, seconds: float) -> Mark:
-        """Wait until so many handlers ran in all, or `seconds` are over."""
+        """Wait until `count` handlers have run in all, or `seconds` are over."""
         deadline = time.monotonic() + seconds
         while self.count < count and time.monotonic() < deadline:
             self._look()
@@ -76,7 +76,7 @@ class Watch:
         return Mark(self.count, server, worker)
 
     def worker_peak(self) -> float:
-        """MiB, the sum of all its processes."""
+        """The peak memory in MiB: the sum over all its processes."""
         return sum(proc.peak_rss_mb(each.pid) for each in self._programs)
 
     def _look(self) -> None:

@@ -1,4 +1,4 @@
-"""What the harness and the programs that it starts say to each other, as plain data.
+"""The messages between the harness and the programs that it starts, as plain data.
 
 A program gets its `Site` from the variable PEERS_SITE and, if it enqueues, its `Order` as an
 argument; both are JSON. A producer prints one `Receipt`. Workers append `Report`s, one a line, to
@@ -18,10 +18,10 @@ TRIES = 11  # a job that fails is retried ten times
 
 @dataclass(frozen=True)
 class Site:
-    """Where the peer's data is and how its handlers behave.
+    """Where the data of the peer is, and how its handlers behave.
 
-    `address` is what the peer's client connects to: a URL, `host:port` or a data source name;
-    empty where the peer lives in a file below `directory`.
+    `address` is the place that the peer's client connects to: a URL, `host:port` or a data source
+    name. It is empty if the peer lives in a file below `directory`.
     """
 
     address: str
@@ -38,7 +38,7 @@ class Site:
 
 
 def site() -> Site:
-    """The site of this process; KeyError where no harness started it."""
+    """The site of this process. Raises KeyError if no harness started it."""
     return Site(**json.loads(os.environ[SITE_VARIABLE]))
 
 
@@ -47,7 +47,7 @@ class Order:
     """Enqueue `jobs`, `batch` a call, from `callers` at once, for at most `seconds`.
 
     With `rate` (jobs/s) they go out at fixed times. With `delay` (seconds) all of them are due at
-    once, that long after the start. With `call` each is waited for until its result is back.
+    the same time, that long after the start. With `call` a caller waits for each job's result.
     """
 
     jobs: int
@@ -61,8 +61,8 @@ class Order:
 
 @dataclass(frozen=True)
 class Receipt:
-    """`jobs` acknowledged in `seconds` since `began`, with `cpu` seconds of the producer; the round
-    trips in seconds, if jobs were called."""
+    """`jobs` acknowledged in `seconds` since `began`, with `cpu` seconds of the producer. The round
+    trips are in seconds, for calls only."""
 
     jobs: int
     began: float
@@ -73,9 +73,9 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Report:
-    """So far `count` handlers ran in process `pid`, the first and the last at these times.
+    """So far `count` handlers have run in process `pid`, the first and the last at these times.
 
-    `late` holds what came since the report before, in seconds from when a job was due.
+    `late` holds the delays since the last report, in seconds from when a job was due.
     """
 
     pid: int
@@ -102,5 +102,5 @@ def load_report(text: str) -> Report:
 
 
 def job(number: int, at: float) -> dict[str, Any]:
-    """The payload that every peer carries; `at` is when it was due to be enqueued or to run."""
+    """The payload of every job for every peer. `at` is when it was due to be enqueued or to run."""
     return {"n": number, "user": f"u-{number:06d}", "at": at}

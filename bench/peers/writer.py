@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_between(path: Path, name: str, text: str) -> None:
-    """Replace what lies between `<!-- name -->` and `<!-- /name -->`; ValueError without both."""
+    """Replace the text between `<!-- name -->` and `<!-- /name -->`; ValueError without both."""
     begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
     before, begun, rest = path.read_text().partition(begin)
     _, ended, after = rest.partition(end)

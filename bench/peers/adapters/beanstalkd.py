@@ -1,4 +1,4 @@
-"""beanstalkd through greenstalk; its worker is the loop of reserve, work and delete of its docs."""
+"""beanstalkd through greenstalk. Its worker is the loop of reserve, work, delete from its docs."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from redis import ConnectionPool
 from bench.peers.tally import PLACE, handle
 from bench.peers.wire import TRIES
 
-# redis-py's own limit is fewer than 100 workers need.
+# redis-py's default limit is too low for 100 workers.
 CONNECTIONS = 256
 
 
@@ -18,7 +18,7 @@ def open_huey() -> Any:
     if PLACE.address:
         pool = ConnectionPool.from_url(PLACE.address, max_connections=CONNECTIONS)
         return RedisHuey("bench", connection_pool=pool, results=PLACE.results, notify_result=True)
-    # Five seconds of patience with a locked file, the default, end a run with 64 writers.
+    # With the default of five seconds, a locked file ends a run with 64 writers.
     filename = f"{PLACE.directory}/huey.db"
     return SqliteHuey("bench", filename=filename, results=PLACE.results, timeout=60)
 

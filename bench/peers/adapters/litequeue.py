@@ -1,4 +1,4 @@
-"""litequeue; its worker is the loop of pop and done of its docs, with a look every 10 ms."""
+"""litequeue. Its worker is the loop of pop and done from its docs, which polls every 10 ms."""
 
 from __future__ import annotations
 

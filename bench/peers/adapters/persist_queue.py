@@ -1,5 +1,5 @@
-"""persist-queue's SQLiteAckQueue; a worker process looks every 10 ms, as puts of another process
-do not wake it."""
+"""persist-queue's SQLiteAckQueue. A worker process polls every 10 ms, since a put in another
+process does not wake it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def open_queue() -> Any:
 
 
 class Client:
-    """One queue for all threads, as `multithreading` is for."""
+    """One queue for all threads: `multithreading` allows that."""
 
     shared: Any = None
 

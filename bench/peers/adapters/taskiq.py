@@ -1,4 +1,4 @@
-"""taskiq on Redis streams, the one of its Redis brokers that has acknowledgements."""
+"""taskiq on Redis streams: its only Redis broker that has acknowledgements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.peers.wire import TRIES
 
 
 def open_broker() -> Any:
-    # From the first message: those sent before the first worker started count too.
+    # Id 0 includes the messages that were sent before the first worker started.
     found = RedisStreamBroker(PLACE.address, consumer_id="0")
     if PLACE.results:
         found = found.with_result_backend(RedisAsyncResultBackend(PLACE.address))

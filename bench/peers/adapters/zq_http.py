@@ -1,7 +1,7 @@
 """zq without a client library: requests written by hand on keep-alive connections.
 
-The worker does what client libraries do: one stream, twice as many jobs ahead as it may handle at
-once, and one acknowledgement under way that carries all that was finished meanwhile.
+The worker works like client libraries: one stream, a prefetch of twice the concurrency, and one
+acknowledgement under way. Each acknowledgement carries all jobs that were finished meanwhile.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bench.peers.wire import TRIES
 
 CONNECTIONS = 64
 LAST_FAILURE = orjson.dumps({"message": "deliberate"})
-# A time of the worker's own overrides the limit of tries as well as the back-off.
+# A time given by the worker overrides both the limit of tries and the back-off.
 FAILURE = orjson.dumps({"message": "deliberate", "retry_at": 0})
 
 
@@ -42,9 +42,9 @@ async def open_connection(on_reply: Callable[[Connection, float], None]) -> Conn
 
 
 class Client:
-    """A pool of connections; a request waits for a free one, an error ends all that wait.
+    """A pool of connections. A request waits for a free one; an error ends all that wait.
 
-    It grows as it is used: a server closes connections on which it is never asked for anything.
+    The pool grows as it is used, since a server closes connections that send no request.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Worker:
     """Settles what one stream delivers: successes in bulk, failures one by one."""
 
     def __init__(self) -> None:
-        # The one that rests longest is used next: a server closes what never asks for anything.
+        # The longest idle connection is used next, since a server closes those that send nothing.
         self._resting: deque[Connection] = deque()
         self._done: list[dict[str, Any]] = []
         self._failed: list[dict[str, Any]] = []

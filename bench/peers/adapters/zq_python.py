@@ -1,4 +1,4 @@
-"""zq through its Python library, with `zq worker`; takes part where the library is installed."""
+"""zq through its Python library, with `zq worker`. It takes part if the library is installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from bench.peers.tally import PLACE, Deliberate, handle
 from bench.peers.wire import TRIES
 
-# By name: of the server alone, without the library, zq has none of what is used here.
+# The import is dynamic because a zq without the library lacks the names used here.
 zq: Any = import_module("zq")
 app = zq.App(f"http://{PLACE.address}")
 

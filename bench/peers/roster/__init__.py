@@ -1,4 +1,4 @@
-"""Who takes part. The first of `contenders()` is what the others are compared with."""
+"""The peers that take part. The others are compared with the first of `contenders()`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def contenders() -> list[Contender]:
 
 
 def named(names: Sequence[str]) -> list[Contender]:
-    """Those called so, a peer standing for all its modes; ValueError names what is unknown."""
+    """The contenders with these names; a peer's name means all its modes. ValueError if unknown."""
     known = contenders()
     for name in names:
         if not any(name in (each.name, each.peer.name) for each in known):

@@ -1,4 +1,4 @@
-"""The peers that keep their jobs in Redis: one with each fsync policy of its append-only file."""
+"""The peers that keep their jobs in Redis, with the fsync policies of its append-only file."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ BEANSTALKD = Peer(
 
 
 def ours() -> tuple[Peer, ...]:
-    """zq, with its Python library where that is there."""
+    """zq, and its Python library if it is installed."""
     library = importlib.util.find_spec("zq.client")
     return (ZQ_PYTHON, ZQ_HTTP) if library else (ZQ_HTTP,)
 

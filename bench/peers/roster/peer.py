@@ -1,4 +1,4 @@
-"""What the harness has to know of a peer, and readers of its figures as well."""
+"""The facts about a peer that the harness needs, and that readers of its figures need too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ServerName = Literal["zq", "redis", "postgresql", "beanstalkd"]
 
 @dataclass(frozen=True)
 class Mode:
-    """One setting of durability. `durable`: an acknowledgement is given when it is on disk."""
+    """A setting of durability. If `durable`, an acknowledgement means that the job is on disk."""
 
     name: str
     durable: bool
@@ -22,7 +22,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class Peer:
-    """A queue and how its own documentation has it started.
+    """A queue, and how its own documentation says to start it.
 
     Commands are templates: {python}, {bin}, {address} and {concurrency} are filled in. Without
     `worker` the adapter's own `work` runs. `prepare` runs once on new storage, `scheduler` beside

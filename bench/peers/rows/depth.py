@@ -6,14 +6,14 @@ from bench.peers.rows.row import Figures, Metric, Row, processed
 from bench.peers.trial import Trial
 
 JOBS = 1_000_000
-FILL_TIMES = 20  # as long as another row may take
+FILL_TIMES = 20  # as long as other rows
 CONCURRENCY = 10
 
 
 def measure(trial: Trial) -> Figures:
     wanted = trial.size.jobs(JOBS, least=2)
     filled = trial.fill(wanted, trial.size.seconds * FILL_TIMES).jobs
-    # The memory of a peer that was too slow to be filled would be that of another depth.
+    # If a slow peer was not filled, its memory would belong to another depth.
     rss = trial.server_rss() if filled == wanted else None
     with trial.working(CONCURRENCY) as watch:
         began = watch.begin()

@@ -1,6 +1,6 @@
 """Latency: from the time at which a job is due to be enqueued until its handler runs.
 
-Jobs come at fixed times whether or not the peer keeps up, so a peer that does not shows it here.
+Jobs come at fixed times whether or not the peer keeps up: a peer that does not is slow here.
 """
 
 from dataclasses import replace

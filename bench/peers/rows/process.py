@@ -1,4 +1,4 @@
-"""Processing: a worker that does nothing empties a queue that was filled before it started."""
+"""Processing: a worker with empty handlers works off a queue that was filled before its start."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Request and response: enqueue a job, wait for what its handler returned, then the next."""
+"""Request and response: enqueue a job, wait for the result of its handler, repeat."""
 
 from dataclasses import replace
 

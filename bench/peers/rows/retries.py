@@ -1,4 +1,4 @@
-"""Retries: jobs that fail at every try and are retried ten times, without a pause where allowed."""
+"""Retries: jobs that always fail and are retried ten times, without a pause if possible."""
 
 from bench.peers.rows.row import Figures, Metric, Row, processed
 from bench.peers.trial import Trial

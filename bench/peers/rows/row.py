@@ -1,4 +1,4 @@
-"""What a row is, and what one run of it finds."""
+"""The definition of a row, and the figures of one run of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WARM_UP_SECONDS = 60.0  # some workers take many seconds to start
 class Figures:
     """`rate` in jobs/s over `jobs`; p50 and p99 in ms; CPU in seconds per 100,000 jobs; MiB.
 
-    `server_*` is None without a server: then the work is in the clients.
+    `server_*` is None without a server: the clients do its work.
     """
 
     jobs: int
@@ -44,7 +44,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Row:
-    """`metrics` begins with the one that decides who is first."""
+    """One row. The first of `metrics` decides who is first."""
 
     name: str
     title: str
@@ -67,9 +67,9 @@ def enqueued(trial: Trial, receipt: Receipt, cpu_before: float) -> Figures:
 
 
 def processed(trial: Trial, watch: Watch, began: Mark, ended: Mark) -> Figures:
-    """The figures of a worker between two marks; its rate from the first job to the last.
+    """The figures of a worker between two marks. The rate counts from the first job to the last.
 
-    A run that is over before the first look has no CPU figures.
+    There are no CPU figures if the run ends before the first look.
     """
     jobs = ended.count - began.count
     return Figures(
@@ -83,7 +83,7 @@ def processed(trial: Trial, watch: Watch, began: Mark, ended: Mark) -> Figures:
 
 
 def warm_up(trial: Trial, watch: Watch, order: Order) -> Mark:
-    """Enqueue the first jobs of a worker that is starting, and wait until all of them ran."""
+    """Enqueue the first jobs of a worker that is starting, and wait until all of them have run."""
     sent = trial.enqueue(order)
     watch.begin()
     return watch.until(sent.jobs, WARM_UP_SECONDS)

@@ -18,7 +18,7 @@ JOBS = 100_000
 CONCURRENCY = 100
 MARGIN_SECONDS = 2.0
 WARM_UP_JOBS = 2
-# RQ's worker is a process for each job at a time, and a hundred do not fit two cores.
+# RQ needs a process for each concurrent job, and two cores cannot run a hundred.
 FEWER = {"rq": 10}
 
 
@@ -34,7 +34,7 @@ def measure(trial: Trial) -> Figures:
         ended = watch.until(skipped + receipt.jobs, delay + trial.size.seconds * 3)
         figures = processed(trial, watch, began, ended)
     p50, p99 = milliseconds(watch.late[skipped:])
-    # Counted from when they were due: a burst that starts late is not done sooner.
+    # The time counts from the due time, so a burst that starts late gains nothing.
     jobs = ended.count - skipped
     rate = jobs / (watch.last - receipt.began - delay)
     return replace(figures, jobs=jobs, rate=rate, p50=p50, p99=p99)
