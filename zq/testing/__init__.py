@@ -1,6 +1,6 @@
-"""For the tests of programs that use zq: the real server on a temporary database, and a clock.
+"""For tests of programs that use zq: the real server on a temporary database, and a clock.
 
-`zq.testing.plugin` has the fixtures, which pytest finds by itself once zq is installed.
+`zq.testing.plugin` has the fixtures. pytest finds them by itself once zq is installed.
 """
 
 from zq.testing.contract import BackendContract

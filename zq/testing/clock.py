@@ -1,4 +1,4 @@
-"""A clock that goes on by itself and can be sent ahead."""
+"""A clock that runs by itself and can be moved forward."""
 
 import asyncio
 import time
@@ -8,9 +8,10 @@ from zq.model.clock import Timer
 
 
 class TravelClock:
-    """The machine's clock, ahead by as much as it was told to `advance` in all.
+    """The machine's clock, moved forward by the sum of all calls of `advance`.
 
-    Timers that fall due on the way fire at once, in their order; the others that much sooner.
+    `advance` fires at once the timers that fall due, in their order. The others fire that much
+    sooner.
     """
 
     def __init__(self) -> None:
@@ -27,7 +28,7 @@ class TravelClock:
         return _Timer(self._timers, self.monotonic() + seconds, seconds, callback)
 
     def advance(self, ms: int) -> None:
-        """Go ahead by `ms` milliseconds. Call it in the event loop's thread."""
+        """Move the clock forward by `ms` milliseconds. Call it in the event loop's thread."""
         self._ahead_ms += ms
         now = self.monotonic()
         for timer in sorted(self._timers, key=lambda timer: timer.due):
@@ -38,7 +39,7 @@ class TravelClock:
 
 
 class _Timer:
-    """One of those that wait."""
+    """One timer that waits."""
 
     def __init__(
         self, waiting: "set[_Timer]", due: float, seconds: float, callback: Callable[[], object]

@@ -1,13 +1,13 @@
 """Fixtures for pytest, which finds them by itself.
 
 zq_server    a real server in the test's event loop, on a temporary directory
-             ``await zq_server.advance(seconds)`` lets retries and schedules fall due
-zq_app       a `zq.App` of that server
-zq_worker    ``async with zq_worker(app, concurrency=4) as worker:`` works meanwhile
-zq_embedded  a `zq.App` with an engine of its own: for tests that are no coroutines, too
+                          ``await zq_server.advance(seconds)`` makes retries and schedules fall due
+             zq_app       a `zq.App` for that server zq_worker    ``async with zq_worker(app,
+             concurrency=4) as worker:`` runs a worker in the block zq_embedded  a `zq.App` with an
+             engine of its own; it also works in tests that are not coroutines
 
-Those with a server are for coroutine tests and need pytest-asyncio (or pytest-aiohttp, which brings
-it).
+The fixtures with a server are for coroutine tests. They need pytest-asyncio (or pytest-aiohttp,
+which brings it).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ except ImportError:
 
 
 def async_fixture(function: Any) -> Any:
-    """A fixture that is a coroutine; without its plugin it says so where it is asked for."""
+    """A fixture that is a coroutine. Without pytest-asyncio, a test that asks for it fails."""
     if pytest_asyncio is not None:
         return pytest_asyncio.fixture(function)
 
@@ -47,7 +47,7 @@ Working = Callable[..., AbstractAsyncContextManager["Worker"]]
 
 @async_fixture
 async def zq_server() -> AsyncIterator[TestServer]:
-    """A running server, whose clock can be sent ahead."""
+    """A running server, whose clock can be moved forward."""
     from zq.testing.server import server
 
     async with server() as running:
@@ -56,20 +56,20 @@ async def zq_server() -> AsyncIterator[TestServer]:
 
 @async_fixture
 async def zq_app(zq_server: TestServer) -> AsyncIterator[App]:
-    """An app of the server."""
+    """An app for the server."""
     async with zq_server.app() as app:
         yield app
 
 
 @pytest.fixture
 def zq_worker() -> Working:
-    """Makes workers, each at work within its ``async with``."""
+    """Makes workers. Each works within its ``async with``."""
     return _working
 
 
 @pytest.fixture
 def zq_embedded() -> Iterator[App]:
-    """An app whose engine runs in this process, on a directory that goes with it."""
+    """An app whose engine runs in this process, on a temporary directory."""
     from zq.client.app import App
 
     with App("sqlite://:memory:") as app:
@@ -78,7 +78,7 @@ def zq_embedded() -> Iterator[App]:
 
 @asynccontextmanager
 async def _working(app: Any, **options: Any) -> AsyncIterator[Worker]:
-    """A worker at work. `app` is a `zq.App`; `options` are those of `zq.Worker`."""
+    """Run a worker. `app` is a `zq.App`; `options` are those of `zq.Worker`."""
     from zq.client.worker.worker import Worker
 
     worker = Worker(app, **options)

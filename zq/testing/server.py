@@ -1,4 +1,4 @@
-"""A real server in the test's event loop, on a temporary directory, with a clock to send ahead."""
+"""A real server in the test's event loop, with a temporary directory and a clock for tests."""
 
 import asyncio
 import tempfile
@@ -14,13 +14,13 @@ from zq.runtime import Server
 from zq.testing.clock import TravelClock
 
 SETTLE_TURNS = 5
-"""Turns of the event loop in which what a timer has set off gets under way."""
+"""In so many turns of the event loop, the work that a timer starts gets under way."""
 
 
 class TestServer:
     """One data directory, and the server that runs on it now."""
 
-    __test__ = False  # pytest would take it for a class of tests
+    __test__ = False  # pytest would take the class for tests
 
     def __init__(self, directory: Path, settings: dict[str, Any]) -> None:
         self.directory = directory
@@ -32,37 +32,37 @@ class TestServer:
 
     @property
     def url(self) -> str:
-        """Where it listens; the same after a restart."""
+        """The address on which the server listens. It is the same after a restart."""
         return self._running.url
 
     def app(self, **options: Any) -> App:
-        """An app of this server. `options` are those of `zq.App`."""
+        """Make an app for this server. `options` are those of `zq.App`."""
         return App(self.url, **options)
 
     async def start(self) -> None:
-        """Start on the directory, at the port of before."""
+        """Start on the directory, at the same port as before."""
         settings = {**self._settings, "port": self._port or self._settings["port"]}
         server = Server(Settings(**settings), clock=self.clock, rng=Random(1))
         await server.start()
         self._server, self._port = server, server.port
 
     async def stop(self) -> None:
-        """Stop as a signal would: streams end and give their jobs back."""
+        """Stop as a signal would: streams end and their jobs are returned."""
         server, self._server = self._server, None
         if server is not None:
             await server.stop()
 
     async def restart(self) -> None:
-        """Stop, and start again on the same directory: workers and clients find it again."""
+        """Stop, and start again on the same directory. Workers and clients connect again."""
         await self.stop()
         await self.start()
 
     def drop_streams(self) -> None:
-        """End every take stream, as a network that fails would; their workers come back."""
+        """End every take stream, as a network failure would. Workers connect again."""
         self._running.engine.streams.end_all()
 
     async def advance(self, seconds: float) -> None:
-        """Send the server's clock ahead: retries, schedules, leases and retentions fall due."""
+        """Move the server's clock forward: retries, schedules, leases and retentions fall due."""
         self.clock.advance(round(seconds * 1000))
         for _ in range(SETTLE_TURNS):
             await asyncio.sleep(0)
@@ -77,7 +77,7 @@ class TestServer:
 
 @asynccontextmanager
 async def server(*, directory: Path | None = None, **settings: Any) -> AsyncIterator[TestServer]:
-    """A running server, stopped and removed at the end.
+    """A running server. At the end it is stopped, and a temporary directory is removed.
 
     `settings` are those of `zq serve`, under the names of `zq.config.Settings`.
     """

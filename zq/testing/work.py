@@ -1,4 +1,4 @@
-"""Work that a test has made, done until nothing is left."""
+"""Runs the jobs of a test until none is left."""
 
 from zq.client.amounts import Seconds
 from zq.client.app import App
@@ -10,10 +10,10 @@ from zq.client.worker.worker import Worker
 async def run_until_idle(
     app: App, *, timeout: Seconds = 10.0, raise_failures: bool = True
 ) -> list[Outcome]:
-    """Work on the app's jobs until none is ready or in flight; what came of each execution.
+    """Run the app's jobs until none is ready or in flight. Return the outcome of each execution.
 
-    The first failure that is final is raised again, as the handler raised it, so that a test fails
-    where its code does; `raise_failures=False` leaves it among the outcomes. Raises `WaitTimeout`.
+    The first final failure raises the handler's own exception again, so a test fails where its code
+    fails. With `raise_failures=False` it is only among the outcomes. Raises `WaitTimeout`.
     """
     outcomes = await Worker(app).run_until_idle(timeout)
     if raise_failures:

@@ -1,4 +1,4 @@
-"""What every backend promises, as a suite that any of them can be put through.
+"""The promises of every backend, as a suite of tests that any backend can run.
 
     class TestMine(BackendContract):
         @pytest.fixture
@@ -7,8 +7,8 @@
             yield backend
             await backend.close()
 
-It needs an empty queue, an event loop for coroutine tests (pytest-aiohttp or pytest-asyncio in
-automatic mode), and real time: nothing in it takes longer than a moment.
+The suite needs an empty queue, an event loop for coroutine tests (pytest-aiohttp or pytest-asyncio
+in automatic mode), and real time. No test takes longer than a moment.
 """
 
 from zq.testing.contract.delivering import Delivering
@@ -16,4 +16,4 @@ from zq.testing.contract.managing import Managing
 
 
 class BackendContract(Delivering, Managing):
-    """The suite. What subclasses have to provide is the fixture `backend`."""
+    """The suite. A subclass provides the fixture `backend`."""

@@ -1,4 +1,4 @@
-"""Jobs in, jobs out, and what comes of them."""
+"""Tests of jobs that are stored, delivered and settled."""
 
 import asyncio
 from typing import Any
@@ -28,7 +28,7 @@ from zq.testing.contract.tools import (
 
 
 class Delivering(Contract):
-    """Storing, taking and settling."""
+    """Jobs are stored, taken and settled."""
 
     # Jobs in
 

@@ -1,4 +1,4 @@
-"""What is asked of jobs and queues, what is heard of them, and the backend's own life."""
+"""Tests of reading and changing jobs and queues, of events, and of closing a backend."""
 
 import asyncio
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from zq.testing.contract.tools import (
 
 
 class Managing(Contract):
-    """Looking, changing, listening; without a loop, and after closing."""
+    """Reading, changing and listening; calls without a loop, and after closing."""
 
     # One job
 
@@ -163,7 +163,7 @@ class Managing(Contract):
         assert (of_job[2].data, of_job[2].queue, of_job[2].attempt) == ({"done": 1}, "q", 1)
         assert next(event for event in told if event.id == other.id).type == "enqueued"
         await stream.close()
-        # Who comes back with a place is told what came after it.
+        # A client that comes back with a cursor gets the events after it.
         begun = EventQuery(jobs=(job.id,), types=("started", "completed"))
         again = await backend.events(begun, of_job[1].event_id)
         assert await heard(again, 1) == [of_job[3]]
@@ -175,7 +175,7 @@ class Managing(Contract):
     # The blocking twin
 
     async def test_it_needs_no_event_loop(self, backend: Backend) -> None:
-        # In a thread of its own, for a server may live in this one's event loop.
+        # In a thread of its own, since a server may run in this thread's event loop.
         await asyncio.to_thread(_use_without_loop, backend.blocking)
 
     # The end

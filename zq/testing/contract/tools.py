@@ -1,4 +1,4 @@
-"""What the parts of the suite have in common."""
+"""Helpers that the parts of the suite share."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,16 +19,16 @@ from zq.client.values import (
 from zq.model.job import Retention
 
 PATIENCE_S = 30.0
-"""For what has to happen; a backend that keeps its promises needs a fraction of it."""
+"""The limit for things that have to happen. A good backend needs a fraction of it."""
 
 EMPTY_S = 0.1
-"""For what must not happen."""
+"""How long a test watches that something does not happen."""
 
 KEPT = Retention(completed_ms=60_000, dead_ms=60_000)
 
 
 def submission(payload: Any = None, **fields: Any) -> Submission:
-    """A job of the queue `q` that is kept when it is finished."""
+    """A job of the queue `q` that is retained when it is finished."""
     return Submission("q", "work", payload, **{"retention": KEPT, **fields})
 
 
@@ -43,7 +43,7 @@ def success(delivery: Delivery, result: Any = MISSING) -> Success:
 
 
 async def heard(stream: EventStream, count: int) -> list[JobEvent]:
-    """So many events of a stream, or some more."""
+    """At least `count` events of a stream."""
     found: list[JobEvent] = []
     async with asyncio.timeout(PATIENCE_S):
         while len(found) < count:
@@ -52,24 +52,24 @@ async def heard(stream: EventStream, count: int) -> list[JobEvent]:
 
 
 class Taking:
-    """Streams of the queue `q`, which end with the test."""
+    """Streams of the queue `q`. They end with the test."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._streams: list[TakeStream] = []
 
     async def open(self, prefetch: int = 1, lease_ms: int | None = None) -> TakeStream:
-        """One more stream."""
+        """Open one more stream."""
         stream = await self._backend.take(TakeRequest(("q",), prefetch, lease_ms=lease_ms))
         self._streams.append(stream)
         return stream
 
     async def jobs(self, count: int = 1) -> list[Delivery]:
-        """So many jobs, from one more stream."""
+        """Receive `count` jobs from a new stream."""
         return await self.more(await self.open(count), count)
 
     async def more(self, stream: TakeStream, count: int = 1) -> list[Delivery]:
-        """So many jobs of a stream."""
+        """Receive `count` jobs from a stream."""
         found: list[Delivery] = []
         async with asyncio.timeout(PATIENCE_S):
             while len(found) < count:
@@ -83,7 +83,7 @@ class Taking:
 
 
 class Contract:
-    """What all parts of the suite share."""
+    """The fixtures that all parts of the suite share."""
 
     @pytest.fixture
     def backend(self) -> Any:
