@@ -1,1 +1,1 @@
-"""Where jobs lie: what a store can do, and the stores that do it."""
+"""The interface of a store, and the stores that implement it."""

@@ -1,4 +1,4 @@
-"""What a store can do, whichever it is: the tick and what stands above it know no more of one."""
+"""The interface of every store. The tick and the layers above it know nothing else of a store."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
@@ -23,25 +23,25 @@ from zq.store.cron import CronReads
 T = TypeVar("T")
 
 PAGE_BYTES = 16 * 1024 * 1024
-"""Bytes of payloads and results in one page of a listing, which may end before its limit and then
-has a `next`."""
+"""The limit for payloads and results in one page of a listing, in bytes. A page at this limit ends
+early and has a `next`."""
 
 
 BYTES_A_ROW = 1024
-"""Bytes that lie beside which count as one row changed, where checkpoints are planned by rows."""
+"""Checkpoints are planned by changed rows. So many bytes outside a row count as one row more."""
 
 
 Sliced = Generator[Callable[[], Any] | None, Any, T]
-"""A transaction in slices. It yields None where others may have a turn, or a function that takes
-long and cannot be cut: that runs in the connection's thread, and its result is sent back."""
+"""A transaction in slices. It yields None when other tasks may run. It yields a function if a step
+is long and cannot be cut: that runs in the connection's thread, and its result is sent back."""
 
 
 class LongCommit(partial[object]):
-    """What makes a transaction visible, where it takes long."""
+    """A function that makes a transaction visible and takes long."""
 
 
 def exhaust(sliced: Sliced[T]) -> T:
-    """Run all slices in one go; the result."""
+    """Run all slices in one go. Return the result."""
     send, value = sliced.send, None
     try:
         while True:
@@ -63,10 +63,10 @@ def as_json(value: object) -> str:
 
 
 class Reads(Protocol):
-    """What may be read. Each method sees one moment, and nothing that is not on the disk.
+    """The reads of a store. Each method sees one moment, and nothing that is not on the disk.
 
-    A read that takes long raises `ReadTimeout`; where many long ones wait, the next one raises
-    `ReadersBusy`. Rows that cannot be read are set aside, and the rest is answered.
+    A read that takes too long raises `ReadTimeout`. If too many long reads wait, the next one
+    raises `ReadersBusy`. Unreadable rows are set aside, and the answer has the rest.
     """
 
     async def job(self, key: int, reach: Reach, now: int) -> JobRecord | None:
@@ -81,44 +81,44 @@ class Reads(Protocol):
     async def open_hosts(
         self, batch_keys: Sequence[str], now: int
     ) -> dict[str, tuple[int, JobRecord] | None]:
-        """The revision of each batch and its open host with its payload, or None: there is none.
+        """The revision of each batch and its open host with its payload; None if there is no host.
 
-        Those whose payloads go beyond `PAGE_BYTES` together with the ones before are left out.
+        The batches whose payloads exceed `PAGE_BYTES`, together with those before, are left out.
         """
 
     async def ending(self, key: int, reach: Reach, now: int) -> Ending | None:
-        """How a job came out, or is doing; None where `job` is None."""
+        """The outcome of a job, or its present state; None if `job` would return None."""
 
     async def jobs_page(
         self, filter: Filter, after: int, descending: bool, limit: int, now: int, skip: int = 0
     ) -> list[JobRecord]:
-        """Up to `limit` jobs beyond `after` with their payloads; fewer beyond `PAGE_BYTES`.
+        """Up to `limit` jobs beyond `after` with their payloads; fewer if they exceed `PAGE_BYTES`.
 
-        The first `skip` of them are left out.
+        The first `skip` jobs are left out.
         """
 
     async def count(self, filter: Filter, now: int) -> int:
         """How many jobs match. `counts` is much faster for the filters that it can answer."""
 
     async def counts(self, now: int) -> Counter[tuple[str, Status]]:
-        """How many jobs each queue has in each status, without those whose retention is over."""
+        """How many jobs each queue has in each status, except those whose retention is over."""
 
     async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
-        """When the longest waiting ready job of each queue became ready, where there is one."""
+        """When the longest waiting ready job became ready, for each queue that has one."""
 
     async def key_range(self) -> tuple[int, int]:
-        """The lowest and the highest key of a stored job; 0 where there is none."""
+        """The lowest and the highest key of a stored job; both 0 if there is none."""
 
     async def keys(self, filter: Filter, after: int, upto: int, limit: int) -> list[int]:
         """Up to `limit` keys of matching jobs with ``after < key <= upto``, for a sweep.
 
-        Jobs whose retention is over are among them.
+        Jobs whose retention is over are included.
         """
 
     async def swept_jobs(self, filter: Filter, after: int, limit: int) -> list[JobRecord]:
         """Up to `limit` jobs beyond `after` with their payloads, for a sweep.
 
-        Jobs whose retention is over are among them.
+        Jobs whose retention is over are included.
         """
 
     async def sight(self, view: ListsView) -> Sight:
@@ -128,29 +128,29 @@ class Reads(Protocol):
         """The next job of a list that matches, with the window around it."""
 
     async def settings(self, queue: str) -> QueueSettings:
-        """What is set for a queue."""
+        """The settings of a queue."""
 
     async def all_settings(self) -> dict[str, QueueSettings]:
-        """What is set for queues, by queue."""
+        """All settings of queues, by queue."""
 
     async def last_errors(self, keys: Sequence[int]) -> dict[int, str]:
         """The message of the latest failure of each job that has one."""
 
     async def budgets(self, key: str | None, now: int) -> list[BudgetState]:
-        """All budgets in the order of their keys, or the one of a key, if it is there."""
+        """All budgets in the order of their keys, or the budget with this key, if it exists."""
 
     async def payloads(self, keys: Sequence[int]) -> dict[int, str]:
-        """Large payloads of jobs that are being delivered; jobs that are gone are missing."""
+        """Large payloads of jobs that are being delivered. Deleted jobs are missing."""
 
     async def results(self, keys: Sequence[int]) -> dict[int, str]:
-        """Large results by key; jobs that are gone are missing."""
+        """Large results by key. Deleted jobs are missing."""
 
     async def errors_page(
         self, key: int, after: int, descending: bool, limit: int
     ) -> tuple[list[ErrorRecord], bool]:
         """Up to `limit` failures of a job beyond the attempt `after`, and whether more follow.
 
-        It has fewer where their texts are large.
+        There are fewer if their texts are large.
         """
 
     async def history_page(
@@ -160,11 +160,11 @@ class Reads(Protocol):
         limit: int,
         decode: Callable[[int, str, list[msgspec.Raw]], list[T]],
     ) -> tuple[int, list[T]]:
-        """The oldest number kept, and up to `limit` records with ``after < seq <= upto``.
+        """The oldest retained number, and up to `limit` records with ``after < seq <= upto``.
 
-        After None, they begin with the oldest one. `decode` makes records of one batch: its first
-        number, what its records share, and the records. It runs beside the event loop, for a page
-        takes a while. Raises `RecordsGone` or `CursorAhead`.
+        If `after` is None, they begin with the oldest record. `decode` makes the records of one
+        batch from its first number, the fields that its records share, and the records. It runs in
+        another thread, since a page takes a while. Raises `RecordsGone` or `CursorAhead`.
         """
 
 
@@ -174,127 +174,126 @@ class Store(Protocol):
     reads: Reads
     crons: CronReads
     slot: int
-    """Which of the servers over one store this one is; ids and holders carry it."""
+    """The slot of this server among the servers over one store. Ids and holders carry it."""
     id_suffix: str
-    """The part of ids that tells this store's from others'."""
+    """The end of this store's ids, which distinguishes them from those of other stores."""
     former_suffixes: Sequence[FormerSuffix]
-    """Those of the ids from before the store was restored, the oldest first."""
+    """The suffixes of ids from before the store was restored, the oldest first."""
     epoch: str
-    """Names the history; it is another one in another data directory."""
+    """Names the history. Every data directory has another epoch."""
     last_key: int
-    """The highest key that was ever given out when the store was opened."""
+    """The highest key that had ever been given out when the store was opened."""
     logged: int
     """The last record of the history when the store was opened."""
     returned: int
-    """Jobs that streams had held when the server stopped, which wait again."""
+    """How many jobs were returned at the start: streams had held them when the server stopped."""
     claimed: int
-    """Jobs that claimants held when the store was opened, and hold still."""
+    """How many jobs claimants held when the store was opened. They still hold them."""
     deadlines: Deadlines
     next_firing: int | None
-    """When the first of the cron entries is due, in milliseconds, as the store was opened."""
+    """When the earliest cron entry was due as the store was opened, in milliseconds."""
     quarantined: Quarantined
     when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]]
-    """Called with a table and the keys of rows among which some cannot be read."""
+    """Called with a table and the keys of rows. Some of these rows cannot be read."""
     uncopied_bytes: int
-    """What the last checkpoint had to leave: the database may grow by as much."""
+    """The bytes that the last checkpoint left in the log: the database may grow by as many."""
     wants_checkpoint: bool
-    """Whether a checkpoint is worth while."""
+    """Whether a checkpoint is worth its cost."""
     wal_is_over: bool
-    """Whether the log of changes was over its limit still after the last checkpoint."""
+    """Whether the log of changes was still over its limit after the last checkpoint."""
 
     @property
     def flushed_by(self) -> str:
-        """How commits get to the disk."""
+        """How commits reach the disk."""
 
     async def tick(self, tick: Tick) -> TickResult:
-        """Run one tick and, if it is durable, wait until the disk has it.
+        """Run one tick. If it is durable, wait until it is on the disk.
 
-        Raises `StoreError` where it came to nothing, and `StoreFailed` where it may be stored
-        although nobody is answered.
+        Raises `StoreError` if the tick failed and changed nothing. Raises `StoreFailed` if its
+        changes may be stored although no command gets an answer.
         """
 
     def check_files(self) -> None:
-        """Raise `FilesMoved` where what was committed lies in a file that has lost its name."""
+        """Raise `FilesMoved` if committed data is in a file that has lost its name."""
 
     async def checkpoint(self, *, shrink: bool = False) -> None:
-        """Copy what the log of changes holds into the database; with `shrink`, empty it too."""
+        """Copy the log of changes into the database. With `shrink`, empty the log's file too."""
 
     async def tidy(self, *, spare: bool = True) -> bool:
-        """Give a slice of free space back. True where there is more to give.
+        """Give a slice of free space back. Return True if more can be given back.
 
-        To `spare` means to keep what the next burst will need.
+        With `spare`, the space that the next burst will need is kept.
         """
 
     async def ping(self) -> None:
-        """Until a tick under way is done: the watchdog's sign of life."""
+        """Return once a tick under way is done: a sign of life for the watchdog."""
 
     async def backup(self, least_free: int) -> BinaryIO:
-        """A copy of all that is stored at one moment, beside ticks that go on; it has no name.
+        """Copy everything that is stored at one moment, while ticks go on. The file has no name.
 
-        It is closed by whoever asked for it, and takes space until then. What a start finds in it
-        is what a crash at that moment would have left. Raises `StoreFull` rather than leave less
-        than `least_free` bytes, OSError where no file can be made, or `StoreError`.
+        The caller closes it; it takes space until then. A server started on it would find the same
+        as after a crash at that moment. Raises `StoreFull` if fewer than `least_free` bytes would
+        be left, OSError if no file can be made, or `StoreError`.
         """
 
     def wal_bytes(self) -> int:
-        """Size of the log of changes."""
+        """The size of the log of changes."""
 
     def database_bytes(self) -> int:
-        """Size of the database without the log."""
+        """The size of the database without the log."""
 
     def free_bytes(self) -> int:
-        """Space left for the store."""
+        """The free space for the store."""
 
     async def close(self) -> None:
-        """Checkpoint, close, and release what others may open then.
+        """Checkpoint, close, and release the directory.
 
-        Raises `StoreError` where the disk fails; all is closed then, and what was committed is
-        found at the next start. Raises `FilesMoved` where it is not.
+        Raises `StoreError` if the disk fails: everything is closed then, and the next start finds
+        all commits. Raises `FilesMoved` if the next start would not find them.
         """
 
     async def abandon(self) -> None:
-        """Close without writing anything more: what is left to do after the disk has failed."""
+        """Close without another write. Nothing else can be done after the disk has failed."""
 
 
 class SetAsideJob(NamedTuple):
-    """What a transaction has to know of a job that was set aside, for it cannot be read."""
+    """The facts about a job that a transaction needs after the job was set aside as unreadable."""
 
     key: int
     holder: int | None
     group: tuple[str, str] | None
-    """Its queue and its group, where it has one."""
+    """Its queue and its group, if it has a group."""
 
 
 class Transaction(Protocol):
-    """One transaction: statements by name, which every store has, and never the text of one.
+    """One transaction. It runs statements by name, which every store has, never by their text.
 
-    Lists, tuples and mappings among the parameters are passed on as JSON. A method raises
-    `StoreError` or one of its kinds where the store fails. Jobs that cannot be read are set aside,
-    and what is found without them is answered.
+    Lists, tuples and mappings among the parameters are passed as JSON. A method raises `StoreError`
+    or a subclass if the store fails. Unreadable jobs are set aside, and the answer has the rest.
     """
 
     rows: int
-    """Rows inserted, updated or deleted so far."""
+    """How many rows were inserted, updated or deleted so far."""
     misfits: list[Misfit]
-    """Rows that were set aside."""
+    """The rows that were set aside."""
     removed: list[SetAsideJob]
-    """The jobs among them."""
+    """The jobs among these rows."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it has begun and not ended."""
+        """Whether the transaction has begun and not ended."""
 
     def begin(self) -> Callable[[], object] | None:
-        """Begin; or a function that waits until that can be, for the connection's thread."""
+        """Begin. If that has to wait, return a function that waits, for the connection's thread."""
 
     def commit(self) -> object:
-        """Make visible what was done."""
+        """Make the changes visible."""
 
     def roll_back(self) -> None:
-        """Undo what was done, unless a failure has ended the transaction already."""
+        """Undo the changes, unless a failure has already ended the transaction."""
 
     def part(self) -> "Transaction":
-        """Begin a part that is kept or undone on its own, with findings of its own."""
+        """Begin a part that is kept or undone by itself, with misfits of its own."""
 
     def keep(self) -> None:
         """End a part, and keep it."""
@@ -303,16 +302,16 @@ class Transaction(Protocol):
         """End a part, and undo it."""
 
     def run(self, name: str, **parameters: object) -> int:
-        """Run a statement that answers nothing; the number of rows that it changed."""
+        """Run a statement without an answer. Return the number of rows that it changed."""
 
     def value(self, name: str, **parameters: object) -> Any:
-        """The one value that a statement answers; None where there is none."""
+        """The single value that a statement returns; None if it returns no row."""
 
     def rows_of(self, name: str, **parameters: object) -> list[tuple[Any, ...]]:
-        """All rows that a statement answers; they are to be few."""
+        """All rows that a statement returns. There must be few."""
 
     def table(self, name: str, **parameters: object) -> list[list[Any]]:
-        """The rows that a statement answers as one JSON value."""
+        """The rows that a statement returns as one JSON value."""
 
     def jobs(self, name: str, **parameters: object) -> list[JobRecord]:
         """The jobs that a statement finds."""
@@ -330,10 +329,10 @@ class Transaction(Protocol):
         """The names that a statement finds."""
 
     def owners(self, locks: Sequence[str]) -> list[JobRecord]:
-        """The jobs that own some unique keys, named by their locks."""
+        """The jobs that own these unique keys. Locks name the keys."""
 
     def hosts(self, batch_keys: Sequence[str]) -> tuple[dict[int, int], list[JobRecord]]:
-        """The revisions of some batches by their hosts, and what is there of these hosts."""
+        """The revisions of some batches by their hosts, and those of the hosts that exist."""
 
     def matching(self, keys: Sequence[int], filter: Filter) -> list[int]:
         """Those of the keys whose jobs match a filter."""
@@ -341,10 +340,10 @@ class Transaction(Protocol):
     def first_of(
         self, free: Sequence[str], bounds: Mapping[str, int], limit: int
     ) -> list[JobRecord]:
-        """The first ready jobs of some queues, and of others of which only so many count."""
+        """The first ready jobs of the `free` queues, and of other queues up to their `bounds`."""
 
     def first_in_lines(self, most: Mapping[int, int], limit: int) -> list[JobRecord]:
-        """The first jobs of some lines, of each of which only so many count."""
+        """The first jobs of some lines, at most as many of each line as `most` says."""
 
     def insert(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert rows by a few statements of many rows each."""
@@ -352,7 +351,7 @@ class Transaction(Protocol):
     def insert_by_slices(
         self, table: str, columns: str, rows: Sequence[tuple[object, ...]]
     ) -> Sliced[None]:
-        """The same, with a pause after each statement of many rows."""
+        """The same, with a pause after each statement."""
 
     def insert_large(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert rows that may hold large texts."""
@@ -366,23 +365,23 @@ class Transaction(Protocol):
         """Change the kept counts of jobs by queue and status."""
 
     def settings(self) -> dict[str, QueueSettings]:
-        """What is set for queues. It may be asked for outside of a transaction."""
+        """The settings of queues. It may be called outside of a transaction."""
 
     def deadlines(self) -> Deadlines:
         """When something falls due next."""
 
     def version(self) -> int:
-        """A number that is another one once another program has changed what is stored."""
+        """A number that changes whenever another program has changed the database."""
 
     def set_aside(self, source: str, keys: Iterable[Any]) -> None:
-        """Set those of the rows of a table aside that cannot be read."""
+        """Set aside the unreadable rows among these rows of a table."""
 
 
 Transactions = Callable[[int], Transaction]
-"""Makes a transaction that is to begin, at a wall time in milliseconds."""
+"""Makes a transaction that begins at a wall time in milliseconds."""
 
 Ticks = Callable[[Tick], Sliced[TickResult]]
 """Runs a tick as one transaction, in slices."""
 
 MakeTicks = Callable[[Transactions, int], Ticks]
-"""Makes what runs the ticks of a store, which is given the highest key that it ever gave out."""
+"""Makes the function that runs a store's ticks, from the highest key that was ever given out."""

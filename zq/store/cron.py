@@ -1,4 +1,4 @@
-"""What may be read of cron, whichever the store is."""
+"""The reads of cron, for every store."""
 
 from typing import NamedTuple, Protocol
 
@@ -6,14 +6,14 @@ from zq.model.cron.crons import CronEntry, CronGroup, DueCron
 
 
 class EntryPlace(NamedTuple):
-    """Where an entry stands in the order of groups and names."""
+    """The place of an entry in the order of groups and names."""
 
     group: str
     entry: str
 
 
 FIRST_PLACE = EntryPlace("", "")
-"""Before all entries."""
+"""The place before all entries."""
 
 
 class CronReads(Protocol):
@@ -26,7 +26,7 @@ class CronReads(Protocol):
         """The names of all groups, in byte order."""
 
     async def queues(self, group: str | None = None) -> list[tuple[str, str | None]]:
-        """The groups, or one, with each queue of their jobs; None where there is no entry."""
+        """The queues of each group's jobs, or of one group's; None for a group without entries."""
 
     async def group(self, group: str) -> CronGroup | None:
         """A group without its entries."""
@@ -35,7 +35,7 @@ class CronReads(Protocol):
         """The entries of a group by name. Raises `TooLarge` beyond `most` bytes of templates."""
 
     async def entry(self, group: str, entry: str) -> tuple[CronGroup | None, CronEntry | None]:
-        """An entry and its group, as far as they are there."""
+        """An entry and its group, each None if it does not exist."""
 
     async def count(self) -> int:
         """How many entries there are in all groups."""

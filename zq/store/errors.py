@@ -1,21 +1,21 @@
-"""What a store raises, whichever it is."""
+"""The errors that every store raises."""
 
 from pathlib import Path
 
 
 class StoreError(Exception):
-    """What was asked of the store came to nothing; the subclasses say what else follows."""
+    """The store did not do what was asked. The subclasses say what else follows."""
 
 
 class StoreFailed(StoreError):
-    """The store can no longer be relied upon: the server stops, and a restart recovers.
+    """The store is no longer reliable: the server stops, and a restart recovers.
 
-    What was being written may be stored or not.
+    The changes that were being written may be stored or not.
     """
 
 
 class StoreFull(StoreError):
-    """There is no space left; what is stored is sound."""
+    """There is no space left. The stored data is sound."""
 
 
 class StoreBusy(StoreError):
@@ -23,31 +23,31 @@ class StoreBusy(StoreError):
 
 
 class DirectoryInUse(Exception):
-    """Another server has the data directory."""
+    """Another server uses the data directory."""
 
 
 class DatabaseTooNew(Exception):
-    """The database was written by a later version, whose rules this one does not know."""
+    """A later version wrote the database, and this version does not know its rules."""
 
 
 class ForeignDatabase(Exception):
-    """A database, but none of zq's."""
+    """The file is a database, but not one of zq's."""
 
 
 class DamagedDatabase(Exception):
-    """A copy of a database that cannot be relied upon."""
+    """The copy of a database is not reliable."""
 
 
 class DirectoryNotEmpty(Exception):
-    """There is something where a database is to be restored."""
+    """The directory into which a database is to be restored is not empty."""
 
 
 class RestoreUnfinished(Exception):
-    """A restore into the data directory was cut off, so what it would start with is not there."""
+    """A restore into the data directory was cut off: the database is not complete."""
 
 
 class FilesMoved(StoreFailed):
-    """A file that is open has another name by now, or none: what is written to it is lost."""
+    """An open file has another name by now, or none: everything written to it is lost."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(

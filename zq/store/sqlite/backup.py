@@ -1,8 +1,8 @@
-"""Copies a database while it is in use, a slice at a time, by the connection that writes it.
+"""Copies a database while it is in use, slice by slice, with the connection that writes.
 
 SQLite's backup holds no lock between two slices: ticks and checkpoints go on, so the write-ahead
-log does not grow. What the same connection writes meanwhile goes into what was copied already too.
-Thus the copy is of the moment at which its last slice ends, however long the others took.
+log does not grow. Changes by the same connection also go into the part that is already copied. Thus
+the copy shows the moment at which its last slice ends, however long the others took.
 """
 
 import asyncio
@@ -19,20 +19,20 @@ from zq.store.sqlite.connection import HopConnection, is_full
 from zq.store.sqlite.files import create_private
 
 PAGES = 256
-"""Pages of a slice: 1 MiB. A tick waits for one at most."""
+"""The pages of a slice: 1 MiB. A tick waits for at most one slice."""
 
 PAUSE_S = 0.001
-"""Rest between two slices, and before another try where a tick is under way."""
+"""The pause between two slices, and before another try while a tick is under way."""
 
 SYNC_SLICES = 16
-"""Slices after which the copy is flushed, so that the kernel never has much of it to write when
-the flush of a tick has to wait for it."""
+"""So many slices are copied between two flushes of the copy. The kernel then never has much of it
+to write when the flush of a tick has to wait for it."""
 
 MOST_RESTARTS = 3
-"""Times that the copy may begin anew, for another program has written to the database."""
+"""So often the copy may begin anew because another program has written to the database."""
 
 PRAGMAS = (
-    # Half a copy is thrown away, so nothing has to be undone in it.
+    # A copy that is not finished is thrown away, so nothing has to be undone in it.
     "journal_mode = OFF",
     "synchronous = OFF",
     "locking_mode = EXCLUSIVE",
@@ -48,7 +48,7 @@ class GivenUp(StoreError):
 
 
 class Copies:
-    """The copies in the making. `path` is the name of one for the moment in which it is opened."""
+    """The copies in the making. A copy's file is called `path` while it is being opened."""
 
     def __init__(self, writer: HopConnection, path: Path, free_bytes: Callable[[], int]) -> None:
         self._writer = writer
@@ -57,7 +57,7 @@ class Copies:
         self._copying: set[_Copying] = set()
 
     async def make(self, least_free: int) -> BinaryIO:
-        """One more: see `zq.store.api.Store.backup`."""
+        """Make one copy: see `zq.store.api.Store.backup`."""
 
         def may_go_on() -> None:
             if self._free_bytes() < least_free:
@@ -71,7 +71,7 @@ class Copies:
             self._copying.discard(copying)
 
     async def stop(self) -> None:
-        """Give them up: the connection is about to be closed."""
+        """Give all copies up: the connection is about to be closed."""
         for copying in tuple(self._copying):
             await copying.stop()
 
@@ -79,11 +79,11 @@ class Copies:
 class _Copying:
     """One copy: a file for its owner alone that has no name while it is filled.
 
-    So nothing of it is left, however the process ends.
+    Nothing of it is left, however the process ends.
     """
 
     def __init__(self, path: Path, may_go_on: Callable[[], None]) -> None:
-        """`may_go_on` raises where it may not."""
+        """`may_go_on` raises if the copy must stop."""
         self._path = path
         self._may_go_on = may_go_on
         self._is_wanted = True
@@ -94,21 +94,21 @@ class _Copying:
         self._work: asyncio.Future[BinaryIO] | None = None
 
     async def run(self, writer: HopConnection) -> BinaryIO:
-        """The copy, at its beginning. Raises `StoreError` or OSError, or what `may_go_on` does."""
+        """The copy, at its start. Raises `StoreError`, OSError or the error of `may_go_on`."""
         self._work = asyncio.ensure_future(asyncio.to_thread(self._make, writer.raw))
         try:
             return await asyncio.shield(self._work)
         except sqlite3.Error as error:
             if is_full(error):
                 raise StoreFull(str(error)) from error
-            # Whether the database can still be used, the next tick finds out.
+            # The next tick finds out whether the database is still usable.
             raise StoreError(f"no copy could be made: {error}") from error
         except asyncio.CancelledError:
             await self.stop()
             raise
 
     async def stop(self) -> None:
-        """Give it up. It returns once the connection is no longer in use."""
+        """Give the copy up. Return once the connection is no longer in use."""
         self._is_wanted = False
         if self._work is not None:
             (found,) = await asyncio.gather(self._work, return_exceptions=True)
@@ -136,7 +136,7 @@ class _Copying:
         return self._file
 
     def _look(self, _status: int, remaining: int, total: int) -> None:
-        """Between two slices, while the connection is free."""
+        """SQLite calls this between two slices, while the connection is free."""
         if not self._is_wanted:
             raise GivenUp
         self._may_go_on()

@@ -1,4 +1,4 @@
-"""Looks for damage in a data directory whose server is stopped, for `zq check`."""
+"""Checks the data directory of a stopped server for damage, for `zq check`."""
 
 import sqlite3
 from contextlib import closing
@@ -15,12 +15,12 @@ from zq.store.sqlite.quarantine import read_quarantine
 
 
 class Report(NamedTuple):
-    """What a check has found: what is stored, and what is wrong with it."""
+    """The result of a check: what is stored, and what is wrong with it."""
 
     said: list[str]
     damage: list[str]
     is_known: bool = True
-    """False where the database is of a newer zq or none of zq's: `damage` says which."""
+    """False if the database is of a newer zq or not zq's. `damage` says which."""
 
 
 def examine(directory: Path) -> Report:
@@ -63,7 +63,7 @@ def _contents(connection: sqlite3.Connection) -> str:
 
 
 def _set_aside(connection: sqlite3.Connection) -> list[str]:
-    """The rows in quarantine, and how many there are besides those that are named."""
+    """The rows in quarantine by name, and the number of those that are not named."""
     found = read_quarantine(connection)
     ids = codec_in(connection)
     lines = [

@@ -1,4 +1,4 @@
-"""Connections to the database: the one that writes, those that read, why they are set so."""
+"""Connections to the database: the writer, the readers, and the reasons for their settings."""
 
 import logging
 import sqlite3
@@ -13,14 +13,14 @@ import aiosqlite
 
 from zq.store.errors import StoreBusy, StoreError, StoreFailed, StoreFull
 
-# Its debug lines would spell out whole ticks, payloads included.
+# Its debug lines would contain whole ticks, payloads included.
 logging.getLogger("aiosqlite").setLevel(logging.INFO)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 PROGRESS_STEPS = 10_000
-"""Instructions of SQLite's machine between two looks at the clock: well under a millisecond."""
+"""How many instructions of SQLite's machine run between two looks at the clock: far below 1 ms."""
 
 # SQLite's primary result codes, the low byte of `sqlite_errorcode`
 # (https://www.sqlite.org/rescode.html).
@@ -34,25 +34,25 @@ PATIENCE_MS = 5_000
 WRITER_PRAGMAS = {
     # Readers see the last commit while the writer works.
     "journal_mode": "WAL",
-    # A commit writes to the log and returns; `zq.store.sqlite.flush` says who flushes
-    # it, and when. SQLite itself flushes around checkpoints only.
+    # A commit writes to the log and returns. `zq.store.sqlite.flush` decides who flushes it,
+    # and when. SQLite itself flushes only around checkpoints.
     "synchronous": "NORMAL",
     # Debian builds SQLite with this on: it overwrites what is deleted, which doubles the WAL.
     "secure_delete": "OFF",
-    # The writer checkpoints by itself, after replies are out, not inside somebody's commit.
+    # The writer checkpoints after the answers are sent, not during a commit.
     "wal_autocheckpoint": "0",
-    # A WAL that grew in bad times gives its space back at the next reset.
+    # A WAL that grew while it could not be copied gives its space back at the next reset.
     "journal_size_limit": str(64 * 1024 * 1024),
-    # Sorters and the like never touch the disk.
+    # Temporary data of sorts never touches the disk.
     "temp_store": "MEMORY",
 }
 
 WRITER_STATEMENTS = 512
-"""Texts that stay prepared: a tick has many."""
+"""So many statements stay prepared: a tick has many."""
 
 READER_STATEMENTS = 64
-"""Readers have few, but for the lists of names in filters, and a prepared statement keeps what it
-was given last."""
+"""Readers have few statements, except for the lists of names in filters. A prepared statement keeps
+its last parameters in memory."""
 
 READER_PRAGMAS = {
     "query_only": "ON",
@@ -63,8 +63,8 @@ READER_PRAGMAS = {
 class HopConnection(aiosqlite.Connection):
     """An aiosqlite connection that runs a whole function on its thread in one hop.
 
-    aiosqlite crosses to its thread and back once a call (68 µs); a tick is many calls. 0.22 has no
-    public way to run a function there, so this uses the method that its own calls are made of.
+    Each call of aiosqlite crosses to its thread and back (68 µs), and a tick is many calls. Version
+    0.22 has no public way to run a function there, so this uses the method behind its own calls.
     """
 
     async def hop(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -80,7 +80,7 @@ class HopConnection(aiosqlite.Connection):
 
 
 class _Errand(Generic[T]):
-    """A call for a thread, which remembers its last one until the next comes: so this forgets."""
+    """A call for a thread. The thread keeps its last call until the next, so the call forgets."""
 
     def __init__(self, call: Callable[[], T]) -> None:
         self._call: list[Callable[[], T]] = [call]
@@ -90,22 +90,22 @@ class _Errand(Generic[T]):
         self._result.append(self._call.pop()())
 
     def take(self) -> T:
-        """What came of it, once."""
+        """Take the result. This works once."""
         return self._result.pop()
 
 
 class Deadline:
-    """Ends a function's statements once its time is up, or earlier when nobody waits any more.
+    """Ends the statements of a function once its time is up, or earlier if nobody waits any more.
 
-    SQLite asks between instructions, so unlike an interrupt it cannot come between two statements
-    and be missed.
+    SQLite checks it between instructions. An interrupt could come between two statements and be
+    missed; this cannot.
     """
 
     def __init__(self, seconds: float) -> None:
         self._at = time.monotonic() + seconds
 
     def expire(self) -> None:
-        """Let the time be up now."""
+        """End the time now."""
         self._at = float("-inf")
 
     def bound(self, connection: sqlite3.Connection, function: Callable[[], T]) -> T:
@@ -118,9 +118,9 @@ class Deadline:
 
 
 def wait_for_nobody(connection: sqlite3.Connection) -> None:
-    """Make a connection one for the event loop, once it is open.
+    """Let a connection never wait, once it is open, so that the event loop can use it.
 
-    Its transactions wait for another program's in its thread: see `SqliteTransaction.begin`.
+    Its transactions wait for other programs in its thread: see `SqliteTransaction.begin`.
     """
     connection.execute("PRAGMA busy_timeout = 0")
 
@@ -140,28 +140,28 @@ def in_snapshot(connection: sqlite3.Connection, function: Callable[[], T]) -> T:
     try:
         return function()
     finally:
-        # A failing disk may have ended it already.
+        # A failing disk may have ended the transaction already.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
 
 
 async def open_writer(path: Path, cache_bytes: int) -> HopConnection:
-    """The only connection that writes and checkpoints, of a new file or an old one.
+    """Open the only connection that writes and checkpoints, on a new or an existing file.
 
-    Two would race: SQLite before 3.51.3 can corrupt a WAL that one connection resets while another
-    commits.
+    Two such connections would race: SQLite before 3.51.3 can corrupt a WAL that one connection
+    resets while another commits.
     """
     pragmas = {**WRITER_PRAGMAS, "cache_size": str(-(cache_bytes // 1024))}
     return await _open(path, pragmas, WRITER_STATEMENTS)
 
 
 async def open_reader(path: Path) -> HopConnection:
-    """A connection that cannot write."""
+    """Open a connection that cannot write."""
     return await _open(path, READER_PRAGMAS, READER_STATEMENTS)
 
 
 def is_full(error: sqlite3.Error) -> bool:
-    """Whether the disk is full: the transaction is lost, but the database is sound."""
+    """Whether the disk is full. The transaction is lost, but the database is sound."""
     return _primary_code(error) == _FULL
 
 
@@ -171,7 +171,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def is_read_only(error: sqlite3.Error) -> bool:
-    """Whether something has to be written that was opened to be read."""
+    """Whether a connection that may only read had to write."""
     return _primary_code(error) == _READONLY
 
 
@@ -181,7 +181,7 @@ def is_interrupt(error: sqlite3.Error) -> bool:
 
 
 def stops_the_server(error: sqlite3.Error) -> bool:
-    """Whether nothing may be written through this connection any more.
+    """Whether this connection must not write any more.
 
     After a failed write or sync the page cache and the disk may differ, so a retry could succeed
     and still lose data (https://www.usenix.org/conference/atc20/presentation/rebello).
@@ -190,7 +190,7 @@ def stops_the_server(error: sqlite3.Error) -> bool:
 
 
 def store_error(error: OSError | sqlite3.Error | StoreError) -> StoreError:
-    """The error that callers of a store know, for one that SQLite or the disk has raised."""
+    """Translate an error of SQLite or of the disk into the store's own."""
     if isinstance(error, StoreError):
         return error
     if isinstance(error, OSError) or stops_the_server(error):
@@ -202,7 +202,7 @@ def store_error(error: OSError | sqlite3.Error | StoreError) -> StoreError:
 
 @contextmanager
 def store_errors() -> Iterator[None]:
-    """Raise SQLite's errors as those that callers of a store know."""
+    """Raise the errors of SQLite and the disk as the store's own within the block."""
     try:
         yield
     except sqlite3.Error as error:
@@ -216,8 +216,8 @@ def _primary_code(error: sqlite3.Error) -> int | None:
 
 async def _open(path: Path, pragmas: Mapping[str, str], statements: int) -> HopConnection:
     def connector() -> sqlite3.Connection:
-        # Transactions are ours to begin. The event loop uses the writer too, while nothing is asked
-        # of its thread: SQLite locks a connection anyway.
+        # zq begins transactions itself. The event loop also uses the writer, while its thread has
+        # nothing to do: SQLite locks a connection anyway.
         return sqlite3.connect(
             path, isolation_level=None, cached_statements=statements, check_same_thread=False
         )
@@ -234,7 +234,7 @@ async def _open(path: Path, pragmas: Mapping[str, str], statements: int) -> HopC
 
 def _set_pragmas(connection: sqlite3.Connection, pragmas: Mapping[str, str]) -> None:
     if connection.execute("PRAGMA page_count").fetchone()[0] == 0:
-        # Only a new file takes it: deleted space can be given back in slices.
+        # Only a new file accepts this. It lets free space be given back in slices.
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     for name, value in pragmas.items():
         row = connection.execute(f"PRAGMA {name} = {value}").fetchone()

@@ -1,4 +1,4 @@
-"""What readers ask of cron, as functions of a reader's connection."""
+"""The queries of cron, as functions of a reader's connection."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Row = tuple[str, str]
 
 
 class _Head(msgspec.Struct, array_like=True):
-    """An entry without its job, in the order of the columns."""
+    """An entry without its job. The fields have the order of the columns."""
 
     name: str
     expression: str
@@ -55,7 +55,7 @@ def get_group(connection: sqlite3.Connection, group: str) -> CronGroup | None:
 
 
 def group_size(connection: sqlite3.Connection, group: str) -> int:
-    """Bytes, or nearly so, of the templates of a group."""
+    """The size of a group's templates in bytes, approximately."""
     return int(connection.execute(QUERIES["size"], {"cron": group}).fetchone()[0])
 
 

@@ -1,4 +1,4 @@
-"""The reads of cron: each goes to the lane where it holds up none that is shorter."""
+"""The reads of cron. Each uses the lane in which it delays no shorter read."""
 
 import sqlite3
 
@@ -10,7 +10,7 @@ from zq.store.sqlite.readers import ReaderPool
 
 
 class SqliteCronReads(CronReads):
-    """Reads by the connections of a pool."""
+    """The reads of cron by the connections of a pool."""
 
     def __init__(self, pool: ReaderPool) -> None:
         self._looks = pool.looks.read

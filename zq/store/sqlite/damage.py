@@ -1,4 +1,4 @@
-"""Looks for damage before a database is used: what SQLite finds, and what it would pass over."""
+"""Checks a database for damage before it is used, also for damage that SQLite would ignore."""
 
 import logging
 import sqlite3
@@ -8,7 +8,7 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 
 CHECKED_BYTES = 64 * 1024 * 1024
-"""A larger file is not checked at a start: the check takes 7 ms a MiB."""
+"""A start does not check a larger file, since the check takes 7 ms a MiB."""
 
 MOST_FINDINGS = 5
 
@@ -20,7 +20,7 @@ _MAGIC = 0x377F0682
 
 
 def refuse_damage(connection: sqlite3.Connection) -> None:
-    """Check a database of moderate size. Raises `sqlite3.DatabaseError` where it is damaged."""
+    """Check a database of moderate size. Raises `sqlite3.DatabaseError` if it is damaged."""
     if is_small(connection) and (found := find_damage(connection)):
         raise sqlite3.DatabaseError(
             f"it is damaged ({'; '.join(found)}): put back a copy of the directory, or save what"
@@ -36,7 +36,7 @@ def is_small(connection: sqlite3.Connection) -> bool:
 
 
 def find_damage(connection: sqlite3.Connection) -> list[str]:
-    """What is wrong with the tables, their indexes and the kept counts, in a few words each."""
+    """The damage in the tables, their indexes and the kept counts, each in a few words."""
     rows = connection.execute(f"PRAGMA integrity_check({MOST_FINDINGS})").fetchall()
     found = [text for (text,) in rows if text != "ok"]
     if not found and connection.execute(_MISCOUNTED).fetchone()[0]:
@@ -53,7 +53,7 @@ _MISCOUNTED = """
 
 
 def refuse_damaged_log(wal: Path) -> None:
-    """Look at a log's header before SQLite does, which takes a damaged one for an empty log.
+    """Check a log's header before SQLite reads it. SQLite takes a damaged log for an empty one.
 
     Raises `sqlite3.DatabaseError`.
     """
@@ -69,9 +69,9 @@ def refuse_damaged_log(wal: Path) -> None:
 
 
 def report_torn_tail(wal: Path, valid: int) -> None:
-    """Log it where a log of `valid` recovered pages goes on with pages that SQLite has dropped.
+    """Log a warning if a log has more pages than the `valid` ones that SQLite has recovered.
 
-    They belong to a transaction that was cut off, which nobody was told of, or they are damaged.
+    Such pages are damaged, or belong to a transaction that was cut off before any answer.
     """
     header = _header(wal)
     if header is None:

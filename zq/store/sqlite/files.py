@@ -1,4 +1,4 @@
-"""The files of a data directory: theirs alone who own it, and the ones that were opened."""
+"""The files of a data directory: their permissions, and whether they still have their names."""
 
 import contextlib
 import os
@@ -11,16 +11,15 @@ WAL_NAME = f"{FILE_NAME}-wal"
 SHM_NAME = f"{FILE_NAME}-shm"
 LOCK_NAME = "zq.lock"
 COPY_NAME = f"{FILE_NAME}.copy"
-"""The name of a backup's copy for the moment in which it is opened."""
+"""The name of a backup's copy while it is being opened."""
 
 PRIVATE = 0o600
 
 
 class OpenFiles:
-    """Which files were opened, so that it can be told later whether they still have their names.
+    """Remembers the files that were opened, to tell later whether they still have their names.
 
-    It asks for the state of names only: closing a descriptor of a database would drop SQLite's
-    locks on it.
+    It reads the state of names only: closing a descriptor of a database would drop SQLite's locks.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -30,9 +29,10 @@ class OpenFiles:
         self._identities = [(os.fspath(path), _identity(os.fspath(path))) for path in paths]
 
     def glance(self) -> None:
-        """The same as `check`, but only where names in the directory have changed: for every tick.
+        """Call `check`, but only if names in the directory have changed. Every tick does this.
 
-        Its time tells of that as finely as the kernel's clock ticks, some milliseconds.
+        The directory's time changes only as often as the kernel's clock ticks, every few
+        milliseconds.
         """
         try:
             found = os.stat(self._directory)  # noqa: PTH116
@@ -44,22 +44,22 @@ class OpenFiles:
             self._names = names
 
     def check(self) -> None:
-        """Raise `FilesMoved` where one of them is gone or another one."""
+        """Raise `FilesMoved` if one of the files is missing or has been replaced."""
         for path, identity in self._identities:
             if _identity(path) != identity:
                 raise FilesMoved(Path(path))
 
 
 def make_private(directory: Path) -> None:
-    """Make the database's file where it is missing; let nobody but its owner read any of them.
+    """Make the database's file if it is missing. Let only its owner read the files.
 
-    SQLite gives the log and its index the mode of the database. To be called before SQLite has
-    opened any of them.
+    SQLite gives the log and its index the mode of the database. Call this before SQLite opens any
+    of them.
     """
     with contextlib.suppress(FileExistsError):
         create_private(directory / FILE_NAME)
     for name in (FILE_NAME, WAL_NAME, SHM_NAME):
-        # Somebody else's are as their owner wants them.
+        # Files of another owner keep the mode that their owner chose.
         with contextlib.suppress(FileNotFoundError, PermissionError):
             (directory / name).chmod(PRIVATE)
 

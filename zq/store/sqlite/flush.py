@@ -1,12 +1,12 @@
-"""Puts what was written to the log on the disk, without holding the event loop meanwhile.
+"""Brings the log to the disk without blocking the event loop.
 
-A commit writes to the log and returns. Its flush is asked of the kernel, which says through a
-descriptor that the loop watches when the disk has it: no thread takes part, so the interpreter's
-lock changes hands nowhere. Where the kernel cannot, a thread waits instead.
+A commit writes to the log and returns. The kernel is asked to flush it, and reports the end through
+a descriptor that the loop watches. No thread takes part, so the interpreter's lock does not change
+hands. If the kernel cannot do this, a thread flushes instead.
 
-A commit is visible to readers a little before its flush has landed. What leaves the server waits
-for that (`Landing`), so that no power cut takes back what somebody was told: one rule for all that
-is read. Where commits are not waited for (buffered mode), neither are they here.
+Readers see a commit a little before its flush has landed. Everything that leaves the server waits
+for that (`Landing`), so no power cut takes back what a client was told. This one rule holds for all
+reads. If nobody waits for commits (buffered mode), reads do not wait either.
 """
 
 import asyncio
@@ -25,51 +25,51 @@ from zq.model.errors import ServiceUnavailable
 log = logging.getLogger(__name__)
 
 _NEGATIVE = 2**63
-"""caio hands a negative number of the kernel's over as one without a sign."""
+"""caio returns the kernel's negative numbers as unsigned ones."""
 
 
 _SPARE: dict[str, list[Any]] = {}
 """Contexts without a file, by the name of their kind.
 
-The kernel takes about 35 ms to give one up, and the interpreter stands still meanwhile. A program
-that opens and closes engines all the time, as a suite of tests does, uses the same one again.
+The kernel takes about 35 ms to release one, and blocks the interpreter meanwhile. A program that
+often opens and closes engines, such as a suite of tests, uses the same context again.
 """
 # A fork does not inherit the kernel's side of a context.
 os.register_at_fork(after_in_child=_SPARE.clear)
 
 
 class Flush(Protocol):
-    """One file's way to the disk. At most one flush is under way at a time."""
+    """Flushes one file. At most one flush is under way at a time."""
 
     name: str
-    """What `/health` says of it."""
+    """The name in the answer of `/health`."""
 
     def begin(self) -> asyncio.Future[None]:
-        """Flush what has been written so far; the future raises OSError where the disk fails."""
+        """Flush what has been written so far. The future raises OSError if the disk fails."""
         ...
 
     def close(self) -> None:
-        """Let go of the file. No flush may be under way."""
+        """Close the file. No flush may be under way."""
         ...
 
 
 class KernelFlush:
-    """Asynchronous input and output of the kernel's, by one of caio's modules."""
+    """Asynchronous input and output of the kernel, through one of caio's modules."""
 
     def __init__(self, name: str, module: ModuleType, descriptor: int) -> None:
-        """Raises where the kernel does not have it, by whatever type caio gives its reason."""
+        """Raises if the kernel does not support it. The type of the error is caio's choice."""
         self.name = name
         self._operation: Any = module.Operation
         self._context: Any = _context(name, module)
         self._descriptor = descriptor
         self._loop = asyncio.get_running_loop()
         self._landed: asyncio.Future[None] = self._loop.create_future()
-        # io_uring alone keeps submissions back until it is told to pass them on.
+        # Only io_uring holds submissions back until they are flushed.
         self._pass_on = getattr(self._context, "flush", None)
         self._loop.add_reader(self._context.fileno, self._look)
 
     def ask(self) -> asyncio.Future[None]:
-        """Ask the kernel. Raises where it takes nothing more at present, or never does."""
+        """Ask the kernel. Raises if it takes no more at present, or never does."""
         self._landed = landed = self._loop.create_future()
         operation = self._operation.fdsync(self._descriptor)
         operation.set_callback(self._done)
@@ -81,7 +81,7 @@ class KernelFlush:
     def begin(self) -> asyncio.Future[None]:
         try:
             return self.ask()
-        except Exception as error:  # caio has a type of its own for each reason of the kernel's
+        except Exception as error:  # caio has a type for each of the kernel's reasons
             log.debug("the kernel takes no flush, a thread does it: %s", error)
             return self._loop.run_in_executor(None, os.fdatasync, self._descriptor)
 
@@ -96,7 +96,7 @@ class KernelFlush:
         try:
             self._context.poll()
         except BlockingIOError:
-            return  # The wake-up was for what an earlier look has seen.
+            return  # An earlier look has seen the cause of this wake-up.
         self._context.process_events()
 
     def _done(self, result: int) -> None:
@@ -136,29 +136,29 @@ class ThreadFlush:
 
 
 class Landing:
-    """One tick's way to the disk, as those see it who have read what it has committed."""
+    """The way of a tick to the disk, for readers of its commit."""
 
     def __init__(self) -> None:
         self._in_doubt = False
-        """Whether what is visible may not last."""
+        """Whether visible changes may still be lost."""
         self._landed: asyncio.Future[bool] | None = None
-        """Whether it got to the disk, for those who wait; None where nobody does."""
+        """Resolves to whether the changes reached the disk; None if nobody waits."""
 
     def hold_back(self) -> None:
-        """Let those wait who read now: what is visible, or will be shortly, may not last."""
+        """Make readers wait: changes that are visible, or soon will be, may still be lost."""
         self._in_doubt = True
 
     def let_go(self, is_safe: bool) -> None:
-        """It is on the disk, or never will be."""
+        """End the wait: the changes are on the disk, or never will be."""
         self._in_doubt = False
         if self._landed is not None:
             self._landed.set_result(is_safe)
             self._landed = None
 
     async def wait(self) -> None:
-        """Until what is visible now is on the disk.
+        """Wait until everything visible is on the disk.
 
-        Raises `ServiceUnavailable` where the disk fails.
+        Raises `ServiceUnavailable` if the disk fails.
         """
         if not self._in_doubt:
             return
@@ -169,9 +169,9 @@ class Landing:
 
 
 def _module(name: str) -> ModuleType | None:
-    """A part of caio's; None where the platform has none, as others than Linux."""
+    """A module of caio; None if the platform lacks it, as all but Linux do."""
     with warnings.catch_warnings():
-        # It warns of every kind that a platform lacks; which one is used is said at the start.
+        # caio warns of each kind that a platform lacks. The start logs the kind in use.
         warnings.simplefilter("ignore")
         try:
             return import_module(f"caio.{name}")
@@ -183,14 +183,14 @@ KINDS: Sequence[tuple[str, ModuleType | None]] = (
     ("linux-aio", _module("linux_aio")),
     ("io-uring", _module("linux_uring")),
 )
-"""The kernel's ways, the cheaper one first: 36 and 70 µs of processor a flush."""
+"""The kinds of the kernel, the cheaper one first: 36 and 70 µs of processor a flush."""
 
 
 async def open_flush(path: Path, kinds: Sequence[tuple[str, ModuleType | None]] = KINDS) -> Flush:
-    """The first way to flush a file that works here; kernels and containers lack one or the other.
+    """Open the first kind of flush that works here. Kernels and containers lack some of them.
 
-    Never give it the database or its shared memory: closing a descriptor of those would drop
-    SQLite's locks. The log carries none. Raises OSError where the file cannot be opened or flushed.
+    Never pass the database or its shared memory: closing a descriptor of those would drop SQLite's
+    locks. The log has none. Raises OSError if the file cannot be opened or flushed.
     """
     for name, module in kinds:
         if module is not None and (flush := await _try(name, module, path)) is not None:

@@ -1,4 +1,4 @@
-"""What tells one database from others: the name of its history, and how its ids end."""
+"""The identity of a database: the name of its history, and the suffix of its ids."""
 
 import secrets
 import sqlite3
@@ -14,7 +14,7 @@ QUERIES = load("upkeep.sql")
 
 
 def new_identity() -> dict[str, str]:
-    """An identity that no other database has."""
+    """Make an identity that no other database has."""
     return {
         "epoch": secrets.token_hex(16),
         "id_suffix": "".join(secrets.choice(ALPHABET) for _ in range(SUFFIX_LENGTH)),
@@ -22,7 +22,7 @@ def new_identity() -> dict[str, str]:
 
 
 def read_former_suffixes(connection: sqlite3.Connection) -> Sequence[FormerSuffix]:
-    """How the ids from before the database was restored end, the oldest first."""
+    """The suffixes of ids from before the database was restored, the oldest first."""
     former = dict(connection.execute(QUERIES["read_meta"])).get("former_suffixes", "[]")
     return msgspec.json.decode(former, type=list[FormerSuffix])
 
@@ -34,7 +34,7 @@ def codec_in(connection: sqlite3.Connection) -> IdCodec:
 
 
 def renew_identity(connection: sqlite3.Connection) -> None:
-    """Give a database another identity, in a transaction. The jobs that it has keep their ids."""
+    """Give a database a new identity, in a transaction. Its jobs keep their ids."""
     meta = dict(connection.execute(QUERIES["read_meta"]))
     highest: int = connection.execute(QUERIES["highest_key"]).fetchone()[0]
     last = FormerSuffix(max(meta["high_water"], highest), meta["id_suffix"])

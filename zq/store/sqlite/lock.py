@@ -1,4 +1,4 @@
-"""One owner of a data directory: a lock that the kernel releases, however the owner ends."""
+"""The lock of a data directory. The kernel releases it, however its owner ends."""
 
 import contextlib
 import fcntl
@@ -10,7 +10,7 @@ from zq.store.sqlite.files import LOCK_NAME, PRIVATE
 
 
 class DirectoryLock:
-    """Holds the lock from creation to `release`. Makes the directory where it is missing."""
+    """Holds the lock from creation to `release`. Makes the directory if it is missing."""
 
     def __init__(self, directory: Path) -> None:
         _make(directory)
@@ -20,9 +20,9 @@ class DirectoryLock:
         os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
     def sync_names(self) -> None:
-        """Let the files in the directory survive a power cut by name. Raises `OSError`.
+        """Make the names in the directory survive a power cut. Raises `OSError`.
 
-        SQLite syncs the directory too where it makes a file, but does not say when that fails.
+        SQLite also syncs the directory when it makes a file, but does not report a failure.
         """
         sync_directory(self._directory)
 
@@ -32,7 +32,7 @@ class DirectoryLock:
 
 
 def _locked(directory: Path) -> int:
-    """A locked descriptor of the lock's file, which is made where it is missing."""
+    """Open the lock's file and lock it. Makes it if it is missing."""
     path = directory / LOCK_NAME
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
@@ -47,25 +47,25 @@ def _locked(directory: Path) -> int:
                 f"{directory} is in use by another zq (process {owner}): stop that one, or choose"
                 " another --root-dir"
             ) from None
-        # Between the two calls somebody may have removed it: then others lock another file.
+        # Between the two calls the file may have been removed: then others lock another file.
         if path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor)):
             return descriptor
         os.close(descriptor)
 
 
 def _make(directory: Path) -> None:
-    """Make a directory so that its name survives a power cut, as what is synced in it will."""
+    """Make a directory whose name survives a power cut, as the files synced in it do."""
     if not directory.exists():
         _make(directory.absolute().parent)
     directory.mkdir(exist_ok=True)
-    # An earlier start may have been cut off before this, so it is done for a directory that exists
-    # too; one whose parent we may not read was made by somebody else.
+    # An earlier start may have been cut off before this, so an existing directory is synced too. If
+    # its parent is not readable, somebody else has made it.
     with contextlib.suppress(PermissionError):
         sync_directory(directory.absolute().parent)
 
 
 def sync_directory(directory: Path) -> None:
-    """Let the names in a directory survive a power cut. Raises `OSError`."""
+    """Make the names in a directory survive a power cut. Raises `OSError`."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

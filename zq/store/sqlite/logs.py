@@ -1,7 +1,7 @@
-"""Reading logs, and what they are bounded by. What is appended to them: see `zq.tick.history`.
+"""Reads logs and sets their bounds. `zq.tick.history` appends to them.
 
-What has been read under a number stays what it is until retention removes it; `read_log` is the
-only way to read.
+The record under a number never changes until retention removes it. `read_log` is the only way to
+read.
 """
 
 import sqlite3
@@ -19,13 +19,13 @@ from zq.store.sqlite.queries import load
 QUERIES = load("log.sql")
 
 PAGE_BYTES = 8 * 1024 * 1024
-"""Bytes after which a page ends before its limit."""
+"""A page ends before its limit after so many bytes."""
 
 _records = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class LogBatch(NamedTuple):
-    """Records that follow each other, and what they have in `shared`; all of it JSON text."""
+    """Consecutive records, and the fields that they have in common (`shared`), as JSON text."""
 
     first_seq: int
     shared: str
@@ -33,9 +33,9 @@ class LogBatch(NamedTuple):
 
 
 class LogPage(NamedTuple):
-    """What was read, and the range that is there to be read.
+    """The records that were read, and the range of records that can be read.
 
-    `min_seq` is one more than `max_seq` where that is nothing.
+    If there are none, `min_seq` is one more than `max_seq`.
     """
 
     min_seq: int
@@ -50,24 +50,24 @@ class _Extent(NamedTuple):
 
 
 def set_bounds(connection: sqlite3.Connection, log: str, bounds: Bounds) -> None:
-    """Go by these bounds from now on. Inside a transaction."""
+    """Set the bounds of a log from now on. Call it inside a transaction."""
     values = {"age_ms": bounds.age_ms, "records": bounds.records, "bytes": bounds.bytes, "log": log}
     connection.execute(QUERIES["set_bounds"], values)
 
 
 def last_seq(connection: sqlite3.Connection, log: str) -> int:
-    """The last number in use; 0 where none is."""
+    """The last number in use; 0 if there is none."""
     return _look(connection, log).max_seq
 
 
 def read_log(
     connection: sqlite3.Connection, log: str, after: int | None, upto: int, limit: int
 ) -> LogPage:
-    """Up to `limit` records with ``after < seq <= upto``; after None, from the oldest one on.
+    """Read up to `limit` records with ``after < seq <= upto``; after None, from the oldest on.
 
-    A page ends before records that were set aside, for they cannot be read. Raises `RecordsGone`
-    where these, or such as retention has removed, come after `after`, and `CursorAhead` where that
-    lies beyond `upto`'s log altogether.
+    A page ends before records that were set aside as unreadable. Raises `RecordsGone` if the
+    records right after `after` were set aside or removed by retention. Raises `CursorAhead` if
+    `after` lies beyond the end of the log.
     """
     found = _look(connection, log)
     start = found.min_seq - 1 if after is None else after
@@ -86,7 +86,7 @@ def read_log(
 
 
 def unreadable_batch(connection: sqlite3.Connection, log: str, seq: int) -> UnreadableRows:
-    """What to raise where the batch that has this record holds something else than it should."""
+    """The error for the case that the batch with this record has wrong content."""
     return UnreadableRows("log_batches", [(_look(connection, log).id, seq)])
 
 

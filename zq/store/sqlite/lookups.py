@@ -1,7 +1,7 @@
 """The queries of `zq.store.sqlite.reads`, as functions of a reader's connection.
 
-Each function runs whole in a reader's thread, sees one moment however many queries it makes, and
-leaves no cursor open.
+Each function runs completely in a reader's thread. It sees one moment, however many queries it
+makes, and leaves no cursor open.
 """
 
 import sqlite3
@@ -26,7 +26,7 @@ QUERIES = load("lookups.sql")
 
 OLDEST_DEPTH = 20
 OLDEST_PRIORITIES = 2_000
-"""Priorities that `oldest_ready` visits in all, the lowest of each queue first."""
+"""`oldest_ready` visits so many priorities in all, the lowest of each queue first."""
 
 _jobs = msgspec.json.Decoder(list[JobRecord])
 _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
@@ -45,7 +45,7 @@ def get_job(connection: sqlite3.Connection, key: int, reach: Reach, now: int) ->
 
 
 def get_row(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> JobRecord | None:
-    """The same without what lies beside its row."""
+    """The same job without payloads and results that are stored apart."""
     conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
     sql = QUERIES["get"].replace("CONDITIONS", conditions)
     jobs = found_jobs(connection, sql, {**parameters, "key": key})
@@ -55,7 +55,7 @@ def get_row(connection: sqlite3.Connection, key: int, reach: Reach, now: int) ->
 def get_owner(
     connection: sqlite3.Connection, lock: str, reach: Reach, now: int
 ) -> JobRecord | None:
-    """The job that owns a unique key, as `get_job` has it."""
+    """The job that owns a unique key, as `get_job` would return it."""
     conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
     sql = QUERIES["get_owner"].replace("CONDITIONS", conditions)
     jobs = _whole_jobs(connection, sql, {**parameters, "lock": lock})
@@ -65,7 +65,7 @@ def get_owner(
 def open_hosts(
     connection: sqlite3.Connection, batch_keys: Sequence[str], now: int
 ) -> dict[str, tuple[int, JobRecord] | None]:
-    """The open host of each batch with its payload, up to a page of bytes; None: there is none."""
+    """The open host of each batch with its payload, up to a page of bytes; None without a host."""
     found: dict[str, tuple[int, JobRecord] | None] = {}
     total = 0
     for key in batch_keys:
@@ -82,7 +82,7 @@ def open_hosts(
 
 
 def get_ending(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> Ending | None:
-    """How a job came out, or is doing; None where readers do not see it."""
+    """The outcome of a job, or its present state; None if readers do not see it."""
     job = get_row(connection, key, reach, now)
     if job is None:
         return None
@@ -90,7 +90,7 @@ def get_ending(connection: sqlite3.Connection, key: int, reach: Reach, now: int)
         if job.extras is not None and job.extras.reason == Reason.STALLED:
             return Ending(job.status, reason=job.extras.reason)
         errors = list_errors(connection, key, MAX_TIME, True, 1)
-        # Its record may have been set aside.
+        # The error's record may have been set aside.
         return Ending(job.status, error=errors[0] if errors else None)
     body = job.result
     if job.result_beside:
@@ -107,9 +107,9 @@ def list_jobs(
     now: int,
     skip: int = 0,
 ) -> list[JobRecord]:
-    """Up to `limit` jobs beyond `after`, and beyond as many as it is to `skip`, with payloads.
+    """Up to `limit` jobs beyond `after` with payloads, without the first `skip` ones.
 
-    There are fewer where payloads are large.
+    There are fewer if payloads are large.
     """
     conditions, parameters = where(filter, hide_purged_at=now)
     name = "list_descending" if descending else "list_ascending"
@@ -134,13 +134,13 @@ def list_keys(
 
 
 def key_range(connection: sqlite3.Connection) -> tuple[int, int]:
-    """The lowest and the highest key of a stored job; 0 where there is none."""
+    """The lowest and the highest key of a stored job; both 0 if there is none."""
     lowest, highest = connection.execute(QUERIES["key_range"]).fetchone()
     return lowest, highest
 
 
 def settings(connection: sqlite3.Connection, queue: str) -> QueueSettings:
-    """What is set for a queue."""
+    """The settings of a queue."""
     row = connection.execute(QUERIES["settings"], {"queue": queue}).fetchone()
     try:
         return _settings.decode(row[0]) if row else NO_SETTINGS
@@ -149,7 +149,7 @@ def settings(connection: sqlite3.Connection, queue: str) -> QueueSettings:
 
 
 def all_settings(connection: sqlite3.Connection) -> dict[str, QueueSettings]:
-    """What is set for queues, by queue."""
+    """All settings of queues, by queue."""
     found: dict[str, QueueSettings] = {}
     for queue, text in connection.execute(QUERIES["all_settings"]).fetchall():
         try:
@@ -170,7 +170,7 @@ def last_errors(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int
 
 
 def count_jobs(connection: sqlite3.Connection, filter: Filter, now: int) -> int:
-    """How many jobs match. The kept counts are much faster, where they can tell: `is_counted`."""
+    """How many jobs match. The kept counts are much faster if they can answer: `is_counted`."""
     conditions, parameters = where(filter, hide_purged_at=now)
     sql = QUERIES["count"].replace("CONDITIONS", conditions)
     total: int = connection.execute(sql, parameters).fetchone()[0]
@@ -190,11 +190,11 @@ def visible_counts(connection: sqlite3.Connection, now: int) -> Counter[tuple[st
 
 
 def oldest_ready(connection: sqlite3.Connection, queues: Sequence[str]) -> dict[str, int]:
-    """When the longest waiting ready job of each queue became ready, of those that have one.
+    """When the longest waiting ready job became ready, for each queue that has one.
 
-    As a rule that is a queue's first job. Where it may be another, it looks at the first
-    `OLDEST_DEPTH` jobs of each priority, which is exact unless so many were retried or promoted
-    later than one behind them became ready.
+    As a rule that is a queue's first job. If it may be another, this looks at the first
+    `OLDEST_DEPTH` jobs of each priority. That is exact unless so many of them were retried or
+    promoted after a job behind them became ready.
     """
     parameters: dict[str, object] = {"queues": as_json(list(queues))}
     heads = _heads.decode(_text(connection, QUERIES["ready_heads"], parameters))
@@ -211,7 +211,7 @@ def oldest_ready(connection: sqlite3.Connection, queues: Sequence[str]) -> dict[
 
 
 def budgets(connection: sqlite3.Connection, key: str | None, now: int) -> list[BudgetState]:
-    """All budgets as they stand, or the one of a key, if it is there."""
+    """All budgets as they stand, or the budget with this key, if it exists."""
     demand = {name: numbers for name, *numbers in connection.execute(QUERIES["demand"])}
     found = []
     for row in connection.execute(QUERIES["budgets"], {"key": key}):
@@ -225,26 +225,26 @@ def budgets(connection: sqlite3.Connection, key: str | None, now: int) -> list[B
 
 
 def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
-    """Large payloads by key; jobs that are gone are missing."""
+    """Large payloads by key. Deleted jobs are missing."""
     return _bodies(connection, "payloads", keys)
 
 
 def results(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
-    """Large results by key; jobs that are gone are missing."""
+    """Large results by key. Deleted jobs are missing."""
     return _bodies(connection, "results", keys)
 
 
 def list_errors(
     connection: sqlite3.Connection, key: int, after: int, descending: bool, limit: int
 ) -> list[ErrorRecord]:
-    """Up to `limit` failures of a job beyond the attempt `after`; fewer where texts are large."""
+    """Up to `limit` failures of a job beyond the attempt `after`; fewer if texts are large."""
     return errors_page(connection, key, after, descending, limit)[0]
 
 
 def errors_page(
     connection: sqlite3.Connection, key: int, after: int, descending: bool, limit: int
 ) -> tuple[list[ErrorRecord], bool]:
-    """The same, and whether there are more of them behind."""
+    """The same failures, and whether more follow."""
     name = "errors_descending" if descending else "errors_ascending"
     parameters: dict[str, object] = {"key": key, "after": after, "limit": limit + 1}
     records: list[ErrorRecord] = []
@@ -266,7 +266,7 @@ def errors_page(
 def _whole_jobs(
     connection: sqlite3.Connection, sql: str, parameters: dict[str, object]
 ) -> list[JobRecord]:
-    """The jobs that a query finds, with payloads and results, as many as fit into a page."""
+    """The jobs that a query finds, with payloads and results, as many as fit in a page."""
     jobs = _first_bytes(found_jobs(connection, sql, parameters))
     beside = [job.key for job in jobs if job.payload is None]
     bodies = _complete(payloads(connection, beside), beside) if beside else {}
@@ -283,7 +283,7 @@ def _whole_jobs(
 def found_jobs(
     connection: sqlite3.Connection, sql: str, parameters: dict[str, object]
 ) -> list[JobRecord]:
-    """The jobs that a query finds, as their rows have them. Raises `UnreadableRows`."""
+    """The jobs that a query finds, without bodies stored apart. Raises `UnreadableRows`."""
     try:
         return _jobs.decode(_text(connection, sql, parameters))
     except Exception as error:
@@ -302,14 +302,14 @@ def _bodies(connection: sqlite3.Connection, name: str, keys: Sequence[int]) -> d
 
 
 def _complete(bodies: dict[int, str], keys: Sequence[int]) -> dict[int, str]:
-    """The bodies of jobs that were there at the same moment. Raises `UnreadableRows`."""
+    """Check that every job has its body. Raises `UnreadableRows`."""
     if missing := [key for key in keys if key not in bodies]:
         raise UnreadableRows("jobs", missing)
     return bodies
 
 
 def _first_bytes(jobs: list[JobRecord]) -> list[JobRecord]:
-    """The first jobs whose bodies fit into a page together; the first in any case."""
+    """The first jobs whose bodies together fit in a page; at least one job."""
     total = 0
     for index, job in enumerate(jobs):
         total += job.weight

@@ -1,4 +1,4 @@
-"""Brings a database to this version's schema, by numbered scripts in one transaction."""
+"""Brings a database to this version's schema, with numbered scripts in one transaction."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from zq.store.sqlite.identity import new_identity
 from zq.store.sqlite.queries import load
 
 APPLICATION_ID = 0x7A71_6462
-"""Stands in the header of the file ("zqdb"), where `file` and SQLite's own tools show it."""
+"""This mark in the header of the file ("zqdb") is shown by `file` and by SQLite's tools."""
 
 _OURS = frozenset({"meta", "jobs", "queue_counts"})
 
@@ -23,12 +23,12 @@ def latest_version() -> int:
 
 
 def refuse_foreign(connection: sqlite3.Connection) -> None:
-    """Raise `ForeignDatabase` where somebody else's tables are in it. It changes nothing."""
+    """Raise `ForeignDatabase` if the tables are not zq's. This changes nothing."""
     mark: int = connection.execute("PRAGMA application_id").fetchone()[0]
     if mark == APPLICATION_ID:
         return
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    # Before version 5 there was no mark.
+    # Databases before version 5 have no mark.
     if mark or (tables and not tables >= _OURS):
         shown = ", ".join(sorted(tables)[:3]) or "no tables"
         raise ForeignDatabase(
@@ -38,7 +38,7 @@ def refuse_foreign(connection: sqlite3.Connection) -> None:
 
 
 def refuse_foreign_file(path: Path) -> None:
-    """The same of a file that nobody has open, where there is one."""
+    """Do the same for a file that nobody has open, if it exists."""
     if not path.exists():
         return
     try:
@@ -47,14 +47,14 @@ def refuse_foreign_file(path: Path) -> None:
     except sqlite3.OperationalError as error:
         if not is_read_only(error):
             raise
-        # A power cut has left a transaction half done, as it can while a file is made. Whoever
-        # opens it to read has to undo that first.
+        # A power cut can leave a transaction half done while a file is made. To read the file,
+        # SQLite has to undo that first.
         with closing(sqlite3.connect(path)) as connection:
             refuse_foreign(connection)
 
 
 def refuse_newer(connection: sqlite3.Connection) -> int:
-    """The version of the schema. Raises `DatabaseTooNew`."""
+    """Return the version of the schema. Raises `DatabaseTooNew`."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > latest_version():
         raise DatabaseTooNew(
@@ -65,7 +65,7 @@ def refuse_newer(connection: sqlite3.Connection) -> int:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Run the scripts that the database has not seen. All of them count, or none."""
+    """Run the scripts that the database has not seen: all of them, or none."""
     scripts = _scripts()
     version = refuse_newer(connection)
     if version == len(scripts):
@@ -92,7 +92,7 @@ def _scripts() -> list[str]:
 
 
 def _statements(script: str) -> Iterator[str]:
-    # `executescript` would commit first; so each statement is run by itself in our transaction.
+    # `executescript` would commit first, so each statement runs by itself in our transaction.
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

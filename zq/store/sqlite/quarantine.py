@@ -1,9 +1,9 @@
-"""Rows that cannot be read: found where they are met, and set aside so that the rest goes on.
+"""Finds rows that cannot be read, and sets them aside so that everything else goes on.
 
-Somebody has edited the file, or a disk has. Whoever meets such a row names those among which it
-must be; they are looked at one by one, in a transaction of the writer's, and what cannot be read
-moves to the table `quarantine`, whole. What lies beside a job (its payload, its errors) stays where
-it is.
+The file was edited by hand, or the disk has changed it. A reader that meets such a row names the
+rows among which it must be. The writer checks these one by one in a transaction, and moves each
+unreadable row whole to the table `quarantine`. The other parts of a job (its payload, its errors)
+stay in their tables.
 """
 
 import sqlite3
@@ -20,14 +20,14 @@ from zq.store.sqlite.queries import BRIEF_ROW, JOB_ROW, load
 QUERIES = load("quarantine.sql")
 
 MOST_NAMED = 10
-"""Rows that are named where the quarantine is told of, the latest first."""
+"""So many rows are named in a listing of the quarantine, the latest first."""
 
 _NO_JSON = "malformed JSON"
 _NO_TEXT = "Could not decode to UTF-8"
 
 
 class UnreadableRows(Exception):
-    """Among these rows of a table is one, at least, that a reader could not read."""
+    """At least one of these rows of a table cannot be read."""
 
     def __init__(self, source: str, keys: Iterable[object]) -> None:
         super().__init__(f"a row of the table {source} cannot be read")
@@ -36,7 +36,7 @@ class UnreadableRows(Exception):
 
 
 class Removed(NamedTuple):
-    """What the transaction has to know of a job that was set aside."""
+    """The facts about a job that the transaction needs after the job was set aside."""
 
     misfit: Misfit
     key: int
@@ -45,21 +45,21 @@ class Removed(NamedTuple):
 
 
 def is_unreadable(error: Exception) -> bool:
-    """Whether an error says that what was read is not what can have been written."""
+    """Whether an error means that zq cannot have written what was read."""
     if isinstance(error, sqlite3.OperationalError):
         return str(error).startswith((_NO_JSON, _NO_TEXT))
     return isinstance(error, msgspec.MsgspecError | UnicodeDecodeError)
 
 
 def keys_query(sql: str) -> str:
-    """The query for the keys of the jobs that another one finds."""
+    """The query for the keys of the jobs that another query finds."""
     for row in (JOB_ROW, BRIEF_ROW, "json_array(id, queue, NULL, status)"):
         sql = sql.replace(f"json_group_array({row})", "json_group_array(id)", 1)
     return sql.replace("json_group_array(json_array(jobs.id, queue))", "json_group_array(jobs.id)")
 
 
 def read_quarantine(connection: sqlite3.Connection) -> Quarantined:
-    """What was set aside so far."""
+    """The rows that were set aside so far."""
     rows = connection.execute(QUERIES["latest"], {"limit": MOST_NAMED}).fetchall()
     count: int = connection.execute(QUERIES["count"]).fetchone()[0]
     return Quarantined(count, [Misfit(*row) for row in rows])
@@ -68,7 +68,7 @@ def read_quarantine(connection: sqlite3.Connection) -> Quarantined:
 def set_aside_jobs(
     connection: sqlite3.Connection, keys: Iterable[int], now: int
 ) -> Iterator[Removed]:
-    """Set those of the jobs aside that cannot be read. Inside a transaction."""
+    """Set aside the unreadable jobs among these. Call it inside a transaction."""
     for key in keys:
         reason = _fault_of_job(connection, key)
         if reason is None:
@@ -82,7 +82,7 @@ def set_aside_jobs(
 def set_aside(
     connection: sqlite3.Connection, source: str, keys: Iterable[Any], now: int
 ) -> Iterator[Misfit]:
-    """The same for rows of another table. Inside a transaction."""
+    """Do the same for rows of another table. Call it inside a transaction."""
     for key in keys:
         if source == "errors":
             yield from _errors_of(connection, key, now)
@@ -96,7 +96,10 @@ def set_aside(
 
 
 def set_aside_at_start(connection: sqlite3.Connection, now: int, *, jobs: bool) -> list[Misfit]:
-    """Do it for what is read before anything else is: settings, and `jobs` that no CHECK takes."""
+    """Set aside unreadable settings and, with `jobs`, the jobs that break a CHECK.
+
+    The start does this before it reads anything else.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
         queues = [queue for (queue,) in connection.execute(QUERIES["queues"])]
@@ -112,7 +115,7 @@ def set_aside_at_start(connection: sqlite3.Connection, now: int, *, jobs: bool) 
 
 
 def _fault_of_job(connection: sqlite3.Connection, key: int) -> str | None:
-    """Why a job cannot be read; None where it can, or where there is none."""
+    """Why a job cannot be read; None if it can, or if it does not exist."""
 
     def text_of(name: str) -> str | None:
         row = connection.execute(QUERIES[name], {"key": key}).fetchone()
@@ -157,7 +160,7 @@ def _errors_of(connection: sqlite3.Connection, job: int, now: int) -> Iterator[M
 
 
 def _batch(connection: sqlite3.Connection, log: int, seq: int, now: int) -> Iterator[Misfit]:
-    """The batch that has this record: whoever reads it knows what it should be."""
+    """Set aside the batch with this record. Its readers know what it should hold."""
     found = connection.execute(QUERIES["batch"], {"log": log, "seq": seq}).fetchone()
     if found is not None:
         last_seq, size = found
@@ -195,7 +198,7 @@ def _group(connection: sqlite3.Connection, key: int) -> tuple[str, str] | None:
 
 
 def _reason(part: str, error: Exception) -> str:
-    """What is wrong, without a word of what the row says: it may be secret, or no text."""
+    """The reason, without any content of the row: that may be secret, or not text."""
     if not is_unreadable(error):
         raise error
     if isinstance(error, msgspec.ValidationError):

@@ -2,7 +2,7 @@
 
 A query begins with a line ``-- name: its_name``; comment lines after that describe it. Words in
 braces stand for constants of the model (``{ready}`` is the number of a status) and for lists of
-columns, which follow from the structs that are read.
+columns. These lists follow from the structs that are read.
 """
 
 from functools import cache
@@ -23,7 +23,7 @@ _DIFFERENT = {
     "extras": "json(extras)",
     "batched": "extras ->> '$.batch.key' IS NOT NULL",
 }
-"""The columns of jobs that differ from the names of their fields."""
+"""Columns of jobs that differ from the names of their fields."""
 
 _OF_ATTEMPT = {
     "attempt": "attempts + 1",
@@ -37,7 +37,7 @@ _OF_ATTEMPT = {
 def columns(struct: type[msgspec.Struct], *, required: bool = False, **different: str) -> str:
     """The columns of jobs that make a struct, in the order of its fields.
 
-    Where only the `required` ones are read, the others keep their defaults.
+    With `required`, only the fields without a default are read.
     """
     names = _DIFFERENT | different
     fields = [field for field in msgspec.structs.fields(struct) if field.required or not required]
@@ -45,7 +45,7 @@ def columns(struct: type[msgspec.Struct], *, required: bool = False, **different
 
 
 NEW_JOB_COLUMNS = columns(JobRecord, required=True)
-"""These tell a job that waits for the first time and sets nothing unusual, at half the cost."""
+"""The columns that differ among new jobs without special settings: half the cost of all."""
 
 JOB_COLUMNS = columns(JobRecord)
 
@@ -78,7 +78,7 @@ _CONSTANTS = {
 
 @cache
 def load(file: str) -> dict[str, str]:
-    """The queries of one file by name."""
+    """The queries of one file, by name."""
     text = files("zq.store.sqlite").joinpath(file).read_text(encoding="utf-8")
     queries: dict[str, str] = {}
     for block in text.split("-- name: ")[1:]:

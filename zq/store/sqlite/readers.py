@@ -1,6 +1,6 @@
-"""Who reads beside the writer: a lane for each kind of read, so that long ones hold up none other.
+"""Reads beside the writer: a lane for each kind of read, so that long reads delay no other kind.
 
-A lane has connections of its own, and a line of those who wait for one, first come, first served.
+Each lane has its own connections. Reads wait for one in order: first come, first served.
 """
 
 import asyncio
@@ -19,29 +19,29 @@ T = TypeVar("T")
 
 SCANNERS = 2
 READERS = 4 + SCANNERS
-"""Connections in all."""
+"""How many connections there are in all."""
 
 MOST_WAITING = 32
-"""Scans that wait for a reader; the next one is refused."""
+"""So many scans may wait for a reader. The next one is refused."""
 
 
 class After(NamedTuple):
-    """What follows a read."""
+    """The steps that follow a read."""
 
     repair: Callable[[UnreadableRows], Awaitable[bool]]
-    """Has rows set aside that cannot be read; whether there were any."""
+    """Sets aside rows that cannot be read. Returns whether there were any."""
     landed: Callable[[], Awaitable[None]]
-    """Waits until what was seen is on the disk."""
+    """Waits until the changes that the read saw are on the disk."""
 
 
 async def _at_once() -> None:
-    """What is delivered was on the disk before it was claimed."""
+    """Do not wait: a job is on the disk before it is claimed."""
 
 
 class Lane:
-    """Reads of one kind. `most_waiting` bounds its line, if it is not bounded by what waits in it.
+    """Reads of one kind. `most_waiting` limits how many wait, unless other limits already do.
 
-    `timeout` in seconds bounds one read, and in a bounded line as well the wait for its turn.
+    `timeout` is in seconds. It limits one read and, with `most_waiting`, also the wait for a turn.
     """
 
     def __init__(
@@ -65,10 +65,11 @@ class Lane:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Run a function of `reads` on a reader, where all its queries see one moment.
+        """Run a function of `lookups` on a reader. All its queries see one moment.
 
-        Where rows cannot be read, they are set aside first. Raises `ReadTimeout` at its deadline,
-        and `ReadersBusy` where too many wait already or its turn does not come.
+        Unreadable rows are set aside, and the read is repeated. Raises `ReadTimeout` at its
+        deadline, and `ReadersBusy` if too many reads wait already or its turn does not come in
+        time.
         """
         while True:
             try:
@@ -106,7 +107,7 @@ class Lane:
             self._free.put_nowait(reader)
 
     async def _turn(self) -> HopConnection:
-        """The reader whose turn it is, in a bounded line."""
+        """Wait for a reader, within the limits of the lane."""
         assert self._most_waiting is not None
         if self._waiting >= self._most_waiting:
             raise ReadersBusy(f"{self._waiting} long reads wait for their turn already")
@@ -123,7 +124,7 @@ class Lane:
 
 
 class ReaderPool:
-    """All of them. `timeout` is in seconds."""
+    """All lanes. `timeout` is in seconds."""
 
     def __init__(
         self,
@@ -136,12 +137,12 @@ class ReaderPool:
         rest: Iterator[HopConnection] = iter(connections)
         self.connections = connections
         self.deliveries = Lane([next(rest)], timeout, After(repair, _at_once))
-        """Payloads of jobs that are delivered: workers wait for them."""
+        """Payloads of jobs that are being delivered. Workers wait for these."""
         self.looks = Lane([next(rest)], timeout, after)
-        """What does not grow with the jobs: one of them, the kept counts."""
+        """Reads whose cost does not grow with the number of jobs: a single job, the kept counts."""
         self.sweeps = Lane([next(rest)], timeout, after)
-        """Slices of changes by filter, one at a time of each."""
+        """Slices of sweeps, one read of each sweep at a time."""
         self.views = Lane([next(rest)], timeout, after, MOST_WAITING)
-        """What operators watch, again and again."""
+        """Views of operators, which are repeated again and again."""
         self.scans = Lane(list(islice(rest, SCANNERS)), timeout, after, MOST_WAITING)
-        """What visits as many jobs as the request makes it."""
+        """Reads that visit as many jobs as the request requires."""

@@ -1,4 +1,4 @@
-"""The reads of the SQLite store: each goes to the lane where it holds up none that is shorter."""
+"""The reads of the SQLite store. Each uses the lane in which it delays no shorter read."""
 
 import asyncio
 import sqlite3
@@ -25,11 +25,11 @@ from zq.store.sqlite.readers import SCANNERS, ReaderPool
 T = TypeVar("T")
 
 WORTH_SHARING = 1000
-"""Queues from which on it is a scan to look for the oldest jobs, and scanners do a part each."""
+"""From so many queues on, the search for the oldest jobs is a scan that scanners share."""
 
 
 class SqliteReads(Reads):
-    """Reads by the connections of a pool."""
+    """The reads of a store by the connections of a pool."""
 
     def __init__(self, pool: ReaderPool) -> None:
         self._looks = pool.looks.read
@@ -83,7 +83,7 @@ class SqliteReads(Reads):
         return await self._sweeps(lookups.list_keys, filter, after, upto, limit)
 
     async def swept_jobs(self, filter: Filter, after: int, limit: int) -> list[JobRecord]:
-        # As of time 0, no job's retention is over.
+        # At time 0, no job's retention is over.
         return await self._sweeps(lookups.list_jobs, filter, after, False, limit, 0)
 
     async def sight(self, view: ListsView) -> Sight:

@@ -1,7 +1,7 @@
-"""Makes a data directory of a database that was copied: whole or not at all, and as one of its own.
+"""Makes a data directory from a copied database. It succeeds completely or leaves nothing.
 
-The database is made ready under another name, with which no server starts. It gets its own name
-last, so a restore that was cut off is begun again.
+The database is prepared under another name, which no server starts with. It gets its real name
+last, so a restore that was cut off can be repeated.
 """
 
 import contextlib
@@ -29,11 +29,11 @@ RESTORING_NAME = f"{FILE_NAME}.restoring"
 PIECE = 1024 * 1024
 
 Progress = Callable[[int, int], object]
-"""Called with the bytes that are written, and how many there are to be."""
+"""Called with the number of bytes written so far and the number in all."""
 
 
 def refuse_unfinished(directory: Path) -> None:
-    """Raise `RestoreUnfinished` where a restore was cut off."""
+    """Raise `RestoreUnfinished` if a restore was cut off."""
     if (directory / RESTORING_NAME).exists():
         raise RestoreUnfinished(
             f"a restore into {directory} did not end: run `zq restore` again, or remove"
@@ -43,9 +43,9 @@ def refuse_unfinished(directory: Path) -> None:
 
 @contextmanager
 def restoring(directory: Path) -> Iterator[Callable[[IO[bytes], int, Progress], None]]:
-    """An empty directory, and what writes a database of some bytes there; to be called once.
+    """Prepare an empty directory. Yield a function that writes a database into it; call it once.
 
-    When this ends well, the database has its name; otherwise nothing is left. Raises
+    If the block ends well, the database gets its name; otherwise nothing is left. Raises
     `DirectoryInUse`, `DirectoryNotEmpty`, `StoreFull`, `DatabaseTooNew`, `ForeignDatabase`,
     `DamagedDatabase` or OSError.
     """
@@ -105,7 +105,7 @@ def _write(file: Path, content: IO[bytes], size: int, progress: Progress) -> Non
 
 
 def _make_ready(file: Path) -> None:
-    """Check a database, bring it up to date and make it another one than it was copied from."""
+    """Check a database, migrate it, and give it another identity than its original's."""
     try:
         with closing(sqlite3.connect(file, isolation_level=None)) as connection:
             refuse_foreign(connection)
@@ -122,7 +122,7 @@ def _make_ready(file: Path) -> None:
 
 
 def _begin_anew(connection: sqlite3.Connection) -> None:
-    """Let nobody hold anything any more, and give it an identity of its own."""
+    """Return all jobs that somebody holds, and give the database its own identity."""
     connection.execute("BEGIN IMMEDIATE")
     with contextlib.ExitStack() as undo:
         undo.callback(connection.execute, "ROLLBACK")

@@ -1,4 +1,4 @@
-"""The store: opens the file, recovers it, and lends its one writer and its readers."""
+"""The store: it opens the file, recovers it, and owns its one writer and its readers."""
 
 import asyncio
 import contextlib
@@ -55,19 +55,19 @@ PAGE_BYTES = 4096
 """SQLite's default."""
 
 SLICE_S = 0.004
-"""How long a transaction may hold the event loop before others have a turn."""
+"""How long a transaction may hold the event loop before other tasks get a turn."""
 
 CHECKPOINT_PAGES = 1024
-"""Pages of WAL after which it is copied into the database: 4 MiB. Measured: as fast as larger ones,
-and the best tail."""
+"""A WAL of so many pages (4 MiB) is copied into the database. Measured: this is as fast as larger
+ones, and has the best tail."""
 
 
 SLOT = 0
-"""One file has one server: the lock of its directory sees to that."""
+"""One file has one server: the lock of its directory ensures that."""
 
 
 class SqliteStore(Store):
-    """One open data directory. Make it with `open_store`."""
+    """One open data directory. `open_store` makes it."""
 
     def __init__(
         self,
@@ -89,14 +89,14 @@ class SqliteStore(Store):
         self.last_key = recovered.last_key
         self.returned = recovered.returned
         self.claimed = recovered.claimed
-        """Jobs that claimants held when it was opened, and hold still."""
+        """How many jobs claimants held when the store was opened. They still hold them."""
         self.deadlines = recovered.deadlines
         self.next_firing = recovered.next_firing
         self.logged = recovered.logged
         """The last record of the history when the store was opened."""
         self.quarantined = recovered.quarantined
         self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
-        """Called with a table and the keys of rows among which some cannot be read."""
+        """Called with a table and the keys of rows. Some of these rows cannot be read."""
         self._lock = lock
         self._files = OpenFiles(directory)
         self._writer = writer
@@ -107,10 +107,10 @@ class SqliteStore(Store):
         self.crons = SqliteCronReads(self.readers)
         self._ticks = ticks
         self.uncopied_bytes = 0
-        """What the last checkpoint had to leave in the WAL: the database may grow by as much."""
+        """The bytes that the last checkpoint left in the WAL: the database may grow by as many."""
         self._rows = 0
-        # The first one comes early: a commit takes half a dozen pages for a row as for fifty, and a
-        # log that has come round once is overwritten, which is synced faster than one that grows.
+        # The first one comes early. A commit of one row writes half a dozen pages, as one of fifty
+        # does. A log that is overwritten is also synced faster than one that grows.
         self._rows_a_checkpoint = CHECKPOINT_PAGES // 8
         self._old_pages = 0
         self._copies = Copies(writer, directory / COPY_NAME, self.free_bytes)
@@ -118,24 +118,24 @@ class SqliteStore(Store):
         """Whether the WAL has probably grown by `CHECKPOINT_PAGES` since the last checkpoint."""
         self._max_wal = max_wal
         self.wal_is_over = False
-        """Whether the WAL's file was over its limit still after the last checkpoint."""
+        """Whether the WAL's file was still over its limit after the last checkpoint."""
 
     @property
     def flushed_by(self) -> str:
-        """How commits get to the disk: `linux-aio`, `io-uring` or `thread`."""
+        """How commits reach the disk: `linux-aio`, `io-uring` or `thread`."""
         return self._flush.name
 
     def _tell(self, misfits: Sequence[Misfit]) -> None:
-        """Let the log and those who ask know of rows that were set aside."""
+        """Log the rows that were set aside, and count them for `quarantined`."""
         _log_misfits(misfits)
         count, latest = self.quarantined
         named = [*reversed(misfits), *latest][:MOST_NAMED]
         self.quarantined = Quarantined(count + len(misfits), named)
 
     async def tick(self, tick: Tick) -> TickResult:
-        """Run one tick and, if it is durable, wait until the disk has it.
+        """Run one tick. If it is durable, wait until it is on the disk.
 
-        It runs in the event loop, slice by slice: to hand it to a thread and back costs more than
+        It runs in the event loop, slice by slice: handing it to a thread and back costs more than
         most ticks.
         """
         try:
@@ -156,7 +156,7 @@ class SqliteStore(Store):
         return result
 
     async def _land(self, result: TickResult, *, durable: bool) -> None:
-        """See that what was committed stays. Raises OSError or `FilesMoved` where it does not."""
+        """Make sure that a commit lasts. Raises OSError or `FilesMoved` if it does not."""
         if not durable:
             self._files.glance()
             return
@@ -164,14 +164,14 @@ class SqliteStore(Store):
         began = time.perf_counter()
         flushed = self._flush.begin()
         try:
-            # Before anybody is told of it: no restart would find it in a file without a name.
+            # Check before any answer: no restart would find the commit in a file without a name.
             self._files.glance()
         finally:
             await flushed
             result.flush_s = time.perf_counter() - began
 
     async def _run(self, slices: Sliced[T]) -> T:
-        """Run a transaction, with a turn of the event loop where it has held it for long."""
+        """Run a transaction. Other tasks get a turn when it has held the event loop for long."""
         send, value = slices.send, None
         turn = time.perf_counter()
         try:
@@ -195,20 +195,20 @@ class SqliteStore(Store):
             slices.close()
 
     async def _repaired(self, found: UnreadableRows) -> bool:
-        """Have rows set aside that a read has found unreadable; whether there were any."""
+        """Have the unreadable rows of a read set aside. Return whether there were any."""
         known = self.quarantined.rows
         await self.when_unreadable(found.source, found.keys)
         return self.quarantined.rows != known
 
     def check_files(self) -> None:
-        """Raise `FilesMoved` where what was committed lies in a file that has lost its name."""
+        """Raise `FilesMoved` if committed data is in a file that has lost its name."""
         self._files.check()
 
     async def checkpoint(self, *, shrink: bool = False) -> None:
-        """Copy what the WAL holds into the database, as far as no reader is in the way.
+        """Copy the WAL into the database, as far as no reader prevents it.
 
-        With `shrink`, its file becomes empty. Where the disk is full the WAL stays as it is: a
-        later checkpoint finds more space.
+        With `shrink`, its file becomes empty. If the disk is full, the WAL stays as it is: a later
+        checkpoint finds more space.
         """
         with store_errors():
             await self._checkpoint(0 if shrink else self._max_wal)
@@ -227,11 +227,11 @@ class SqliteStore(Store):
         self.uncopied_bytes = (pages - copied) * PAGE_BYTES
         if pages and pages == copied and not self.wal_is_over:
             await self._restart_log()
-        # A log that is copied starts anew; what a reader pins stays in it, and was counted before.
+        # After a full copy the log starts over. Pages that a reader kept were counted before.
         grown = pages - self._old_pages
         self._old_pages = 0 if pages == copied else pages
         if self._rows and grown > 0:
-            # How many pages a row costs depends on queues and the size of ticks: learn it.
+            # How many pages a row needs depends on queues and the size of ticks. So it is measured.
             planned = self._rows * CHECKPOINT_PAGES // grown
             self._rows_a_checkpoint = min(max(planned, 100), 100_000)
         self._rows = 0
@@ -245,31 +245,31 @@ class SqliteStore(Store):
                 raise
 
     async def tidy(self, *, spare: bool = True) -> bool:
-        """Give a slice of free space back to the file system. True where there is more to give."""
+        """Give a slice of free space back to the file system. True if more can be given back."""
         with store_errors():
             return await self._writer.hop(upkeep.tidy, self._writer.raw, spare=spare)
 
     async def backup(self, least_free: int) -> BinaryIO:
         copy = await self._copies.make(least_free)
-        # It may have what is committed and not on the disk yet.
+        # The copy may contain a commit that is not on the disk yet.
         await self._landing.wait()
         return copy
 
     async def ping(self) -> None:
-        """Until a tick under way and the writer's thread are done: the watchdog's sign of life."""
+        """Return once a tick under way and the writer's thread are done, as a sign of life."""
         await self._landing.wait()
         await self._writer.hop(int)
 
     def wal_bytes(self) -> int:
-        """Size of the write-ahead log's file."""
+        """The size of the write-ahead log's file."""
         return _size(self.directory / WAL_NAME)
 
     def database_bytes(self) -> int:
-        """Size of the database's file, without the log."""
+        """The size of the database's file, without the log."""
         return _size(self.directory / FILE_NAME)
 
     def free_bytes(self) -> int:
-        """Space left on the file system of the data, as an unprivileged writer may use it."""
+        """The free space on the file system of the data that an unprivileged writer may use."""
         disk = os.statvfs(self.directory)
         return disk.f_bavail * disk.f_frsize
 
@@ -282,7 +282,7 @@ class SqliteStore(Store):
             await self.abandon()
 
     async def abandon(self) -> None:
-        """Close without writing anything more: what is left to do after the disk has failed."""
+        """Close without writing to the database, as after a failure of the disk."""
         self._flush.close()
         await self._copies.stop()
         try:
@@ -296,7 +296,7 @@ class SqliteStore(Store):
         self._lock.release()
 
     async def _rescue(self) -> None:
-        """Write a copy of a database that has lost its name, while it can still be read."""
+        """Copy a database that has lost its name to a new file, while it can still be read."""
         copy = self.directory / f"{FILE_NAME}.rescued-{time.time_ns() // 1_000_000}"
         try:
             create_private(copy)
@@ -316,11 +316,11 @@ async def open_store(
     max_wal: int,
     history: Bounds | None = None,
 ) -> SqliteStore:
-    """Lock, open, migrate and recover a data directory, which is created where it is missing.
+    """Lock, open, migrate and recover a data directory. It is made if it is missing.
 
-    `read_timeout` in seconds, `max_wal` in bytes; `history` bounds what is kept of it. Raises
-    `DirectoryInUse`, `DatabaseTooNew`, `ForeignDatabase`, `RestoreUnfinished`, `StoreError`
-    where the file is damaged or not writable, or `OSError` where the directory is not.
+    `read_timeout` is in seconds, `max_wal` in bytes; `history` limits how much of it is retained.
+    Raises `DirectoryInUse`, `DatabaseTooNew`, `ForeignDatabase`, `RestoreUnfinished`, `StoreError`
+    if the file is damaged or not writable, or `OSError` if the directory is not writable.
     """
     lock = DirectoryLock(directory)
     opened: list[HopConnection] = []
@@ -329,13 +329,13 @@ async def open_store(
         path = directory / FILE_NAME
         wal = directory / WAL_NAME
         await asyncio.to_thread(refuse_damaged_log, wal)
-        # Before anything of it is changed.
+        # Check this before anything is changed.
         refuse_unfinished(directory)
         await asyncio.to_thread(refuse_foreign_file, path)
         await asyncio.to_thread(make_private, directory)
         writer = await open_writer(path, cache_bytes)
         opened.append(writer)
-        # Nothing may be written before this: it would go over what is to be reported.
+        # Nothing may be written before this check: a write would destroy what it reports.
         pages, _ = await writer.hop(upkeep.checkpoint, writer.raw)
         await asyncio.to_thread(report_torn_tail, wal, pages)
         await writer.hop(migrate, writer.raw)
@@ -356,7 +356,7 @@ async def open_store(
         for connection in opened:
             await connection.close()
         lock.release()
-        if isinstance(error, UnicodeDecodeError):  # of a message of SQLite's that quotes the file
+        if isinstance(error, UnicodeDecodeError):  # from a message of SQLite's that quotes the file
             raise StoreError("it is damaged: text in it is no UTF-8") from error
         if isinstance(error, sqlite3.Error):
             raise store_error(error) from error
@@ -374,12 +374,12 @@ def _log_misfits(misfits: Sequence[Misfit]) -> None:
 
 
 async def _nobody_helps(_source: str, _keys: Sequence[object]) -> None:
-    """Where there is no loop that could set rows aside."""
+    """Do nothing: no loop runs that could set rows aside."""
 
 
 def _size(path: Path) -> int:
     try:
-        # Never by opening it: closing a database's file would drop SQLite's locks on it.
+        # Never open the file: closing a database's file would drop SQLite's locks on it.
         return path.stat().st_size
     except FileNotFoundError:
         return 0

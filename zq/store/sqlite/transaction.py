@@ -1,4 +1,4 @@
-"""The tick's transaction on SQLite: the named statements, and what they answer."""
+"""The tick's transaction on SQLite: it runs the named statements and decodes their answers."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,17 +43,18 @@ QUERIES = {
 }
 
 LARGEST_INSERT = 512
-"""Rows in one INSERT: 500 rows of 12 columns stay far below SQLite's 32,766 parameters."""
+"""At most so many rows go into one INSERT: 500 rows of 12 columns stay far below SQLite's limit of
+32,766 parameters."""
 
 LARGEST_BYTES = 512 * 1024
-"""Bytes of large texts in one INSERT. A statement that stays prepared keeps what it was given last,
-also when the rows are long gone; by this and by few sizes, that is little."""
+"""At most so many bytes of large texts go into one INSERT. A prepared statement keeps its last
+parameters in memory. This limit, and the few sizes of statements, keep that small."""
 
 FEW_COUNTS = 4
-"""Counts that are written one by one: for so few, it costs a third of what JSON does."""
+"""Up to so many counts are written one by one, at a third of the cost of JSON."""
 
 MOST_ARMS = 499
-"""Queues that one statement can merge: SQLite compiles compounds of up to 500 arms."""
+"""One statement can merge so many queues: SQLite compiles compounds of up to 500 arms."""
 
 _AS_JSON = frozenset({list, tuple, dict, set, frozenset})
 
@@ -202,8 +203,8 @@ class SqliteTransaction(Transaction):
     def insert(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert rows by a few statements of many rows each.
 
-        Bound values beat one JSON parameter (2.7 against 4.4 µs a row of 8 columns, no escaping)
-        and `executemany` (one hand-over of the GIL a statement, not a row).
+        Bound values are faster than one JSON parameter (2.7 against 4.4 µs a row of 8 columns, no
+        escaping) and than `executemany` (the GIL changes hands for each statement, not each row).
         """
         exhaust(self.insert_by_slices(table, columns, rows))
 
@@ -250,7 +251,7 @@ class SqliteTransaction(Transaction):
             return read_deadlines(self._connection)
 
     def version(self) -> int:
-        # SQLite keeps this number, which costs a microsecond inside a transaction.
+        # SQLite keeps this number. Inside a transaction, reading it costs a microsecond.
         version: int = self._do("PRAGMA data_version").fetchone()[0]
         return version
 
@@ -271,7 +272,7 @@ class SqliteTransaction(Transaction):
             raise store_error(error) from error
 
     def _found(self, decoder: msgspec.json.Decoder[T], sql: str, parameters: Parameters) -> T:
-        """What a query finds, as one JSON value; without the jobs that cannot be read."""
+        """The jobs that a query finds, as one JSON value. Unreadable jobs are set aside."""
         values = _bound(parameters)
         while True:
             try:
@@ -301,7 +302,7 @@ def named(sql: str, names: Parameters) -> str:
 
 
 def _by_parts(values: Sequence[str]) -> Iterator[Parameters]:
-    """Values as parameters, as many as one statement takes at a time."""
+    """Values as parameters, as many at a time as one statement takes."""
     start = 0
     while start < len(values):
         part = values[start : start + batch_size(len(values) - start)]
@@ -310,15 +311,15 @@ def _by_parts(values: Sequence[str]) -> Iterator[Parameters]:
 
 
 def batch_size(left: int) -> int:
-    """How many of those that are left one statement takes."""
-    # Whole powers of two above 64, any size below: few statements, few texts to prepare and cache.
+    """How many of the `left` values one statement takes."""
+    # Powers of two above 64, any size below: this needs few statements to prepare and cache.
     if left <= 64:
         return left
     return min(1 << (left.bit_length() - 1), LARGEST_INSERT)
 
 
 def _bound(parameters: Parameters) -> Parameters:
-    """Parameters as SQLite takes them."""
+    """Convert parameters to types that SQLite accepts."""
     for name, value in parameters.items():
         if type(value) in _AS_JSON:
             parameters[name] = _encode(value).decode()
@@ -331,7 +332,7 @@ def _run_translated(function: Callable[[], object]) -> object:
 
 
 def _large_size(rows: Sequence[tuple[object, ...]], start: int) -> int:
-    """How many rows go together from `start` on; one however large."""
+    """How many rows go together from `start` on: at least one, however large."""
     weight = size = 0
     for row in rows[start : start + LARGEST_INSERT]:
         weight += sum([len(value) for value in row if isinstance(value, str)])

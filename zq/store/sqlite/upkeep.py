@@ -1,4 +1,4 @@
-"""What happens outside the tick, in the writer's thread: recovery, checkpoints, free space."""
+"""The work outside the tick, in the writer's thread: recovery, checkpoints, free space."""
 
 import sqlite3
 from collections import Counter
@@ -26,18 +26,18 @@ from zq.store.sqlite.transaction import read_deadlines
 QUERIES = load("upkeep.sql")
 
 TIDY_PAGES = 256
-"""Pages given back in one slice: 1 MiB."""
+"""The pages that one slice gives back: 1 MiB."""
 
 SPARE_PAGES = 4096
-"""Free pages that are kept for the next burst, besides a quarter of the file."""
+"""So many free pages stay for the next burst, besides a quarter of the file."""
 
 
 class Recovered(NamedTuple):
-    """What a start finds: identity, the highest key ever minted, how many jobs were given back,
-    the last record of the history.
+    """The findings of a start: the identity, the highest key ever given out, how many jobs were
+    returned, and the last record of the history.
 
-    `claimed` are still in flight: their leases have deadlines and survive. `quarantined` are rows
-    that were set aside.
+    `claimed` jobs are still in flight: their leases have deadlines and last. `quarantined` are
+    rows that were set aside.
     """
 
     deadlines: Deadlines
@@ -55,11 +55,11 @@ class Recovered(NamedTuple):
 def recover(
     connection: sqlite3.Connection, history: Bounds | None = None, slot: int = 0
 ) -> Recovered:
-    """Make the jobs ready again that streams held when the server stopped; read the identity.
+    """Return the jobs that streams held when the server stopped, and read the identity.
 
-    Those are the streams of the server in this slot; what other servers hand out stays with them.
-    The jobs keep their attempts, ids and places. Where a `history` is kept, it has these bounds
-    from now on. It runs before the first request is accepted.
+    These are the streams of the server in this slot. Jobs that other servers delivered stay with
+    their workers. The jobs keep their attempts, ids and places. A `history` has these bounds from
+    now on. This runs before the first request is accepted.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -99,7 +99,7 @@ def recover(
 
 
 def give_back(connection: sqlite3.Connection, held: Sequence[tuple[int, str]]) -> None:
-    """Make jobs in flight ready again, of which the keys and queues are given; in a transaction."""
+    """Return jobs in flight, given by their keys and queues. Call it in a transaction."""
     if not held:
         return
     keys = {"keys": as_json([key for key, _ in held])}
@@ -126,30 +126,30 @@ def give_back(connection: sqlite3.Connection, held: Sequence[tuple[int, str]]) -
 def checkpoint(connection: sqlite3.Connection) -> tuple[int, int]:
     """Copy the WAL into the database without waiting for readers.
 
-    Answers how many pages the WAL holds, and how many of them are copied.
+    Return how many pages the WAL holds, and how many of them are copied.
     """
     _busy, pages, copied = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     return pages, copied
 
 
 def restart_log(connection: sqlite3.Connection) -> None:
-    """Write the first page of a log that has been copied whole.
+    """Write the first page of a log that has been copied completely.
 
-    SQLite flushes the header of a log that begins anew before anything else of it. That is done
-    here, in the connection's thread, rather than by the next tick in the event loop.
+    SQLite flushes the header of a log that starts over before the rest. This does so in the
+    connection's thread; otherwise the next tick would do it in the event loop.
     """
     patiently(connection, partial(connection.execute, QUERIES["touch"]))
 
 
 def shrink_wal(connection: sqlite3.Connection) -> None:
-    """Make the WAL's file empty, unless a reader is in the way: the writer waits for nobody."""
+    """Empty the WAL's file, unless a reader prevents it: the writer does not wait for readers."""
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
 def tidy(connection: sqlite3.Connection, *, spare: bool = True) -> bool:
-    """Forget queues without jobs and shrink the file by a slice, if much of it is free.
+    """Delete queues without jobs, and shrink the file by a slice if much of it is free.
 
-    Where nothing is to be kept to `spare`, if any of it is.
+    Without `spare`, shrink it if any of it is free.
     """
     return patiently(connection, partial(_tidy, connection, spare))
 
@@ -161,7 +161,7 @@ def _tidy(connection: sqlite3.Connection, spare: bool) -> bool:
     surplus = free - (max(SPARE_PAGES, pages // 4) if spare else 0)
     if surplus <= 0:
         return False
-    # It gives back one page each time that it is stepped, and answers no column: `execute` steps
+    # This pragma frees one page each time it is stepped, and returns no column. `execute` steps
     # such a statement once, a script until it is done.
     connection.executescript(f"PRAGMA incremental_vacuum({min(TIDY_PAGES, surplus)})")
     return surplus > TIDY_PAGES

@@ -13,7 +13,7 @@ _IN_LINE = (
     "held = 2 AND group_id IS NULL"
     " AND id IN (SELECT job_id FROM parked WHERE line IN (SELECT id FROM lines WHERE {}))"
 )
-"""Ready jobs of a queue are in one of three indexes; in these words SQLite recognises them."""
+"""Ready jobs of a queue are in one of three indexes. SQLite recognises these by this condition."""
 
 _REVIVABLE = (
     f"(status = {Status.DEAD.value}"
@@ -35,7 +35,7 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
     elif filter.statuses:
         conditions.append(f"status IN ({', '.join(str(s.value) for s in filter.statuses)})")
     if filter.statuses and Status.READY not in filter.statuses:
-        # Says nothing new, but in the words by which SQLite recognises its partial index.
+        # This adds no condition, but SQLite recognises its partial index by these words.
         conditions.append(f"status <> {Status.READY.value}")
     named = (
         ("queue", filter.queues),
@@ -45,7 +45,7 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
     )
     for column, names in named:
         if names:
-            # One parameter a name: json_each would cut a name short at a NUL.
+            # One parameter for each name: json_each would cut a name short at a NUL.
             values = {f"{column}_{index}": name for index, name in enumerate(names)}
             among = f"{column} IN ({', '.join(f':{value}' for value in values)})"
             if column == "queue" and filter.statuses == (Status.READY,):
@@ -80,12 +80,12 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
 
 
 def pattern(prefix: str) -> str:
-    """The GLOB of a prefix: names hold no character that means something else in one."""
+    """The GLOB of a prefix: no character of a name has a special meaning in one."""
     return f"{prefix}*"
 
 
 def _draws_from(names: Iterable[str]) -> str:
-    """Whether a job draws from one of the budgets that parameters name."""
+    """The condition that a job draws from one of the budgets that the parameters name."""
     among = ", ".join(f":{name}" for name in names)
     draws = "json_each(options -> '$.budgets') AS d"
     return (

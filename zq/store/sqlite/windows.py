@@ -1,10 +1,10 @@
 """The queries of windows on lists of unfinished jobs, as functions of a reader's connection.
 
-The head and the tail of the ready and of the scheduled jobs are read from an index that has them in
-order, as many rows as are asked for. A window further inside costs a step over an index entry for
-each job that lies before it, or behind it where those are fewer. Jobs in flight have no such index,
-for it would have to be written at every take: they are sorted each time. Whoever reads again and
-again has to mind how long the last time took.
+The head and the tail of the ready and of the scheduled jobs come from an index that has their
+order, as many rows as requested. A window further inside costs one step over an index entry for
+each job before it, or after it if those are fewer. Jobs in flight have no such index, since every
+take would have to write it: they are sorted each time. A caller that reads again and again should
+mind how long the last read took.
 """
 
 import sqlite3
@@ -45,11 +45,11 @@ _LISTS = {
     ),
     ListName.SCHEDULED: (f"status = {Status.SCHEDULED.value}", "ready_at"),
 }
-"""The condition and the first column of the order; in these words SQLite knows its indexes."""
+"""The condition and the first column of the order. SQLite recognises its indexes by these words."""
 
 
 class _Spot(NamedTuple):
-    """Where a job is in the order of its list."""
+    """The place of a job in the order of its list."""
 
     place: int
     key: int
@@ -60,14 +60,14 @@ BEHIND_ALL = _Spot(MAX_TIME, LAST_KEY)
 
 
 def see(connection: sqlite3.Connection, view: ListsView) -> Sight:
-    """What a view shows."""
+    """Read the contents of a view."""
     totals = _totals(connection)
     windows = {list: _window(connection, list, view.of(list), totals[list]) for list in ListName}
     return Sight(windows, totals)
 
 
 def search(connection: sqlite3.Connection, wanted: JobSearch) -> FoundJob:
-    """The next job that matches, and the window around it."""
+    """Find the next job that matches, and the window around it."""
     totals = _totals(connection)
     list, after = wanted.list, wanted.after
     spot = None if after is None else _spot_of(connection, list, after)
