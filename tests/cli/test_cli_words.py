@@ -60,3 +60,24 @@ def test_a_variable_of_the_worker_needs_a_unit_too(name: str) -> None:
     result = CliRunner().invoke(main, ["worker", "app"], env={f"ZQ_WORKER_{name}": "30"})
     assert result.exit_code == 2
     assert BARE in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("zq pu", ["push"]),
+        ("zq budgets un", ["unbind"]),
+        ("zq serve --admin-h", ["--admin-host"]),
+        ("zq --root-d", ["--root-dir"]),
+        # What follows these flags is a setting of the server, without a word.
+        ("zq --port 80 --ho", ["--host"]),
+    ],
+)
+def test_a_shell_completes_words(line: str, found: list[str]) -> None:
+    asked = {
+        "_ZQ_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(line.count(" ")),
+    }
+    result = CliRunner().invoke(main, [], prog_name="zq", env=asked)
+    assert [answer.partition(",")[2] for answer in result.stdout.split()] == found

@@ -68,7 +68,9 @@ class _Commands(click.Group):
         while rest and rest[0].partition("=")[0] in ("--root-dir", "-k", "--license-key"):
             rest = rest[1 if "=" in rest[0] else 2 :]
         own = rest[:1] in (["--help"], ["-h"], ["--version"])
-        if not rest or (rest[0].startswith("-") and not own):
+        # A shell that completes the first word asks for the commands.
+        bare = not rest and not ctx.resilient_parsing
+        if bare or (rest and rest[0].startswith("-") and not own):
             args = ["serve", *args]
         with _in_one_line():
             return super().parse_args(ctx, args)
