@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from conformance.site import Site
 from hypothesis import settings
-from tiers import is_fast
+from tiers import ROOT, is_fast
 
 # How long an example takes says nothing on a machine that others use too.
 settings.register_profile("zq", deadline=None)
@@ -15,6 +15,14 @@ settings.load_profile("zq")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "settings(**overrides): settings of the test's server")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import nothing else where only fast tests are asked for: libraries may be missing."""
+    if config.getoption("markexpr") != "fast" or not collection_path.is_relative_to(ROOT):
+        return None
+    inside = collection_path / "test" if collection_path.is_dir() else collection_path
+    return None if is_fast(inside) else True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
