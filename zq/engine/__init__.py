@@ -1,1 +1,1 @@
-"""When it happens: the loop that everything passes through. It knows no HTTP."""
+"""The running server: the loop that all commands pass through. It knows no HTTP."""

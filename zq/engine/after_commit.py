@@ -1,4 +1,4 @@
-"""What is told of a tick once it is on the disk, and who hears of it."""
+"""A tick that is on the disk, and the subscribers that learn of it."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,7 +11,7 @@ from zq.model.commands import Tick, TickResult
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """One tick: what it was to do, for whom, and what came of it. It took so many `seconds`."""
+    """One tick: its commands, who waits for them, and its result. It took `seconds`."""
 
     tick: Tick
     requests: Sequence[PendingCommand]
@@ -21,11 +21,11 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Subscriber(Protocol):
-    """One who hears of ticks. `zq.engine.engine` says who does, and in which order."""
+    """A listener to ticks. `zq.engine.engine` lists the subscribers in their order."""
 
     @property
     def listens(self) -> object:
-        """True, or not empty, while there is anything to hear for it."""
+        """True, or not empty, while the subscriber has something to learn."""
 
     def learn(self, committed: Committed) -> None:
-        """Learn from a tick. It may not wait."""
+        """Learn from a tick. It must not wait."""

@@ -1,4 +1,4 @@
-"""The loop, what it goes by, and all that memory keeps of its ticks."""
+"""The engine: the loop, its guides, and everything that memory learns from ticks."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from zq.store.api import Store
 
 
 class EngineOptions(NamedTuple):
-    """Settings of the engine. `reaper_interval` is in seconds; `recording` is of the history."""
+    """The engine's settings. `reaper_interval` is in seconds; `recording` concerns the history."""
 
     global_in_flight_limit: int
     max_inbox_jobs: int
@@ -32,11 +32,11 @@ class EngineOptions(NamedTuple):
     recording: bool
     durability: Durability
     zone: tzinfo
-    """The server's own time zone, for schedules without one."""
+    """The server's own time zone, for cron entries without one."""
 
 
 class Engine:
-    """One store's engine. Start it in the event loop that it is to live in."""
+    """The engine of one store. Start it in the event loop that it runs in."""
 
     def __init__(self, store: Store, clock: Clock, options: EngineOptions) -> None:
         self.inbox = Inbox(options.max_inbox_jobs)
@@ -47,13 +47,13 @@ class Engine:
         self.events = EventHub(clock)
         self.history = HistoryReaders(store.logged, recording=options.recording)
         self.mint = Mint(store.last_key, store.slot)
-        """Gives new jobs their keys, whoever brings them."""
+        """Gives new jobs their keys, whichever door they come through."""
         self.scheduler = Scheduler(store, clock, self.inbox, self.mint, options.zone)
         self.flows = Flows(clock)
         self.stats = Stats()
         upkeep = Upkeep(store, clock, self.history, self.inbox.awake.set)
         self.compact = upkeep.compact
-        """Gives all free space back; the future that it answers tells when."""
+        """Gives all free space back. Its future is done when that has happened."""
         self.viewers = Viewers(store.reads, clock)
         guides = Guides(
             Timetable(clock, store.deadlines, options.reaper_interval),
@@ -62,12 +62,12 @@ class Engine:
             upkeep,
         )
         subscribers: tuple[Subscriber, ...] = (
-            # Requests wait for these two, and workers for the third.
+            # Requests wait for the first two, and workers for the third.
             self.waiters,
             self.history,
             self.streams,
             self.scheduler,
-            # Whoever comes next is in no hurry.
+            # Nobody waits for the rest.
             self.flows,
             self.stats,
             self.events,
@@ -87,14 +87,14 @@ class Engine:
         self.scheduler.start()
 
     async def stop(self) -> None:
-        """Finish what waits, then end. Streams should be closed by then."""
+        """Run the commands that wait, then end. Streams should be closed by then."""
         await self.scheduler.stop()
         self._loop.stop()
         if self._task is not None:
             await self._task
 
     def let_go(self) -> None:
-        """Let nobody wait or listen any longer: streams finish their responses in good order."""
+        """End every wait and every subscription: streams complete their responses."""
         self.streams.end_all()
         self.waiters.close()
         self.events.close()
@@ -102,6 +102,6 @@ class Engine:
         self.history.close()
 
     async def set_aside(self, source: str, keys: Sequence[object]) -> None:
-        """Have those of the rows of a table set aside that cannot be read."""
+        """Set aside the unreadable rows among these rows of a table."""
         if not self.failure.done():
             await self.inbox.submit(SetAside(source, keys))

@@ -1,4 +1,4 @@
-"""Where commands wait for the next tick: bounded, sorted by kind, each with someone who waits."""
+"""The commands that wait for the next tick: limited, sorted by kind, each with its reply."""
 
 import asyncio
 from collections import deque
@@ -27,20 +27,20 @@ from zq.model.cron.crons import Fire, WriteCron
 from zq.model.errors import InboxFull, OutcomeUnknown, ServiceUnavailable, ZqError
 
 MOST_BYTES = 8 * 1024 * 1024
-"""Payload bytes that one tick stores, but for a single request that is larger."""
+"""A tick stores at most so many bytes of payloads, unless a single request is larger."""
 
 ROW_BYTES = 1024
-"""Bytes of results, or of payloads, that count as one more row against the bounds on a tick."""
+"""So many bytes of results or payloads count as one more row against the limits of a tick."""
 
 FAIR_ROWS = 4
-"""Rows of new jobs that a tick takes in any case for each row of anything else."""
+"""For each row of any other command, a tick takes at least so many rows of new jobs."""
 
 
 SETTLEMENTS = frozenset((Succeed, Fail, Extend, Release))
-"""What a tick takes first."""
+"""The kinds that a tick takes first."""
 
 TOUCHING = frozenset((Succeed, Extend, Release, Return))
-"""What ends, lengthens or gives back leases of many jobs."""
+"""The kinds that end, lengthen or return leases of many jobs."""
 
 MANY = frozenset(
     (
@@ -48,8 +48,8 @@ MANY = frozenset(
         *(BindSlice, WriteCron, Fire),
     )
 )
-"""What is about many jobs. The types are asked for by themselves: to ask whether a Struct is an
-instance costs ten times as much."""
+"""The kinds that concern many jobs. Types are compared directly, since `isinstance` costs ten times
+as much for a Struct."""
 
 
 _ROWS = attrgetter("rows")
@@ -58,18 +58,18 @@ R = TypeVar("R")
 
 
 class PendingReply(asyncio.Future[R | ZqError]):
-    """What a tick will say to a command. An error is a result too: see `result_of`."""
+    """The result of a command. An error is a result too: see `result_of`."""
 
 
 class PendingCommand(msgspec.Struct, frozen=True):
-    """A command, what it weighs, and the future of its result."""
+    """A command, its weight, and the future of its result."""
 
     command: AnyCommand
     rows: int
     future: PendingReply[Any]
 
     def reply(self, result: object) -> None:
-        """Hand over the result, unless whoever waited has gone away."""
+        """Set the result, unless nobody waits any more."""
         if not self.future.done():
             self.future.set_result(result)
 
@@ -79,8 +79,8 @@ class Inbox:
 
     Extending and releasing count as settlements.
 
-    New jobs have one bound, everything else another, so that a flood of enqueues never keeps
-    acknowledgements out. `awake` is set when something has arrived, or a tick is wanted otherwise.
+    New jobs have one limit, all other commands another, so a flood of enqueues never keeps
+    acknowledgements out. `awake` is set when a command has arrived or a tick is wanted.
     """
 
     def __init__(self, max_jobs: int) -> None:
@@ -96,10 +96,10 @@ class Inbox:
             Return: self._returns,
             **dict.fromkeys(SETTLEMENTS, self._settlements),
         }
-        """Where what waits that is no change and brings no new jobs."""
+        """The line of the other commands: neither changes nor new jobs."""
         self.waiting_jobs = 0
         self.waiting_bytes = 0
-        """Payload bytes of the jobs that wait."""
+        """The payload bytes of the jobs that wait."""
         self._waiting_new = 0
         self._waiting_rest = 0
         self._next_rows = max_jobs
@@ -112,37 +112,37 @@ class Inbox:
 
     @property
     def waiting(self) -> tuple[int, int]:
-        """How many (new jobs, rows of everything else) wait."""
+        """How many new jobs wait, and how many rows of everything else."""
         return self.waiting_jobs, self._waiting_rest
 
     @property
     def has_room(self) -> bool:
-        """Whether the next tick would take more new jobs than wait, as far as one can tell."""
+        """Whether the next tick would probably take more new jobs than wait."""
         few = self.waiting_jobs < self._max_jobs // 2 and self._waiting_new < self._next_rows
         return few or not self.waiting_jobs
 
     async def ask(self, command: Command[R]) -> R:
-        """Have a command done by the next tick: its result.
+        """Have the next tick do a command. Return its result.
 
-        Raises its error, `InboxFull` or `ServiceUnavailable`. Whoever is cancelled here loses the
-        answer, and the command is done all the same.
+        Raises the command's error, `InboxFull` or `ServiceUnavailable`. If the caller is cancelled,
+        only the answer is lost: the command is done.
         """
         if self._is_closed:
             self.check_open()
         return result_of(await self.submit(command))
 
     def give_back(self, rest: Return) -> None:
-        """Queue a return, which is never refused. After a failure the next start gives all back."""
+        """Queue a return. It is never refused. After a failure the next start returns all jobs."""
         if not self._is_closed:
             self.submit(rest)
 
     def check_open(self) -> None:
-        """Raise `ServiceUnavailable` where no tick will come any more."""
+        """Raise `ServiceUnavailable` if no tick will come any more."""
         if self._is_closed:
             raise ServiceUnavailable("the server is stopping after a failure of its disk")
 
     def check_room(self) -> None:
-        """Raise `InboxFull` where new jobs may not wait, neither here nor elsewhere."""
+        """Raise `InboxFull` if too many new jobs wait, here and elsewhere."""
         if self.waiting_jobs >= self._max_jobs:
             raise _full(self.waiting_jobs)
 
@@ -180,11 +180,10 @@ class Inbox:
         return reply
 
     def take(self, most_rows: int, beside: int) -> list[PendingCommand]:
-        """The next tick's commands: at most about `most_rows` rows, at least one command.
+        """The next tick's commands: at most about `most_rows` rows, and at least one command.
 
-        Where there is anything else, new jobs beyond `beside` rows may have to wait for the tick
-        after: whoever acknowledges a job among bulks of new ones waits for one large tick, not for
-        two.
+        If there are other commands, new jobs beyond `beside` rows may have to wait for the tick
+        after. Thus an acknowledgement among bulk enqueues waits for one large tick, not for two.
 
         A job gets at most one settlement or return a tick; a second one waits for the next, so
         that the statements of a tick never meet a job twice.
@@ -204,7 +203,7 @@ class Inbox:
         return taken
 
     def close(self) -> None:
-        """The disk has failed: tell everybody who waits, and take nothing more."""
+        """The disk has failed: answer everybody with an error, and accept nothing more."""
         self._is_closed = True
         for queue in (self._settlements, self._returns, self._changes, self._enqueues):
             for request in queue:
@@ -251,23 +250,23 @@ class Inbox:
 
 
 def result_of(reply: R | ZqError) -> R:
-    """A command's result; raises where the result is an error."""
+    """The result of a command. If it is an error, raise it."""
     if isinstance(reply, ZqError):
         try:
             raise reply
         finally:
-            # The error knows this frame by its traceback. If the frame knew the error, the two, and
-            # the whole request above them, would stay in memory until the next garbage collection.
+            # The traceback of the error refers to this frame. If the frame referred to the error
+            # too, the whole request would stay in memory until the next garbage collection.
             del reply
     return reply
 
 
 def _nobody_asks() -> None:
-    """Where nothing waits for the inbox."""
+    """Do nothing: nobody waits for the inbox."""
 
 
 def _rows_of(command: Any) -> int:
-    """What a command about many jobs weighs in a tick: a row each, more where they are large."""
+    """The weight of a command about many jobs: a row for each job, more for large ones."""
     if type(command) is WriteCron:
         return 1 + len(command.entries)
     if type(command) is Fire:

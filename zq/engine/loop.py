@@ -1,7 +1,6 @@
-"""The tick loop: gathers what waits, runs one transaction, spreads the news, and again.
+"""The tick loop: it gathers commands, runs one transaction, passes on the results, and repeats.
 
-No timer delays a commit. While one tick commits the next gathers, so batches grow with load by
-themselves.
+No timer delays a commit. The next tick gathers while one commits, so ticks grow with the load.
 """
 
 import asyncio
@@ -27,28 +26,28 @@ from zq.tick.runner import STORAGE_FULL
 log = logging.getLogger(__name__)
 
 FULL_PAUSE_S = 0.1
-"""Pause after a tick that failed although it was tried again: as a rule, the disk is full."""
+"""The pause after a tick that failed twice. As a rule the disk is full."""
 
 LONGEST_NAP_S = 1.0
-"""Look at the clock at least this often, for it may jump, and at the files, which may go away."""
+"""The loop looks at the clock, which may jump, and at the files, which may go away, this often."""
 
 SYNC_S = 1.0
-"""Longest time that ticks go on without one that waits for the disk: with the rest until free space
-is looked at, what buffered mode can lose is two seconds."""
+"""Ticks go on for at most so long without a sync. Together with the time until free space is looked
+at, buffered mode can lose two seconds."""
 
 
 _COMMAND = attrgetter("command")
 
 
 class Durability(NamedTuple):
-    """Whether (acknowledgements and changes, new jobs) are synced before they are answered."""
+    """Whether acknowledgements and changes, and whether new jobs, are synced before the answer."""
 
     changes: bool
     enqueues: bool
 
 
 class Guides(NamedTuple):
-    """What the loop goes by."""
+    """The schedule and the limits that the loop follows."""
 
     timetable: Timetable
     openings: Openings
@@ -57,7 +56,7 @@ class Guides(NamedTuple):
 
 
 class TickLoop:
-    """Runs ticks until it is stopped or the disk fails; `failure` then says how."""
+    """Runs ticks until it is stopped or the disk fails. `failure` then says how."""
 
     def __init__(
         self,
@@ -69,7 +68,7 @@ class TickLoop:
         durability: Durability,
         subscribers: Sequence[Subscriber],
     ) -> None:
-        """`subscribers` hear of each tick, in this order, after those who wait for its commands."""
+        """`subscribers` learn of each tick in this order, after its commands have their replies."""
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._store = store
         self._clock = clock
@@ -85,12 +84,12 @@ class TickLoop:
         self._synced = clock.monotonic()
 
     def stop(self) -> None:
-        """End the loop once nothing waits any more."""
+        """End the loop once no command waits any more."""
         self._stopping = True
         self._inbox.awake.set()
 
     async def run(self) -> None:
-        """Tick until stopped. Never raises: a failure is set as `failure`, for the composition."""
+        """Tick until stopped. This never raises: it sets an error as `failure`."""
         try:
             while not (self._stopping and not self._inbox):
                 if self._has_work():
@@ -112,7 +111,7 @@ class TickLoop:
             self._alarm.stop()
 
     def _has_work(self) -> bool:
-        """Whether a tick would find something to do, as far as that can be told at little cost."""
+        """Whether a tick would find work, as far as a cheap check can tell."""
         if self._inbox or (self._streams.listens and self._streams.is_hungry):
             return True
         if self._timetable.deadlines and self._timetable.is_due:
@@ -120,7 +119,7 @@ class TickLoop:
         return bool(self._openings.times) and self._openings.is_due
 
     async def _tick(self) -> None:
-        """Run one tick, unless there turns out to be nothing to do."""
+        """Run one tick, unless it has nothing to do."""
         time = self._timetable.look()
         requests = self._inbox.take(self._pace.rows, self._pace.beside)
         batch: list[AnyCommand] = [*map(_COMMAND, requests)]
@@ -145,7 +144,7 @@ class TickLoop:
         except StoreError as error:
             self._fail(requests, error)
             self._streams.postpone(plan)
-            # What waits without a command, say a claim, would fail again at once.
+            # Work without a command, such as a claim, would fail again at once.
             await asyncio.sleep(FULL_PAUSE_S)
             return
         if tick.durable:
@@ -153,12 +152,12 @@ class TickLoop:
         ended = self._clock.monotonic()
         self._tell(Committed(tick, requests, plan, result, ended - started))
         if self._upkeep.ticked(ended):
-            # One turn of the event loop first: replies go out before the disk is busy again.
+            # One turn of the event loop first: replies are sent before the disk is busy again.
             await asyncio.sleep(0)
             await self._upkeep.between_ticks()
 
     def _tell(self, committed: Committed) -> None:
-        """Tell everybody, once, of a tick that is on the disk."""
+        """Tell the waiting commands and the subscribers of a tick that is on the disk."""
         result = committed.result
         if result.deadlines is not None:
             self._timetable.learn(committed)
@@ -167,7 +166,7 @@ class TickLoop:
             self._openings.note(result.openings)
             self._is_calm = False
         self._pace.learn(committed)
-        # Before frames are rendered: a worker that has its reply sends more meanwhile.
+        # Replies come before frames are rendered: a worker with its reply sends more meanwhile.
         for request, reply in zip(committed.requests, result.replies, strict=True):
             request.reply(reply)
         for subscriber in self._subscribers:
@@ -175,7 +174,7 @@ class TickLoop:
                 subscriber.learn(committed)
 
     def _fail(self, requests: list[PendingCommand], error: StoreError) -> None:
-        """Answer everyone who waits for a tick that has come to nothing."""
+        """Answer the commands of a tick that has failed."""
         if isinstance(error, StoreFailed):
             unknown = "the disk failed while this was being written: it may or may not be stored"
             for request in requests:
@@ -184,7 +183,7 @@ class TickLoop:
         log.error("a tick was rolled back", exc_info=error)
         for request in requests:
             if isinstance(request.command, Return):
-                # Nobody waits for it, and the jobs must not stay with a stream that is gone.
+                # Nobody waits for a return, and its jobs must not stay with a closed stream.
                 self._inbox.submit(request.command)
             elif isinstance(error, StoreFull):
                 request.reply(StorageFull(STORAGE_FULL))
@@ -192,14 +191,14 @@ class TickLoop:
                 request.reply(Internal())
 
     def _must_sync(self, batch: list[AnyCommand], plan: Plan) -> bool:
-        # A token that a power cut could take back might be given out a second time.
+        # A power cut could take a token back, which might then be given out a second time.
         changes, enqueues = self._durability
         if changes and (plan.claims or enqueues):
             return bool(plan.claims or batch)
         return any(enqueues if type(command) is Enqueue else changes for command in batch)
 
     def _set_alarm(self, nap: float) -> None:
-        """Have the alarm ring when something falls due, in `nap` seconds at the latest."""
+        """Set the alarm for the next deadline, in `nap` seconds at the latest."""
         nap = min(nap, LONGEST_NAP_S)
         for awaited in (self._timetable.delay(), self._openings.delay()):
             if awaited is not None and awaited < nap:
@@ -208,6 +207,6 @@ class TickLoop:
         self._is_calm = True
 
     async def _sleep(self) -> None:
-        """Until something arrives, or the alarm rings."""
+        """Wait until something arrives or the alarm rings."""
         await self._inbox.awake.wait()
         self._inbox.awake.clear()

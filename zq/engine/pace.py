@@ -1,4 +1,4 @@
-"""How large a tick may be, so that whoever comes while it runs does not wait for long."""
+"""Chooses the size of ticks, so that a request during a tick does not wait long."""
 
 from operator import attrgetter
 
@@ -13,16 +13,16 @@ GOAL_S = 0.020
 
 SHARED_GOAL_S = 0.005
 SHARED_S = 1.0
-"""So much less while, within so many seconds, both new jobs and anything else have come: bulks of
-new jobs lose little by a few commits more, and what comes beside them is waited for, one by one.
-Acknowledgements alone are as large as those who send them like to wait for. A slow disk lengthens
-it."""
+"""The goal while new jobs and other commands have both come within so many seconds. A few more
+commits cost bulks of new jobs little, and the other commands do not wait long for each of them.
+Without new jobs, acknowledgements may be as large as their senders can wait for. A slow disk
+raises the goal."""
 
 
 _ROWS = attrgetter("rows")
 
 FORGET = 1.05
-"""By how much the shortest flush that is remembered grows with every tick."""
+"""The shortest flush that is remembered grows by this factor with every tick."""
 
 
 class Pace:
@@ -30,12 +30,12 @@ class Pace:
 
     def __init__(self) -> None:
         self.rows = self.beside = MOST_ROWS
-        """Rows that the next tick may have, and those that take no longer than the disk anyway."""
+        """The rows that the next tick may have, and the rows that take no longer than the disk."""
         self._new_until = self._rest_until = float("-inf")
         self._disk_s = float("inf")
 
     def learn(self, committed: Committed) -> None:
-        """See how long a tick took for what it weighed, and which kinds of commands it had."""
+        """Learn from a tick: its time, its weight, and the kinds of its commands."""
         tick = committed.tick
         batch = tick.commands
         self.note(
@@ -43,7 +43,7 @@ class Pace:
             committed.seconds,
             committed.result.flush_s,
             sum(map(_ROWS, committed.requests)),
-            # In a batch new jobs come last.
+            # New jobs come last in a batch.
             new=bool(batch) and type(batch[-1]) is Enqueue,
             rest=bool(batch) and type(batch[0]) is not Enqueue,
         )
@@ -51,11 +51,11 @@ class Pace:
     def note(
         self, now: float, seconds: float, flush_s: float, rows: int, *, new: bool, rest: bool
     ) -> None:
-        """A tick that weighed so many rows took `seconds`, of which its flush took `flush_s`.
+        """Learn from a tick of `rows` that took `seconds`, of which its flush took `flush_s`.
 
-        It had new jobs or not, and the rest or not. `now` is monotonic, in seconds.
+        `new` says whether it had new jobs, `rest` whether it had others. `now` is monotonic.
         """
-        # What the disk takes for the smallest flush it takes whatever the size of a tick.
+        # The time of the smallest flush does not depend on the size of a tick.
         self._disk_s = min(flush_s, self._disk_s * FORGET)
         seconds -= self._disk_s
         if new:
@@ -67,6 +67,6 @@ class Pace:
             goal = min(goal, max(SHARED_GOAL_S, self._disk_s))
         if seconds > goal:
             self.rows = max(int(self.rows * goal / seconds), LEAST_ROWS)
-        elif rows * 2 >= self.rows:  # what is short because it has little to do tells nothing
+        elif rows * 2 >= self.rows:  # a tick that is short for lack of work proves nothing
             self.rows = min(self.rows * 2, MOST_ROWS)
         self.beside = int(self.rows * self._disk_s / goal)

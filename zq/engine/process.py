@@ -1,4 +1,4 @@
-"""What the process tells of itself, and gives back: the event loop's delay, and free memory."""
+"""The state of the process: the event loop's delay, and free memory that can be returned."""
 
 import asyncio
 import contextlib
@@ -12,9 +12,9 @@ _M_ARENA_MAX = -8  # malloc.h
 
 
 class LagMeter:
-    """How late the event loop is: what every request waits for beside its own work.
+    """Measures the delay of the event loop, which every request waits for besides its own work.
 
-    It sets the loop's own timer again and again, and notes how late it fires. In seconds.
+    It sets a timer again and again, and notes how late it fires, in seconds.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class LagMeter:
         self._timer = self._loop.call_at(self._due, self._look)
 
     def stop(self) -> None:
-        """Look no more."""
+        """End the measurement."""
         self._timer.cancel()
 
     def _look(self) -> None:
@@ -35,19 +35,19 @@ class LagMeter:
 
 
 def share_one_heap() -> None:
-    """Let all threads take memory from one heap; for the beginning of a process.
+    """Make all threads take memory from one heap. Call it when the process begins.
 
-    glibc gives each thread a heap of its own, and what such a heap has free at its end it keeps.
-    Where the C library is another one, nothing happens.
+    glibc gives each thread a heap of its own, and keeps the free memory at the end of such a heap.
+    With another C library, nothing happens.
     """
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
 def trim_heap() -> None:
-    """Give free memory back to the system, also where something behind it is in use.
+    """Return free memory to the system, even if memory behind it is in use.
 
-    It takes milliseconds. Where the C library is not glibc, nothing happens.
+    It takes milliseconds. With another C library than glibc, nothing happens.
     """
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,8 +1,8 @@
-"""Fires cron entries when they are due: reads them, computes what comes next, has a tick do it.
+"""Fires cron entries that are due: it reads them, computes their next times, and asks for a tick.
 
-It knows when the first of them is due and looks at none before, however many there are. The store
-has every next time, so whatever was missed while the server was stopped, or late, is made up for by
-one job an entry.
+It knows when the first entry is due and reads nothing before, however many entries there are. The
+store has every next time. If firings were missed while the server was stopped or late, each entry
+makes up for them with one job.
 """
 
 import asyncio
@@ -29,38 +29,38 @@ from zq.store.errors import StoreError
 log = logging.getLogger(__name__)
 
 MOST_FIRINGS = 512
-"""Entries that fire in one tick."""
+"""One tick fires at most so many entries."""
 
 MOST_BYTES = 8 * 1024 * 1024
-"""Bytes of their jobs."""
+"""The jobs of these entries have at most so many bytes."""
 
 AT_A_TIME = 16
-"""Next times that are computed before others have a turn: each takes about 0.1 ms."""
+"""So many next times are computed before other tasks get a turn. Each takes about 0.1 ms."""
 
 AGAIN_MS = 100
-"""Pause where nothing was due after all: somebody has changed what was."""
+"""The pause if nothing was due after all: somebody has changed the entry."""
 
 NAP_MS = 1000
-"""The wall clock is looked at so often, for it may be set."""
+"""The wall clock is read this often, since it may be set."""
 
 SLIGHT_MS = 60_000
-"""A clock that is set back by no more than this is waited for."""
+"""If the clock is set back by no more than this, the scheduler waits for it to catch up."""
 
 LARGE_MS = 3 * 3_600_000
-"""One that is set back by more was wrong before: everything goes by the new time."""
+"""If the clock is set back by more, it was wrong before: all entries go by the new time."""
 
 Admit = Callable[[int, int], object]
 
 
 class Scheduler:
-    """Has what is due fired, for as long as it runs. `zone` holds where no other is set."""
+    """Fires cron entries while it runs. `zone` is the time zone of entries without one."""
 
     def __init__(self, store: Store, clock: Clock, inbox: Inbox, mint: Mint, zone: tzinfo) -> None:
         self.listens = True
         self.admit: Admit = _admit_all
-        """Asked whether there is room for so many jobs of so many bytes; raises if there is not."""
+        """Called with the number of jobs and their bytes. Raises if there is no room for them."""
         self.folding: Folding | None = None
-        """What plans the jobs that come with a batch."""
+        """Plans the jobs that come with a batch."""
         self._crons = store.crons
         self._clock = clock
         self._inbox = inbox
@@ -69,27 +69,27 @@ class Scheduler:
         self._next = store.next_firing
         self._awake = asyncio.Event()
         self._seen = 0
-        """The latest wall time that was seen."""
+        """The latest wall time so far."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to fire."""
+        """Begin to fire entries."""
         self._task = asyncio.create_task(self._run(), name="zq-cron")
 
     async def stop(self) -> None:
-        """Fire nothing more."""
+        """End. Nothing fires any more."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
     def learn(self, committed: Committed) -> None:
-        """Hear when the first entry is due."""
+        """Learn when the first entry is due."""
         if committed.result.rescheduled:
             self._next = committed.result.next_firing
             self._awake.set()
 
     def lag(self) -> int:
-        """For how many milliseconds the first entry has been due."""
+        """How many milliseconds ago the first entry became due."""
         return 0 if self._next is None else max(self._clock.now_ms() - self._next, 0)
 
     def zone_of(self, name: str | None) -> tzinfo:
@@ -97,7 +97,7 @@ class Scheduler:
         return self._zone if name is None else zone_named(name)
 
     async def _run(self) -> None:
-        # What was computed by a clock that was ahead cannot be seen from this life of the server.
+        # This run of the server cannot know which times were computed by a clock that was ahead.
         ahead = self._next is not None
         while True:
             try:
@@ -119,7 +119,7 @@ class Scheduler:
                 await self._pause(RETRY_MS)
 
     async def _doze(self, now: int) -> None:
-        """Until the first entry is due or another one is the first; not for longer than a nap."""
+        """Wait until an entry is due or another entry becomes the first, at most for a nap."""
         self._awake.clear()
         timer = None
         if self._next is not None:
@@ -132,7 +132,7 @@ class Scheduler:
                 timer.cancel()
 
     async def _pause(self, ms: int) -> None:
-        """For so long, whatever comes."""
+        """Wait for `ms`, whatever happens."""
         over = asyncio.Event()
         timer = self._clock.call_later(ms / 1000, over.set)
         try:
@@ -141,12 +141,12 @@ class Scheduler:
             timer.cancel()
 
     async def _fire(self, now: int) -> int:
-        """Fire what is due, or the first of it. How many entries have moved on."""
+        """Fire the entries that are due, or the first of them. Return how many have moved on."""
         due = _first(await self._crons.due(now, MOST_FIRINGS))
         if not due:
             return 0
         self.admit(len(due), sum(cron.size for cron in due))
-        # A key that is not used, for the entry is paused or has changed, is none to miss.
+        # A key of an entry that is paused or has changed stays unused. That does no harm.
         keys = self._mint.take(len(due), now)
         firings: list[Firing] = []
         folding: list[Firing] = []
@@ -160,7 +160,7 @@ class Scheduler:
         return moved
 
     async def _fold(self, firing: Firing, now: int) -> int:
-        """Fire an entry whose job comes with a batch. Where the fold fails, it moves on without."""
+        """Fire an entry whose job comes with a batch. If the fold fails, the job is left out."""
         _, entry = await self._crons.entry(firing.group, firing.entry)
         if entry is None or self.folding is None or firing.key is None:
             return 0
@@ -177,7 +177,7 @@ class Scheduler:
             return await self._inbox.ask(Fire([structs.replace(firing, key=None)]))
 
     async def _retime(self, now: int) -> None:
-        """Compute next times anew that go by a clock which was ahead of this one."""
+        """Compute next times again if they were computed by a clock that was ahead of this one."""
         place = FIRST_PLACE
         while page := await self._crons.timed_ahead(now + SLIGHT_MS, place, MOST_FIRINGS):
             place = EntryPlace(page[-1].group, page[-1].entry)
@@ -190,22 +190,22 @@ class Scheduler:
                 await self._inbox.ask(Fire(firings))
 
     def _firing(self, cron: DueCron, now: int, key: int | None) -> Firing:
-        """What is to become of an entry."""
+        """The firing of an entry, with its next time."""
         then = parsed(cron.expression).after(now, self.zone_of(cron.zone))
         return Firing(cron.group, cron.entry, cron.expression, cron.zone, cron.at, then, key)
 
 
 def _stays(cron: DueCron, now: int) -> bool:
-    """Whether an entry goes on as it is, although the clock was set back.
+    """Whether an entry keeps its next time although the clock was set back.
 
-    Named times that have come do not come again, as in the hour that comes twice in autumn; a beat
-    goes on. But what was far ahead was wrong.
+    Named times that have come do not come again, as in the repeated hour of autumn. Entries with a
+    fixed interval go on. A next time far ahead came from a wrong clock.
     """
     return parsed(cron.expression).is_timed and cron.timed_at - now <= LARGE_MS
 
 
 def _first(due: Sequence[DueCron]) -> Sequence[DueCron]:
-    """The first of them, as many as one tick takes by their bytes; one however large."""
+    """The first entries, as many as one tick takes by their bytes: at least one, however large."""
     size = 0
     for index, cron in enumerate(due):
         size += cron.size
@@ -215,4 +215,4 @@ def _first(due: Sequence[DueCron]) -> Sequence[DueCron]:
 
 
 def _admit_all(_jobs: int, _size: int) -> None:
-    """Where nobody looks whether there is room."""
+    """Admit all jobs: nobody limits them."""

@@ -1,4 +1,4 @@
-"""When the tick loop has to wake up by itself."""
+"""The times at which the tick loop has to wake up by itself."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -10,15 +10,15 @@ from zq.model.clock import Clock, SteadyClock, Timer
 from zq.model.commands import Deadlines, Due
 
 UNSEEN = (Due.PURGE, Due.NAMES, Due.TRIM)
-"""What clears away that nobody sees any more, and so can wait a little for more of it."""
+"""Clearances of data that nobody sees any more. They can wait until there is more to clear."""
 
 
 STEADY = frozenset({Due.LEASE, Due.BUDGET})
-"""What goes by a time that no administrator sets."""
+"""These deadlines go by a clock that no administrator sets."""
 
 
 class TickTime(msgspec.Struct, frozen=True):
-    """What time it is, also for leases (`steady`), in milliseconds, and what is due then."""
+    """The time of a tick, also for leases (`steady`), in milliseconds, and what is due then."""
 
     now: int
     steady: int
@@ -26,9 +26,9 @@ class TickTime(msgspec.Struct, frozen=True):
 
 
 class Timetable:
-    """What falls due next at a wall time.
+    """The deadlines of ticks, by wall time.
 
-    `rest` is the shortest time between two clearances, in seconds.
+    Clearances are at least `rest` seconds apart.
     """
 
     def __init__(self, clock: Clock, deadlines: Deadlines, rest: float) -> None:
@@ -39,9 +39,9 @@ class Timetable:
         self._cleared = dict.fromkeys(UNSEEN, clock.monotonic() - rest)
 
     def look(self) -> TickTime:
-        """The time of a tick that begins now, and what it has to attend to."""
-        # In this order: whoever gets a job whose lease is over gets it after its deadline, also by
-        # the clock, however long the processor is away between the two.
+        """The time of a tick that begins now, and what is due in it."""
+        # The order matters: a job whose lease is over is delivered again only after its deadline by
+        # this clock too, however long the processor is away between the two reads.
         free = STEADY.isdisjoint(self.deadlines)
         steady = self._steady.rebase() if free else self._steady.now_ms()
         if not self.deadlines:
@@ -50,7 +50,7 @@ class Timetable:
         return TickTime(now, steady, self.due(now))
 
     def due(self, now: int) -> frozenset[Due]:
-        """What a tick at `now` (milliseconds) has to attend to."""
+        """What is due in a tick at `now` (milliseconds)."""
         return frozenset(
             due
             for due, time in self.deadlines.items()
@@ -59,11 +59,11 @@ class Timetable:
 
     @property
     def is_due(self) -> bool:
-        """Whether a tick would find something to attend to."""
+        """Whether anything is due."""
         return bool(self.due(self._clock.now_ms()))
 
     def learn(self, committed: Committed) -> None:
-        """Take over the deadlines that a tick has found."""
+        """Adopt the deadlines that a tick has found."""
         assert committed.result.deadlines is not None
         self.set(committed.result.deadlines)
         if committed.tick.due:
@@ -74,13 +74,13 @@ class Timetable:
         self.deadlines = deadlines
 
     def note(self, done: frozenset[Due], now: int) -> None:
-        """Rest between clearances, but not before all that was due is gone."""
+        """Begin the rest after a clearance, if everything that was due is gone."""
         for due in UNSEEN:
             if due in done and self.deadlines.get(due, now + 1) > now:
                 self._cleared[due] = self._clock.monotonic()
 
     def delay(self) -> float | None:
-        """Seconds to the next deadline, None where there is none."""
+        """The seconds until the next deadline; None if there is none."""
         if not self.deadlines:
             return None
         now = self._clock.now_ms()
@@ -102,7 +102,7 @@ _NOTHING = frozenset[Due]()
 
 
 class Openings:
-    """When queues open again whose rate has shut them, by the monotonic clock.
+    """The times at which the rates of queues let the next job through, by the monotonic clock.
 
     It wakes the streams that wait for these queues.
     """
@@ -113,16 +113,16 @@ class Openings:
 
     @property
     def is_due(self) -> bool:
-        """Whether a queue is open by now of which nobody has heard yet."""
+        """Whether a queue has opened since the last call of `due`."""
         return bool(self.times) and min(self.times.values()) <= self._clock.monotonic()
 
     def note(self, times: Mapping[str, float]) -> None:
-        """Expect these queues to open. To ask again puts nothing off."""
+        """Expect these queues to open. A repeated call delays nothing."""
         for queue, time in times.items():
             self.times[queue] = min(time, self.times.get(queue, time))
 
     def due(self) -> list[str]:
-        """The queues that are open by now; each is named once."""
+        """The queues that have opened. Each is named once."""
         if not self.times:
             return []
         now = self._clock.monotonic()
@@ -132,17 +132,17 @@ class Openings:
         return opened
 
     def delay(self) -> float | None:
-        """Seconds until the next queue opens; None where none is awaited."""
+        """The seconds until the next queue opens; None if none is expected."""
         if not self.times:
             return None
         return min(self.times.values()) - self._clock.monotonic()
 
 
 class Alarm:
-    """Wakes the loop at the next deadline, at the latest; sooner at times, for an earlier one.
+    """Wakes the loop at the next deadline, or sometimes earlier.
 
-    Most deadlines move on before they come. A timer that is left to fire costs less than one that
-    is cancelled and set again with every tick.
+    Most deadlines move before they come. Letting a timer fire costs less than cancelling it and
+    setting it again with every tick.
     """
 
     def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
@@ -153,11 +153,11 @@ class Alarm:
 
     @property
     def is_set(self) -> bool:
-        """Whether it will ring."""
+        """Whether the alarm will ring."""
         return self._timer is not None
 
     def set(self, delay: float) -> None:
-        """Wake in so many seconds at the latest."""
+        """Wake the loop in `delay` seconds at the latest."""
         at = self._clock.monotonic() + delay
         if at < self._at:
             self.stop()
@@ -165,7 +165,7 @@ class Alarm:
             self._timer = self._clock.call_later(delay, self._ring)
 
     def stop(self) -> None:
-        """Wake no more."""
+        """Turn the alarm off."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer, self._at = None, math.inf

@@ -1,6 +1,6 @@
-"""When the store is looked after: the write-ahead log copied, free space given back, files checked.
+"""Upkeep of the store: the write-ahead log is copied, free space given back, files checked.
 
-All of it is work for moments in which nobody waits, as far as there are such moments.
+As far as possible, this happens while nobody waits.
 """
 
 import asyncio
@@ -17,25 +17,25 @@ from zq.store.errors import StoreFull
 log = logging.getLogger(__name__)
 
 IDLE_S = 1.0
-"""Idle time after which free space is given back, a slice at a time."""
+"""After so much idle time, free space is given back, a slice at a time."""
 
 CHECK_S = 0.5
-"""Time between two looks at the files of an idle server: they may have been removed or replaced."""
+"""The files of an idle server are checked this often: they may be removed or replaced."""
 
 WAL_RETRY_S = 1.0
-"""Time between two looks whether the reader is gone that keeps the WAL over its limit."""
+"""The time between two checks whether a reader still keeps the WAL over its limit."""
 
 
 SLICES_A_CHECKPOINT = 4
-"""Slices of a compaction after which the log is copied: each writes about 1 MiB to it."""
+"""During a compaction, the log is copied after so many slices. Each writes about 1 MiB to it."""
 
 REST = 3.0
-"""Beside ticks, a slice of a compaction is followed by a rest of so many times its length."""
+"""While ticks run, the rest after a slice of a compaction is so many times as long as the slice."""
 
 
 @dataclass
 class _Compaction:
-    """One compaction, for all who have asked for it. `next` is a monotonic time in seconds."""
+    """One compaction, for all who asked for it. `next` is a monotonic time in seconds."""
 
     done: asyncio.Future[None]
     slices: int = 0
@@ -43,7 +43,7 @@ class _Compaction:
 
 
 class Upkeep:
-    """Looks after the store between ticks. A checkpoint syncs what `history` may then show."""
+    """Maintains the store between ticks. A checkpoint also syncs the records of `history`."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Upkeep:
         history: HistoryReaders,
         wake: Callable[[], object] = lambda: None,
     ) -> None:
-        """`wake` lets an idle loop look whether there is something to do."""
+        """`wake` makes an idle loop check whether there is something to do."""
         self._wake = wake
         self._compaction: _Compaction | None = None
         self._store = store
@@ -63,11 +63,11 @@ class Upkeep:
 
     @property
     def is_compacting(self) -> bool:
-        """Whether an idle moment is to be used at once."""
+        """Whether an idle moment is needed at once."""
         return self._compaction is not None
 
     def ticked(self, now: float) -> bool:
-        """Note that a tick has ended; whether there is to be upkeep before the server is idle."""
+        """Note that a tick has ended. Return whether upkeep comes before the server is idle."""
         self._untidy = True
         self._ticked = now
         if self._compaction is not None and now >= self._compaction.next:
@@ -77,7 +77,7 @@ class Upkeep:
         return self._store.wants_checkpoint
 
     async def between_ticks(self) -> None:
-        """Do what cannot wait until the server is idle."""
+        """Do the upkeep that cannot wait until the server is idle."""
         now = self._clock.monotonic()
         if self._compaction is not None and now >= self._compaction.next:
             await self._compact(self._compaction)
@@ -85,9 +85,9 @@ class Upkeep:
             await self.checkpoint()
 
     def compact(self) -> asyncio.Future[None]:
-        """Give all free space back, slice by slice; the future tells when that is done.
+        """Give all free space back, slice by slice. The future is done when that has happened.
 
-        It raises `StoreError` where the disk is in the way.
+        It raises `StoreError` if the disk fails or is full.
         """
         if self._compaction is None:
             self._compaction = _Compaction(asyncio.get_running_loop().create_future())
@@ -95,16 +95,16 @@ class Upkeep:
         return self._compaction.done
 
     def fail(self, error: BaseException) -> None:
-        """Nothing more will be done: tell those who wait for it."""
+        """Tell those who wait for a compaction that it has failed."""
         if self._compaction is not None:
             self._end_compaction(error)
 
     async def _compact(self, compaction: _Compaction) -> None:
-        """One slice of a compaction."""
+        """Run one slice of a compaction."""
         began = self._clock.monotonic()
         try:
             if not compaction.slices:
-                # What the log holds may fill pages that would be moved otherwise.
+                # The changes in the log may fill pages that would otherwise be moved.
                 await self.checkpoint()
             more = await self._store.tidy(spare=False)
             compaction.slices += 1
@@ -126,10 +126,10 @@ class Upkeep:
             compaction.done.set_result(None)
         else:
             compaction.done.set_exception(error)
-            compaction.done.exception()  # Perhaps nobody waits any more.
+            compaction.done.exception()  # Perhaps nobody waits any more
 
     async def checkpoint(self, *, shrink: bool = False) -> None:
-        """Copy the log into the database, and say so where its size crosses its limit."""
+        """Copy the log into the database. Log a message if its size crosses the limit."""
         was_over = self._store.wal_is_over
         await self._store.checkpoint(shrink=shrink)
         if not self._store.uncopied_bytes:
@@ -146,9 +146,9 @@ class Upkeep:
                 )
 
     async def tidy(self) -> float:
-        """Use an idle moment: copy the log, give free space back.
+        """Use an idle moment: copy the log, or give free space back.
 
-        It answers the seconds until there is something to do again, 0 where there is more already.
+        Return the seconds until there is more to do; 0 if there is more now.
         """
         now = self._clock.monotonic()
         if now - self._checked >= CHECK_S:
@@ -178,5 +178,5 @@ class Upkeep:
         return self._store.wal_is_over and self._wal_retry(now) <= 0
 
     def _wal_retry(self, now: float) -> float:
-        """Seconds until a log over its limit is to be looked at again."""
+        """The seconds until a log over its limit is checked again."""
         return self._checkpointed + WAL_RETRY_S - now

@@ -1,1 +1,1 @@
-"""Who gets jobs: streams, their windows, and claims that wait."""
+"""Delivery of jobs: streams, their windows, and claims that wait."""

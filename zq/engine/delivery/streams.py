@@ -1,7 +1,7 @@
-"""Who takes jobs at present, what they hold, and which of them the next tick claims for.
+"""The takers of jobs, the jobs that they hold, and the takers that the next tick claims for.
 
-All of this is memory that dies with the connections. What it says of jobs changes only after a
-commit, from the tick's result.
+All of this is memory that is lost with the connections. Its record of jobs changes only after a
+commit, from the result of the tick.
 """
 
 import itertools
@@ -28,28 +28,28 @@ from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE, Reach
 
 MOST_CLAIMED = 2000
-"""Jobs that one claim takes: bounds a tick and what a stream's window can cost at once."""
+"""At most so many jobs come from one claim. This limits a tick, and the cost of a large window."""
 
 MOST_TAKERS = 256
-"""Takers that one claim serves. The others of a group come next, in turn."""
+"""One claim serves at most so many takers. The others of a group come next, in turn."""
 
 MOST_LEFT = 1024
-"""Closed streams whose workers are remembered."""
+"""The workers of so many closed streams are remembered."""
 
 
 class Streams:
-    """All open streams, and claims that wait.
+    """All open streams, and the claims that wait.
 
-    `limit` bounds the jobs in flight over all of them, `claimed` ones that have been in flight
-    before included; 0 is no bound. `submit` takes what has to go back. `slot` is the server's own,
-    which its holders carry.
+    `limit` is the most jobs in flight over all of them; 0 means no limit. It includes the `claimed`
+    jobs that were in flight before the start. `submit` takes returns. `slot` is the slot of this
+    server, which its holders carry.
     """
 
     def __init__(
         self, limit: int, claimed: int, submit: Callable[[Return], object], slot: int = 0
     ) -> None:
         self.listens = claimed > 0
-        """Whether anybody takes jobs, or any is in flight: ticks concern nobody else."""
+        """Whether anybody takes jobs, or a job is in flight. Else ticks change nothing here."""
         self._limit = limit or 2**62
         self._claimed = claimed
         self._submit = submit
@@ -66,8 +66,8 @@ class Streams:
         self._grouped = GroupedQueues()
         self._when_empty: Callable[[], object] | None = None
         self.workers: dict[int, str] = {}
-        """What workers call themselves, by the numbers of their streams: open ones and, as jobs
-        that they held may still be settled, those closed last."""
+        """The names of workers by the numbers of their streams. The streams closed last are
+        included, since jobs that they held may still be settled."""
         self._left: deque[int] = deque()
 
     def __len__(self) -> int:
@@ -75,7 +75,7 @@ class Streams:
 
     @property
     def is_hungry(self) -> bool:
-        """Whether a tick without commands has something to claim, or somebody to answer."""
+        """Whether a tick without commands could claim jobs, or answer a hasty claim."""
         if self._stopped:
             return False
         return bool(self._hasty) or (bool(self._hungry) and self._free > 0)
@@ -92,7 +92,7 @@ class Streams:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left of anybody who has taken jobs, nor any job in flight."""
+        """Whether there are no takers, no groups and no jobs in flight."""
         takers = self._streams or self._claimers or self._hasty
         groups = self._groups or self._by_queue or self._ranging or self._hungry
         return not (takers or groups or self._holders or self._claimed)
@@ -109,7 +109,7 @@ class Streams:
         since: int,
         unsent: Callable[[], int],
     ) -> Stream:
-        """Register a stream of some queues (none named: of all within reach), open `since`."""
+        """Register a stream of some queues, open `since`. No queues means all within reach."""
         group = self._join(tuple(sorted(set(queues))), reach)
         subscription = subscription._replace(window=subscription.window or self._limit)
         self.listens = True
@@ -121,9 +121,9 @@ class Streams:
         return stream
 
     def ask(self, queue: str, most: int, terms: Terms, *, hasty: bool) -> Claimer:
-        """Register one who claims from a queue, once; a hasty one is answered by the next tick.
+        """Register a claimer that takes from a queue once. The next tick answers a hasty one.
 
-        Whoever asks has to `dismiss` the claimer at last.
+        The caller must `dismiss` the claimer in the end.
         """
         group = self._join((queue,), EVERYWHERE)
         self.listens = True
@@ -137,30 +137,30 @@ class Streams:
         return claimer
 
     def dismiss(self, claimer: Claimer) -> None:
-        """Forget a claimer. What is being claimed for it just now goes back."""
+        """Forget a claimer. Jobs that are being claimed for it are returned."""
         claimer.give_up()
         del self._claimers[claimer.number]
         self._leave(claimer)
 
     def end_all(self) -> None:
-        """Make every stream finish its response in good order."""
+        """End every stream: its handler completes the response."""
         for stream in self._streams.values():
             stream.end()
 
     def stop(self) -> None:
-        """Claim nothing more, and let no claim wait any longer."""
+        """Claim nothing more, and end the wait of all claims."""
         self._stopped = True
         for claimer in self._claimers.values():
             claimer.give_up()
 
     def when_empty(self, callback: Callable[[], object]) -> None:
-        """Call back whenever no stream holds a job any more, and at once if that is so."""
+        """Call back whenever no stream holds a job any more, also now if that is so."""
         self._when_empty = callback
         if not self._holders:
             callback()
 
     def close(self, stream: Stream) -> Return | None:
-        """Forget a stream; what has to go back of it."""
+        """Forget a stream. Return the `Return` of the jobs that it held, if any."""
         rest = give_back(stream) if stream.held else None
         stream.ended = True
         self._streams.pop(stream.number, None)
@@ -185,13 +185,13 @@ class Streams:
                     del self._by_queue[queue]
 
     def credit_changed(self, taker: Taker) -> None:
-        """Say that a taker may be able to take more than before."""
+        """Note that a taker may have more credit than before."""
         if self._taker(taker.number) is not None:
             taker.group.waiting.setdefault(taker)
             self._consider(taker.group)
 
     def touch(self, queues: Iterable[str]) -> None:
-        """Say that queues may have ready jobs that they had not before."""
+        """Note that queues may have ready jobs that they did not have before."""
         for queue in queues:
             ranging = [group for group in self._ranging if group.reach.covers(queue)]
             for group in (*self._by_queue.get(queue, ()), *ranging):
@@ -201,9 +201,10 @@ class Streams:
     def plan(self, commands: Sequence[AnyCommand]) -> Plan:
         """The claims of a tick that applies these commands first.
 
-        Jobs that the commands settle free their slots within the same tick: memory mirrors the
-        committed leases, so it knows what the settlements will find. Only of those with a bounded
-        reach it does not, for it does not know queues: their slots are free a tick later.
+        Jobs that the commands settle free their places within the same tick: memory mirrors the
+        committed leases, so the result of a settlement is known before. If a settlement has a
+        bounded reach, it is not known, since memory has no queues: these places are free a tick
+        later.
         """
         if self._stopped or not (self._groups or self._hasty):
             return NO_PLAN
@@ -221,7 +222,7 @@ class Streams:
             if budget <= 0:
                 break
             credits, terms = self._credits(group, freed, min(budget, MOST_CLAIMED))
-            # Whoever was asked goes to the end of the line, so that no group starves another.
+            # A group that was asked goes to the end of the line, so that no group starves another.
             del self._hungry[group]
             if not credits:
                 continue
@@ -235,7 +236,7 @@ class Streams:
         return plan
 
     def _settle_hasty(self, plan: Plan, budget: int) -> None:
-        """Answer those who do not wait, as far as the plan holds nothing for them."""
+        """Answer the claimers that do not wait, unless the plan claims for them."""
         asked = {number for claim in plan.claims for number, _ in claim.credits}
         hasty, self._hasty = self._hasty, []
         for claimer in hasty:
@@ -247,23 +248,23 @@ class Streams:
                 self._hasty.append(claimer)
 
     def postpone(self, plan: Plan) -> None:
-        """A planned tick has come to nothing: whoever waits for nothing waits for the next one."""
+        """A planned tick has failed: its hasty claimers wait for the next tick."""
         self._hasty += plan.hasty
 
     def learn(self, committed: Committed) -> None:
-        """Give jobs that a tick has claimed; have given back what nobody is there for."""
+        """Hand out the jobs that a tick has claimed. Return those whose taker is gone."""
         for rest in self.apply(committed.result, committed.plan):
             self._submit(rest)
         if not committed.plan.claims:
             self.listens = not self.is_empty
 
     def apply(self, result: TickResult, plan: Plan) -> list[Return]:
-        """Learn from a committed tick; what has to go back, for its holder is gone or hangs."""
+        """Learn from a committed tick. The returns are for jobs whose holder is gone or hangs."""
         lapsed = self._notify(result) if result.revoked or result.lapsed else ()
         self._end(result.ended)
         if self._grouped.queues or result.claimed:
             self._grouped.learn(result)
-        # Claims come last in a tick: those that were made have seen whatever woke a queue.
+        # Claims come last in a tick, so they have seen the jobs that the tick has made ready.
         self.touch(result.woken)
         orphans = [give_back(stream) for stream in lapsed if stream.held]
         for group, claim, jobs in zip(plan.groups, plan.claims, result.claimed, strict=False):
@@ -282,7 +283,7 @@ class Streams:
         return orphans
 
     def _end(self, ended: Sequence[tuple[int, int]]) -> None:
-        """Learn of leases that are over, as (holder, key): streams have room again."""
+        """Remove ended leases, given as (holder, key). Their streams have credit again."""
         holders = {holder for holder, _ in ended}
         for holder in holders:
             stream = self._streams.get(holder)
@@ -294,7 +295,7 @@ class Streams:
             self._holders.pop(key, _NOBODY).held.pop(key, None)
 
     def _notify(self, result: TickResult) -> list[Stream]:
-        """Tell streams what they have lost; those that end with it."""
+        """Tell streams which jobs they have lost. Return the streams whose lease has lapsed."""
         for key in result.revoked:
             self._holders.get(key, _NOBODY).tell("cancel", key)
         lapsed: dict[Stream, None] = {}
@@ -306,7 +307,7 @@ class Streams:
         return list(lapsed)
 
     def _deliver(self, jobs: Sequence[JobRecord]) -> Iterator[Return]:
-        """Give jobs to their takers; yields what was claimed for takers that are gone."""
+        """Give jobs to their takers. Yield returns for takers that are gone."""
         by_holder: defaultdict[int | None, list[JobRecord]] = defaultdict(list)
         for job in jobs:
             by_holder[job.holder].append(job)
@@ -366,14 +367,14 @@ class Streams:
         return freed
 
     def _holds(self, key: int, lease: int | None) -> bool:
-        """Whether a stream holds a job, by the delivery that is named."""
+        """Whether a stream holds a job under the given delivery."""
         stream = self._holders.get(key)
         return stream is not None and lease in (None, stream.held.get(key))
 
     def _credits(
         self, group: ClaimGroup, freed: Counter[Taker], most: int
     ) -> tuple[list[tuple[int, int]], dict[int, Terms]]:
-        """Who gets how many jobs of a claim at most, and on what terms."""
+        """The takers of a claim with the most jobs of each, and the terms of claimers."""
         credits: list[tuple[int, int]] = []
         terms: dict[int, Terms] = {}
         without: list[Taker] = []
@@ -388,7 +389,7 @@ class Streams:
             most -= credit
             if most <= 0 or len(credits) == MOST_TAKERS:
                 break
-        # They come back when they have credit again: nothing here visits all streams every tick.
+        # They come back when they have credit again, so no tick visits all streams.
         for taker in without:
             del group.waiting[taker]
         return credits, terms
@@ -397,4 +398,4 @@ class Streams:
 _NOTHING_FREED: Counter[Taker] = Counter()
 
 _NOBODY = Stream(0, ClaimGroup(()), Subscription(), 0, lambda: 0)
-"""Stands for a stream that closed while a tick claimed for it, until its jobs are back."""
+"""Stands for a stream that closed while a tick claimed for it, until its jobs are returned."""

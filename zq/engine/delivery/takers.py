@@ -1,4 +1,4 @@
-"""Who takes jobs: streams, and claims that are answered once. A tick serves both alike."""
+"""The takers of jobs: streams, and claims that are answered once. A tick treats both alike."""
 
 import asyncio
 from collections import deque
@@ -11,14 +11,14 @@ from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE, Reach
 
 MOST_UNSENT = 1024 * 1024
-"""A stream with more unsent bytes than this gets no more jobs until its peer has read some."""
+"""A stream with more unsent bytes gets no more jobs until its peer has read some."""
 
 FRAME_BYTES = 300
-"""What a frame weighs besides its payload, roughly; for counting unsent bytes."""
+"""The approximate size of a frame besides its payload, to count unsent bytes."""
 
 
 class Taker(Protocol):
-    """One who can be given jobs."""
+    """A receiver of jobs."""
 
     number: int
     group: "ClaimGroup"
@@ -26,10 +26,10 @@ class Taker(Protocol):
 
     @property
     def is_done(self) -> bool:
-        """Whether it takes nothing any more; what was claimed for it goes back."""
+        """Whether it takes no more jobs. Jobs that were claimed for it are returned."""
 
     def credit(self, freed: int) -> int:
-        """How many jobs it can take once `freed` of those that it holds are settled."""
+        """How many jobs it can take once `freed` of its jobs are settled."""
 
     def deliver(self, jobs: Sequence[JobRecord]) -> None:
         """Give it claimed jobs."""
@@ -38,11 +38,12 @@ class Taker(Protocol):
 class ClaimGroup:
     """Takers with the same queue filter. They share one claim a tick.
 
-    `queues` of None are all within reach, those that come into being later too; queues that are
-    named lie within it, so takers of any reach share their group.
+    `queues` is None for all queues within reach, also future ones. Named queues lie within reach,
+    so takers with different reaches share a group.
 
-    `waiting` holds those that may have credit, in the order of their turns. `dry` says that the
-    last claim came back short and nothing has touched the group's queues since.
+    `waiting` holds the takers that may have credit, in the order of their turns. `dry` means that
+    the last claim found fewer jobs than it asked for, and that no queue of the group was touched
+    since.
     """
 
     def __init__(self, queues: tuple[str, ...] | None, reach: Reach = EVERYWHERE) -> None:
@@ -53,15 +54,15 @@ class ClaimGroup:
         self.dry = False
 
     def is_within(self, reach: Reach) -> bool:
-        """Whether nothing that it takes from lies beyond a reach."""
+        """Whether all queues that it takes from lie within a reach."""
         return all(map(reach.covers, self.queues or self.reach.prefixes))
 
 
 class Subscription(NamedTuple):
-    """What a worker asks of its stream.
+    """The request of a worker for its stream.
 
-    Up to `window` jobs at once (0: the global limit), of which it runs `concurrency` at a time.
-    With `control` it wants to be told more than jobs.
+    It gets up to `window` jobs at once (0: the global limit), and runs `concurrency` of them at a
+    time. With `control` it also receives notices.
     """
 
     window: int = 1
@@ -75,7 +76,7 @@ NoticeKind = Literal["cancel", "lease_lost", "drain"]
 
 
 class StreamNotice(NamedTuple):
-    """Something that a stream is told beside jobs."""
+    """A message to a stream that is not a job."""
 
     kind: NoticeKind
     key: int | None = None
@@ -83,7 +84,7 @@ class StreamNotice(NamedTuple):
 
 
 class Stream:
-    """One open take stream. `unsent` tells how many bytes its connection has not sent yet."""
+    """One open take stream. `unsent` counts the bytes that its connection has not sent yet."""
 
     def __init__(
         self,
@@ -100,22 +101,22 @@ class Stream:
         self.since = since
         self.ended = False
         self.draining = False
-        """It is given no more jobs, for somebody asked for that; what it holds it may finish."""
+        """An operator has drained it: it gets no more jobs, and may finish those that it holds."""
         self.choked = False
-        """Was refused credit for its unsent bytes; whoever writes them has to say so."""
+        """It got no credit because of its unsent bytes. Their writer must report progress."""
         self.held: dict[int, int] = {}
-        """Deliveries by key, the oldest first: the jobs that count against the window."""
+        """Deliveries by key, the oldest first. These jobs count against the window."""
         self._lapsed = 0
         self._outbox: deque[JobRecord] = deque()
         self._outbox_bytes = 0
         self.notices: list[StreamNotice] = []
-        """What it has not been told yet: see `next_notices`."""
+        """The notices that it has not received yet: see `next_notices`."""
         self._unsent = unsent
         self._wake: asyncio.Event = asyncio.Event()
 
     @property
     def unsent(self) -> int:
-        """Bytes that wait for this stream's peer, framed or not."""
+        """How many bytes wait for this stream's peer, in frames or not."""
         return self._outbox_bytes + self._unsent()
 
     @property
@@ -123,7 +124,7 @@ class Stream:
         return self.ended or self.draining
 
     def credit(self, freed: int) -> int:
-        """How many jobs it can take once `freed` of those that it holds are settled."""
+        """How many jobs it can take once `freed` of its jobs are settled."""
         if self.is_done:
             return 0
         if self.unsent > MOST_UNSENT:
@@ -139,14 +140,14 @@ class Stream:
         self._wake.set()
 
     def tell(self, kind: NoticeKind, key: int | None = None) -> None:
-        """Queue a notice about itself or a job that it holds, if it wants to hear of such."""
+        """Queue a notice about the stream or one of its jobs, if it asked for notices."""
         if self.subscription.control:
             lease = None if key is None else self.held.get(key)
             self.notices.append(StreamNotice(kind, key, lease))
             self._wake.set()
 
     def drain(self) -> Return | None:
-        """Deliver nothing more; what has to go back, for it has not been written yet."""
+        """Deliver nothing more. Return the `Return` of the jobs that were not written yet."""
         if self.draining:
             return None
         self.draining = True
@@ -155,25 +156,25 @@ class Stream:
         return Return(self.number, unwritten) if unwritten else None
 
     def lapse(self, key: int) -> None:
-        """End, for a lease was over before its worker was heard of: it is given nothing more."""
+        """End the stream: a lease was over before its worker reported. It gets no more jobs."""
         self._lapsed += 1
         self.tell("lease_lost", key)
         self.end()
 
     def end(self) -> None:
-        """Make the stream's handler finish its response in good order."""
+        """End the stream: its handler completes the response."""
         self.ended = True
         self._wake.set()
 
     def nudge(self) -> None:
-        """Let the handler look around: a timer of its own has fired."""
+        """Wake the handler: one of its own timers has fired."""
         self._wake.set()
 
     def unfinished(self) -> frozenset[int]:
-        """The jobs that its worker must be taken to have begun, where it goes without a word.
+        """The jobs that its worker may have begun, if it leaves without a word.
 
-        Those are the oldest deliveries of what was written, as many as it runs at a time. There are
-        none where its end was agreed upon.
+        These are the oldest written deliveries, as many as it runs at a time. There are none if its
+        end was agreed upon.
         """
         if self.draining or (self.ended and not self._lapsed):
             return frozenset()
@@ -182,12 +183,12 @@ class Stream:
         return frozenset(begun[: max(self.subscription.concurrency - self._lapsed, 0)])
 
     async def wait(self) -> None:
-        """Until there is something to write, the stream is to end, or somebody nudges."""
+        """Return when there is something to write, the stream has to end, or `nudge` is called."""
         await self._wake.wait()
         self._wake.clear()
 
     def next_notices(self) -> list[StreamNotice]:
-        """What it is to be told now. What is about a job that is not written yet waits for it."""
+        """The notices that may be sent now. A notice about an unwritten job waits for that job."""
         if not self.notices:
             return []
         unwritten = {job.key for job in self._outbox}
@@ -198,7 +199,7 @@ class Stream:
         return [notice for notice in notices if notice.key not in unwritten]
 
     def next_jobs(self, most_bytes: int) -> list[JobRecord]:
-        """Jobs to write next; one at least, however large. Those settled meanwhile are left out."""
+        """The jobs to write next: at least one, however large. Settled jobs are left out."""
         held = self.held
         if self._outbox_bytes <= most_bytes:
             jobs = [job for job in self._outbox if held.get(job.key) == job.deliveries]
@@ -217,14 +218,14 @@ class Stream:
 
 
 class Claimer:
-    """One who claims up to `most` jobs, once."""
+    """A claim of up to `most` jobs, which is answered once."""
 
     def __init__(self, number: int, group: ClaimGroup, most: int, terms: Terms) -> None:
         self.number = number
         self.group = group
         self.terms: Terms | None = terms
         self.leases: dict[int, int] = {}
-        """Deliveries by key: what it has been given."""
+        """The deliveries that it has received, by key."""
         self._jobs: list[JobRecord] = []
         self._decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._most = most
@@ -242,36 +243,36 @@ class Claimer:
         self._decided.set_result(None)
 
     async def take(self) -> list[JobRecord]:
-        """The jobs, when it is decided. It forgets them: they may be large."""
+        """Wait for the answer and return its jobs. It forgets them, since they may be large."""
         await self._decided
         jobs, self._jobs = self._jobs, []
         return jobs
 
     def give_up(self) -> None:
-        """Answer with nothing, unless it is decided already."""
+        """Answer with no jobs, unless it has been answered."""
         if not self._decided.done():
             self._decided.set_result(None)
 
 
 class Plan:
-    """The claims of one tick and the groups that they are for."""
+    """The claims of one tick, and the groups for which they are made."""
 
     def __init__(self) -> None:
         self.claims: list[Claim] = []
         self.groups: list[ClaimGroup] = []
         self.hasty: list[Claimer] = []
-        """Claimers that take part and do not wait."""
+        """The claimers that take part in the tick and do not wait."""
 
 
 NO_PLAN = Plan()
-"""For ticks that claim nothing; it stays empty."""
+"""The plan of a tick that claims nothing. It stays empty."""
 
 
 class GroupedQueues:
-    """The queues of the jobs of groups that are in flight, by key.
+    """The queues of jobs in flight that belong to a group, by key.
 
-    Once such a job is settled, the next of its group can be claimed by the same tick. Streams that
-    have found nothing more in the queue have to hear of it before that tick, and not only after it.
+    Once such a job is settled, the same tick can claim the next job of its group. Streams that
+    found the queue empty must learn of that before the tick, not only after it.
     """
 
     def __init__(self) -> None:
@@ -285,7 +286,7 @@ class GroupedQueues:
             self.queues.update([(job.key, job.queue) for job in jobs if job.group is not None])
 
     def settled(self, commands: Sequence[AnyCommand]) -> set[str]:
-        """The queues in which the commands settle such jobs. It costs nothing where none is."""
+        """The queues in which the commands settle such jobs. It costs nothing if there are none."""
         queues: set[str] = set()
         if self.queues:
             for command in commands:
@@ -297,10 +298,10 @@ class GroupedQueues:
 
 
 def give_back(stream: Stream) -> Return:
-    """What a stream holds, to be made ready again, now that it is to end."""
+    """The return of all jobs that a stream holds, as it ends."""
     return Return(stream.number, list(stream.held), stream.unfinished())
 
 
 def unclaimed(leases: Mapping[int, int]) -> Return:
-    """Claimed jobs, by their deliveries, of which nobody has heard."""
+    """The return of claimed jobs that reached nobody, by their deliveries."""
     return Return(0, list(leases), leases=leases)

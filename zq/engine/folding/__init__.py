@@ -1,1 +1,1 @@
-"""Folding new jobs into the hosts of their batches: what jq says, brought to the tick as plans."""
+"""Folds new jobs into the hosts of their batches: jq decides, and the tick gets plans."""

@@ -1,4 +1,4 @@
-"""Asks jq what becomes of jobs in batches, and finds out whose fault it is where that fails."""
+"""Asks jq what happens to jobs in batches, and finds the cause of a failure."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,30 +11,30 @@ from zq.model.job import NewJob
 from zq.model.payload import MAX_DEPTH, has_long_integer, nests_too_deeply
 
 MOST_KNOWN = 1024
-"""Rules that are remembered, the last ones that were used."""
+"""So many rules are remembered, the last ones that were used."""
 
 MOST_CHAINED = 256
-"""Jobs that are folded by one call."""
+"""One call folds at most so many jobs."""
 
 MOST_CHAINED_BYTES = 4 * 1024 * 1024
 
 Programs = tuple[str, str]
-"""The two of a rule: `when`, `fold`."""
+"""The two programs of a rule: `when` and `fold`."""
 
 
 class Evaluator:
     """Runs the rules of batches in one process, one call at a time."""
 
     def __init__(self, folds: JqFolds, max_payload: int) -> None:
-        """`max_payload` is the most bytes that a payload may have after a fold."""
+        """`max_payload` is the largest payload that a fold may make, in bytes."""
         self._folds = folds
         self._max_payload = max_payload
         self._compiled: dict[Programs, None] = {}
 
     async def check(self, programs: Programs, payloads: Sequence[str]) -> list[str]:
-        """What is wrong with a rule, tried on each payload as both sides; empty where nothing is.
+        """The faults of a rule, tried with each payload on both sides; an empty text means none.
 
-        Raises `TooSlow` where one of them alone takes too long.
+        Raises `TooSlow` if a single payload takes too long.
         """
         try:
             await self._compile(programs)
@@ -52,9 +52,9 @@ class Evaluator:
     ) -> list["Host | str"]:
         """Fold jobs, given with their keys, one after the other into a host, or make them hosts.
 
-        Of each: the host that it folds into, which is itself where it becomes one, or why it
-        cannot be folded. Hosts have their payloads as of the end then. Fewer ends than jobs say
-        that the next one takes too long.
+        The result has, for each job, the host that it folds into (itself if it becomes a host), or
+        the reason why it cannot be folded. Each host has its final payload. If the result is
+        shorter than `jobs`, the next job takes too long.
         """
         ends: list[Host | str] = []
         while len(ends) < len(jobs):
@@ -76,7 +76,7 @@ class Evaluator:
         return ends
 
     async def _chain(self, host: Host, payloads: Sequence[str]) -> list[str]:
-        """The verdicts on the first of some payloads, at least on one; the host has them then."""
+        """The verdicts on the first payloads, at least one. The host's payload includes these."""
         try:
             chain = await self._folds.chain(programs_of(host.rule), host.payload, payloads)
         except TooSlow:
@@ -92,7 +92,7 @@ class Evaluator:
         return await self._chain(host, payloads[: len(payloads) // 2])
 
     def _fault(self, chain: Chain) -> str | None:
-        """Why a payload that folds have given cannot be stored."""
+        """Why the payload that a fold has made cannot be stored."""
         if FOLDED not in chain.verdicts:
             return None
         size = len(chain.payload.encode())
@@ -117,14 +117,14 @@ class Evaluator:
 
 
 class RuleUse(NamedTuple):
-    """A job that comes with a rule, by its request and its place there."""
+    """A job that comes with a rule: its request, and its index there."""
 
     request: FoldRequest
     place: int
 
 
 def by_rule(requests: Sequence[FoldRequest]) -> dict[Programs, list[RuleUse]]:
-    """The jobs of some requests that come with a rule, by its programs."""
+    """The jobs of some requests that come with a rule, by the rule's programs."""
     found: dict[Programs, list[RuleUse]] = {}
     for request in requests:
         for index, rule in request.ruled:
@@ -133,12 +133,12 @@ def by_rule(requests: Sequence[FoldRequest]) -> dict[Programs, list[RuleUse]]:
 
 
 def programs_of(rule: BatchRule) -> Programs:
-    """A rule without its key."""
+    """The programs of a rule."""
     return rule.when, rule.fold
 
 
 def _some(payloads: Sequence[str]) -> Sequence[str]:
-    """The first payloads, as many as one call takes; one however large."""
+    """The first payloads, as many as one call takes: at least one, however large."""
     total = 0
     for index, payload in enumerate(payloads[:MOST_CHAINED]):
         total += len(payload)

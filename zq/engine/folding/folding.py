@@ -1,4 +1,4 @@
-"""Folding for whoever enqueues: a quick lane, a slow one, and what their processes may take."""
+"""Folding for enqueues: a quick lane, a slow lane, and the limits of their processes."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -16,13 +16,13 @@ from zq.model.reach import EVERYWHERE, Reach
 from zq.store.api import Reads
 
 QUICK = 1 / 8
-"""The part of the time-out that a call gets in the first lane."""
+"""A call in the first lane gets this part of the time-out."""
 
 
 class Folding:
-    """Enqueues with jobs in batches. `timeout` in seconds bounds a fold, `max_payload` its bytes.
+    """Enqueues jobs with batches. `timeout` (seconds) limits a fold, `max_payload` its bytes.
 
-    jq starts with the first of them.
+    The first enqueue with a batch starts jq.
     """
 
     def __init__(
@@ -45,23 +45,23 @@ class Folding:
     async def enqueue(
         self, keys: Sequence[int], jobs: Sequence[NewJob], now: int, size: int, reach: Reach
     ) -> EnqueueResult:
-        """Store jobs of which some come with batches, or fold them, all or none, in order.
+        """Store jobs, some of which come with batches, or fold them: all or none, in order.
 
-        Raises what an `Enqueue` raises, `Unprocessable` where a rule or a fold is at fault,
-        `InboxFull` or `ServiceUnavailable`. Whoever is cancelled here loses the answer, and the
-        jobs are stored all the same.
+        Raises the errors of an `Enqueue`, `Unprocessable` if a rule or a fold fails, `InboxFull` or
+        `ServiceUnavailable`. If the caller is cancelled, only the answer is lost: the jobs are
+        stored.
         """
         result: EnqueueResult = await self._ask(FoldRequest(keys, jobs, now, size, reach))
         return result
 
     async def fire(self, key: int, job: NewJob, now: int, wrap: Wrap) -> int:
-        """Have a job of cron enqueued or folded by the `Fire` that `wrap` makes; what that says."""
+        """Enqueue or fold a job of cron by the `Fire` that `wrap` makes. Return its result."""
         request = FoldRequest((key,), (job,), now, job.payload_size, EVERYWHERE, wrap)
         moved: int = await self._ask(request)
         return moved
 
     async def check(self, jobs: Iterable[NewJob]) -> None:
-        """Try the rules of jobs that are to be enqueued later. Raises `InvalidRequest`."""
+        """Try the rules of jobs that will be enqueued later. Raises `InvalidRequest`."""
         for job in jobs:
             rule = batch_of(job)
             if rule is not None and (fault := await self._lanes[0].fault_of(rule, job.payload)):

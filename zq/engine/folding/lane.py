@@ -1,9 +1,10 @@
-"""Where enqueues with jobs in batches wait: what gathers is planned together, then done by a tick.
+"""The lane of enqueues with jobs in batches: rounds plan them together, and a tick runs each plan.
 
-While one round asks jq and waits for its tick, the next one gathers, as with ticks. A round reads
-the hosts of its batches once, and plans one request after the other as if all that was planned
-before came true. The tick does what still holds; what does not is planned again in the next round.
-So nothing is locked while jq runs, and a fold is as atomic as the command that brings it.
+While one round asks jq and waits for its tick, the next one gathers, as ticks do. A round reads the
+hosts of its batches once. It plans each request as if all plans before it had been carried out. The
+tick does what is still valid, and the next round plans the rest again. So nothing is locked while
+jq runs, and a fold is as atomic as the command that brings it.
+
 """
 
 import asyncio
@@ -25,22 +26,22 @@ log = logging.getLogger(__name__)
 
 MOST_REQUESTS = 512
 MOST_BYTES = 8 * 1024 * 1024
-"""What one round takes, but for a single request that is larger."""
+"""A round takes at most so many bytes, unless a single request is larger."""
 
 MOST_TRIES = 100
-"""Times that a request is planned anew because the batches have changed."""
+"""A request is planned at most so often because its batches have changed."""
 
 SLOW_S = 60.0
-"""How long it is remembered that a rule was too slow."""
+"""It is remembered for so long that a rule was too slow."""
 
 MOST_SLOW = 1024
 
 
 class FoldLane:
-    """Folds what is given to it, round after round. What is too slow goes to the `slower` lane.
+    """Folds requests, round after round. Slow requests go to the `slower` lane.
 
-    That one takes one request at a time, and none that has waited there for longer than `patience`
-    seconds.
+    The slower lane takes one request at a time. It refuses those that have waited there for longer
+    than `patience` seconds.
     """
 
     def __init__(
@@ -62,19 +63,19 @@ class FoldLane:
         self._patience = patience
         self._slower = slower
         self._slow: dict[Programs, float] = {}
-        """Rules that were too slow here, and until when that is remembered."""
+        """The rules that were too slow here, and until when that is remembered."""
         self._waiting: deque[FoldRequest] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
     def put(self, request: FoldRequest) -> None:
-        """Have a request done; its `reply` is what the tick says to it."""
+        """Accept a request. The tick's result becomes its `reply`."""
         self._waiting.append(request)
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="zq-folds")
 
     async def fault_of(self, rule: BatchRule, payload: str) -> str:
-        """What is wrong with a rule, tried on a payload as both sides; empty where nothing is."""
+        """The fault of a rule, tried with a payload on both sides; an empty text means none."""
         try:
             (fault,) = await self._evaluator.check(programs_of(rule), [payload])
         except TooSlow as error:
@@ -129,7 +130,7 @@ class FoldLane:
         await self._submit(await planner.plan(self._left(requests)))
 
     def _left(self, requests: Sequence[FoldRequest]) -> list[FoldRequest]:
-        """Those that are neither answered nor given away."""
+        """The requests that are neither answered nor in another lane."""
         return [request for request in requests if request.lane is self]
 
     def _refuse_late(self, request: FoldRequest) -> None:
@@ -144,7 +145,7 @@ class FoldLane:
             )
 
     async def _check(self, requests: Sequence[FoldRequest]) -> None:
-        """Try the rules that requests bring on what they bring."""
+        """Try each rule in the requests on the payload of its job."""
         for programs, uses in by_rule([r for r in requests if not r.is_checked]).items():
             if self._is_slow(programs):
                 self._put_off([use.request for use in uses], None)
@@ -165,18 +166,18 @@ class FoldLane:
             request.is_checked = True
 
     async def _read(self, requests: Sequence[FoldRequest]) -> Hosts:
-        """The hosts of the requests' batches; of the first ones only, where they are large."""
+        """The hosts of the requests' batches. If large, only those of the first requests."""
         keys = list(dict.fromkeys(key for request in requests for key in request.members))
         if not keys:
             return {}
         found = await self._reads.open_hosts(keys, self._clock.now_ms())
         if not requests[0].members.keys() <= found.keys():
-            # It alone is about more than is read at once.
+            # The first request alone needs more hosts than one read allows.
             self._end(requests[0], too_large())
         return {key: stored_host(host) for key, host in found.items()}
 
     async def _submit(self, orders: Sequence[Order]) -> None:
-        """Have commands done, and tell everybody what came of them."""
+        """Submit commands, and pass their results on to the requests."""
         pending = []
         for order in orders:
             for request in order.requests:
@@ -204,7 +205,7 @@ class FoldLane:
         self._again(self._left(stale))
 
     def _again(self, requests: Sequence[FoldRequest]) -> None:
-        """Let requests be the first of the next round."""
+        """Put requests at the start of the next round."""
         for request in requests:
             request.lane = None
             if not request.is_held:
@@ -218,7 +219,7 @@ class FoldLane:
         host: Host | None,
         reason: str = "batch fold: it takes too long",
     ) -> None:
-        """Give requests to the slower lane; without one they are refused."""
+        """Give requests to the slower lane. Refuse them if there is none."""
         if host is not None:
             self._remember(programs_of(host.rule))
         for request in requests:
@@ -241,7 +242,7 @@ class FoldLane:
             del self._slow[next(iter(self._slow))]
 
     def _end(self, request: FoldRequest, reply: object) -> None:
-        """Say to whoever waits what has become of a request."""
+        """Answer a request."""
         request.lane = None
         if request.is_held:
             self._inbox.let_go(len(request.jobs), request.size)

@@ -1,4 +1,4 @@
-"""Plans: what becomes of each job in a batch, as if all that was planned before came true."""
+"""Plans for the jobs of batches. Each plan assumes that all plans before it are carried out."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -15,17 +15,17 @@ from zq.store.api import PAGE_BYTES
 HIDDEN_HOST = "hosts the same batch"
 
 Hosts = dict[str, Host | None]
-"""The open host of each batch; None where there is none."""
+"""The open host of each batch; None if there is none."""
 
 
 class Order(NamedTuple):
-    """A command, and the requests whose jobs it brings: one, or several of one job each."""
+    """A command and its requests: a single request, or several with one job each."""
 
     command: AnyCommand
     requests: Sequence[FoldRequest]
 
     def learn(self, stale: StalePlan) -> None:
-        """Let the requests know which of their jobs the tick has found to be copies by name."""
+        """Tell the requests which of their jobs the tick has found to be copies by name."""
         if stale.copies is None:
             return
         if len(self.requests) == 1:
@@ -35,16 +35,16 @@ class Order(NamedTuple):
             request.copies = frozenset({0} if index in stale.copies else ())
 
     def part(self, result: object, index: int) -> object:
-        """What one of the requests is told of the result."""
+        """The part of the result that belongs to one of the requests."""
         if not isinstance(result, EnqueueResult) or len(self.requests) == 1:
             return result
         return EnqueueResult({}, folded={0: result.folded[index]})
 
 
 class Planner:
-    """Plans the requests of one round. `end` answers one that cannot be done.
+    """Plans the requests of one round. `end` answers a request that cannot be done.
 
-    `put_off` is called with those that take too long, and the host whose rule it is.
+    `put_off` takes the requests that are too slow, and the host whose rule is too slow.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class Planner:
         self._end = end
         self._put_off = put_off
         self._brought: set[CopyName] = set()
-        """The names that the jobs planned so far bring."""
+        """The names of the jobs that were planned so far."""
 
     async def plan(self, requests: Sequence[FoldRequest]) -> list[Order]:
-        """The commands for all requests that can be done, in an order in which they hold.
+        """The commands for all requests that can be done, in an order in which they are valid.
 
-        Single jobs of one batch share a command where they fold into the same host: its payload is
-        written once then.
+        Single jobs that fold into the same host share a command, so the payload of the host is
+        written only once.
         """
         alike: dict[tuple[str, Reach], list[FoldRequest]] = {}
         others: list[FoldRequest] = []
@@ -138,7 +138,7 @@ class Planner:
                 return []
             places[key] = None if host is None else host.place
             if host is not None:
-                # The request may come to nothing.
+                # Change a copy, since the request may fail.
                 host = host.copy()
             jobs = [(request.keys[index], request.jobs[index]) for index in indexes]
             ends = await self._evaluator.fold(host, jobs)
@@ -164,7 +164,7 @@ class Planner:
         return [Order(_command(request, BatchPlan(places, folds, payloads, copies)), [request])]
 
     def _copies(self, request: FoldRequest) -> frozenset[int]:
-        """The indexes of the jobs that the tick will know as copies by name of others."""
+        """The indexes of the jobs that the tick will recognise as copies by name."""
         brought = set[CopyName]()
         copies = set(request.copies)
         for index, job in enumerate(request.jobs):
@@ -181,7 +181,7 @@ class Planner:
 
 
 def too_large() -> TooLarge:
-    """The refusal of a request that is about too many large batches."""
+    """The error for a request that concerns too many large batches."""
     return TooLarge(
         f"the batches that these jobs belong to hold more than {PAGE_BYTES} bytes together: send"
         " several requests"
@@ -189,7 +189,7 @@ def too_large() -> TooLarge:
 
 
 def folded_payload(text: str) -> FoldedPayload:
-    """A payload that a fold has given."""
+    """The payload that a fold has made."""
     return FoldedPayload(text, len(text) if text.isascii() else len(text.encode()))
 
 
@@ -207,7 +207,7 @@ def _command(request: FoldRequest, plan: BatchPlan) -> AnyCommand:
 
 
 def _merged(requests: Sequence[FoldRequest], key: str, place: HostPlace, payload: str) -> Order:
-    """The command that folds single jobs into a host, whose payload is then as it says."""
+    """The command that folds single jobs into a host, which then has this payload."""
     whole = folded_payload(payload)
     command = Enqueue(
         keys=[request.keys[0] for request in requests],

@@ -1,4 +1,4 @@
-"""What waits to be folded: an enqueue with jobs in batches, and the hosts that they may join."""
+"""A request that waits to be folded, and the hosts that its jobs may join."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ Wrap = Callable[[Enqueue], AnyCommand]
 
 
 class FoldRequest:
-    """One enqueue, and whoever waits for what the tick says to it."""
+    """One enqueue, and the future of its answer."""
 
     def __init__(
         self,
@@ -24,44 +24,44 @@ class FoldRequest:
         reach: Reach,
         wrap: Wrap | None = None,
     ) -> None:
-        """`wrap` makes the command that brings the planned enqueue, where that is another one."""
+        """`wrap` makes another command around the planned enqueue, if it is given."""
         self.keys, self.jobs, self.now, self.size, self.reach = keys, jobs, now, size, reach
         self.wrap = wrap
         self.reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.copies: frozenset[int] = frozenset()
-        """Indexes of jobs that the tick knows as copies by name: they neither fold nor host."""
+        """The indexes of jobs that are copies by name. They neither fold nor become hosts."""
         self.is_checked = False
-        """Whether the rules that it brings were tried on what it brings."""
+        """Whether the rules in the request were tried on its payloads."""
         self.is_held = True
         """Whether the inbox counts its jobs as waiting elsewhere."""
         self.lane: object = None
-        """Who is about to answer it."""
+        """The lane that will answer it."""
         self.tries = 0
         self.deadline: float | None = None
-        """Seconds of the event loop until which it may wait, where it waits for what is slow."""
+        """How long it may wait in the slower lane, by the event loop's clock in seconds."""
         self.ruled = [
             (index, rule) for index, job in enumerate(jobs) if (rule := batch_of(job)) is not None
         ]
         """The jobs with a rule, by index."""
         self.members: dict[str, list[int]] = {}
-        """By batch, the indexes of the jobs that may fold into its host, or become it."""
+        """The indexes, by batch, of the jobs that may fold into its host or become it."""
         for index, rule in self.ruled:
             ready_at = jobs[index].ready_at
             if ready_at is None or ready_at <= now:
                 self.members.setdefault(rule.key, []).append(index)
 
     def answer(self, reply: object) -> None:
-        """Say what has become of it, unless whoever waited has gone away."""
+        """Answer the request, unless nobody waits any more."""
         if not self.reply.done():
             self.reply.set_result(reply)
 
     def message(self, index: int, text: str) -> str:
-        """A message about one of the jobs, as the request has them."""
+        """A message that names one of the jobs by its place in the request."""
         return text if len(self.jobs) == 1 else f"jobs[{index}]: {text}"
 
 
 class Host:
-    """The host of a batch as it will be once all is done that was planned so far."""
+    """The host of a batch as it will be after all plans so far."""
 
     def __init__(self, place: HostPlace, rule: BatchRule, queue: str, payload: str) -> None:
         self.place, self.rule, self.queue, self.payload = place, rule, queue, payload
@@ -71,7 +71,7 @@ class Host:
         return self.place.host
 
     def copy(self) -> "Host":
-        """The same, to be changed by what may come to nothing."""
+        """A copy for changes that may not be carried out."""
         return Host(self.place, self.rule, self.queue, self.payload)
 
 
@@ -83,7 +83,7 @@ def new_host(key: int, job: NewJob) -> Host:
 
 
 def stored_host(found: tuple[int, JobRecord] | None) -> Host | None:
-    """A host as it is stored, with its payload."""
+    """The host as it is stored, with its payload."""
     if found is None:
         return None
     revision, job = found

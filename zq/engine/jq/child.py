@@ -1,28 +1,28 @@
-"""The program of the process that runs jq. Only `jq_process` starts it and speaks to it.
+"""The program of the process that runs jq. Only `process.py` starts it and talks to it.
 
-    python -I -S jq_child.py DIRECTORY MEMORY CPU_SECONDS
+    python -I -S child.py DIRECTORY MEMORY CPU_SECONDS
 
-DIRECTORY holds the jq package, MEMORY bounds the address space in bytes, CPU_SECONDS the processor
-time of one request. Requests come on standard input, replies go to standard output, one after the
-other; the first reply says that the process is confined and ready. The end of input ends it.
+DIRECTORY holds the jq package. MEMORY limits the address space in bytes, CPU_SECONDS the processor
+time of one request. Requests come on standard input, and replies go to standard output, in the same
+order. The first reply says that the process is confined and ready. It ends at the end of its input.
 
     request   REQUEST (whether outputs are wanted, bytes of the program, number of rows), the
               program, then each row: ROW (bytes), JSON text. No rows: compile only.
     reply     REPLY (whether the program compiles, bytes that follow), then a byte a row, 1 for a
-              match and 0 for none; or, where outputs are wanted, a JSON array that has those of
-              each row, all texts, and what error ended them or null; or the reason why it does not
-              compile. Text is UTF-8.
+              match and 0 for none. If outputs are wanted, a JSON array follows instead. It has for
+              each row the outputs, which are texts, and the error that ended them or null. If the
+              program does not compile, the reason follows. Text is UTF-8.
 
-What jq could do to the host, and what stops it:
+What jq could do to the host, and how that is prevented:
 
     read the environment            it is empty
     open files, or learn of them    no descriptor can be opened; `import` and `include` are syntax
                                     errors and `modulemeta` is not defined (see GUARD)
-    fill memory, run for ever       address space and processor time are limited, and jq_lane
+    fill memory, run for ever       address space and processor time are limited, and `lane.py`
                                     kills this process when a call takes too long
     outlive the server              the kernel kills this process when its parent ends
 
-It runs outside of the package, so it imports nothing of zq.
+It runs outside of the package, so it imports nothing from zq.
 """
 
 import functools
@@ -46,7 +46,7 @@ FOREIGN = (
     *("input", "inputs", "input_filename", "input_line_number", "modulemeta"),
     *("get_search_list", "builtins", "have_decnum", "have_literal_numbers"),
 )
-"""What jq has and Zizq's engine does not, or what tells of files and further inputs."""
+"""Functions that jq has and Zizq's engine does not, or that reveal files and further inputs."""
 
 DIVISION = (
     "def _quotient($a; $b): $a / $b; def _divide($a; $b):"
@@ -54,15 +54,15 @@ DIVISION = (
     " then if $a > 0 then infinite elif $a < 0 then -infinite else nan end"
     " else _quotient($a; $b) end;"
 )
-"""A number divided by zero is infinite, as in Zizq's engine; jq calls it an error."""
+"""A number divided by zero is infinite, as in Zizq's engine. In jq it is an error."""
 
 GUARD = (
     " ".join(f"def {name}: unknown_{name.partition('(')[0]};" for name in FOREIGN) + DIVISION + "\n"
 )
-"""Goes before every program, on one line. jq takes `module`, `import` and `include` at the very
-start only, so after a definition they are syntax errors, whatever strings, comments and field names
-contain. A definition that nobody uses is dropped before its names are looked up, so those of
-`FOREIGN` are errors exactly where a program uses them."""
+"""This precedes every program, on one line. jq accepts `module`, `import` and `include` only at the
+very start. After a definition they are syntax errors, whatever strings, comments and field names
+contain. jq drops an unused definition before it looks its names up, so a name of `FOREIGN` is an
+error exactly where a program uses it."""
 
 CACHED_PROGRAMS = 32
 LONGEST_REASON = 500
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def load_jq(directory: str) -> Compile:
-    """jq.compile with a cache, warmed up: nothing can be loaded any more once it is confined."""
+    """Return jq.compile with a cache, warmed up: a confined process can load nothing more."""
     sys.path.append(directory)
     import jq
 
@@ -88,10 +88,10 @@ def load_jq(directory: str) -> Compile:
 
 
 def confine(memory: int) -> None:
-    """Take from this process everything that jq has no need of."""
-    # Python may have set LC_CTYPE by itself.
+    """Take away every right of this process that jq does not need."""
+    # Python itself may have set LC_CTYPE.
     os.environ.clear()
-    # Whoever stops the whole group of processes means the server, which may still be draining.
+    # A SIGTERM to the process group is meant for the server, which may still be draining.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     die_with_parent()
     for kind, most in (
@@ -99,7 +99,7 @@ def confine(memory: int) -> None:
         (resource.RLIMIT_NPROC, 0),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
-        # The three open descriptors stay; last, because looking up the others may open files.
+        # The three open descriptors stay. This comes last, since the others may open files.
         (resource.RLIMIT_NOFILE, 0),
     ):
         bound = within_inherited(kind, most)
@@ -107,9 +107,9 @@ def confine(memory: int) -> None:
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent ends, even in the middle of a program.
+    """Have the kernel kill this process when its parent ends, even while a program runs.
 
-    Elsewhere than on Linux the end of input ends it after the running request.
+    On other systems than Linux the end of input ends it after the running request.
     """
     if sys.platform == "linux":
         import ctypes
@@ -119,7 +119,7 @@ def die_with_parent() -> None:
 
 
 def within_inherited(kind: int, most: int) -> int:
-    """`most`, or the hard limit that this process was started with if that is lower."""
+    """`most`, or the hard limit that this process inherited if that is lower."""
     hard = resource.getrlimit(kind)[1]
     return most if hard == resource.RLIM_INFINITY else min(most, hard)
 
@@ -127,7 +127,7 @@ def within_inherited(kind: int, most: int) -> int:
 def serve(
     compile_program: Compile, cpu_seconds: int, requests: BinaryIO, replies: BinaryIO
 ) -> None:
-    """Say that all is ready, then answer requests until their end."""
+    """Report that all is ready, then answer requests until the end of input."""
     reply(replies, True, b"")
     while header := requests.read(REQUEST.size):
         allow_cpu(cpu_seconds)
@@ -149,7 +149,7 @@ def serve(
 
 
 def allow_cpu(seconds: int) -> None:
-    """Set the processor time that may pass from now on before the kernel ends this process."""
+    """Set the processor time from now on after which the kernel ends this process."""
     soft = within_inherited(resource.RLIMIT_CPU, int(time.process_time()) + 1 + seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
@@ -162,7 +162,7 @@ def rows(requests: BinaryIO, count: int) -> Iterator[str]:
 
 
 def matches(compiled: Any, payload: str) -> bool:
-    """Whether the program puts out a value that is neither null nor false before any error."""
+    """Whether the program outputs a value that is neither null nor false before any error."""
     outputs = compiled.input_text(payload)
     try:
         return any(value is not None and value is not False for value in outputs)
@@ -171,7 +171,7 @@ def matches(compiled: Any, payload: str) -> bool:
 
 
 def outputs(compiled: Any, row: str) -> tuple[list[str], str | None]:
-    """What the program, which puts out nothing but texts, puts out; and its error, if any."""
+    """The outputs of the program, which are all texts, and its error, if any."""
     found: list[str] = []
     try:
         found += compiled.input_text(row)
@@ -181,7 +181,7 @@ def outputs(compiled: Any, row: str) -> tuple[list[str], str | None]:
 
 
 def reason(error: ValueError) -> str:
-    """The first of jq's complaints on one line, with line numbers as the client counts them."""
+    """jq's first error message on one line, with line numbers as the client counts them."""
     first = str(error).partition("\n")[0].removeprefix("jq: error: ").rstrip(":")
     if hidden := re.match(r"unknown_(\w+)/0 is not defined", first):
         return f"{hidden[1]} is not defined"

@@ -1,8 +1,9 @@
-"""jq programs over payloads, in processes of their own: see `jq_child` for how they are confined.
+"""jq programs over payloads, in processes of their own. `child.py` says how they are confined.
 
 The jq library holds the GIL while a program runs, and a program cannot be stopped. So every call
-first gets a short time in one process. A program that needs more goes on in a second process, and
-begins there from then on: what is slow waits for what is slow, and not what is quick for it.
+first gets a short time in one process. A program that needs more continues in a second process, and
+from then on begins there. Thus slow programs wait for each other, and quick ones do not wait for
+them.
 """
 
 import asyncio
@@ -16,22 +17,22 @@ from zq.model.errors import FilterAborted, InvalidFilter
 MIB = 1024 * 1024
 
 QUICK = 1 / 8
-"""The part of its time-out that a call gets in the first process, and again for every `QUICK_BYTES`
-of payloads."""
+"""A call in the first process gets this part of its time-out, and as much again for every
+`QUICK_BYTES` of payloads."""
 
 QUICK_BYTES = 4 * MIB
 MOST_QUICK = 1 / 2
 
 MOST_KNOWN = 1024
-"""Programs that are remembered, the last ones that were used."""
+"""So many programs are remembered, the last ones that were used."""
 
 
 class JqFilter:
-    """Decides which payloads a jq program matches. Of each kind one call runs, others wait.
+    """Decides which payloads a jq program matches. One call of each kind runs, the others wait.
 
-    `timeout` in seconds bounds a call, its wait for others included; `memory` is in bytes of
-    address space for a process, of which 15 MiB go to the interpreter, `rows` the most payloads of
-    a call.
+    `timeout` (seconds) limits a call, including its wait for others. `memory` limits the address
+    space of a process in bytes, of which the interpreter needs 15 MiB. `rows` is the most payloads
+    of a call.
     """
 
     def __init__(self, *, timeout: float, memory: int = 256 * MIB, rows: int = 1000) -> None:
@@ -40,10 +41,10 @@ class JqFilter:
         self._quick = JqLane(memory, math.ceil(timeout))
         self._slow = JqLane(memory, math.ceil(timeout))
         self._known: dict[bytes, bool] = {}
-        """Whether programs are slow, by their digests."""
+        """Whether a program is slow, by the digest of its text."""
 
     async def check(self, program: str) -> None:
-        """Raise InvalidFilter, whose message says why and where, if `program` does not compile."""
+        """Raise InvalidFilter with the fault and its place if `program` does not compile."""
         await self._ask(program, ())
 
     async def matches(self, program: str, payloads: Sequence[str]) -> list[bool]:
@@ -96,12 +97,12 @@ class JqFilter:
             except Overtime:
                 pass
             except FilterAborted:
-                # It has ended its process, and might do so again.
+                # The program has ended its process, and might do so again.
                 self._remember(digest, is_slow=True)
                 raise
             else:
                 if payloads:
-                    # To be compiled proves nothing.
+                    # Compiling alone proves nothing.
                     self._remember(digest, is_slow=False)
                 return answer
         self._remember(digest, is_slow=True)
@@ -117,7 +118,7 @@ class JqFilter:
 
 
 def _encode(program: str) -> bytes:
-    """`program` as jq can take it: UTF-8 that no NUL cuts short."""
+    """`program` as bytes for jq: UTF-8 without a NUL, which would cut it short."""
     if "\0" in program:
         raise _refusal("the program contains a NUL character")
     try:

@@ -1,9 +1,9 @@
-"""Folds by jq: the programs of batches, checked on what comes in, and run from a host on.
+"""Folds by jq: the rules of batches are checked on new payloads, and run from a host on.
 
-A rule's two programs see `$existing` and `$new`, and null as their input. They run inside a program
-of ours, which needs one trip to the process however many jobs there are: `check` tries a rule on
-each new payload, as both sides; `chain` folds one after the other into a host. Payloads come out as
-text that jq has written, by which a number that no program has touched keeps all its digits.
+The two programs of a rule see `$existing` and `$new`, and null as their input. They run inside a
+program of ours, which needs one call for any number of jobs. `check` tries a rule on each new
+payload, on both sides. `chain` folds one payload after the other into a host. Payloads come out as
+text from jq, so a number that no program has changed keeps all its digits.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ _GUARDS = (
     + ' def halt_error: error("halt_error is not available");'
     + ' def halt_error($code): error("halt_error is not available");'
 )
-"""A program that halts would end ours too."""
+"""This prevents `halt`, which would end our program too."""
 
 _ALONE = _GUARDS + " null as $existing | null as $new |\n"
-"""What goes before one of a rule's programs by itself. It ends its line, so that a complaint counts
-lines as the client does. What compiles behind it has no bracket too many, and no name of ours."""
+"""This precedes a single program of a rule. It ends its line, so an error counts lines as the
+client does. A program that compiles after it has no surplus bracket, and uses no name of ours."""
 
 _SAY = 'def zq_say: if type == "string" then . else tojson end;'
 
@@ -44,7 +44,7 @@ _CHECK = """
     catch ("fold: " + zq_say)
   end
 """
-"""Of one payload: what is wrong with the rule, or an empty text."""
+"""The check of one payload: the fault of the rule, or an empty text."""
 
 _CHAIN = """
 .[0] as $zq_host | .[1:] as $zq_new | ($zq_new | length) as $zq_count
@@ -63,8 +63,8 @@ _CHAIN = """
     end;
     if $zq_at == $zq_count then .[1] | tojson elif .[0] == "" then empty else .[0] end)
 """
-"""Of a host and the new payloads behind it: a text for each, up to the first that is sealed off,
-and the host's payload at the end."""
+"""The chain of a host and new payloads. It outputs a text for each payload, up to the first that is
+sealed off, and then the host's payload."""
 
 _PLACE = re.compile(r" at line (\d+)")
 
@@ -72,9 +72,9 @@ FOLDED, SEALED = "f", "s"
 
 
 class Chain(NamedTuple):
-    """What became of the first of some new payloads, and the host's payload then.
+    """The verdicts on the first new payloads, and the host's payload after them.
 
-    A verdict is `FOLDED`, `SEALED` (which is the last one), or "e" and why the fold has failed.
+    A verdict is `FOLDED`, `SEALED` (always the last), or "e" and the reason why the fold failed.
     """
 
     verdicts: list[str]
@@ -82,13 +82,13 @@ class Chain(NamedTuple):
 
 
 class TooSlow(Exception):
-    """Programs took longer than they may here, or too much memory; the message says which."""
+    """Programs took too long or too much memory. The message says which."""
 
 
 class JqFolds:
-    """Runs the programs of batches in one process. One call runs, others wait.
+    """Runs the programs of batches in one process. One call runs, the others wait.
 
-    `seconds` bounds a call, without its wait for others; `memory` is in bytes of address space.
+    `seconds` limits a call, without its wait for others. `memory` is in bytes of address space.
     """
 
     def __init__(self, *, seconds: float, memory: int = 256 * MIB) -> None:
@@ -96,7 +96,7 @@ class JqFolds:
         self._lane = JqLane(memory, int(seconds) + 1)
 
     async def compile(self, programs: tuple[str, str]) -> None:
-        """Raise `Unprocessable` where one of a rule's programs does not compile."""
+        """Raise `Unprocessable` if one of a rule's programs does not compile."""
         for name, program in zip(("when", "fold"), programs, strict=True):
             if "\0" in program:
                 raise Unprocessable(f"batch expression: {name}: it contains a NUL character")
@@ -110,7 +110,7 @@ class JqFolds:
                 raise Unprocessable(f"batch expression: {name}: {reason}")
 
     async def check(self, programs: tuple[str, str], payloads: Sequence[str]) -> list[str]:
-        """What is wrong with a rule that compiles, tried on each payload; empty where nothing is.
+        """The faults of a rule that compiles, tried on each payload; an empty text means none.
 
         Raises `TooSlow`.
         """
@@ -122,9 +122,9 @@ class JqFolds:
         return faults
 
     async def chain(self, programs: tuple[str, str], host: str, payloads: Sequence[str]) -> Chain:
-        """Fold payloads into a host's by its rule, in order, up to the first that is sealed off.
+        """Fold payloads into a host's payload by its rule, in order, until one is sealed off.
 
-        Each has been checked with a rule of its own. Raises `TooSlow`.
+        Each payload has been checked with a rule of its own. Raises `TooSlow`.
         """
         row = "[" + ",".join((host, *payloads)) + "]"
         _, body = await self._run(_texts(*programs)[1], (row,))
@@ -151,13 +151,13 @@ class JqFolds:
 
 
 def _up(place: re.Match[str]) -> str:
-    """The place of a fault without the line that goes before."""
+    """The place of a fault, counted without the line that precedes the program."""
     return f" at line {int(place[1]) - 1}"
 
 
 @lru_cache(256)
 def _texts(when: str, fold: str) -> tuple[bytes, bytes]:
-    """The programs that check a rule, and that fold by it."""
+    """The two programs of a rule inside ours: the one that checks, and the one that folds."""
     return _filled(_CHECK, when, fold), _filled(_CHAIN, when, fold)
 
 

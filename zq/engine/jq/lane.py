@@ -1,7 +1,7 @@
-"""One process for jq and the line of calls that wait for it.
+"""One process for jq, and the line of calls that wait for it.
 
-A program cannot be stopped, but a process can: it is killed when a call takes too long, when its
-caller goes away, or at the end. The next call starts another (30 ms).
+A program cannot be stopped, but a process can. It is killed when a call takes too long, when its
+caller goes away, or at the end. The next call starts another process (30 ms).
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from zq.engine.jq.process import JqProcess
 from zq.model.errors import FilterAborted, FiltersBusy
 
 MOST_WAITING = 16
-"""Calls of one kind that wait for one process; the next one is refused. Newcomers are one kind, all
-others the other: however many newcomers come, they shut out nobody who has behaved."""
+"""At most so many calls of one kind wait for a process; the next one is refused. Newcomers are one
+kind, all others the other: a flood of newcomers refuses no program that has behaved."""
 
 _START_TIMEOUT_S = 10
 
@@ -26,11 +26,11 @@ _Waiting = tuple[bool, int, "asyncio.Future[None]"]
 
 
 class Overtime(Exception):
-    """A call has taken longer than it was given. Its process is gone."""
+    """A call took longer than its time. Its process is gone."""
 
 
 class JqAnswer(NamedTuple):
-    """Whether a program compiles, and a byte a payload or the reason why not; how long it took."""
+    """Whether a program compiles, the reply of each payload or the reason, and the time taken."""
 
     compiles: bool
     body: bytes
@@ -38,7 +38,7 @@ class JqAnswer(NamedTuple):
 
 
 class JqLane:
-    """Runs one call at a time. `memory` in bytes and `cpu_seconds` bound its process."""
+    """Runs one call at a time. `memory` (bytes) and `cpu_seconds` limit its process."""
 
     def __init__(self, memory: int, cpu_seconds: int) -> None:
         self._memory = memory
@@ -48,7 +48,7 @@ class JqLane:
         self._numbers = itertools.count()
         self._line: list[_Waiting] = []
         self._waiting = Counter[bool]()
-        """How many wait, by whether they are newcomers."""
+        """How many calls wait, by whether they are newcomers."""
         self._busy = False
         self._closed = False
 
@@ -62,13 +62,13 @@ class JqLane:
         newcomer: bool = False,
         outputs: bool = False,
     ) -> JqAnswer:
-        """Run a program over payloads, or only compile it where there are none.
+        """Run a program over payloads, or only compile it if there are none.
 
-        What comes back of each is whether it matches, or the `outputs`.
+        The answer says for each payload whether it matches, or has its `outputs`.
 
         Newcomers wait behind all others. Raises `FiltersBusy`, `FilterAborted`, or `Overtime` after
-        so many seconds. The time that a process takes to start does not count, not for `limit`
-        either, which bounds all that the caller does.
+        `seconds`. The start of a process does not count, neither here nor in `limit`, which bounds
+        the whole work of the caller.
         """
         async with self._turn(newcomer=newcomer):
             try:
@@ -82,7 +82,7 @@ class JqLane:
                 except TimeoutError:
                     raise Overtime from None
             except BaseException:
-                # Also when the caller is cancelled: a reply to nobody would answer the next call.
+                # If the caller is cancelled too: its reply would answer the next call.
                 self._drop()
                 raise
 
@@ -92,7 +92,7 @@ class JqLane:
         if self._process is not None:
             self._process.kill()
         while self._busy:
-            # Behind all others: they find it closed.
+            # Wait behind all others, which find the lane closed.
             await self._wait(last=True)
             self._drop()
             self._pass_on()
@@ -119,14 +119,14 @@ class JqLane:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():
-                # It was given the turn in the same moment.
+                # The call got its turn in the same moment.
                 self._pass_on()
             raise
         finally:
             self._waiting[last] -= 1
 
     def _pass_on(self) -> None:
-        """Give the turn to the next in line, or to whoever comes."""
+        """Give the turn to the next call in line, or leave it to the next that comes."""
         while self._line:
             _, _, turn = heapq.heappop(self._line)
             if not turn.done():
@@ -149,7 +149,7 @@ class JqLane:
 
     async def _start(self) -> None:
         try:
-            # Nothing can be created in the directory once it is gone, nor is it left behind.
+            # Nothing can be created in the directory once it is gone, and nothing is left behind.
             with tempfile.TemporaryDirectory(prefix="zq-jq-") as empty:
                 self._process = await JqProcess.start(empty, self._memory, self._cpu_seconds)
                 async with asyncio.timeout(_START_TIMEOUT_S):
@@ -165,7 +165,7 @@ class JqLane:
         if self._process is None:
             return
         self._process.kill()
-        # A task, because its caller may be cancelled again while the process ends.
+        # The process ends in a task of its own, since the caller may be cancelled again.
         reaping = asyncio.create_task(self._process.reap())
         self._reaping.add(reaping)
         reaping.add_done_callback(self._reaping.discard)

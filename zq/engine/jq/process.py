@@ -1,4 +1,4 @@
-"""A process that runs jq, and its pipes: see `jq_child` for its program and how it is confined."""
+"""A process that runs jq, and its pipes. `child.py` is its program."""
 
 import asyncio
 import contextlib
@@ -14,11 +14,11 @@ from zq.model.errors import FilterAborted
 
 _PROGRAM = str(Path(jq_child.__file__).resolve())
 _CHUNK_BYTES = 64 * 1024
-"""What is written to the pipe at a time; as much as Linux lets wait in it."""
+"""The size of a write to the pipe. Linux buffers as much in a pipe."""
 
 
 class JqProcess:
-    """One process. After any error it is of no more use."""
+    """One process. It is useless after any error."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
@@ -29,7 +29,7 @@ class JqProcess:
 
     @classmethod
     async def start(cls, directory: str, memory: int, cpu_seconds: int) -> Self:
-        """Start it in `directory`. Its first reply comes unasked."""
+        """Start it in `directory`. Its first reply comes without a request."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", _PROGRAM),
             *(_jq_directory(), str(memory), str(cpu_seconds)),
@@ -38,7 +38,7 @@ class JqProcess:
             stderr=asyncio.subprocess.DEVNULL,
             cwd=directory,
             env={},
-            # An interrupt from the terminal is for the server alone.
+            # An interrupt from the terminal is meant for the server only.
             start_new_session=True,
         )
         return cls(process)
@@ -50,7 +50,7 @@ class JqProcess:
     async def ask(
         self, source: bytes, payloads: Sequence[str], *, outputs: bool = False
     ) -> tuple[bool, bytes]:
-        """Whether the program compiles, and the reply of `jq_child` or the reason why it does not.
+        """Whether the program compiles, and the reply of `child.py` or the reason why not.
 
         The reply has a byte a payload, or the outputs.
         """
@@ -87,7 +87,7 @@ class JqProcess:
 
 
 def _jq_directory() -> str:
-    """Where the jq package is. It is never loaded into this process."""
+    """The directory of the jq package. This process never loads it."""
     found = importlib.util.find_spec("jq")
     if found is None or found.origin is None:
         raise ModuleNotFoundError("the jq package is not installed", name="jq")
@@ -95,7 +95,7 @@ def _jq_directory() -> str:
 
 
 def _chunks(source: bytes, payloads: Sequence[str], outputs: bool) -> Iterator[bytes]:
-    """A request, cut where that costs few writes and no second copy of all payloads."""
+    """A request in pieces: few writes, and no second copy of all payloads."""
     chunk = bytearray(REQUEST.pack(outputs, len(source), len(payloads)) + source)
     for payload in payloads:
         row = payload.encode()

@@ -1,1 +1,1 @@
-"""What memory learns of each commit, and who is told."""
+"""The parts of memory that learn from each commit, and those who are told of it."""

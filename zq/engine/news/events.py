@@ -1,7 +1,7 @@
-"""The latest events in memory, and those who listen to them.
+"""The latest events in memory, and their readers.
 
-Each tick is one entry, in the form in which the tick has told of it; it becomes text only where
-somebody reads it. Nothing is kept before anybody has listened, nor long after everybody has gone.
+Each tick is one entry, in the form in which the tick has reported it. It becomes text only when
+somebody reads it. Events are kept only while somebody listens, and for a while after that.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ from zq.model.reach import EVERYWHERE, Reach
 MOST_EVENTS = 100_000
 MOST_BYTES = 16 * 1024 * 1024
 EVENT_BYTES = 200
-"""What an event takes in memory besides its texts, roughly."""
+"""The approximate size of an event in memory besides its texts."""
 
 KEEP_S = 600.0
-"""How long events are kept, and go on being kept, after the last listener has gone."""
+"""Events are kept for so long, also after the last listener has gone."""
 
 LOOKED_AT = 2_000
-"""Events that a reader looks at in one go, so that others have their turn."""
+"""A reader looks at so many events in one go, so that other tasks get their turn."""
 
 
 class Wanted(NamedTuple):
-    """Which events a listener asks for: different fields AND together, the values of one OR.
+    """A listener's choice of events: different fields AND together, the values of one OR.
 
-    Without queues, or types, any will do; `keys` of None are those of all jobs.
+    No queues, or no types, means all of them. `keys` of None means all jobs.
     """
 
     queues: frozenset[str] = frozenset()
@@ -41,7 +41,7 @@ class Wanted(NamedTuple):
     reach: Reach = EVERYWHERE
 
     def includes(self, event: EventRecord) -> bool:
-        """Whether an event is among them."""
+        """Whether the choice includes an event."""
         return (
             (self.keys is None or event.key in self.keys)
             and (not self.types or event.type in self.types)
@@ -59,28 +59,28 @@ class Told(NamedTuple):
 
 
 class Reader:
-    """One who listens. While it is `idle`, it has been told all that there is for it."""
+    """One listener. While it is `idle`, no event waits for it."""
 
     def __init__(self, wanted: Wanted, position: int, idle: bool) -> None:
         self.wanted = wanted
         self.position = position
-        """The number of the next event to look at; of no account while idle."""
+        """The number of the next event to look at. It has no meaning while idle."""
         self.idle = idle
         self.ended = False
         self._wake = asyncio.Event()
         self._wake.set()
 
     def end(self) -> None:
-        """Make the reader's handler finish its response in good order."""
+        """End the reader: its handler completes the response."""
         self.ended = True
         self._wake.set()
 
     def nudge(self) -> None:
-        """Let the handler look around."""
+        """Wake the handler."""
         self._wake.set()
 
     async def wait(self) -> None:
-        """Until there is something to look at."""
+        """Wait until there is something to look at."""
         await self._wake.wait()
         self._wake.clear()
 
@@ -105,15 +105,15 @@ class EventHub:
 
     @property
     def next(self) -> int:
-        """The number of the event that comes next."""
+        """The number of the next event."""
         return self._next
 
     @contextmanager
     def reader(self, wanted: Wanted, last_id: str | None) -> Iterator[Reader]:
-        """A reader for as long as the context lasts, from the event after `last_id` on.
+        """A reader within the context, from the event after `last_id` on.
 
-        Without one it begins with what comes next. One of which the window knows nothing begins
-        with the oldest event that there is: see `lost`.
+        Without an id it begins with the next event. With an id that the window does not know, it
+        begins with the oldest event that is kept: see `lost`.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -137,7 +137,7 @@ class EventHub:
                 self._timer = self._clock.call_later(KEEP_S, self._begin)
 
     def learn(self, committed: Committed) -> None:
-        """Keep what has happened in a tick."""
+        """Keep the events of a tick."""
         commands, result = committed.tick.commands, committed.result
         events = [_event(type, job) for type, jobs in result.news for job in jobs]
         for command, reply in zip(commands, result.replies, strict=True):
@@ -147,7 +147,7 @@ class EventHub:
         self.add(committed.tick.now, events)
 
     def add(self, now: int, events: Sequence[EventRecord]) -> None:
-        """Tell of events, all of one time, if anybody listens or has done so of late."""
+        """Add events of one time, if anybody listens or has listened recently."""
         if not events or not self.listens:
             return
         size = sum(EVENT_BYTES + _length(event) for event in events)
@@ -173,11 +173,11 @@ class EventHub:
         return self._next if oldest is None else oldest.first
 
     def lost(self, reader: Reader) -> bool:
-        """Whether what comes next for a reader is not kept any more."""
+        """Whether the next events for a reader are no longer kept."""
         return not reader.idle and reader.position < self.first
 
     def take(self, reader: Reader) -> list[Told]:
-        """What a reader is told next, perhaps nothing; it is idle once that is all."""
+        """The next events for a reader, perhaps none. It is idle once it has all."""
         told: list[Told] = []
         stop = min(reader.position + LOOKED_AT, self._next)
         place = self._place(reader.position)
@@ -196,24 +196,24 @@ class EventHub:
         return told
 
     def last_id(self, reader: Reader) -> str:
-        """The id of the last event that a reader has been told or could do without."""
+        """The id of the last event that a reader has received or passed over."""
         return self.id(self._next - 1 if reader.idle else reader.position - 1)
 
     def id(self, number: int) -> str:
-        """The id of an event for those who come back."""
+        """The id of an event, with which a listener can come back."""
         return f"{self.epoch}-{number}"
 
     def close(self) -> None:
-        """Let nobody listen any longer."""
+        """End all readers."""
         self._closed = True
         for reader in {*self._ranging, *(r for some in self._by_key.values() for r in some)}:
             reader.end()
 
     def _begin(self) -> None:
-        """Forget everything; what was numbered before cannot be asked for any more."""
+        """Forget everything. Older numbers can no longer be asked for."""
         self.epoch = secrets.token_hex(4)
         self.listens = False
-        """Whether events are kept: somebody listens, or has done so of late."""
+        """Whether events are kept: somebody listens, or has listened recently."""
         self._timer = None
         self._entries: dict[int, _Entry] = {}
         self._first_entry, self._last_entry = 1, 0
@@ -226,7 +226,7 @@ class EventHub:
         else:
             epoch, _, number = last_id.partition("-")
             known = epoch == self.epoch and number.isascii() and number.isdigit()
-            # One that is not known is before the oldest: so the reader has lost something.
+            # An unknown id counts as one before the oldest: the reader has lost events.
             position = int(number[:18]) + 1 if known else 0
             position = position if position <= self._next else 0
             reader = Reader(wanted, position, position == self._next)

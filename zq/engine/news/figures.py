@@ -1,6 +1,6 @@
-"""What goes through: totals since the start, and how much through each queue of late.
+"""Figures of traffic: totals since the start, and recent rates of each queue.
 
-All of it is learned once a tick, never once a job.
+They are updated once a tick, never once a job.
 """
 
 from bisect import bisect_left
@@ -20,31 +20,31 @@ SECONDS = (*_BELOW_ONE, 1.0, 2.0, 5.0)
 ROWS = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 
 BUCKET_S = 5.0
-"""What a tick brings is counted in buckets of this length."""
+"""Ticks are counted in buckets of this length."""
 
 MINUTE_S, FIVE_MINUTES_S = 60.0, 300.0
 
 MOST_TOTALS = 20_000
-"""Queues whose totals are kept although nothing goes through them any more."""
+"""Above so many totals, those of queues without traffic are dropped."""
 
 
 class Histogram:
-    """Counts observations by the least of its bounds that they do not exceed."""
+    """Counts observations. Each belongs to the smallest bound that it does not exceed."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
-        """One a bound, then those beyond all of them."""
+        """One count for each bound, and one for larger observations."""
         self.sum = 0.0
 
     def observe(self, value: float) -> None:
-        """Count one."""
+        """Count one observation."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
 
 class Stats:
-    """What the loop has done since it started. Times in seconds."""
+    """The loop's figures since the start. Times are in seconds."""
 
     def __init__(self) -> None:
         self.listens = True
@@ -55,7 +55,7 @@ class Stats:
 
     @property
     def jobs(self) -> Tally:
-        """How many jobs all ticks together have brought where."""
+        """How many jobs all ticks together have moved, by kind of move."""
         return Tally(*self._jobs)
 
     def learn(self, committed: Committed) -> None:
@@ -80,7 +80,7 @@ NO_FLOW = QueueFlow(0, 0.0, 0.0)
 
 
 class _Window:
-    """The latest buckets, in `parts` of `size` of them each, and their sum."""
+    """The latest buckets, in `parts` of `size` buckets each, and their sum."""
 
     def __init__(self, parts: int, size: int, least_s: float) -> None:
         self.sum = Traffic()
@@ -91,7 +91,7 @@ class _Window:
         self._least_s = least_s
 
     def add(self, bucket: Traffic) -> None:
-        """Count a bucket that is complete; the oldest part goes where it is one too many."""
+        """Add a complete bucket. The oldest part is dropped when there are too many."""
         if self._filled == self._size:
             self._parts.append(Traffic())
             self._filled = 0
@@ -102,7 +102,7 @@ class _Window:
         self.sum.add(bucket)
 
     def seconds(self, more: float) -> float:
-        """The time that the sum is of, and `more` seconds; never less than what it is called."""
+        """The length of the window plus `more` seconds, but at least its nominal length."""
         buckets = (len(self._parts) - 1) * self._size + self._filled
         return max(buckets * BUCKET_S + more, self._least_s)
 
@@ -114,8 +114,8 @@ def _windows() -> tuple[_Window, _Window]:
 class Flows:
     """Deliveries, completions and failures by queue.
 
-    What is kept grows with the queues in use, not with those that ever were: a queue through which
-    nothing has gone for five minutes may be forgotten, and counts from 0 when it comes back.
+    Memory grows with the queues in use, not with all queues that ever existed. A queue without
+    traffic for five minutes may be forgotten, and counts from 0 when it comes back.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -127,12 +127,12 @@ class Flows:
         self._minute, self._five_minutes = _windows()
 
     def learn(self, committed: Committed) -> None:
-        """Count what a tick has done."""
+        """Count the traffic of a tick."""
         if committed.result.traffic is not None:
             self.count(committed.result.traffic)
 
     def count(self, traffic: Traffic) -> None:
-        """Count what has been done just now."""
+        """Count traffic that happened just now."""
         if traffic.delivered or traffic.completed or traffic.failed:
             self._turn()
             self._open.add(traffic)
@@ -144,7 +144,7 @@ class Flows:
         return self._open.queues() | self._five_minutes.sum.queues()
 
     def look(self) -> "FlowLook":
-        """What there is to tell now."""
+        """The figures of this moment."""
         self._turn()
         age = self._clock.monotonic() - self._opened
         counts = (self._counts(name, age) for name in Traffic.__struct_fields__)
@@ -158,7 +158,7 @@ class Flows:
         return FlowCounts(total, open, of_minute, of_five, *seconds)
 
     def _turn(self) -> None:
-        """Close the bucket whose time is over, and the empty ones after it."""
+        """Close the bucket whose time is over, and the empty buckets after it."""
         if self._clock.monotonic() - self._opened >= 2 * FIVE_MINUTES_S:
             self._open, self._opened = Traffic(), self._clock.monotonic()
             self._minute, self._five_minutes = _windows()
@@ -170,7 +170,7 @@ class Flows:
             self._forget()
 
     def _forget(self) -> None:
-        """Bound the totals. It runs once a bucket."""
+        """Drop totals above the limit. It runs once a bucket."""
         totals = self._totals
         if max(len(totals.delivered), len(totals.completed), len(totals.failed)) > MOST_TOTALS:
             for queue in totals.queues() - self._five_minutes.sum.queues():
@@ -179,7 +179,7 @@ class Flows:
 
 
 class FlowCounts(NamedTuple):
-    """One kind of traffic: its totals, the open bucket, the closed ones of either window."""
+    """The figures of one kind of traffic: totals, the open bucket, and the two windows."""
 
     total: Counter[str]
     open: Counter[str]
@@ -189,7 +189,7 @@ class FlowCounts(NamedTuple):
     five_minutes_s: float
 
     def of(self, queue: str) -> QueueFlow:
-        """That of one queue."""
+        """The flow of one queue."""
         if queue not in self.total:
             return NO_FLOW
         open = self.open.get(queue, 0)

@@ -1,4 +1,4 @@
-"""Frames: what a view shows at one moment, and how that differs from the moment before."""
+"""Frames: the contents of a view at one moment, and the changes since the moment before."""
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -11,11 +11,11 @@ from zq.model.job import JobRecord
 from zq.model.windows import ListName, Sight
 
 MOST_CHANGES = 24
-"""Changes that are told one by one; from there on the windows as they are say more in less."""
+"""At most so many changes are listed one by one. Above that, whole windows are shorter."""
 
 
 class Passage(Enum):
-    """What becomes of a job in a window."""
+    """The event of a job in a window."""
 
     ENTERED = "entered"
     LEFT = "left"
@@ -24,7 +24,7 @@ class Passage(Enum):
 
 
 class JobChange(NamedTuple):
-    """One job that has entered or left a window, or has ended. `job` is told of one that enters."""
+    """One job that has entered or left a window, or has ended. `job` is set if it enters."""
 
     list: ListName
     passage: Passage
@@ -38,9 +38,9 @@ class Frame(msgspec.Struct, eq=False):
     number: int
     sight: Sight
     changes: Sequence[JobChange] | None
-    """Since the frame before, in the order in which they are to be told. None: see the windows."""
+    """The changes since the last frame, in order. None means: use the windows."""
     texts: dict[Any, Any] = msgspec.field(default_factory=dict)
-    """What doors have written of it: one text serves all who look."""
+    """The text that each door has made of the frame, shared by all viewers."""
 
 
 ENDINGS = {
@@ -53,9 +53,9 @@ ENDINGS = {
 def changes_between(
     before: Sight, after: Sight, endings: Mapping[int, Passage]
 ) -> list[JobChange] | None:
-    """What has entered and left each window; None where that does not tell all, or is too much.
+    """The jobs that have entered and left each window; None if a list cannot show every change.
 
-    `endings` tells of jobs that somebody held how that has ended.
+    `endings` says for jobs that were in flight how they ended.
     """
     left: list[JobChange] = []
     entered: list[JobChange] = []
@@ -76,5 +76,5 @@ def changes_between(
         left += [JobChange(name, Passage.LEFT, key) for key in known]
         if len(left) + len(entered) > MOST_CHANGES:
             return None
-    # Who leaves makes room for who enters.
+    # A job that leaves makes room for one that enters.
     return left + entered

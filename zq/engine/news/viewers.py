@@ -1,8 +1,8 @@
-"""Who looks at the lists of jobs as they change, and the frames that they are shown.
+"""The viewers of changing lists of jobs, and the frames that they get.
 
-A tick says no more than that something has changed. At most every tenth of a second each view that
-somebody looks at is read anew, once for all who look at the same, by a connection of its own: the
-database is what they see, and nothing of it is kept twice. Where nobody looks nothing is done.
+A tick only tells that something has changed. At most every tenth of a second, each view with
+viewers is read again, once for all its viewers, by a connection of its own. Viewers see the
+database, and nothing of it is kept twice. Without viewers nothing is done.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from zq.store.errors import StoreError
 log = logging.getLogger(__name__)
 
 BEAT_S = 0.1
-"""How far two frames are apart at least."""
+"""Two frames are at least this far apart."""
 
 READING_SHARE = 50
-"""Of its time a view spends at most this part being read: one that is costly changes seldom."""
+"""A view is being read for at most one part in so many: an expensive view changes seldom."""
 
 MOST_VIEWERS = 64
 
 MOST_NEWS = 20_000
-"""Jobs of which it is kept, from one frame to the next, what has happened to them."""
+"""From one frame to the next, the endings of at most so many jobs are kept."""
 
 
 class Viewer:
-    """One who looks. It is woken whenever there may be something new for it."""
+    """One viewer. It is woken whenever there may be a new frame."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -44,33 +44,33 @@ class Viewer:
 
     @property
     def frame(self) -> Frame | None:
-        """What there is to see now."""
+        """The current frame of its view."""
         return None if self._scene is None else self._scene.frame
 
     def nudge(self) -> None:
-        """Let it look around."""
+        """Wake the viewer."""
         self._wake.set()
 
     def end(self) -> None:
-        """Make its handler come to its end."""
+        """End the viewer: its handler returns."""
         self.ended = True
         self._wake.set()
 
     async def wait(self) -> None:
-        """Until there is something new."""
+        """Wait until there is something new."""
         await self._wake.wait()
         self._wake.clear()
 
 
 class Viewers:
-    """All who look. A subscriber of ticks for as long as there are any."""
+    """All viewers. They subscribe to ticks while there are any."""
 
     def __init__(self, reads: Reads, clock: Clock) -> None:
         self._reads = reads
         self._clock = clock
         self._viewers: set[Viewer] = set()
         self.listens: Collection[Viewer] = self._viewers
-        """Not empty while somebody looks."""
+        """Not empty while there are viewers."""
         self._scenes: dict[ListsView, _Scene] = {}
         self._timer: Timer | None = None
         self._beaten = float("-inf")
@@ -83,7 +83,7 @@ class Viewers:
 
     @contextmanager
     def one_more(self) -> Iterator[Viewer]:
-        """Somebody who looks while this lasts. Raises `TooManyStreams`."""
+        """A viewer within the context. Raises `TooManyStreams`."""
         if len(self._viewers) >= MOST_VIEWERS:
             raise TooManyStreams(
                 f"{MOST_VIEWERS} viewers are here already, as many as there may be: close one"
@@ -101,9 +101,9 @@ class Viewers:
                 self._endings.forget()
 
     async def look(self, viewer: Viewer, view: ListsView) -> Frame:
-        """Have somebody look at another view from now on; what is to be seen there.
+        """Switch a viewer to another view. Return the frame of that view.
 
-        Raises `ReadTimeout` or `ReadersBusy`: then it looks at what it did before.
+        Raises `ReadTimeout` or `ReadersBusy`. The viewer then keeps its view.
         """
         scene = self._scenes.get(view)
         if scene is None:
@@ -121,11 +121,11 @@ class Viewers:
         return frame
 
     async def search(self, wanted: JobSearch) -> FoundJob:
-        """The next job that matches. Raises `ReadTimeout` or `ReadersBusy`."""
+        """Find the next job that matches. Raises `ReadTimeout` or `ReadersBusy`."""
         return await self._reads.search(wanted)
 
     def learn(self, committed: Committed) -> None:
-        """Note that something has changed, and have it looked at soon."""
+        """Note that something has changed. The views are read again soon."""
         self._version += 1
         self._endings.note(self._version, committed.result.news)
         if self._timer is None:
@@ -133,13 +133,13 @@ class Viewers:
             self._timer = self._clock.call_later(max(wait, 0.0), self._beat)
 
     def close(self) -> None:
-        """Let nobody look any longer."""
+        """End all viewers."""
         self._closed = True
         for viewer in self._viewers:
             viewer.end()
 
     def _beat(self) -> None:
-        """Have all views read anew that are behind, and may be read again."""
+        """Read all views again that are out of date and may be read."""
         self._timer = None
         if not self._viewers:
             return
@@ -165,14 +165,14 @@ class Viewers:
 
 
 class _Endings:
-    """What has become of jobs that somebody held, tick by tick, as far as it is known."""
+    """How jobs in flight have ended, tick by tick, as far as it is known."""
 
     def __init__(self) -> None:
         self._news: deque[tuple[int, Sequence[News]]] = deque()
         self._jobs = 0
 
     def note(self, version: int, news: Sequence[News]) -> None:
-        """What a tick has told. No more is kept than the references."""
+        """Keep the news of a tick. Only references are kept."""
         if not news:
             return
         self._news.append((version, news))
@@ -181,12 +181,12 @@ class _Endings:
             self._drop()
 
     def forget(self, upto: float = float("inf")) -> None:
-        """Keep only what came after a version."""
+        """Forget everything up to a version."""
         while self._news and self._news[0][0] <= upto:
             self._drop()
 
     def since(self, version: int) -> dict[int, Passage]:
-        """How the jobs came out by their keys."""
+        """How jobs have ended since a version, by their keys."""
         return {
             job.key: ENDINGS[type]
             for at, news in self._news
@@ -205,14 +205,14 @@ def _jobs_in(news: Sequence[News]) -> int:
 
 
 class _Scene:
-    """One view that somebody looks at, and what is to be seen there now."""
+    """One view with viewers, and its current frame."""
 
     def __init__(self, view: ListsView, reads: Reads, clock: Clock, endings: _Endings) -> None:
         self.view = view
         self.watchers: set[Viewer] = set()
         self.frame: Frame | None = None
         self.version = -1
-        """As of which change it was read."""
+        """The version that its frame shows."""
         self._reads = reads
         self._clock = clock
         self._endings = endings
@@ -220,13 +220,13 @@ class _Scene:
         self._reading: asyncio.Task[None] | None = None
 
     async def first(self, version: int) -> Frame:
-        """What is to be seen, read now where nobody has looked before."""
+        """Return the frame. Read it now if nobody has looked at this view before."""
         while self.frame is None:
             await asyncio.shield(self._reading or self._begin(version))
         return self.frame
 
     def beat(self, version: int, now: float) -> bool:
-        """Begin to read it anew, if it is behind and may be; whether it was behind."""
+        """Begin to read it again if it is out of date and may be read. Return whether it was."""
         if self.version == version or self.frame is None:
             return False
         if self._reading is not None or now < self._rested:
@@ -235,7 +235,7 @@ class _Scene:
         return True
 
     def close(self) -> None:
-        """Nobody looks any more."""
+        """End: the last viewer has left."""
         if self._reading is not None:
             self._reading.cancel()
 
@@ -269,7 +269,7 @@ class _Scene:
 
 
 def _noted(task: asyncio.Task[None]) -> None:
-    """Take note of a view that could not be read: it stays as it is, and is read again later."""
+    """Ignore a read that failed: the view stays as it is, and is read again later."""
     if task.cancelled() or (error := task.exception()) is None:
         return
     is_usual = isinstance(error, ZqError | StoreError)

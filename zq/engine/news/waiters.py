@@ -1,9 +1,8 @@
-"""Who waits for which job to be finished, and who for more of the history.
+"""The waiters for jobs to be finished, and the readers that wait for more history.
 
-Both are registries in memory that each tick tells after its commit.
-Nothing here polls. A waiter is registered before its job is stored or looked at, and stays until
-whoever waits lets go of it. So no end can come between, not even that of a job that is deleted with
-its success.
+Both are registries in memory. Each tick tells them after its commit, and nothing polls. A waiter is
+registered before its job is stored or read, and stays until its owner removes it. So it misses no
+ending, not even that of a job that is deleted on success.
 """
 
 import asyncio
@@ -35,37 +34,37 @@ _ENDINGS = {
 
 
 class Waiter:
-    """One who waits for one job. `outcome` is set once the job is finished."""
+    """A wait for one job. `outcome` is set once the job is finished."""
 
     def __init__(self) -> None:
         self.key: int | None = None
         self.outcome: Ending | None = None
         self.is_over = False
-        """No more patience, or the server stops: answer with what is known."""
+        """The time is up, or the server stops: answer with the present state."""
         self._news = asyncio.Event()
 
     def tell(self, outcome: Ending) -> None:
-        """The job is finished."""
+        """Set the outcome: the job is finished."""
         self.outcome = outcome
         self._news.set()
 
     def nudge(self) -> None:
-        """Something has become of the job: look at it."""
+        """Wake the waiter: the job has changed, so read it."""
         self._news.set()
 
     def expire(self) -> None:
-        """Wait no longer."""
+        """End the wait."""
         self.is_over = True
         self._news.set()
 
     async def news(self) -> None:
-        """Until there is something to look at."""
+        """Wait until there is something to look at."""
         await self._news.wait()
         self._news.clear()
 
 
 class Waiters:
-    """All waiters by the keys of their jobs."""
+    """All waiters, by the keys of their jobs."""
 
     def __init__(self) -> None:
         self._by_key: dict[int, set[Waiter]] = {}
@@ -79,12 +78,12 @@ class Waiters:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left of anybody who has waited."""
+        """Whether there are no waiters."""
         return not self._open and not self._by_key
 
     @contextmanager
     def waiter(self) -> Iterator[Waiter]:
-        """A waiter for as long as the context lasts; `watch` says for which job."""
+        """A waiter within the context. `watch` chooses its job."""
         waiter = Waiter()
         self._open.add(waiter)
         if self._closed:
@@ -96,19 +95,19 @@ class Waiters:
             self._forget(waiter)
 
     def watch(self, waiter: Waiter, key: int) -> None:
-        """Let a waiter wait for the job with this key, and no longer for another."""
+        """Let a waiter wait for the job with this key only."""
         self._forget(waiter)
         waiter.key = key
         self._by_key.setdefault(key, set()).add(waiter)
 
     def close(self) -> None:
-        """Let nobody wait any longer."""
+        """End the wait of all waiters."""
         self._closed = True
         for waiter in self._open:
             waiter.expire()
 
     def learn(self, committed: Committed) -> None:
-        """Tell those whose jobs a tick has finished."""
+        """Tell the waiters whose jobs a tick has finished."""
         commands, result = committed.tick.commands, committed.result
         for command, reply in zip(commands, result.replies, strict=True):
             match command, reply:
@@ -130,7 +129,7 @@ class Waiters:
             if type in _ENDINGS:
                 for job in jobs:
                     self._tell(job.key, _ENDINGS[type])
-        # New jobs come after all that in a tick, so that their owners are as they were left by it.
+        # New jobs come last in a tick, so their owners are as the tick left them.
         for command, reply in zip(commands, result.replies, strict=True):
             if isinstance(command, Enqueue) and isinstance(reply, EnqueueResult):
                 self._joined(command, reply)
@@ -142,9 +141,9 @@ class Waiters:
                 self._tell(key, Ending(Status.COMPLETED, told.result))
 
     def _joined(self, command: Enqueue, reply: EnqueueResult) -> None:
-        """Let whoever waits for a duplicate wait for its owner, which may be finished already.
+        """Let the waiter of a duplicate wait for the owner, which may be finished already.
 
-        Who waits for a job that was folded waits for its host.
+        The waiter of a folded job waits for its host.
         """
         for index, key in reply.joined.items():
             for waiter in list(self._by_key.get(command.keys[index], ())):
@@ -171,14 +170,14 @@ class Waiters:
 
 
 class HistoryReaders:
-    """How far the history may be read, and who waits for more of it.
+    """The end of the readable history, and the readers that wait for more.
 
-    A power cut must not take back what a reader has been given, and give its numbers to other
-    records: they are shown once a sync has covered them.
+    Records become readable once a sync has covered them. Otherwise a power cut could take a record
+    back and give its number to another one.
     """
 
     def __init__(self, logged: int, *, recording: bool) -> None:
-        """`logged` is the last record; what is there at a start has been synced."""
+        """`logged` is the last record. All records of an earlier start have been synced."""
         self.listens = self.recording = recording
         """Whether attempts are recorded."""
         self.readable = logged
@@ -187,24 +186,24 @@ class HistoryReaders:
         self._closed = False
 
     def learn(self, committed: Committed) -> None:
-        """See how many records a tick has added, and whether they are on the disk."""
+        """Note how many records a tick has added, and whether they are on the disk."""
         self._logged = max(self._logged, committed.result.logged)
         if committed.tick.durable:
             self.synced()
 
     def synced(self) -> None:
-        """All that was committed is on the disk."""
+        """Note that all commits are on the disk."""
         if self._logged > self.readable:
             self.readable = self._logged
             self._wake()
 
     def close(self) -> None:
-        """Let nobody wait any longer."""
+        """End the wait of all readers."""
         self._closed = True
         self._wake()
 
     async def wait(self, after: int, wait_ms: int, clock: Clock) -> None:
-        """Until there is a record behind `after`, for so long at most."""
+        """Wait until there is a record after `after`, for at most `wait_ms`."""
         event = asyncio.Event()
         timer = clock.call_later(wait_ms / 1000, event.set)
         self.waiting.add(event)
@@ -221,7 +220,7 @@ class HistoryReaders:
 
 
 def _record(command: Fail, job: JobRecord) -> ErrorRecord:
-    """The failure that a job died of."""
+    """The failure that made a job dead."""
     assert job.dequeued_at is not None
     assert job.failed_at is not None
     failure = command.failure
