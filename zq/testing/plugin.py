@@ -1,10 +1,10 @@
 """Fixtures for pytest, which finds them by itself.
 
 zq_server    a real server in the test's event loop, on a temporary directory
-                          ``await zq_server.advance(seconds)`` makes retries and schedules fall due
-             zq_app       a `zq.App` for that server zq_worker    ``async with zq_worker(app,
-             concurrency=4) as worker:`` runs a worker in the block zq_embedded  a `zq.App` with an
-             engine of its own; it also works in tests that are not coroutines
+             ``await zq_server.advance(seconds)`` makes retries and schedules fall due
+zq_app       a `zq.App` for that server
+zq_worker    ``async with zq_worker(app, concurrency=4) as worker:`` runs a worker in the block
+zq_embedded  a `zq.App` with an engine of its own; it also works in tests that are not coroutines
 
 The fixtures with a server are for coroutine tests. They need pytest-asyncio (or pytest-aiohttp,
 which brings it).
