@@ -1,1 +1,1 @@
-"""What one transaction decides: every change of a job's state. It knows no driver."""
+"""The decisions of one transaction: every change of a job's state. It knows no database driver."""

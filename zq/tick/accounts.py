@@ -1,4 +1,4 @@
-"""What changes budgets themselves: policies, new ones that jobs bring, what jobs draw from them."""
+"""Changes of budgets themselves: policies, budgets that jobs bring, and the draws of jobs."""
 
 from collections.abc import Mapping, Sequence
 
@@ -48,7 +48,7 @@ def refuse_unpayable(
 ) -> Unprocessable | None:
     """Why jobs cannot be stored: a budget is missing, or could never pay one of them.
 
-    Where there are several, the message says which one, by its `place` in the request.
+    If there are several jobs, the message names one by its `place` in the request.
     """
     coming: dict[str, BudgetPolicy] = {}
     for index, job in enumerate(jobs):
@@ -63,14 +63,14 @@ def refuse_unpayable(
 
 
 def create_missing(work: UnitOfWork, jobs: Sequence[NewJob]) -> None:
-    """Create the budgets that jobs bring with them, where they do not exist."""
+    """Create the budgets that jobs bring, if they do not exist."""
     for job in jobs:
         if job.create_budgets is not None:
             _create(work, job.create_budgets)
 
 
 def refuse_gone(ledger: TokenLedger, jobs: Sequence[JobRecord]) -> Unprocessable | None:
-    """Why jobs that have ended cannot come back: a budget of theirs was deleted or narrowed."""
+    """Why finished jobs cannot come back: one of their budgets was deleted or narrowed."""
     for job in jobs:
         if job.options is not None and job.options.budgets is not None:
             refusal = _refusal(ledger, job.options.budgets, {}, {})
@@ -80,7 +80,7 @@ def refuse_gone(ledger: TokenLedger, jobs: Sequence[JobRecord]) -> Unprocessable
 
 
 def change_budget(work: UnitOfWork, command: AnyBudgetChange) -> object:
-    """Apply a command about budgets; an error of the tree where it is refused."""
+    """Apply a command about budgets. Return an error of the tree if it is refused."""
     try:
         match command:
             case CreateBudget():
@@ -179,10 +179,10 @@ def _refusal(
     made: Mapping[str, BudgetPolicy],
     coming: dict[str, BudgetPolicy],
 ) -> Unprocessable | None:
-    """Why nothing may draw so.
+    """Why these draws are refused; None if they are not.
 
-    `made` are the budgets that come with it, and `coming` those of what was looked at before it:
-    the first policy that comes is the one that holds.
+    `made` are the budgets that come with the draws. `coming` are the budgets of the jobs before
+    this one: for each key the first policy counts.
     """
     for draw in draws:
         account = ledger.account(draw.key)
@@ -224,7 +224,7 @@ def _bind_job(work: UnitOfWork, command: BindJob) -> JobRecord:
 
 
 def _bind_slice(work: UnitOfWork, command: BindSlice) -> Bound:
-    """Change what jobs draw from a budget; those in flight are left alone and named."""
+    """Change what jobs draw from a budget. Jobs in flight keep their draws and are named."""
     jobs = work.tx.jobs("read_jobs", keys=work.tx.matching(command.keys, command.filter))
     chosen: list[JobRecord] = []
     draws: list[Draws | None] = []
@@ -249,7 +249,7 @@ def _draws(job: JobRecord) -> Draws | None:
 
 
 def _bound(job: JobRecord, binding: Binding) -> Draws | None:
-    """What a job draws after a change. Raises `BudgetBound` or `BudgetNotBound`."""
+    """A job's draws after a change. Raises `BudgetBound` or `BudgetNotBound`."""
     now = {draw.key: draw for draw in _draws(job) or ()}
     wanted = {request.key: Draw(request.key, request.cost) for request in binding.requests}
     match binding.verb:
@@ -277,7 +277,7 @@ def _rebind(
     draws: Sequence[Draws | None],
     requests: Sequence[BudgetRequest],
 ) -> int:
-    """Let jobs that wait draw so from now on; how many there were."""
+    """Give waiting jobs new draws. Return how many jobs there were."""
     made = {r.key: r.create_with for r in requests if r.create_with is not None}
     for new in draws:
         if new is not None and (refusal := _refusal(work.ledger, new, made, {})):

@@ -1,9 +1,9 @@
-"""The open batches of a tick's new jobs: which job hosts each, and what was found out about them.
+"""The open batches of a tick's new jobs: the host of each, and the plans made for it.
 
-Whether a job folds into a host, and what that gives, was found before the tick, from the host as it
-was (`zq.engine.folding`). Here it is taken where the host is still that one, at that revision, and
-else refused: whoever found it out does so again. So a fold has read the payload that it replaces,
-whoever else was at work, and a command is done as a whole or not at all.
+The plan whether a job folds into a host, and with which result, was made before the tick from the
+host of that time (`zq.engine.folding`). The tick applies it only if the batch still has this host
+at this revision; otherwise it refuses the plan, and a new one is made. So every fold has read the
+payload that it replaces, and a command is done as a whole or not at all.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,21 +19,21 @@ _NO_FOLDS: Mapping[int, int] = {}
 
 
 class HostTable:
-    """The open batches that this tick's plans name, kept as commands fold and become hosts."""
+    """The open batches that this tick's plans name. It changes as jobs fold and become hosts."""
 
     def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
         self._work = work
         self._places: dict[str, HostPlace] = {}
         self._jobs: dict[int, JobRecord] = {}
         self._former: list[int] = []
-        """Jobs whose rows are to be written anew, or to go."""
+        """Jobs whose rows in the table of batches are replaced or deleted."""
         plans = [command.plan for command in commands if command.plan is not None]
         self._touched: set[str] = set()
         if plans:
             self._read({key for plan in plans for key in plan.places})
 
     def refusal(self, command: Enqueue, names: NameTable) -> StalePlan | KeyConflict | None:
-        """Why a command cannot be done as it was planned."""
+        """Why a command cannot be done as planned; None if it can."""
         plan = command.plan
         if plan is None:
             return None
@@ -50,30 +50,30 @@ class HostTable:
         return _NO_FOLDS if command.plan is None else command.plan.folds
 
     def host(self, key: int) -> JobRecord:
-        """A host of this tick's, by its key."""
+        """A host of this tick, by its key."""
         return self._jobs[key]
 
     def open(self, new: JobRecord) -> None:
-        """Let a new job be the host of its batch."""
+        """Make a new job the host of its batch."""
         rule = batch_of(new)
         assert rule is not None
         self._jobs[new.key] = new
-        # It may have waited for this tick until its time was over.
+        # Its time may have been over before this tick.
         if is_open(new, self._work.now):
             self._put(rule.key, HostPlace(new.key, 0))
 
     def note_folds(self, command: Enqueue) -> None:
-        """Have what was folded show in the revisions of the hosts that were there before."""
+        """Raise the revisions of older hosts into which a command's jobs have folded."""
         assert command.plan is not None
         for key, place in command.plan.places.items():
             if place is None or place.host not in command.plan.payloads:
                 continue
-            # Where a new host has come since, that one keeps its place.
+            # If there is a new host since, it keeps its place.
             if self._places[key] == place:
                 self._put(key, HostPlace(place.host, place.revision + 1))
 
     def write(self) -> None:
-        """Store who hosts what."""
+        """Store the hosts of batches."""
         if not self._touched:
             return
         tx = self._work.tx
@@ -99,7 +99,7 @@ class HostTable:
             if rule is not None and is_open(job, self._work.now):
                 self._places[rule.key] = HostPlace(job.key, revisions.pop(job.key))
                 self._jobs[job.key] = job
-        # What is left hosts nothing any more.
+        # The rest are no longer hosts.
         self._former += revisions
 
 

@@ -1,7 +1,8 @@
-"""How jobs die and how they are revived.
+"""The death of jobs, and how they are revived.
 
-A dying job moves to the dead-letter queue of its queue, if there is one: it keeps its id and the
-history of its errors, is ready again there, and begins anew as far as limits go. Else it is dead.
+A dying job moves to the dead-letter queue of its queue, if there is one. It keeps its id and the
+history of its errors, is ready again there, and its attempts count from the start. Otherwise it is
+dead.
 """
 
 from collections.abc import Sequence
@@ -26,9 +27,9 @@ _NOT_FIXED = {"retry_limit": None, "dead_letter": None, "dead_letter_after": Non
 
 
 def bury(work: UnitOfWork, dying: Sequence[tuple[JobRecord, Reason]]) -> None:
-    """Let jobs in flight die, each for its reason. They become what the store has of them then.
+    """Let jobs in flight die, each for its reason. The objects are updated to match their rows.
 
-    What led to their death, say another attempt, is in the database already.
+    Whatever caused their death, such as a failed attempt, is in the database already.
     """
     moved: list[tuple[JobRecord, str]] = []
     dead: list[JobRecord] = []
@@ -43,13 +44,13 @@ def bury(work: UnitOfWork, dying: Sequence[tuple[JobRecord, Reason]]) -> None:
             _change_extras(job, reason=reason, origin=origin, died_at=work.now)
             moved.append((job, target))
     _bury(work, dead)
-    # As they are now: they are told of once more, as new jobs of the other queue.
+    # They are reported once more, as new jobs of the other queue.
     tell(work, Move.BURY, [brief_of(job) for job, _ in moved])
     _revive(work, moved)
 
 
 def retry(work: UnitOfWork, command: Revive) -> object:
-    """Make one dead job ready again where it is; or `home`, where it died first."""
+    """Make one dead job ready again: in its queue, or with `home` where it died first."""
     job = visible_job(work, command.key, command.reach)
     if job is None:
         return JobNotFound()
@@ -82,7 +83,7 @@ def revive_slice(work: UnitOfWork, command: ReviveSlice) -> int:
 
 
 def _bury(work: UnitOfWork, jobs: Sequence[JobRecord]) -> None:
-    """Mark jobs in flight as dead, or delete those that are not kept."""
+    """Mark jobs in flight as dead, or delete them if they are not retained."""
     kept: list[Brief] = []
     gone: list[Brief] = []
     graves: list[tuple[object, ...]] = []
@@ -105,10 +106,10 @@ def _revive(
     targets: Sequence[tuple[JobRecord, str]],
     defaults: QueueSettings | None = None,
 ) -> None:
-    """Make jobs ready that wait, die or are dead, each in the queue that is named.
+    """Make jobs ready that wait, die or are dead, each in the given queue.
 
-    Attempts, stalls and the time to live begin anew; with `defaults`, what is fixed for new jobs
-    does too. They become what the store has of them then.
+    Attempts, stalls and the time to live begin anew. With `defaults`, so does what the queue's
+    settings fix for new jobs. The objects are updated to match their rows.
     """
     before = [brief_of(job) for job, _ in targets]
     rows: list[tuple[object, ...]] = []

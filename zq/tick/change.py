@@ -113,7 +113,7 @@ def _change_slice(work: UnitOfWork, command: PatchSlice) -> int:
 
 
 def _delete(work: UnitOfWork, command: DeleteJob) -> object:
-    """Delete one job, whatever it is doing."""
+    """Delete one job, whatever its state."""
     found = work.tx.briefs("read_briefs", keys=[command.key])
     briefs = [job for job in found if command.reach.covers(job.queue)]
     remove(work, briefs, revokes=True)
@@ -128,7 +128,7 @@ def _delete_slice(work: UnitOfWork, command: DeleteSlice) -> int:
 
 
 def _clear(work: UnitOfWork, command: Clear) -> int:
-    """Delete every job by one statement a table, which SQLite does without visiting rows."""
+    """Delete every job with one statement a table. SQLite does that without visiting rows."""
     if command.settings:
         _clear_settings(work)
         clear_crons(work)
@@ -156,7 +156,7 @@ def _patch(work: UnitOfWork, jobs: Sequence[JobRecord], patch: Patch) -> list[Jo
 
 
 def _set_queue(work: UnitOfWork, command: SetQueue) -> object:
-    """Replace or patch a queue's settings; they hold from here on in this very transaction."""
+    """Replace or patch a queue's settings. They apply from now on, also in this transaction."""
     settings = command.settings
     former = work.settings_of(command.queue)
     try:
@@ -175,6 +175,6 @@ def _set_queue(work: UnitOfWork, command: SetQueue) -> object:
 
 
 def _clear_settings(work: UnitOfWork) -> None:
-    """Let nothing be set for any queue."""
+    """Delete the settings of all queues."""
     work.rulebook = work.rulebook.without_settings()
     work.tx.run("clear_settings")

@@ -1,4 +1,4 @@
-"""The tick's last phase: handing ready jobs to the streams and claimants that wait."""
+"""The tick's last phase: it hands ready jobs to the streams and claimants that wait."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from zq.tick.walk import FoundJobs, next_jobs
 from zq.tick.work import UnitOfWork
 
 MOST_ROUNDS = 4
-"""Times that a claim looks again because what it found has expired: bounds a tick."""
+"""A claim looks again at most so often because its jobs have expired. This limits a tick."""
 
 
 Credits = Sequence[tuple[int, int]]
@@ -39,7 +39,7 @@ def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> li
     if not work.rulebook.is_empty:
         gates.note(work, jobs)
     if found.frontier is not None:
-        # A walk has passed what is left behind.
+        # A walk has passed the jobs that are left.
         gates.begin_at(wanted.reach, found.frontier.reopened(left))
     if not jobs:
         return jobs
@@ -60,7 +60,7 @@ def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> li
         job.deliveries += 1
         job.dequeued_at = work.now
     if work.ledger.is_used:
-        # The next claim of this transaction has to see what this one has left.
+        # The next claim of this transaction must see what this one has left.
         work.open_heads()
     return jobs
 
@@ -70,8 +70,8 @@ def share_out(
 ) -> list[JobRecord]:
     """Give the jobs to the holders in turn, one each, until their credit is used up.
 
-    The jobs that were given, which are the first ones: all of them, unless whoever still has credit
-    has as many bytes as they take at once.
+    Return the jobs that were given, from the first on. Some are left only if every holder that has
+    credit already has as many bytes as it takes at once.
     """
     if terms is not None:
         bytes_left = {
@@ -84,7 +84,7 @@ def share_out(
     takers = list(credits)
     start = 0
     while start < len(jobs) and takers:
-        # As many rounds in one go as the one with the least credit can take part in.
+        # So many rounds at once as the holder with the least credit can join.
         rounds = min([credit for _, credit in takers])
         given = jobs[start : start + rounds * len(takers)]
         for place, (holder, _) in enumerate(takers):
@@ -98,7 +98,7 @@ def share_out(
 def _share_out_bytes(
     jobs: Sequence[JobRecord], credits: Credits, bytes_left: dict[int, int]
 ) -> list[JobRecord]:
-    """The same, job by job, as some of the holders take so many bytes and no more."""
+    """Do the same job by job, since some holders have a limit of bytes."""
     takers = deque(credits)
     empty = {holder for holder, _ in credits}
     given: list[JobRecord] = []
@@ -106,7 +106,7 @@ def _share_out_bytes(
         while takers:
             holder, credit = takers.popleft()
             left = bytes_left.get(holder)
-            # The first one is given however large it is: it would never be otherwise.
+            # The first job is given however large it is: otherwise it would never be given.
             if left is None or holder in empty or job.payload_size <= left:
                 break
         else:
@@ -122,7 +122,7 @@ def _share_out_bytes(
 
 
 def _leases(work: UnitOfWork, jobs: Sequence[JobRecord], wanted: Claim) -> list[tuple[object, ...]]:
-    """The leases of jobs of which some may have claimants, or deadlines."""
+    """The leases of jobs, if some of them may have claimants or deadlines."""
     leases: list[tuple[object, ...]] = []
     for job in jobs:
         assert job.holder is not None
@@ -137,7 +137,7 @@ def _leases(work: UnitOfWork, jobs: Sequence[JobRecord], wanted: Claim) -> list[
 
 
 def _look(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
-    """The jobs that a claim is to get, if none of them has expired."""
+    """The jobs that a claim would get if none has expired."""
     if wanted.queues is not None:
         open_queues = gates.sort(work, wanted.queues, monotonic)
         return FoundJobs(work.tx.first_of(*open_queues, wanted.limit))
@@ -148,13 +148,13 @@ def _look(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> Fo
 
 
 def _look_in_lines(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
-    """The same where there are budgets."""
+    """The same with budgets."""
     found = _look(work, wanted, gates, monotonic)
     return with_lines(work, wanted, gates, monotonic, found)
 
 
 def _fresh(work: UnitOfWork, found: FoundJobs, again: Callable[[], FoundJobs]) -> FoundJobs:
-    """The same without jobs that have expired; as many others in their place as there are."""
+    """The same without expired jobs. Other jobs replace them, as far as there are any."""
     for _ in range(MOST_ROUNDS):
         lapsed = [job for job in found.jobs if _has_lapsed(job, work.now)]
         if not lapsed:
@@ -162,7 +162,7 @@ def _fresh(work: UnitOfWork, found: FoundJobs, again: Callable[[], FoundJobs]) -
         expire(work, [brief_of(job) for job in lapsed])
         work.open_heads()
         found = again()
-    # What is left over falls due with the next tick.
+    # The rest falls due in the next tick.
     left = [job for job in found.jobs if _has_lapsed(job, work.now)]
     work.effects.woken.update([job.queue for job in left])
     return found._replace(jobs=[job for job in found.jobs if not _has_lapsed(job, work.now)])

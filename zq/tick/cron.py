@@ -1,8 +1,8 @@
-"""The tick's phases of cron: groups and entries as they are written, and those that are due.
+"""The tick's phases of cron: it writes groups and entries, and fires entries that are due.
 
-What fires was read and computed before the tick; here it is held against the store once more. The
-job and the entry's next time come in one transaction, so that a crash can neither lose nor double
-a firing. New jobs go through the same intake as any other.
+The scheduler read and computed the firings before the tick; here they are compared with the store
+once more. The job and the entry's next time are stored in one transaction, so a crash can neither
+lose nor double a firing. The jobs go through the same intake as all others.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from zq.tick.intake import enqueue
 from zq.tick.work import UnitOfWork
 
 SLICE_ENTRIES = 256
-"""Entries that are written before others may have a turn."""
+"""So many entries are written before other tasks may have a turn."""
 
 AnyCronChange = WriteCron | DeleteCrons
 
@@ -38,7 +38,7 @@ _template = msgspec.json.Decoder(NewJob)
 def change_crons(work: UnitOfWork, commands: Sequence[AnyCronChange]) -> Sliced[list[object]]:
     """Write and delete groups and entries, one command after the other.
 
-    The budgets that templates bring are created with them, so that a firing finds them.
+    Budgets that templates bring are created with them, so that a firing finds them.
     """
     work.rescheduled = True
     replies: list[object] = []
@@ -58,14 +58,14 @@ def change_crons(work: UnitOfWork, commands: Sequence[AnyCronChange]) -> Sliced[
 
 
 def clear_crons(work: UnitOfWork) -> None:
-    """Delete everything of cron."""
+    """Delete all groups and entries."""
     work.rescheduled = True
     work.tx.run("clear_crons")
     work.tx.run("clear_cron_groups")
 
 
 def fire(work: UnitOfWork, commands: Sequence[Fire]) -> Sliced[list[object]]:
-    """Enqueue the jobs of what is due, and move it on."""
+    """Enqueue the jobs of entries that are due, and move the entries on."""
     work.rescheduled = True
     replies: list[object] = []
     for command in commands:
@@ -95,7 +95,7 @@ def _write(work: UnitOfWork, command: WriteCron) -> Sliced[None]:
 
 
 def _row(entry: CronEntry) -> tuple[object, ...]:
-    """The columns of an entry, but for its group."""
+    """The columns of an entry, except its group."""
     return (
         entry.name,
         entry.expression,
@@ -120,7 +120,7 @@ def _delete(work: UnitOfWork, command: DeleteCrons) -> int:
 
 
 def _fire(work: UnitOfWork, firings: Sequence[Firing]) -> Sliced[int | StalePlan]:
-    """How many of them have moved on."""
+    """Return how many entries have moved on."""
     guards = [(f.group, f.entry, f.expression, f.zone, f.at) for f in firings]
     held = work.tx.table("read_guarded", firings=guards)
     jobs: dict[int, NewJob] = {}
@@ -131,7 +131,7 @@ def _fire(work: UnitOfWork, firings: Sequence[Firing]) -> Sliced[int | StalePlan
             if text is not None and firing.key is not None:
                 job = _template.decode(text)
                 if batch_of(job) is not None and job != firing.job:
-                    # It was planned from what the entry had before.
+                    # It was planned for an earlier version of the entry.
                     continue
                 jobs[index] = job
             moving.add(index)
@@ -157,7 +157,7 @@ def _fire(work: UnitOfWork, firings: Sequence[Firing]) -> Sliced[int | StalePlan
 def _enqueue(
     work: UnitOfWork, firings: Sequence[Firing], jobs: dict[int, NewJob]
 ) -> Sliced[set[int] | StalePlan]:
-    """Store or fold the jobs, each by itself; which of them found no room."""
+    """Store or fold the jobs, each by itself. Return which of them found no room."""
     if not jobs:
         return set()
     commands = [

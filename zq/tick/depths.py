@@ -1,4 +1,4 @@
-"""Bounds on the depth of queues: whether the new jobs of an enqueue still have room."""
+"""Limits on the depth of queues: whether the jobs of an enqueue still have room."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from zq.tick.work import UnitOfWork
 
 
 class DepthTable:
-    """The queues with a bound that this tick's new jobs name: how many more jobs each may take."""
+    """The queues with a limit among this tick's new jobs, and how many more jobs each may take."""
 
     def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
         self._work = work
@@ -24,10 +24,10 @@ class DepthTable:
     def refusal(
         self, command: Enqueue, names: NameTable, is_new: Callable[[NewJob], bool]
     ) -> QueueFull | None:
-        """Take the room that a command's jobs need; or the queue that has not enough.
+        """Take the room that a command's jobs need. Return an error if a queue has too little.
 
-        Copies by name, duplicates of unique keys and what is folded need none; `is_new` tells of
-        the second kind.
+        Copies by name, duplicates of unique keys and folded jobs need no room. `is_new` recognises
+        the duplicates.
         """
         if not self._room:
             return None
@@ -49,7 +49,7 @@ class DepthTable:
                 brought.add(job.lock)
             wanted[job.queue] += 1
         for queue, left in self._room.items():
-            # A bound may have been lowered below what is there already.
+            # The limit may have been lowered below the present depth.
             if wanted[queue] > max(left, 0):
                 return QueueFull(queue, self._bound(queue))
         for queue in self._room:

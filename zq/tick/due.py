@@ -1,4 +1,4 @@
-"""The tick's phase of what falls due: leases, expiries, promotions, purges, names, logs."""
+"""The tick's phase for deadlines: leases, expiries, promotions, purges, names, logs."""
 
 from collections.abc import Callable
 
@@ -11,8 +11,8 @@ from zq.tick.moves import apply, remove
 from zq.tick.work import UnitOfWork
 
 SLICE = 500
-"""Jobs that expire, are promoted or purged, or names forgotten, in one tick, so that
-acknowledgements pass between."""
+"""So many jobs expire, are promoted or are purged in one tick, and so many names are forgotten.
+Acknowledgements pass in between."""
 
 
 def attend(work: UnitOfWork, due: frozenset[Due]) -> None:
@@ -23,7 +23,7 @@ def attend(work: UnitOfWork, due: frozenset[Due]) -> None:
 
 
 def _expire(work: UnitOfWork) -> None:
-    """End jobs that nobody took in time. Claims go on from here: there may be more of them."""
+    """Expire jobs that nobody took in time. Claims look again, since there may be more of them."""
     keys = work.tx.keys("read_lapsed", now=work.now, limit=SLICE)
     lapsed = work.tx.briefs("read_briefs", keys=keys)
     expire(work, lapsed)
@@ -46,7 +46,7 @@ def _purge(work: UnitOfWork) -> None:
 
 
 def _lapse(work: UnitOfWork) -> None:
-    """Take jobs from those who are no longer heard of."""
+    """Take jobs from holders whose leases are over."""
     lapse(work, SLICE)
 
 
@@ -56,7 +56,7 @@ def _forget_names(work: UnitOfWork) -> None:
 
 
 def _refill(work: UnitOfWork) -> None:
-    """Have claims look at the jobs for which there are enough tokens by now."""
+    """Let claims look again at jobs for which there are enough tokens now."""
     work.ledger.attend()
 
 

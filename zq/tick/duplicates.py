@@ -1,7 +1,7 @@
-"""How duplicates of new jobs are found: by unique keys, and by names that copies share.
+"""Recognises duplicates of new jobs: by unique keys, and by the names that copies share.
 
-A unique key has one owner at a time. A name is recognised for a while, whatever becomes of the job;
-it belongs to its queue and group, or to the queue alone for jobs of no group.
+A unique key has one owner at a time. A name is recognised for a while, whatever happens to the job.
+It belongs to its queue and group, or to the queue alone if the job has no group.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from zq.tick.work import UnitOfWork, first_visible
 
 
 class KeyTable:
-    """The owners of the unique keys that this tick's new jobs name, kept as they change hands."""
+    """The owners of the unique keys among this tick's new jobs. It changes with each new owner."""
 
     def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
         names = {job.lock for command in commands for job in command.jobs if job.lock is not None}
@@ -26,7 +26,7 @@ class KeyTable:
         self._work = work
 
     def claim(self, job: JobRecord, on_conflict: OnConflict) -> JobRecord | None:
-        """Make a new job the owner of its key, or answer the owner of which it is a duplicate."""
+        """Make a new job the owner of its key. If it is a duplicate, return the owner instead."""
         owner = self._owners.get(job.lock)
         if owner is not None and self._keeps(owner, job.unique_while, on_conflict):
             return owner
@@ -36,14 +36,14 @@ class KeyTable:
         return None
 
     def follow(self, owner: JobRecord) -> None:
-        """Know an owner as it is from now on."""
+        """Replace what is known of an owner."""
         self._owners[owner.lock] = owner
 
     def hides_an_owner(self, command: Enqueue) -> bool:
-        """Whether a job of the command is a duplicate of one that is out of its reach.
+        """Whether a job of the command duplicates a job that is out of its reach.
 
-        Only the first use of a key tells: from then on its owner is the command's own, or one that
-        it has been shown.
+        Only the first use of a key matters: after that, the key's owner is the command's own job or
+        one that the command has seen.
         """
         first = {job.lock: job for job in reversed(command.jobs)}
         return any(
@@ -54,22 +54,22 @@ class KeyTable:
         )
 
     def is_new(self, job: NewJob) -> bool:
-        """Whether a job would be stored now, as no duplicate."""
+        """Whether a job would be stored now, since it is no duplicate."""
         owner = self._owners.get(job.lock)
         return owner is None or not self._keeps(owner, job.unique_while, job.on_conflict)
 
     def owns(self, key: int, job: NewJob) -> bool:
-        """Whether a new job is the owner of its key once all are stored."""
+        """Whether a new job owns its key once all jobs are stored."""
         owner = self._owners.get(job.lock)
         return owner is not None and owner.key == key
 
     def release_former_owners(self) -> None:
-        """Take the keys from stored jobs that have given way."""
+        """Take the keys from stored jobs that have lost them to new ones."""
         if self._former:
             self._work.tx.run("release_locks", keys=self._former)
 
     def _keeps(self, owner: JobRecord, scope: Scope | None, on_conflict: OnConflict) -> bool:
-        """Whether a key stays with its owner, although another job comes with it."""
+        """Whether a key stays with its owner although another job brings it."""
         gives_way = owner.status is Status.DEAD and on_conflict is OnConflict.REPLACE_DEAD
         return self._blocks(owner, scope) and not gives_way
 
@@ -80,7 +80,7 @@ class KeyTable:
 
 
 class NameTable:
-    """The names that this tick's new jobs bring: which of them are known, and those that come."""
+    """The names of this tick's new jobs: those that are known, and those that are new."""
 
     def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
         brought = {
@@ -94,7 +94,7 @@ class NameTable:
             self._read(brought)
 
     def find(self, new: NewJob, reach: Reach) -> JobRecord | int | None:
-        """The job of which a new one is a copy; only its key where it is not there for who asks."""
+        """The job of which a new one is a copy; only its key if the request may not see the job."""
         key = None if new.dedupe is None else self._keys.get(name_of(new))
         if key is None:
             return None
@@ -102,7 +102,7 @@ class NameTable:
         return key if job is None else first_visible(self._work, [job], reach) or key
 
     def learn(self, new: NewJob, accepted: JobRecord) -> None:
-        """Let copies of a new job be recognised, from now on, as the one that was accepted."""
+        """From now on, recognise copies of a new job as the job that was accepted."""
         if new.dedupe is None:
             return
         name = name_of(new)
@@ -112,12 +112,12 @@ class NameTable:
         self._new.append((*name, accepted.key, until))
 
     def follow(self, job: JobRecord) -> None:
-        """Know a job as it is from now on."""
+        """Replace what is known of a job."""
         if job.key in self._jobs:
             self._jobs[job.key] = job
 
     def write(self) -> None:
-        """Store what was learnt."""
+        """Store the new names."""
         if self._new:
             self._work.tx.run("write_names", names=self._new)
             self._work.retimed = True

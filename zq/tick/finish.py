@@ -1,4 +1,4 @@
-"""Changes that finish a job without its worker, or say how long a finished one is kept."""
+"""Changes that finish a job without its worker, or set the retention of a finished job."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from zq.tick.work import UnitOfWork, first_visible, visible_job
 
 
 def cancel(work: UnitOfWork, command: CancelJob) -> object:
-    """Cancel one job, named by its key or by the lock of the key that it owns."""
+    """Cancel one job, given by its key or by the lock of its unique key."""
     if command.key is not None:
         job = visible_job(work, command.key, command.reach)
     else:
@@ -41,7 +41,7 @@ def cancel_slice(work: UnitOfWork, command: CancelSlice) -> int:
 
 
 def retain(work: UnitOfWork, command: RetainJob) -> object:
-    """Let a finished job's retention begin now."""
+    """Begin a finished job's retention now."""
     job = visible_job(work, command.key, command.reach)
     if job is None:
         return JobNotFound()
@@ -59,7 +59,7 @@ def retain(work: UnitOfWork, command: RetainJob) -> object:
 
 
 def expire(work: UnitOfWork, jobs: Sequence[Brief]) -> None:
-    """End jobs that wait, for nobody took them in time."""
+    """Expire waiting jobs that nobody took in time."""
     _finish(work, Move.EXPIRE, jobs, Status.EXPIRED)
 
 
@@ -68,7 +68,7 @@ def _cancelling(force: bool) -> Move:
 
 
 def _finish(work: UnitOfWork, move: Move, jobs: Sequence[Brief], status: Status) -> None:
-    """Give jobs their last status, or delete those that are not kept."""
+    """Give jobs their final status, or delete them if they are not retained."""
     kept: list[Brief] = []
     gone: list[Brief] = []
     purges: dict[int, int] = {}

@@ -1,11 +1,11 @@
-"""Which queues a claim may take from while gates stand somewhere: paused, rate, concurrency.
+"""The queues that a claim may take from while there are gates: paused, rate, concurrency.
 
-A gate is a queue's, and is asked when jobs are claimed; opening or shutting it touches no job.
+A gate belongs to a queue and is asked when jobs are claimed. Opening or shutting it changes no job.
 
-Claims remember how far they have seen that nothing is for them: the places where their walks begin.
-A paused queue's backlog, as a rule, is older than what comes to other queues, and lies before it in
-the index. Whoever has walked past it once begins behind it from then on. What becomes ready before
-that place afterwards is in a queue that its transaction names as woken, so only these are asked.
+Claims remember a place in the index before which they may take nothing: there their walks begin. As
+a rule, the backlog of a paused queue is older than the jobs of other queues, and lies before them
+in the index. After a walk has passed it once, later walks begin behind it. If a job becomes ready
+before that place, its transaction names its queue as woken, so only woken queues are asked.
 """
 
 from collections import Counter
@@ -20,30 +20,30 @@ from zq.tick.rulebook import Rulebook
 from zq.tick.work import UnitOfWork
 
 Place = tuple[int, int]
-"""The priority and the key of a job: where it stands in dispatch order."""
+"""The place of a job in dispatch order: its priority and its key."""
 
 START: Place = (-1, -1)
 
 MOST_REOPENED = 10_000
-"""Queues that are worth asking one by one; claims for which it would be more begin at the start."""
+"""At most so many queues are asked one by one. With more, claims begin at the start again."""
 
 MOST_FRONTIERS = 64
-"""Reaches that are remembered: keys are many, those whose workers wait are few."""
+"""So many reaches are remembered. Keys are many, but few have workers that wait."""
 
 
 class Frontier(NamedTuple):
-    """What is known for one reach: up to `place`, only named queues have jobs that it may take."""
+    """The knowledge about one reach: up to `place`, only the named queues have jobs to take."""
 
     place: Place = START
     woken: frozenset[str] = frozenset()
-    """Queues in which something may have become ready since."""
+    """Queues in which a job may have become ready since then."""
     held_back: frozenset[str] = frozenset()
-    """Queues with a rate or a concurrency that had none to spare."""
+    """Queues with a rate or a concurrency limit that were at their limit."""
     few: bool = False
-    """Whether so few queues have ready jobs that asking each costs less than walking."""
+    """Whether so few queues have ready jobs that asking each costs less than a walk."""
 
     def reopened(self, queues: set[str]) -> Self:
-        """The same once something has become ready in some queues."""
+        """The same after jobs may have become ready in some queues."""
         if self.place == START:
             return self
         woken = self.woken | queues
@@ -54,27 +54,27 @@ NOWHERE = Frontier()
 
 
 class Gates:
-    """What the gates have in memory between transactions: it follows what has been committed."""
+    """The gates' memory between transactions. It follows committed transactions."""
 
     def __init__(self) -> None:
         self._frontiers: dict[Reach, Frontier] = {}
         self._buckets: dict[str, Bucket] = {}
         self._found: dict[Reach, Frontier] = {}
         self._taken: Counter[str] = Counter()
-        """Jobs taken of queues with limits by the transaction under way."""
+        """Jobs that the current transaction has taken from queues with limits."""
         self._asked: set[str] = set()
-        """The queues whose rate it has asked for, even where nothing came of it."""
+        """The queues whose rate it has asked for, even if it took nothing."""
         self.in_use = False
-        """Whether there is anything to learn of a transaction; as a rule no gate was asked for."""
+        """Whether a transaction has anything to teach. As a rule no gate was asked."""
 
     def forget(self) -> None:
-        """Forget what a transaction has noted that has come to its end."""
+        """Forget the notes of a transaction that has ended."""
         self._found.clear()
         self._taken.clear()
         self._asked.clear()
 
     def frontier(self, reach: Reach) -> Frontier:
-        """Where claims within a reach begin."""
+        """The place at which claims within a reach begin."""
         return self._found.get(reach) or self._frontiers.get(reach, NOWHERE)
 
     def begin_at(self, reach: Reach, frontier: Frontier) -> None:
@@ -85,7 +85,7 @@ class Gates:
     def sort(
         self, work: UnitOfWork, queues: Collection[str], now: float
     ) -> tuple[list[str], dict[str, int]]:
-        """Of some queues those that are open to claims, and those for so many jobs at most."""
+        """Which of some queues are open to claims, and which of them only for so many jobs."""
         book = work.rulebook
         if not book.has_gates:
             return list(queues), {}
@@ -94,7 +94,7 @@ class Gates:
         return free, {queue: most for queue, most in bounds.items() if most > 0}
 
     def allowances(self, work: UnitOfWork, queues: Iterable[str], now: float) -> dict[str, int]:
-        """How many jobs may be taken now of those of the queues that have a limit."""
+        """How many jobs may be taken now from those of the queues that have a limit."""
         limited = [queue for queue in queues if queue in work.rulebook.limited]
         if not limited:
             return {}
@@ -115,12 +115,12 @@ class Gates:
         return allowed
 
     def note(self, work: UnitOfWork, jobs: Iterable[JobRecord]) -> None:
-        """Remember what was claimed of queues with limits, until it is committed."""
+        """Remember the jobs claimed from queues with limits until they are committed."""
         if limited := work.rulebook.limited:
             self._taken.update([job.queue for job in jobs if job.queue in limited])
 
     def learn(self, work: UnitOfWork, now: float) -> dict[str, float]:
-        """Follow a committed transaction. When the queues open again whose rate was asked for."""
+        """Follow a committed transaction. Return when queues open whose rate was asked for."""
         book = work.rulebook
         gated = not book.is_empty and book.has_gates
         self._learn_frontiers(work.effects.woken, gated=gated)
@@ -132,7 +132,7 @@ class Gates:
         return openings
 
     def _learn_rates(self, book: Rulebook, now: float) -> dict[str, float]:
-        """Spend what was taken; when the queues open again that have nothing left."""
+        """Spend the rates of taken jobs. Return when the queues open again that have none left."""
         openings: dict[str, float] = {}
         for queue in self._asked | self._taken.keys():
             if queue in self._buckets and book.of(queue).rate is not None:
@@ -153,8 +153,8 @@ class Gates:
         return bucket
 
     def _learn_frontiers(self, woken: set[str], *, gated: bool) -> None:
-        """Take over what the transaction has found; where nothing is `gated`, only reaches with
-        bounds have something to pass."""
+        """Adopt the places that the transaction has found. If nothing is `gated`, only bounded
+        reaches have something to pass."""
         known = self._frontiers
         for reach, frontier in self._found.items():
             known.pop(reach, None)

@@ -1,7 +1,7 @@
-"""The history of jobs: a record of each attempt that ends, in the transaction that ends it.
+"""The history of jobs: one record for each attempt, in the transaction that ends the attempt.
 
-The history is a log: append-only records, numbered without gaps, that retention removes. After a
-crash there is both, the end of an attempt and its record, or neither.
+The history is a log. Records are only appended, are numbered without gaps, and are removed by
+retention. After a crash the end of an attempt and its record are both there, or neither is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,10 +15,10 @@ from zq.store.api import BYTES_A_ROW
 from zq.tick.work import UnitOfWork
 
 MOST_MESSAGE = 1024
-"""Characters of an error message that are kept here; the job's own record of it has them all."""
+"""Characters of an error message in a record. The job's own record has the whole message."""
 
 TRIMMED = 64
-"""Batches that are removed at a time, so that acknowledgements pass between."""
+"""So many batches are removed at a time, so that acknowledgements pass in between."""
 
 
 class FailedAttempt(NamedTuple):
@@ -31,10 +31,10 @@ class FailedAttempt(NamedTuple):
 
 
 def record(work: UnitOfWork, outcome: AttemptOutcome, jobs: Sequence[Brief | JobRecord]) -> None:
-    """Note that an attempt of each of these jobs has this outcome.
+    """Record this outcome for an attempt of each of these jobs.
 
-    To be called before their rows are changed or deleted: the attempt is as they tell it then.
-    Nothing happens where no history is kept.
+    Call it before their rows are changed or deleted, since the attempt is read from them. Nothing
+    happens if no history is kept.
     """
     if work.device is not None and jobs:
         shared = _shared(work, [job.holder for job in jobs]) | {"outcome": outcome}
@@ -42,7 +42,7 @@ def record(work: UnitOfWork, outcome: AttemptOutcome, jobs: Sequence[Brief | Job
 
 
 def record_failures(work: UnitOfWork, failed: Sequence[FailedAttempt]) -> None:
-    """The same for attempts that have failed, each with an outcome and an error of its own."""
+    """The same for failed attempts, each with an outcome and an error of its own."""
     if work.device is not None and failed:
         rows = [
             (
@@ -58,7 +58,7 @@ def record_failures(work: UnitOfWork, failed: Sequence[FailedAttempt]) -> None:
 
 
 def _shared(work: UnitOfWork, holders: Iterable[int | None]) -> dict[str, object]:
-    """What the records of a tick have in common; `workers` by the numbers of their streams."""
+    """The fields that a tick's records share. `workers` are by the numbers of their streams."""
     workers = {
         holder: work.workers[holder]
         for holder in set(holders)
@@ -68,7 +68,7 @@ def _shared(work: UnitOfWork, holders: Iterable[int | None]) -> dict[str, object
 
 
 def _append(work: UnitOfWork, statement: str, shared: object, **parameters: object) -> None:
-    """Append the records that a statement makes of the jobs that it is given."""
+    """Append the records that a statement makes of the given jobs."""
     tx = work.tx
     stamp = {"log": HISTORY_LOG, "now": work.now}
     added = tx.rows_of(statement, **stamp, shared=shared, **parameters)
@@ -86,7 +86,7 @@ def _append(work: UnitOfWork, statement: str, shared: object, **parameters: obje
 
 
 def trim_logs(work: UnitOfWork) -> None:
-    """Remove records that are past their age."""
+    """Remove records that are older than their retention."""
     for log in work.tx.names("to_be_trimmed", now=work.now):
         _trim(work, log)
 

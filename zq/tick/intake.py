@@ -34,10 +34,10 @@ from zq.tick.moves import GroupChange, note_groups
 from zq.tick.work import UnitOfWork
 
 SLICE_JOBS = 512
-"""Jobs that are decided on before others may have a turn."""
+"""So many jobs are decided before other tasks may have a turn."""
 
 HELD_BY_GROUP = 1
-"""The bit of `held` that is shut for all jobs of a group but its head."""
+"""The bit of `held` that is set for all jobs of a group but its head."""
 
 _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
 _TUNED = _PLAIN + ", options"
@@ -51,11 +51,11 @@ _Head = tuple[int, str, str, int, int, int]
 _OPTIONS = attrgetter("options")
 
 ALL_STORED = EnqueueResult({})
-"""The reply to most commands, which bring new jobs only."""
+"""The reply to most commands: they bring only new jobs."""
 
 
 class _Full(NamedTuple):
-    """A job that sets something unusual, so that it has a longer row."""
+    """A job with unusual settings, which needs a longer row."""
 
     head: _Head
     job: NewJob
@@ -65,7 +65,7 @@ class _Full(NamedTuple):
 def enqueue(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object]]:
     """Store jobs in order, or fold them into others.
 
-    A duplicate is answered with the job that it is one of, and what was folded with its host.
+    The reply names the owner of a duplicate, and the host of a folded job.
     """
     intake = _Intake(work, commands)
     replies: list[object] = []
@@ -77,7 +77,7 @@ def enqueue(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object
 
 
 class _Intake:
-    """This tick's new jobs: decided on one after the other, then written together."""
+    """This tick's new jobs. They are decided one after the other, then written together."""
 
     def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
         self._work = work
@@ -89,7 +89,7 @@ class _Intake:
         self._full: list[_Full] = []
         self._replaced: dict[int, NewJob | FoldedPayload] = {}
         self._contents: dict[int, Extras | None] = {}
-        """What has replaced the extras of jobs, by key."""
+        """The extras of jobs that were replaced, by key."""
         self._beside: list[tuple[int, NewJob | FoldedPayload]] = []
         self._stored: list[tuple[str, Status]] = []
         self._unusual = False
@@ -110,7 +110,7 @@ class _Intake:
     def take(
         self, command: Enqueue
     ) -> Sliced[EnqueueResult | KeyConflict | StalePlan | QueueFull | Unprocessable]:
-        """Decide on a command's jobs, all or none."""
+        """Decide a command's jobs: all or none."""
         if command.reach is not EVERYWHERE and self._keys.hides_an_owner(command):
             return KeyConflict()
         if command.plan is not None and (stale := self._hosts.refusal(command, self._names)):
@@ -135,7 +135,7 @@ class _Intake:
                 yield None
             ready_at = now if job.ready_at is None else job.ready_at
             status = Status.READY if ready_at <= now else Status.SCHEDULED
-            # A plain int: what SQLite has to be told how to take costs more than the rest of a row.
+            # A plain int: converting an enum for SQLite costs more than the rest of a row.
             head = (key, job.queue, job.type, job.priority, int(status), ready_at)
             if (
                 job.unique_key is not None
@@ -150,7 +150,8 @@ class _Intake:
                 if not self._take_unusual(head, job, command, index - 1, reply):
                     continue
             else:
-                # What libraries send: rows of few columns are half the work of full ones.
+                # Client libraries send such jobs: rows with few columns are half the work of full
+                # rows.
                 if job.options is None:
                     self._plain.append((*head, *_payload(job)))
                 elif job.options.budgets is None:
@@ -170,7 +171,7 @@ class _Intake:
     def _take_unusual(
         self, head: _Head, job: NewJob, command: Enqueue, index: int, reply: EnqueueResult
     ) -> bool:
-        """Decide on a job that sets something, and note in `reply` what is said: is it stored?"""
+        """Decide a job with special settings, noted in `reply`. Return whether it is stored."""
         self._unusual = True
         plan = command.plan
         if plan is not None and index in plan.folds:
@@ -211,7 +212,7 @@ class _Intake:
         return True
 
     def _take_content(self, owner: JobRecord, job: NewJob) -> JobRecord:
-        """The owner of a key with what a duplicate brings for its worker beside the payload."""
+        """Give the owner of a key what a duplicate brings besides the payload. Return the owner."""
         extras = self._contents[owner.key] = _content(owner.extras, job.extras)
         changed = msgspec.structs.replace(owner, extras=extras)
         self._keys.follow(changed)
@@ -219,7 +220,7 @@ class _Intake:
         return changed
 
     def store(self) -> Sliced[None]:
-        """Write what was decided."""
+        """Write the decided jobs."""
         work = self._work
         work.effects.tally.stored += len(self._stored)
         for (queue, status), n in Counter(self._stored).items():
@@ -227,7 +228,7 @@ class _Intake:
             if status is Status.READY:
                 work.effects.woken.add(queue)
         if self._unusual:
-            # They come behind all others of their groups: no head gives way.
+            # They come after all others of their groups, so no head changes.
             note_groups(work, [new.job for new in self._full], GroupChange.OPENS)
             self._keys.release_former_owners()
             self._names.write()
@@ -245,14 +246,14 @@ class _Intake:
             yield from self._store_payloads()
 
     def _store_payloads(self) -> Sliced[None]:
-        """Write the payloads that lie beside their jobs."""
+        """Write the payloads that are stored apart from their jobs."""
         work = self._work
         beside = [(key, job.payload) for key, job in self._beside]
         yield from work.tx.insert_large_by_slices("payloads", "job_id, body", beside)
         work.tx.rows += sum(job.payload_size // BYTES_A_ROW for _, job in self._beside)
 
     def _full_row(self, new: _Full) -> tuple[object, ...]:
-        """The row of a job, with the payload that has replaced its own already, if one has."""
+        """The row of a job. If another payload has replaced its own, it has that one."""
         key, status = new.head[0], Status(new.head[4])
         if new.job.options is not None and new.job.options.budgets is not None:
             self._work.ledger.bring(key, new.job.queue, new.job.options.budgets, status)
@@ -264,7 +265,7 @@ class _Intake:
         return (*new.head, *_payload(latest), *rest, new.expires_at)
 
     def _replace_payloads(self) -> None:
-        """Give stored jobs the payloads of others."""
+        """Replace the payloads of stored jobs."""
         jobs = self._replaced
         self._work.tx.run("delete_payloads", keys=list(jobs))
         rows = [(key, *_payload(job)) for key, job in jobs.items()]
@@ -290,7 +291,7 @@ def _takes_payload(owner: JobRecord, job: NewJob) -> bool:
 
 
 def _content(extras: Extras | None, latest: Extras | None) -> Extras | None:
-    """The extras of a job with what comes for its worker from another one."""
+    """The extras of a job, with those parts that another job brings for its worker."""
     new = latest or NO_EXTRAS
     changed = msgspec.structs.replace(
         extras or NO_EXTRAS,
@@ -302,7 +303,7 @@ def _content(extras: Extras | None, latest: Extras | None) -> Extras | None:
 
 
 def _payload(job: NewJob | FoldedPayload) -> tuple[int, str | None]:
-    """The columns of a payload, which lies beside where it is large."""
+    """The columns of a payload. A large payload is stored apart."""
     return job.payload_size, job.payload if job.payload_size <= INLINE_PAYLOAD else None
 
 
@@ -331,7 +332,7 @@ def _stored(
 def _rest(job: NewJob, extras: Extras | None, owns_key: bool) -> tuple[object, ...]:
     options = None if job.options is None else as_json(job.options)
     said = None if extras is None else as_json(extras)
-    # A job of a group waits behind the others, unless it turns out to be their head.
+    # A job of a group waits behind the others, unless it becomes their head.
     held = HELD_BY_GROUP if job.group is not None else 0
     if job.options is not None and job.options.budgets is not None:
         held |= HELD_BY_BUDGET

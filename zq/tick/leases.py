@@ -1,4 +1,4 @@
-"""The tick's phases of leases: longer ones, jobs given back, and holders of whom nobody hears."""
+"""The tick's phases of leases: longer leases, returned jobs, and holders that stay silent."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ from zq.tick.work import UnitOfWork, stale_deliveries, within_reach
 
 
 def extend(work: UnitOfWork, commands: Sequence[Extend]) -> list[object]:
-    """Move the deadlines of leases, also of those that had none."""
+    """Move the deadlines of leases, also of leases without one."""
     held, stale = _meant(work, commands)
     untils = {key: work.steady + command.lease_ms for command in commands for key in command.keys}
     if held:
@@ -30,7 +30,7 @@ def extend(work: UnitOfWork, commands: Sequence[Extend]) -> list[object]:
 
 
 def release(work: UnitOfWork, commands: Sequence[Release]) -> list[object]:
-    """Make jobs ready again, or scheduled, whose worker does not want them."""
+    """Make jobs ready or scheduled again that their worker does not want."""
     held, stale = _meant(work, commands)
     later = {
         key: min(work.now + command.delay_ms, MAX_TIME)
@@ -72,7 +72,7 @@ def lapse(work: UnitOfWork, most: int) -> None:
 
 
 def _stall(work: UnitOfWork, keys: Sequence[int]) -> None:
-    """Make jobs ready again of which their worker has said nothing; some die of it."""
+    """Make jobs ready again whose worker has reported nothing. Some die of it."""
     if not keys:
         return
     waiting: list[JobRecord] = []
@@ -95,7 +95,7 @@ def _stall(work: UnitOfWork, keys: Sequence[int]) -> None:
 def _meant(
     work: UnitOfWork, commands: Sequence[Extend] | Sequence[Release]
 ) -> tuple[list[Brief], frozenset[int]]:
-    """The jobs in flight that commands are about, and those that they mean another delivery of."""
+    """The jobs in flight that commands name, and those of which they name another delivery."""
     reaches = {key: command.reach for command in commands for key in command.keys}
     leases: Mapping[int, int] = {k: n for command in commands for k, n in command.leases.items()}
     stale = stale_deliveries(work, leases, reaches)

@@ -1,7 +1,8 @@
-"""What a claim takes from lines: the first jobs, in dispatch order, that all their budgets can pay.
+"""The jobs that a claim takes from lines: the first in dispatch order that all their budgets can
+pay.
 
-Jobs without budgets come from the indexes, as ever; both are merged. A line is asked for as many
-heads as it could pay if it got all tokens: behind these nothing of it can be taken, so a line costs
+Jobs without budgets come from the indexes as usual, and both are merged. A line is asked for as
+many heads as it could pay with all the tokens. Nothing behind these can be taken, so a line costs
 the same with one job and with a million. A job that cannot be paid does not block those behind it.
 """
 
@@ -16,13 +17,13 @@ from zq.tick.walk import FoundJobs
 from zq.tick.work import UnitOfWork
 
 MOST_LOOKS = 8
-"""Times that a claim looks further down the lines, past jobs that no tokens are left for."""
+"""A claim looks further down the lines at most so often, past jobs without tokens."""
 
 
 def with_lines(
     work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float, found: FoundJobs
 ) -> FoundJobs:
-    """What a claim finds in the indexes and in lines together, as far as there are tokens."""
+    """The jobs for a claim from the indexes and from lines, as far as there are tokens."""
     lines = [
         line
         for line in work.ledger.waiting_lines(wanted.queues)
@@ -43,7 +44,7 @@ def with_lines(
         if is_all or (len(jobs) == wanted.limit and _place(jobs[-1]) <= _place(heads[-1])):
             break
     else:
-        # Somebody may stand between the last head and who comes behind it. The next tick looks
+        # A job may stand between the last head and the next one behind it. The next tick looks
         # further: by then the jobs that were found are gone.
         work.effects.woken.update(may, [job.queue for job in found.jobs])
         jobs = [job for job in jobs if _place(job) <= _place(heads[-1])]
@@ -53,14 +54,14 @@ def with_lines(
 
 
 def leave_lines(work: UnitOfWork, jobs: Sequence[JobRecord]) -> None:
-    """Let jobs go that are about to be taken."""
+    """Remove jobs from their lines, since they are about to be taken."""
     keys = [job.key for job in jobs if job.options is not None and job.options.budgets]
     if keys:
         work.tx.run("free_of_budgets", keys=keys)
 
 
 class _Till:
-    """One reckoning: which of some jobs can be paid, the first ones first."""
+    """One calculation: which of some jobs can be paid, beginning with the first."""
 
     def __init__(self, work: UnitOfWork, limit: int, bounds: dict[str, int]) -> None:
         self._ledger = work.ledger
@@ -93,7 +94,7 @@ class _Till:
 
 
 def _heads(work: UnitOfWork, lines: Sequence[Line], limit: int) -> tuple[list[JobRecord], bool]:
-    """The first jobs of lines, and whether these are all that could be paid."""
+    """The first jobs of lines, and whether no others could be paid."""
     most = {line.id: min(work.ledger.payable(line), limit) for line in lines}
     jobs = work.tx.first_in_lines(most, limit)
     return jobs, len(jobs) < limit

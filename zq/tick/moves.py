@@ -1,8 +1,8 @@
-"""Moves: the one place where a stored job changes its state, with all that follows from it.
+"""Moves: the one place where a stored job changes its state, with all consequences.
 
-From which states a move is legal, and to which, says `zq.model.lifecycle.MOVES`; what else it does
-says `TABLE` here. Whoever decides that a job moves names the move and gives the rows of its
-statement: `apply` does the rest. New jobs come by `zq.tick.intake`.
+`zq.model.lifecycle.MOVES` says from which states to which states a move is legal. `TABLE` here says
+what else it does. A caller decides that a job moves, names the move, and gives the rows of its
+statement: `apply` does the rest. New jobs come from `zq.tick.intake`.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from zq.tick.work import UnitOfWork
 
 
 class GroupChange(Enum):
-    """What a move means for the head of its job's group."""
+    """The effect of a move on the head of the job's group."""
 
     SAME = "the job stays the head, or stays behind it"
     OPENS = "the job has ended as the head, so the next one opens"
@@ -27,24 +27,24 @@ class GroupChange(Enum):
 
 
 class Consequences(NamedTuple):
-    """What a move does beside giving a job its new state."""
+    """The effects of a move besides the job's new state."""
 
     statements: Mapping[str, str]
-    """Which statement writes the rows that come under a name."""
+    """The statement that writes the rows given under a name."""
     ends_lease: bool = False
     revokes: bool = False
-    """Whether whoever holds the job has to hear that it was taken away."""
+    """Whether the holder of the job must learn that it was taken away."""
     group: GroupChange = GroupChange.SAME
     lock: str | None = None
-    """The statement by which the job takes its unique key back, unless another has it by now."""
+    """The statement that takes the job's unique key back, unless another job has it by now."""
     closes: bool = False
-    """Whether the batch is closed that a job hosts, where the job is not ready any more."""
+    """Whether the batch of a host is closed, if the host is no longer ready."""
     wakes: bool = False
-    """Whether claims of its queue may find more than before."""
+    """Whether claims of its queue may find more jobs than before."""
     retimes: bool = False
     """Whether the job may fall due sooner than was known."""
     record: AttemptOutcome | None = None
-    """What the history records of the attempt; a failure's record has an error of its own."""
+    """The outcome in the history of the attempt. A failure's record has an error of its own."""
     news: EventType | None = None
     tally: tuple[str, ...] = ()
     traffic: str | None = None
@@ -90,7 +90,7 @@ TABLE: dict[Move, Consequences] = {
 
 
 def _only(found: Iterable[Status]) -> Status | None:
-    """The one of them; None where there are several."""
+    """The only one of them; None if there are several."""
     first, *others = set(found)
     return None if others else first
 
@@ -99,11 +99,11 @@ _ROWS = {
     move: (does, _only(MOVES[move]), _only(end for ends in MOVES[move].values() for end in ends))
     for move, does in TABLE.items()
 }
-"""With each row of the table the one state from which, and to which, the move leads."""
+"""Each row of the table with the single state from which, and to which, the move leads."""
 
 
 class IllegalMove(Exception):
-    """A statement has not found every job that it was to move, in a state from which it may."""
+    """A statement has not found all its jobs in a state from which the move is legal."""
 
 
 def apply(
@@ -116,11 +116,11 @@ def apply(
     gone: Sequence[Brief] = (),
     **rows: Collection[Any],
 ) -> None:
-    """Move jobs by the statements that write the rows; those in `gone` end so and are not kept.
+    """Move jobs by the statements that write the rows. Jobs in `gone` are deleted instead.
 
-    `jobs` are as they were, but for a queue and a status that a single source tells. Where they
-    come to different queues or states, `after` has them as they are then; where the table leaves it
-    open, `to` says the state. Raises `IllegalMove`.
+    `jobs` are as before the move, except for a queue and a status that follow from a single source.
+    If they move to different queues or states, `after` has them as they are then. If the table
+    leaves the state open, `to` gives it. Raises `IllegalMove`.
     """
     does, source, target = _ROWS[move]
     everyone = [*jobs, *gone] if gone and jobs else (jobs or gone)
@@ -174,7 +174,7 @@ def apply(
 
 
 def tell(work: UnitOfWork, move: Move, jobs: Sequence[Brief | JobRecord]) -> None:
-    """Let listeners and counters know of a move; no `attempts` may change afterwards."""
+    """Report a move to listeners and counters. No `attempts` may change afterwards."""
     _tell(work, TABLE[move], jobs)
 
 
@@ -188,12 +188,12 @@ def _tell(work: UnitOfWork, does: Consequences, jobs: Sequence[Brief | JobRecord
 def remove(
     work: UnitOfWork, jobs: Sequence[Brief], *, revokes: bool = False
 ) -> Counter[tuple[str, Status]]:
-    """Delete jobs with all that belongs to them; how many of each queue and status."""
+    """Delete jobs with all their data. Return how many of each queue and status."""
     if not jobs:
         return Counter()
     tx = work.tx
     tx.run("delete_jobs", keys=[job.key for job in jobs])
-    # A usual job in flight was told without this: nothing lies beside it.
+    # A usual job in flight was deleted without this: nothing of it is stored apart.
     if unusual := [job for job in jobs if job.payload_size]:
         if beside := [job.key for job in unusual if job.payload_size > INLINE_PAYLOAD]:
             tx.run("delete_payloads", keys=beside)
@@ -216,19 +216,19 @@ def remove(
 
 
 def end_leases(work: UnitOfWork, jobs: Iterable[Brief | JobRecord]) -> None:
-    """Note that nobody holds these jobs any more."""
+    """Note that these jobs have no holder any more."""
     work.effects.ended += [(job.holder, job.key) for job in jobs if job.holder is not None]
 
 
 def revoke(work: UnitOfWork, jobs: Iterable[Brief | JobRecord]) -> None:
-    """Note that jobs were taken from those who hold them; `end_leases` says it too."""
+    """Note that jobs were taken from their holders. `end_leases` is included."""
     work.effects.revoked += [job.key for job in jobs if job.holder is not None]
 
 
 def note_groups(
     work: UnitOfWork, jobs: Iterable[Brief | JobRecord | NewJob], change: GroupChange
 ) -> None:
-    """Have the heads of the jobs' groups looked at, where they are of any."""
+    """Have the heads of the jobs' groups checked, for jobs with a group."""
     for name in [(job.queue, job.group) for job in jobs if job.group is not None]:
         if change is GroupChange.MIXED:
             work.groups[name] = True
@@ -241,9 +241,9 @@ def _close_batches(
     jobs: Sequence[Brief | JobRecord],
     after: Sequence[Brief | JobRecord] | None = None,
 ) -> None:
-    """Close the batches that these jobs host, but for those that are ready still.
+    """Close the batches of these hosts, except of those that are still ready.
 
-    A batch does not open again, whatever becomes of its host.
+    A batch does not open again, whatever happens to its host.
     """
     hosts = [job.key for job in jobs if _is_batched(job)]
     if hosts and after is not None:
@@ -265,7 +265,7 @@ def _is_batched(job: Brief | JobRecord) -> bool:
 def _count(
     work: UnitOfWork, jobs: Sequence[Brief | JobRecord], source: Status | None, end: Status
 ) -> Counter[str]:
-    """Count jobs that come to one state, each in its queue; how many of each queue."""
+    """Count jobs that move to one state, each in its queue. Return how many of each queue."""
     counts = work.counts
     moved = Counter([job.queue for job in jobs])
     if source is None:
@@ -281,7 +281,7 @@ def _count(
 def _count_each(
     work: UnitOfWork, jobs: Sequence[Brief | JobRecord], after: Sequence[Brief | JobRecord]
 ) -> None:
-    """Count jobs of which each comes to a queue and a state of its own."""
+    """Count jobs that each move to a queue and a state of their own."""
     for old, new in zip(jobs, after, strict=True):
         work.counts[old.queue, old.status] -= 1
         work.counts[new.queue, new.status] += 1

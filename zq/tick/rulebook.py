@@ -1,4 +1,4 @@
-"""The settings of all queues, as the writer has them in memory while it decides about jobs."""
+"""The settings of all queues, in the writer's memory."""
 
 from collections.abc import Mapping, Set
 from copy import copy
@@ -9,7 +9,7 @@ from zq.model.settling import Policy
 
 
 class _Tables:
-    """The settings by queue, and the queues for which a claim or a new job has to look at them."""
+    """The settings by queue, and the queues that a claim or a new job must look at."""
 
     def __init__(self, settings: Mapping[str, QueueSettings]) -> None:
         self.settings: dict[str, QueueSettings] = {}
@@ -22,7 +22,7 @@ class _Tables:
             self.put(queue, own)
 
     def put(self, queue: str, own: QueueSettings) -> None:
-        """Let this be set for a queue and nothing else."""
+        """Replace the settings of a queue."""
         if own == NO_SETTINGS:
             self.settings.pop(queue, None)
         else:
@@ -38,25 +38,26 @@ class _Tables:
 
 
 class Rulebook:
-    """Never changes: a transaction that changes settings makes a new one, and leaves it behind.
+    """An immutable set of settings: a transaction that changes settings makes a new one.
 
-    So one that is rolled back leaves nothing in memory. A rulebook and those made from it share
-    their tables, which are as the last one that was asked has them: it takes back what the later
-    ones have changed. What they answer is to be used before another one is asked.
+    So a rolled-back transaction leaves nothing in memory. A rulebook and those made from it share
+    their tables. When one of them is asked, it first sets the tables to its own state. Therefore
+    use an answer before you ask another rulebook.
     """
 
     def __init__(self, policy: Policy, settings: Mapping[str, QueueSettings]) -> None:
         self.server = policy
         """The server's own policy."""
         self.is_empty = not settings
-        """Whether no queue has settings, so that nobody need ask for those of one."""
+        """Whether no queue has settings, so that nobody needs to ask for them."""
         self._shared = _Tables(settings)
         self._made: tuple[Rulebook, str, QueueSettings] | None = None
-        """Whose tables they are now, for which queue they differ, and what this one has for it."""
+        """The rulebook that the tables match now, the queue in which it differs, and this one's
+        settings of that queue."""
 
     @property
     def settings(self) -> Mapping[str, QueueSettings]:
-        """Of the queues that have any."""
+        """The settings of the queues that have any."""
         return self._tables.settings
 
     @property
@@ -66,22 +67,22 @@ class Rulebook:
 
     @property
     def limited(self) -> Set[str]:
-        """The queues from which claims may take only so many jobs."""
+        """The queues with a limit on the jobs that claims may take."""
         return self._tables.limited
 
     @property
     def bounded(self) -> Set[str]:
-        """The queues that may have only so many unfinished jobs."""
+        """The queues with a limit on their unfinished jobs."""
         return self._tables.bounded
 
     @property
     def timed(self) -> Set[str]:
-        """The queues whose jobs wait for so long at most."""
+        """The queues with a limit on the time that jobs wait."""
         return self._tables.timed
 
     @property
     def has_leases(self) -> bool:
-        """Whether the leases of some queue's jobs have deadlines by themselves."""
+        """Whether some queue gives its jobs' leases deadlines by default."""
         return bool(self._tables.leased)
 
     @property
@@ -95,7 +96,7 @@ class Rulebook:
         return self._tables.settings.get(queue, NO_SETTINGS)
 
     def policy(self, queue: str) -> Policy:
-        """What holds for jobs of a queue that set nothing themselves."""
+        """The rules for jobs of a queue that set nothing themselves."""
         own = self._tables.settings.get(queue)
         return self.server if own is None else policy_for(own, self.server)
 
@@ -120,7 +121,7 @@ class Rulebook:
         return self._shared
 
     def _take_back(self) -> None:
-        """Make the tables this one's again, step by step from the one whose they are."""
+        """Make the tables match this rulebook, step by step from the one that they match now."""
         path: list[tuple[Rulebook, Rulebook, str, QueueSettings]] = []
         book = self
         while book._made is not None:

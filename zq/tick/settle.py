@@ -61,7 +61,7 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
 
 
 def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
-    """Keep a record of each failure, and schedule the next try or bury the job."""
+    """Record each failure, and schedule the next attempt or bury the job."""
     found = work.tx.jobs("read_jobs", keys=[command.key for command in commands])
     jobs = {job.key: job for job in found}
     errors: list[tuple[object, ...]] = []
@@ -104,13 +104,13 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
         work.tx.run("note_last_failures", attempts=attempts, now=work.now)
         bury(work, dying)
     if retried:
-        # Last: a key that one of the dying had is free by now.
+        # This comes last: by now the dying jobs have released their keys.
         _retry(work, retried)
     return replies
 
 
 def _is_last(work: UnitOfWork, job: JobRecord, failure: Failure) -> bool:
-    """Whether a job that its limit lets try again moves to its dead-letter queue already."""
+    """Whether a job moves to its dead-letter queue although its limit allows another attempt."""
     if failure.retry_at is not None:
         return False
     letter = dead_letter_of(job.options, work.settings_of(job.queue))
@@ -118,7 +118,7 @@ def _is_last(work: UnitOfWork, job: JobRecord, failure: Failure) -> bool:
 
 
 def _retry(work: UnitOfWork, retried: Sequence[tuple[JobRecord, int]]) -> None:
-    """Let jobs wait for their next tries. They become what the store has of them then."""
+    """Schedule the next attempts of jobs. The objects are updated to match their rows."""
     verdicts = [(job.key, job.attempts, ready_at) for job, ready_at in retried]
     apply(work, Move.FAIL, [job for job, _ in retried], verdicts=verdicts)
     for job, ready_at in retried:
@@ -127,7 +127,7 @@ def _retry(work: UnitOfWork, retried: Sequence[tuple[JobRecord, int]]) -> None:
 
 
 def _refusal(command: Fail, job: JobRecord | None, now: int) -> ZqError | None:
-    """Why a failure of a job that was found, or was not, is not taken."""
+    """Why a failure is refused. `job` is None if the job was not found."""
     if job is None or not command.reach.covers(job.queue):
         return NotInFlight()
     lease = command.failure.lease
@@ -141,7 +141,7 @@ def _refusal(command: Fail, job: JobRecord | None, now: int) -> ZqError | None:
 def _stale(
     work: UnitOfWork, said: Mapping[int, Completion], commands: Sequence[Succeed]
 ) -> frozenset[int]:
-    """The jobs that are there, but of which the delivery that is acknowledged has ended."""
+    """The jobs within reach whose acknowledged delivery has ended."""
     leases = {key: told.lease for key, told in said.items() if told.lease is not None}
     if not leases:
         return frozenset()
@@ -152,7 +152,7 @@ def _stale(
 def _results(
     work: UnitOfWork, purges: dict[int, int], said: Mapping[int, Completion]
 ) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
-    """The rows of jobs that have results, which leave `purges`, and of results that lie beside."""
+    """The rows of jobs with results, which are removed from `purges`, and of large results."""
     rows: list[tuple[object, ...]] = []
     beside: list[tuple[object, ...]] = []
     for key, told in said.items():

@@ -1,6 +1,6 @@
-"""A long transaction in slices: between two of them the event loop serves whoever else waits.
+"""A long transaction in slices: between two slices the event loop runs other tasks.
 
-What runs in slices is a generator: see `zq.store.api.Sliced`.
+A function that runs in slices is a generator: see `zq.store.api.Sliced`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,13 +28,13 @@ T = TypeVar("T")
 ABOUT_MANY = frozenset((Succeed, Extend, Release, Return))
 
 SLICE_ROWS = 512
-"""Rows of one slice: about 2 to 4 ms of work."""
+"""The rows of one slice: about 2 to 4 ms of work."""
 
 FAILURE_ROWS = 4
-"""A failure costs as much as so many successes: it writes a record of itself."""
+"""A failure costs as much as so many successes, since it also writes a record."""
 
 WEIGHTS: dict[type, int] = {Fail: FAILURE_ROWS, Clear: SLICE_ROWS + 1}
-"""What commands weigh that are not about many jobs and more than a row."""
+"""The weights of commands that do not concern many jobs and cost more than a row."""
 
 
 def by_slices(
@@ -42,8 +42,8 @@ def by_slices(
 ) -> Callable[[Any, Sequence[Any]], Sliced[list[object]]]:
     """A phase of the tick that gets its commands a slice at a time.
 
-    All commands of a tick were pending together and no two are about the same job, so the phase may
-    as well have them one group after the other, and a large command in parts.
+    All commands of a tick waited together, and no two concern the same job. So the phase may get
+    them in groups, and a large command in parts.
     """
 
     def sliced(work: Any, commands: Sequence[Any]) -> Sliced[list[object]]:
@@ -64,9 +64,9 @@ def by_slices(
 
 
 def claim_parts(claim: Claim, most: int) -> list[Claim]:
-    """A claim as several of about `most` jobs, in each of which every holder has its share.
+    """A claim as several claims of about `most` jobs, in which every holder has its share.
 
-    One that is bounded by bytes stays whole: the bound is for all of it.
+    A claim with a limit of bytes stays whole, since the limit counts for all of it.
     """
     weighed = any(terms.most_bytes is not None for terms in (claim.terms or {}).values())
     count = 1 if weighed else -(-claim.limit // most)
@@ -81,18 +81,18 @@ def claim_parts(claim: Claim, most: int) -> list[Claim]:
 
 
 def _share(credit: int, part: int, count: int) -> int:
-    # The first parts have the larger shares: where jobs run out, all have had as many.
+    # The first parts have the larger shares: if jobs run out, all holders have had as many.
     return (credit + count - 1 - part) // count
 
 
 def _weight(command: AnyCommand) -> int:
-    # By the type itself: to ask whether a Struct is an instance costs ten times as much.
+    # Compare types directly: `isinstance` costs ten times as much for a Struct.
     kind = type(command)
     return len(command.keys) if kind in ABOUT_MANY else WEIGHTS.get(kind, 1)  # type: ignore[attr-defined]
 
 
 def _parts(command: AnyCommand) -> list[AnyCommand]:
-    """A command about many jobs as several about fewer."""
+    """A command about many jobs as several commands about fewer."""
     if not isinstance(command, Succeed | Extend | Release | Return):
         return [command]
     keys = command.keys
@@ -137,7 +137,7 @@ def _groups(commands: Sequence[AnyCommand]) -> Iterator[list[AnyCommand]]:
 
 
 def _merged(replies: Sequence[object]) -> object:
-    """What the parts of one command were told, as one reply."""
+    """The replies to the parts of one command, as one reply."""
     first = replies[0]
     if len(replies) == 1 or first is None:
         return first

@@ -1,8 +1,8 @@
-"""The accounts of all budgets as memory has them, and the steady time that they go by.
+"""The accounts of all budgets in memory, and the steady time that they use.
 
-What is written is in memory too, as it is in the database: a transaction that fails has it read
-again. Where the clock has gone back, accounts are written at once, so that a part of a transaction
-that is undone keeps it.
+Every write goes to memory and to the database. If a transaction fails, the accounts are read again.
+If the clock has gone back, accounts are written at once, so that a part of a transaction that is
+undone keeps that.
 """
 
 from collections.abc import Iterable
@@ -17,21 +17,21 @@ class TokenAccounts:
     def __init__(self) -> None:
         self.by_key: dict[str, Account] = {}
         self.now = 0
-        """The steady time of the transaction under way, in milliseconds; 0 before the first."""
+        """The steady time of the current transaction, in milliseconds; 0 before the first."""
         self._committed = 0
 
     def read(self, tx: Transaction) -> None:
-        """Know what the database has."""
+        """Read the accounts from the database."""
         self.by_key.clear()
         for key, allocation, duration_ms, burst, *rest in tx.table("read_budgets"):
             policy = BudgetPolicy(allocation, duration_ms, burst)
             self.by_key[key] = Account(key, policy, *rest)
 
     def pass_to(self, tx: Transaction, now: int) -> bool:
-        """Go on at another time; whether the clock has gone back, so that all pay at other ones.
+        """Go on at another time. Return whether the clock has gone back, so that all times change.
 
-        What has come so far stays, and goes on from here. While the server was away, nobody knows
-        how far the clock had come: what it shows now is when the rest begins to come.
+        Tokens that have come so far stay. After a stop of the server, nobody knows how far the
+        clock had come: further tokens count from the time that it shows now.
         """
         former, self.now = self.now, now
         accounts = self.by_key.values()
@@ -48,15 +48,15 @@ class TokenAccounts:
         return bool(behind)
 
     def commit(self) -> None:
-        """Note that the transaction has come to its end."""
+        """Note that the transaction is committed."""
         self._committed = self.now
 
     def roll_back(self) -> None:
-        """Note that it has not, so that its time is still to come."""
+        """Note that the transaction has failed: its time is still to come."""
         self.now = self._committed
 
     def write(self, tx: Transaction, keys: Iterable[str]) -> None:
-        """Bring the database up to date."""
+        """Write accounts to the database."""
         tx.run("write_budgets", budgets=[_row(self.by_key[key]) for key in keys])
 
 

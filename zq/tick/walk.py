@@ -1,10 +1,11 @@
-"""Claims while some queues are not for them: walk the index, and merge queues where that is long.
+"""Claims while some queues are closed to them: a walk along the index, or a merge of queues.
 
-Queues are not for a claim that are paused, at their rate or concurrency, or out of its reach.
-As a rule they have few of the next jobs, or, once paused for a while, all of the oldest: a walk in
-dispatch order passes the few, and begins behind the oldest (see `zq.tick.gates`), so it costs
-the same with ten open queues and with ten thousand. A walk that meets too much on its way is given
-up for the heads of all open queues, and the next claim goes on from where it has come to.
+A queue is closed to a claim if it is paused, at its rate or concurrency, or out of the claim's
+reach. As a rule, closed queues have few of the next jobs or, once paused for a while, all of the
+oldest. A walk in dispatch order passes the few, and begins behind the oldest (see `zq.tick.gates`).
+So it costs the same with ten open queues and with ten thousand. If a walk passes too many jobs, the
+claim merges the heads of all open queues instead, and the next claim goes on from where the walk
+stopped.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -17,27 +18,27 @@ from zq.tick.gates import START, Frontier, Gates, Place
 from zq.tick.work import UnitOfWork
 
 LONGEST_WALK = 2_000
-"""Jobs that a claim looks at beyond those that it wants, before it gives up: 5 ms."""
+"""A claim looks at so many jobs more than it wants before it gives up. That takes 5 ms."""
 
 FEW = 64
-"""Queues that cost less to ask, one by one, than a walk."""
+"""Asking so many queues one by one costs less than a walk."""
 
 WORTH_KEEPING = 8
-"""A place is kept once one job is passed for so many that are taken."""
+"""A place is kept once a walk has passed one job for each so many that it has taken."""
 
 MOST_HELD_BACK = 1_000
-"""Queues with a limit that a walk passes for good: each claim asks them whether they may go on."""
+"""A walk passes at most so many queues with a limit. Each claim asks them again."""
 
 
 class FoundJobs(NamedTuple):
-    """The jobs that a claim may take, and what is known once it has taken them."""
+    """The jobs that a claim may take, and what is known after it has taken them."""
 
     jobs: list[JobRecord]
     frontier: Frontier | None = None
 
 
 class Spot(NamedTuple):
-    """Where a job stands in dispatch order, and its queue."""
+    """The place of a job in dispatch order, and its queue."""
 
     priority: int
     key: int
@@ -49,7 +50,7 @@ class Spot(NamedTuple):
 
 
 def next_jobs(work: UnitOfWork, wanted: Claim, gates: Gates, now: float) -> FoundJobs:
-    """The next jobs in dispatch order of all queues that are for a claim, at monotonic `now`."""
+    """The next jobs in dispatch order of all queues that are open to a claim, at `now`."""
     frontier = gates.frontier(wanted.reach)
     if not wanted.limit:
         return FoundJobs([], frontier)
@@ -63,7 +64,7 @@ def next_jobs(work: UnitOfWork, wanted: Claim, gates: Gates, now: float) -> Foun
 
 
 class _Walk:
-    """One look of one claim. `frontier` is what is known after it."""
+    """One search for one claim. `frontier` is the knowledge after it."""
 
     def __init__(self, work: UnitOfWork, wanted: Claim, gates: Gates, now: float) -> None:
         self._work = work
@@ -74,7 +75,7 @@ class _Walk:
         self.frontier = Frontier()
 
     def run(self, frontier: Frontier) -> FoundJobs | None:
-        """What there is to take; None where the walk is too long to tell."""
+        """The jobs to take; None if the walk becomes too long."""
         self.frontier = frontier
         limit = self._wanted.limit
         near = [] if frontier.place == START else self._near()
@@ -89,7 +90,7 @@ class _Walk:
         while len(chosen) < limit and not ended:
             if len(spots) > limit + LONGEST_WALK:
                 return None
-            # As many as it takes if it goes on like this, and some more.
+            # As many as the walk will need at this rate, and some more.
             missing = limit - len(chosen)
             step = min(2 * missing * len(spots) // max(len(chosen), 1) + 8, 4 * len(spots))
             more = self._spots_behind(spots[-1].place, step)
@@ -98,7 +99,7 @@ class _Walk:
         return FoundJobs(self._whole(chosen), self.frontier)
 
     def _near(self) -> list[JobRecord]:
-        """The first jobs of the queues that have some before the place where the walk begins."""
+        """The first jobs of the queues that have some before the start of the walk."""
         work, known = self._work, self.frontier
         asked = known.woken | known.held_back | work.effects.woken
         asked -= self._refused(asked)
@@ -119,7 +120,7 @@ class _Walk:
 
     def _spots_behind(self, place: Place, limit: int) -> list[Spot]:
         if limit <= self._wanted.limit:
-            # Most of these are going to be taken.
+            # The claim will take most of these.
             jobs = self._behind(place, limit)
             self._jobs.update([(job.key, job) for job in jobs])
             return [_spot(job) for job in jobs]
@@ -128,7 +129,7 @@ class _Walk:
         return [Spot(*spot) for spot in found]
 
     def _whole(self, spots: Sequence[Spot]) -> list[JobRecord]:
-        """The jobs at these places; those that have been walked past only are read now."""
+        """The jobs at these places. Jobs that were only passed so far are read now."""
         missing = [spot.key for spot in spots if spot.key not in self._jobs]
         if missing:
             jobs = self._work.tx.jobs("read_jobs", keys=missing)
@@ -136,10 +137,10 @@ class _Walk:
         return [self._jobs[spot.key] for spot in spots]
 
     def _choose(self, near: Sequence[JobRecord], far: list[Spot], *, ended: bool) -> list[Spot]:
-        """Those that the claim may take; notes how far it has then come."""
+        """The jobs that the claim may take. Notes how far the claim has come."""
         spots = far
         if near:
-            # What lies beyond the walk's end may not be the next: it is met when it is walked to.
+            # A job beyond the walk's end may not be the next one. The walk has to reach it.
             end = None if ended else far[-1]
             met = [spot for spot in map(_spot, near) if end is None or spot <= end]
             spots = sorted({*far, *met})
@@ -175,7 +176,7 @@ class _Walk:
         return chosen
 
     def _note(self, reached: Place, *, passed: int, taken: int) -> None:
-        """Go on from the place that was reached, unless too little was passed to be worth it."""
+        """Continue from the reached place next time, unless too few jobs were passed."""
         known = self.frontier
         if known.place == START and passed * WORTH_KEEPING <= taken:
             self.frontier = Frontier()
@@ -198,9 +199,9 @@ class _Walk:
 def _first_of_many(
     work: UnitOfWork, free: Sequence[str], bounds: Mapping[str, int], limit: int
 ) -> list[JobRecord]:
-    """The first jobs of queues that may be far more than jobs are wanted."""
+    """The first jobs of queues that may be far more than the wanted jobs."""
     if len(free) + len(bounds) > limit:
-        # The first jobs are those of the queues whose heads come first.
+        # The first jobs belong to the queues whose heads come first.
         first = work.tx.names("first_heads", queues=[*free, *bounds], limit=limit)
         free = [queue for queue in first if queue not in bounds]
         bounds = {queue: bounds[queue] for queue in first if queue in bounds}

@@ -1,4 +1,4 @@
-"""One transaction under way: what it goes by, what it has found, and which jobs commands mean."""
+"""One transaction under way: its rules, its effects, and the jobs that commands may see."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ class UnitOfWork:
         device: str | None = None,
         workers: Mapping[int, str] = NOBODY,
     ) -> None:
-        """`device` is whose history is kept, None where none is; `workers` are by their holders."""
+        """`device` names the history, None if none is kept; `workers` are by their holders."""
         self.tx = tx
         self.now = now
         self.steady = steady
@@ -45,11 +45,11 @@ class UnitOfWork:
         self.workers = workers
         self.effects = TickResult()
         self.counts: defaultdict[tuple[str, Status], int] = defaultdict(int)
-        """By how much the kept counts are to change."""
+        """The changes of the kept counts."""
         self.groups: dict[tuple[str, str], bool] = {}
-        """Groups whose heads are to be looked at, and whether an open one may have to be shut."""
+        """Groups whose heads must be checked, and whether an open one may have to be shut."""
         self.retimed = False
-        """Whether something may fall due at another time than was known."""
+        """Whether a deadline may have changed."""
         self.rescheduled = False
         """Whether cron entries have come, gone or moved on."""
         self.highest_key = 0
@@ -70,7 +70,7 @@ class UnitOfWork:
         )
 
     def keep(self, part: "UnitOfWork") -> None:
-        """Take over a part that has come to its end."""
+        """Take over a part that has ended."""
         self.tx.keep()
         self.ledger.serve(self.tx)
         self.tx.rows += part.tx.rows
@@ -88,7 +88,7 @@ class UnitOfWork:
         self.ledger.recall()
 
     def finish(self) -> TickResult:
-        """Bring what follows from the moves of jobs up to date; what memory has to learn."""
+        """Write everything that follows from the moves of jobs. Return the result for memory."""
         self.open_heads()
         if self.counts:
             self.write_counts()
@@ -97,21 +97,22 @@ class UnitOfWork:
         return self.effects
 
     def settings_of(self, queue: str) -> QueueSettings:
-        """What is set for a queue."""
+        """The settings of a queue."""
         return self.rulebook.of(queue)
 
     def policy_of(self, queue: str) -> Policy:
-        """What holds for jobs of a queue that set nothing themselves."""
+        """The rules for jobs of a queue that set nothing themselves."""
         return self.rulebook.policy(queue)
 
     def open_heads(self) -> None:
         """Open the heads of the groups that this transaction has touched, and shut the others.
 
-        In a (queue, group) one job at a time is open to claims, its head: the job in flight if
-        there is one, else the lowest unfinished id, whether it is ready or waits for its time. So a
-        job that is to be tried again keeps its group shut. All others have the bit of their group
-        in `held`. What ends, moves or brings a job of a group only notes the group; this comes
-        before the claims of the same transaction, so a crash cannot come between.
+        In a (queue, group) one job at a time is open to claims: its head. That is the job in flight
+        if there is one, otherwise the unfinished job with the lowest id, whether it is ready or
+        waits for its time. So a job that will be tried again keeps its group shut. All other jobs
+        have the bit of their group in `held`. A change that ends, moves or brings a job of a group
+        only notes the group. This call comes before the claims of the same transaction, so a crash
+        cannot come in between.
         """
         if self.tx.removed:
             self._note_removed()
@@ -130,7 +131,7 @@ class UnitOfWork:
             self.retimed |= self.ledger.is_retimed
 
     def write_counts(self) -> None:
-        """Bring the kept counts up to date."""
+        """Write the changes of the kept counts."""
         deltas = []
         for (queue, status), n in self.counts.items():
             if n:
@@ -144,7 +145,7 @@ class UnitOfWork:
         self.counts.clear()
 
     def _open_budgeted_heads(self, mixed: Sequence[tuple[str, str]]) -> None:
-        """The same where heads may have to stand in line for budgets too."""
+        """The same if heads may also have to wait in a line for budgets."""
         shut = [key for (key,) in self.tx.rows_of("shut_groups_telling", groups=mixed)]
         opened = [
             key for (key,) in self.tx.rows_of("open_groups_telling", groups=list(self.groups))
@@ -153,7 +154,7 @@ class UnitOfWork:
         self.ledger.regroup(shut, jobs)
 
     def _note_removed(self) -> None:
-        """Note what follows from jobs that were set aside, for they cannot be read."""
+        """Note the consequences of jobs that were set aside because they cannot be read."""
         for key, holder, group in self.tx.removed:
             self.retimed = True
             self.ledger.mend()
@@ -168,12 +169,12 @@ class UnitOfWork:
 
 
 def visible_job(work: UnitOfWork, key: int, reach: Reach) -> JobRecord | None:
-    """A job that is there for whoever asks: within reach, and its retention is not over."""
+    """A job that a request may see: within reach, and its retention is not over."""
     return first_visible(work, work.tx.jobs("read_jobs", keys=[key]), reach)
 
 
 def first_visible(work: UnitOfWork, jobs: Sequence[JobRecord], reach: Reach) -> JobRecord | None:
-    """The first of the jobs that is there for whoever asks."""
+    """The first of the jobs that a request may see."""
     for job in jobs:
         if (job.purge_at is None or job.purge_at > work.now) and reach.covers(job.queue):
             return job
@@ -181,14 +182,14 @@ def first_visible(work: UnitOfWork, jobs: Sequence[JobRecord], reach: Reach) -> 
 
 
 def within_reach(jobs: Sequence[Brief], reaches: Mapping[int, Reach]) -> list[Brief]:
-    """The jobs that are there for those who name them; a tick has one settlement a job."""
+    """The jobs within the reach of their settlements. A tick has one settlement a job."""
     return [job for job in jobs if reaches[job.key].covers(job.queue)]
 
 
 def stale_deliveries(
     work: UnitOfWork, leases: Mapping[int, int], reaches: Mapping[int, Reach]
 ) -> frozenset[int]:
-    """The jobs that are there, but of which the delivery that is named has ended."""
+    """The jobs within reach whose named delivery has ended."""
     if not leases:
         return frozenset()
     found = work.tx.pairs("read_stale", leases=leases, now=work.now)
