@@ -49,7 +49,7 @@ LAYERS: dict[str, set[str]] = {
         *("client", "model", "store", "wire", "engine", "service", "config", "instance"),
         "setting",
     },
-    "testing": {"client", "model", "config", "runtime"},
+    "testing": {"client", "client.embedded", "model", "config", "runtime"},
     "spark": {"model", "client"},
 }
 PARTS = ("client.embedded", "store.sqlite", "http.transport")

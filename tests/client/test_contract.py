@@ -9,7 +9,8 @@ import zq
 from zq.client.backend import Backend
 from zq.client.connect import connect
 from zq.client.formats import JSON, MSGPACK, Codec
-from zq.testing import BackendContract, TestServer, server
+from zq.testing import TestServer, server
+from zq.testing.contract import BackendContract
 
 
 @pytest.fixture

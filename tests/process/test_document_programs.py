@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import socket
+import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import AsyncIterator
@@ -154,6 +155,15 @@ async def test_the_test_of_the_documents_passes(tmp_path: Path) -> None:
     (tmp_path / "test_sums.py").write_text(code("test_sums.py"))
     (command,) = commands("test sums")
     assert "1 passed" in await run(tmp_path, command.split()[1:], "")
+
+
+def test_the_test_without_pytest_passes(tmp_path: Path) -> None:
+    (tmp_path / "test_mail.py").write_text(code("test_mail.py"))
+    (command,) = commands("test mail")
+    done = subprocess.run(
+        [sys.executable, *command.split()[1:]], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "OK"), done.stderr
 
 
 def test_the_documents_tell_of_every_option() -> None:

@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
 from zq.client.backend import Backend, run
 from zq.client.connect import connect
 from zq.client.core import Core
+from zq.client.elsewhere import Elsewhere, HasAddress
 from zq.client.errors import InvalidOption
 from zq.client.events import EventName, Listener, follow
 from zq.client.files.discovery import discover
@@ -196,6 +197,14 @@ class App:
         """Let workers call this, or await it, before they take their first job."""
         self.core.startup += (function,)
         return function
+
+    def use(self, server: str | HasAddress) -> Elsewhere:
+        """Work with another server inside a block: ``with app.use("sqlite://:memory:"):``.
+
+        `server` is an address, or has one as its `url`. Tasks, queues and new workers of the app
+        use it until the end of the block. Raises `InvalidOption`.
+        """
+        return Elsewhere(self.core, connect(server if isinstance(server, str) else server.url))
 
     def events(
         self,

@@ -1,5 +1,7 @@
 """Runs the jobs of a test until none is left."""
 
+from collections.abc import Sequence
+
 from zq.client.amounts import Seconds
 from zq.client.app import App
 from zq.client.errors import JobFailed
@@ -17,10 +19,15 @@ async def run_until_idle(
     """
     outcomes = await Worker(app).run_until_idle(timeout)
     if raise_failures:
-        for outcome in outcomes:
-            if not outcome.ok and outcome.final:
-                raise outcome.exception or _died(outcome)
+        raise_failures_of(outcomes)
     return outcomes
+
+
+def raise_failures_of(outcomes: Sequence[Outcome]) -> None:
+    """Raise what the handler of the first final failure has raised."""
+    for outcome in outcomes:
+        if not outcome.ok and outcome.final:
+            raise outcome.exception or _died(outcome)
 
 
 def _died(outcome: Outcome) -> JobFailed:

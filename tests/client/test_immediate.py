@@ -1,0 +1,162 @@
+"""Handlers that run where jobs are enqueued, and apps that are pointed at another server."""
+
+import asyncio
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import zq
+from zq.client.backend import run
+from zq.client.values import StoredJob
+from zq.testing import immediate, run_until_idle, server
+
+ELSEWHERE = "http://127.0.0.1:9"
+"""Nobody listens there: what reaches for it fails."""
+
+
+@pytest.fixture
+def app() -> zq.App:
+    """An app as programs have it, at the level of a module."""
+    return zq.App(ELSEWHERE)
+
+
+def stored(app: zq.App, job: zq.Job[Any]) -> StoredJob:
+    return run(app.backend.blocking.get(job.id))
+
+
+def test_enqueuing_returns_after_the_handler(app: zq.App) -> None:
+    ran: list[int] = []
+
+    @app.task
+    def note(n: int) -> int:
+        ran.append(n)
+        return n * 2
+
+    with immediate(app):
+        job = note.enqueue_sync(1)
+        assert ran == [1]
+        assert job.result_sync() == 2
+        assert note.call_sync(2) == 4
+        note.enqueue_many_sync([note.args(3), note.args(4)])
+        assert sorted(ran) == [1, 2, 3, 4]
+
+
+async def test_coroutines_run_in_the_loop_of_the_test(app: zq.App) -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    @app.task
+    async def note() -> int:
+        loops.append(asyncio.get_running_loop())
+        return 5
+
+    async with immediate(app):
+        job = await note.enqueue()
+        assert loops == [asyncio.get_running_loop()]
+        assert await job.result() == 5
+        assert await note.call() == 5
+        # A blocking call in a program with a loop runs in another one.
+        note.enqueue_sync()
+        assert loops[2] is not loops[0]
+
+
+async def test_what_handlers_enqueue_runs_as_well_before_it_returns(app: zq.App) -> None:
+    ran: list[str] = []
+
+    @app.task
+    async def inner(word: str) -> str:
+        ran.append(word)
+        return word.upper()
+
+    @app.task
+    async def outer() -> None:
+        await inner.enqueue("later")
+        ran.append(await inner.call("within"))
+
+    async with immediate(app):
+        await outer.enqueue()
+    assert sorted(ran) == ["WITHIN", "later", "within"]
+
+
+async def test_a_failed_job_is_tried_again_without_a_wait(app: zq.App) -> None:
+    attempts: list[int] = []
+
+    @app.task(max_attempts=4, backoff=zq.Backoff(base=3600.0))
+    async def flaky() -> str:
+        attempts.append(zq.current_job().attempt)
+        if len(attempts) < 3:
+            raise ConnectionError
+        return "done"
+
+    async with immediate(app):
+        assert await flaky.call() == "done"
+    assert attempts == [1, 2, 3]
+
+
+def test_the_final_failure_raises_the_handlers_own_exception(app: zq.App) -> None:
+    @app.task(max_attempts=2, backoff=zq.Backoff(base=60.0))
+    def divide(n: int) -> float:
+        return 1 / n
+
+    with immediate(app):
+        with pytest.raises(ZeroDivisionError) as failure:
+            divide.enqueue_sync(0)
+        assert "divide" in [entry.name for entry in failure.traceback]
+        assert divide.call_sync(2) == 0.5
+
+
+def test_a_delayed_job_waits_for_its_time(app: zq.App) -> None:
+    ran: list[int] = []
+
+    @app.task
+    def note() -> None:
+        ran.append(1)
+
+    with immediate(app):
+        job = note.options(delay=3600.0).enqueue_sync()
+        assert stored(app, job).status == "scheduled"
+    assert ran == []
+
+
+async def test_an_app_works_with_another_server_inside_of_a_block(app: zq.App) -> None:
+    @app.task
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    async with server() as running, app.use(running):
+        job = await add.enqueue(1, 2)
+        await run_until_idle(app)
+        assert await job.result() == 3
+    with app.use("sqlite://:memory:"):
+        assert stored(app, add.enqueue_sync(1, 2)).status == "ready"
+    with pytest.raises(zq.Unavailable):
+        add.enqueue_sync(1, 2)
+
+
+def test_a_server_that_cannot_be_is_refused(app: zq.App) -> None:
+    with pytest.raises(zq.InvalidOption):
+        app.use("ftp://example.org")
+    assert app.backend is app.core.backend
+
+
+PROGRAM = """
+import sys
+sys.modules["pytest"] = None  # It is not installed.
+import zq
+from zq.testing import immediate
+
+app = zq.App()
+
+@app.task
+def add(a, b):
+    return a + b
+
+with immediate(app):
+    print(add.call_sync(1, 2))
+"""
+
+
+def test_the_kit_does_not_need_pytest() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("3\n", "")

@@ -1,0 +1,135 @@
+"""Handlers that run where jobs are enqueued: for tests of what a program does, step by step."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from zq.client.app import App
+from zq.client.backend import Backend
+from zq.client.elsewhere import Elsewhere
+from zq.client.embedded.backend import EmbeddedBackend
+from zq.client.embedded.home import Home
+from zq.client.outcome import Outcome
+from zq.client.values import JobOutcome, StoredJob, Submission
+from zq.client.worker.handlers import Handlers
+from zq.client.worker.worker import Worker
+from zq.testing.clock import TravelClock
+from zq.testing.work import raise_failures_of
+
+PATIENCE_S = 60.0
+"""How long the jobs of one enqueue may take."""
+
+AT_ONCE = 16
+"""Handlers may wait for the results of this many others, one within the other."""
+
+
+def immediate(app: App) -> Elsewhere:
+    """Run the app's handlers when something is enqueued, until nothing is left to run.
+
+    ``with immediate(app):`` and ``async with immediate(app):`` give the app an engine of its own in
+    memory. Enqueuing returns after the handlers have run, and after the jobs that these have
+    enqueued. Failed jobs are tried again without a wait, because the engine's clock is moved
+    forward. The first final failure raises the handler's own exception. A job with a `delay` waits
+    for its time.
+    """
+    clock = TravelClock()
+    home = Home(None, clock=clock)
+    backend = EmbeddedBackend(home)
+    return Elsewhere(app.core, cast(Backend, _Immediate(app, _Runner(app, home, clock), backend)))
+
+
+class _Runner:
+    """Runs the jobs of an app, and lets time pass for those that are tried again."""
+
+    def __init__(self, app: App, home: Home, clock: TravelClock) -> None:
+        self._app = app
+        self._home = home
+        self._clock = clock
+        self._busy = False
+
+    async def run(self) -> None:
+        """Work until nothing is left. A handler that enqueues something leaves it to this."""
+        if self._busy or not Handlers(self._app).queues:
+            return
+        self._busy = True
+        try:
+            outcomes = await self._work()
+            while waiting := [outcome.id for outcome in outcomes if not outcome.final]:
+                await self._pass_to(waiting)
+                outcomes = await self._work()
+        finally:
+            self._busy = False
+
+    async def _work(self) -> list[Outcome]:
+        outcomes = await Worker(self._app, concurrency=AT_ONCE).run_until_idle(PATIENCE_S)
+        raise_failures_of(outcomes)
+        return outcomes
+
+    async def _pass_to(self, ids: Sequence[str]) -> None:
+        """Move the clock to when the first of these jobs is tried again."""
+        due = min([(await self._app.backend.get(id)).ready_at for id in ids])
+        ahead = due - self._clock.now_ms()
+        await asyncio.wrap_future(self._home.submit(self._advance(max(ahead, 0))))
+
+    async def _advance(self, ms: int) -> None:
+        self._clock.advance(ms)
+
+
+class _Immediate:
+    """An embedded backend, after whose enqueues the jobs are run."""
+
+    def __init__(self, app: App, runner: _Runner, backend: EmbeddedBackend) -> None:
+        self._app, self._runner, self._backend = app, runner, backend
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    @property
+    def blocking(self) -> "_Immediate":
+        return _Blocking(self._app, self._runner, self._backend.blocking)
+
+    async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
+        stored = await self._backend.enqueue(jobs)
+        await self._run()
+        return stored
+
+    async def enqueue_each(
+        self, batches: Iterable[Sequence[Submission]]
+    ) -> AsyncGenerator[list[StoredJob], None]:
+        for batch in batches:
+            yield await self.enqueue(batch)
+
+    async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
+        (stored,) = await self.enqueue([job])
+        outcome = await self._backend.result(stored.id, wait_ms)
+        return msgspec.structs.replace(outcome, job=stored)
+
+    async def _run(self) -> None:
+        await self._runner.run()
+
+
+class _Blocking(_Immediate):
+    """The same for programs without an event loop: handlers run in one of their own."""
+
+    async def _run(self) -> None:
+        _in_a_loop(self._runner.run())
+
+
+def _in_a_loop(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end in a thread. The caller's may have an event loop that runs."""
+    raised: list[BaseException] = []
+
+    def live() -> None:
+        try:
+            asyncio.run(work)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=live, name="zq-immediate")
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
