@@ -1,8 +1,8 @@
-"""Batches: new jobs that fold into one that waits, by programs that came with that one.
+"""Batches: new jobs fold into a waiting host, by the programs that came with the host.
 
-A job that brings a `BatchRule` folds into the open host of its key, or becomes the host. What a
-fold gives is found by jq outside of the transaction, from the host as it was. So an enqueue brings
-a `BatchPlan`, which says what it was found from; the tick takes it where that still holds.
+A job with a `BatchRule` folds into the open host of its key, or becomes the host. jq computes a
+fold outside of the transaction, from the host of that moment. So an enqueue brings a `BatchPlan`,
+which names that host and its revision. The tick applies the plan only if these are still the same.
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ import msgspec
 
 
 class BatchRule(msgspec.Struct, frozen=True):
-    """The batch that a job belongs to, and how others join it.
+    """The batch of a job, and the rule by which others join it.
 
-    `when` and `fold` are jq programs over `$existing`, the host's payload, and `$new`: whether a
-    new job folds into this one, and the payload of both.
+    `when` and `fold` are jq programs over `$existing`, the host's payload, and `$new`. `when` says
+    whether a new job folds into this one; `fold` gives the payload of both together.
     """
 
     key: str
@@ -23,7 +23,7 @@ class BatchRule(msgspec.Struct, frozen=True):
 
 
 class HostPlace(msgspec.Struct, frozen=True, array_like=True):
-    """Which job hosts a batch, and how many commands have folded jobs into it."""
+    """The host of a batch, and how many commands have folded jobs into it."""
 
     host: int
     revision: int
@@ -37,12 +37,12 @@ class FoldedPayload(msgspec.Struct, frozen=True, gc=False):
 
 
 class BatchPlan(msgspec.Struct, frozen=True):
-    """What becomes of an enqueue's jobs in batches, if all is still as it was found.
+    """The plan for an enqueue's jobs in batches. It is valid while `places` are up to date.
 
-    `places` has the open host of each batch that is named, None where there is none. `folds` maps
-    the index of a job to the key of the host that it folds into, which may be another job of the
-    same command, and `payloads` a host's key to the payload that it has then. `copies` are the
-    indexes of jobs that are copies by name, and so do neither.
+    `places` has the open host of each batch, or None if there is none. `folds` maps the index of a
+    job to the key of its host, which may be another job of the same command. `payloads` maps a
+    host's key to its payload after the folds. `copies` are the indexes of jobs that are copies by
+    name, which neither fold nor become hosts.
     """
 
     places: Mapping[str, HostPlace | None]
@@ -52,10 +52,10 @@ class BatchPlan(msgspec.Struct, frozen=True):
 
 
 class StalePlan(msgspec.Struct, frozen=True):
-    """A plan does not hold any more, and nothing was done. Whoever made it makes another.
+    """A plan is no longer valid, and nothing was done. The planner makes another one.
 
-    No client hears of it. `copies` are the indexes of the jobs that are copies by name, where the
-    plan did not know of these.
+    No client sees this. `copies` are the indexes of the jobs that are copies by name, if the plan
+    did not know them.
     """
 
     copies: frozenset[int] | None = None

@@ -1,4 +1,4 @@
-"""The commands about budgets, as those of `zq.model.commands` are about all else."""
+"""The commands about budgets. `zq.model.commands` has all others."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -13,21 +13,21 @@ from zq.model.reach import EVERYWHERE, Reach
 
 
 class CreateBudget(Command[BudgetState], frozen=True):
-    """Create a budget. It, `BudgetExists`, or `Unprocessable` where there are too many."""
+    """Create a budget. Returns it, `BudgetExists`, or `Unprocessable` if there are too many."""
 
     key: str
     policy: BudgetPolicy
 
 
 class PutBudget(Command[BudgetState], frozen=True):
-    """Create a budget or give it another policy; `Unprocessable` where jobs need more than that."""
+    """Create a budget or replace its policy. `Unprocessable` if jobs need more than it has."""
 
     key: str
     policy: BudgetPolicy
 
 
 class ChangeBudget(Command[BudgetState], frozen=True):
-    """Change a budget's policy field by field. As `PutBudget`, or `BudgetNotFound`."""
+    """Change a budget's policy field by field. Errors as for `PutBudget`, and `BudgetNotFound`."""
 
     key: str
     patch: BudgetPatch
@@ -40,10 +40,10 @@ class DeleteBudget(Command[None], frozen=True):
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """A change of what jobs draw.
+    """A change of the draws of a job.
 
-    `add` refuses what a job draws from already, `change` and `remove` what it does not; `put` adds
-    or changes; `replace` lets it draw from nothing else.
+    `add` refuses a budget that the job draws from already, `change` and `remove` one that it does
+    not draw from. `put` adds or changes. `replace` removes all other draws.
     """
 
     verb: Literal["add", "put", "change", "remove", "replace"]
@@ -51,9 +51,9 @@ class Binding(msgspec.Struct, frozen=True):
 
 
 class BindJob(Command[JobRecord], frozen=True):
-    """Change what one job draws, named `text_id` in messages. The job as it is then.
+    """Change what one job draws. Messages call it `text_id`. Returns the changed job.
 
-    It answers `JobNotFound`, `Unprocessable`, or what `Binding` refuses.
+    The errors are `JobNotFound`, `Unprocessable`, and those of `Binding`.
     """
 
     key: int
@@ -63,14 +63,14 @@ class BindJob(Command[JobRecord], frozen=True):
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """How many jobs draw otherwise than before, and which cannot, for they are in flight."""
+    """How many jobs have changed draws, and which jobs keep theirs because they are in flight."""
 
     changed: int
     blocked: list[int]
 
 
 class BindSlice(Command[Bound], frozen=True):
-    """A slice of a sweep: change what those of `keys` draw that still match."""
+    """A slice of a sweep: change the draws of those of `keys` that still match."""
 
     keys: Sequence[int]
     filter: Filter

@@ -1,4 +1,4 @@
-"""The part of the error tree that is about budgets."""
+"""The budget errors of the error tree."""
 
 from zq.model.errors import Conflict, NotFound
 

@@ -1,8 +1,8 @@
-"""Budgets: tokens that jobs draw before they run, so that only so many run, at once or in a time.
+"""Budgets: tokens that jobs draw before they run, to limit how many run at once or in a time.
 
-A budget has `allocation` tokens. While a job is in flight it has drawn its cost, which comes back
-when it no longer is; or, where there is a duration, tokens are spent for good when the job is
-taken, and `allocation` of them come in each duration, evenly.
+A budget has `allocation` tokens. Without a duration, a job draws its cost while it is in flight,
+and gives the tokens back at the end. With a duration, tokens are spent for good when the job is
+taken, and `allocation` new tokens come in each duration, evenly.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,17 +15,17 @@ from zq.model.errors import InvalidRequest, Unprocessable
 
 MOST_TOKENS = 1_000_000
 MOST_DURATION_MS = 2**53
-"""What every client can say as a number."""
+"""Every client can represent numbers up to this one."""
 MOST_BUDGETS_A_JOB = 64
 MAX_BUDGETS = 8192
-"""How many budgets there may be, where nothing else is set."""
+"""The default limit on the number of budgets."""
 
 WHILE_IN_FLIGHT: Literal["while_in_flight"] = "while_in_flight"
 TIME_BASED: Literal["time_based"] = "time_based"
 
 
 class Draw(msgspec.Struct, frozen=True, array_like=True):
-    """How many tokens of which budget a job needs."""
+    """A budget, and how many of its tokens a job needs."""
 
     key: str
     cost: int = 1
@@ -35,21 +35,21 @@ Draws = tuple[Draw, ...]
 
 
 class BudgetPolicy(msgspec.Struct, frozen=True):
-    """How many tokens there are, and how they come back. `duration_ms` of None: with their jobs."""
+    """The number of tokens, and how they come back: after `duration_ms`, or with their jobs."""
 
     allocation: int
     duration_ms: int | None = None
     burst: int | None = None
-    """How many tokens it holds at most, where that is not its allocation."""
+    """The most tokens that it holds, if that differs from its allocation."""
 
     @property
     def capacity(self) -> int:
-        """How many tokens there are at most."""
+        """The most tokens that there can be."""
         return self.allocation if self.burst is None else self.burst
 
 
 class BudgetRequest(msgspec.Struct, frozen=True):
-    """What a job asks of a budget, and the policy with which to create it where there is none."""
+    """What a job draws from a budget, and the policy with which to create a missing budget."""
 
     key: str
     cost: int = 1
@@ -57,7 +57,7 @@ class BudgetRequest(msgspec.Struct, frozen=True):
 
 
 class BudgetPatch(msgspec.Struct, frozen=True):
-    """A change of a policy. Absent keeps; a `burst` of None clears it."""
+    """A change of a policy. Absent fields stay; a `burst` of None clears it."""
 
     allocation: int | UnsetType = UNSET
     kind: str | UnsetType = UNSET
@@ -66,10 +66,10 @@ class BudgetPatch(msgspec.Struct, frozen=True):
 
 
 class BudgetState(msgspec.Struct, frozen=True):
-    """A budget as it stands. Times in milliseconds.
+    """The present state of a budget. Times are in milliseconds.
 
-    `available` is how many tokens there are, `waiting` how many ready jobs draw from it, and
-    `unfinished` how many jobs in all.
+    `available` is the number of tokens, `waiting` the number of ready jobs that draw from it, and
+    `unfinished` the number of all unfinished jobs that do.
     """
 
     key: str
@@ -84,7 +84,7 @@ class BudgetState(msgspec.Struct, frozen=True):
 def checked_policy(
     allocation: int, kind: str, duration_ms: int | None, burst: int | None
 ) -> BudgetPolicy:
-    """A policy. Raises `Unprocessable` with what is wrong."""
+    """Make a policy. Raises `Unprocessable` with the reason."""
     if allocation < 1:
         raise Unprocessable("budget allocation must be at least 1")
     if allocation > MOST_TOKENS:
@@ -116,7 +116,7 @@ def patched_policy(policy: BudgetPolicy, patch: BudgetPatch) -> BudgetPolicy:
     former = WHILE_IN_FLIGHT if policy.duration_ms is None else TIME_BASED
     kind = former if patch.kind is UNSET else patch.kind
     duration_ms, burst = patch.duration_ms, patch.burst
-    # What is only of the one strategy goes with it.
+    # Fields that belong to one strategy only are dropped with it.
     keeps = kind == TIME_BASED
     return checked_policy(
         policy.allocation if patch.allocation is UNSET else patch.allocation,
@@ -127,7 +127,7 @@ def patched_policy(policy: BudgetPolicy, patch: BudgetPatch) -> BudgetPolicy:
 
 
 def check_requests(requests: Sequence[BudgetRequest]) -> None:
-    """Raise `Unprocessable` where a job names a budget twice, or has a cost that cannot be."""
+    """Raise `Unprocessable` if a job names a budget twice, or has an impossible cost."""
     if len(requests) > MOST_BUDGETS_A_JOB:
         raise InvalidRequest(f"a job may draw from at most {MOST_BUDGETS_A_JOB} budgets")
     seen: set[str] = set()
@@ -139,7 +139,7 @@ def check_requests(requests: Sequence[BudgetRequest]) -> None:
 
 
 def check_cost(key: str, cost: int) -> None:
-    """Raise `Unprocessable` for a cost that no budget could have."""
+    """Raise `Unprocessable` for a cost that no budget can have."""
     if cost < 1:
         raise Unprocessable(f"budget '{key}' cost must be at least 1")
     if cost > MOST_TOKENS:
@@ -147,14 +147,14 @@ def check_cost(key: str, cost: int) -> None:
 
 
 def draws_of(requests: Iterable[BudgetRequest]) -> Draws | None:
-    """What is stored with the job; None where that is nothing."""
+    """The draws that are stored with a job; None if there are none."""
     return tuple([Draw(request.key, request.cost) for request in requests]) or None
 
 
 class Account(msgspec.Struct, gc=False):
-    """The tokens of a budget: whole ones, and what is over as parts of `duration_ms`, exactly.
+    """The tokens of a budget: whole tokens, and an exact rest as parts of `duration_ms`.
 
-    `now` is a time in milliseconds that may step back: nothing comes of that, and nothing is lost.
+    `now` is a time in milliseconds. If it steps back, no token comes or is lost by that.
     """
 
     key: str
@@ -168,7 +168,7 @@ class Account(msgspec.Struct, gc=False):
     pays_at: int | None = None
 
     def available(self, now: int) -> int:
-        """How many tokens there are; fewer than none where the policy was narrowed."""
+        """How many tokens there are. The number is negative if the policy was narrowed."""
         policy = self.policy
         if policy.duration_ms is None:
             return policy.allocation - self.in_use
@@ -178,7 +178,7 @@ class Account(msgspec.Struct, gc=False):
         return min(self.level + gained, policy.capacity)
 
     def settle(self, now: int) -> None:
-        """Write down what has come up to now."""
+        """Record the tokens that have come up to now."""
         policy = self.policy
         if policy.duration_ms is not None:
             total = self.carry + self._elapsed(now) * policy.allocation
@@ -189,19 +189,19 @@ class Account(msgspec.Struct, gc=False):
         self.settled_at = now
 
     def draw(self, cost: int, now: int) -> None:
-        """Let a job have its tokens as it comes to be in flight."""
+        """Draw the tokens of a job that is being taken."""
         self.in_use += cost
         if self.policy.duration_ms is not None:
             self.settle(now)
             self.level = max(self.level - cost, 0)
 
     def give_back(self, cost: int) -> bool:
-        """Note that a job is no longer in flight; whether there are more tokens by that."""
+        """Note that a job is no longer in flight. Return whether that gives tokens back."""
         self.in_use = max(self.in_use - cost, 0)
         return self.policy.duration_ms is None
 
     def pays(self, cost: int, now: int) -> int | None:
-        """When it can pay, if nobody draws meanwhile; None where only a job's end can tell."""
+        """When it can pay if nobody else draws; None if that depends on the end of a job."""
         policy = self.policy
         if self.available(now) >= cost:
             return now
@@ -211,7 +211,7 @@ class Account(msgspec.Struct, gc=False):
         return self.settled_at + -(-missing // policy.allocation)
 
     def change(self, policy: BudgetPolicy, now: int) -> None:
-        """Go by another policy from now on: what has come so far stays, as far as there is room."""
+        """Use another policy from now on. Tokens that have come so far stay, as far as they fit."""
         left = max(self.available(now), 0)
         former = self.policy.duration_ms
         self.settle(now)
@@ -227,7 +227,7 @@ class Account(msgspec.Struct, gc=False):
 
 
 class Line(msgspec.Struct, gc=False, eq=False):
-    """The unfinished jobs of a queue that draw the same; `waiting` counts those that are ready."""
+    """The unfinished jobs of a queue with the same draws. `waiting` counts the ready ones."""
 
     id: int
     queue: str
@@ -237,5 +237,5 @@ class Line(msgspec.Struct, gc=False, eq=False):
 
 
 def opened(key: str, policy: BudgetPolicy, now: int, steady: int) -> Account:
-    """The account of a new budget, which is full. `now` is for people, `steady` for tokens."""
+    """The account of a new budget, which is full. `now` is wall time, `steady` is for tokens."""
     return Account(key, policy, now, now, level=policy.capacity, settled_at=steady)

@@ -9,14 +9,14 @@ from typing import Protocol
 
 
 class Timer(Protocol):
-    """What `Clock.call_later` hands back."""
+    """The result of `Clock.call_later`."""
 
     def cancel(self) -> None:
-        """Make sure that the callback never runs; harmless after it has."""
+        """Ensure that the callback does not run. This is harmless if it has run."""
 
 
 class Clock(Protocol):
-    """Everything that zq wants to know of time."""
+    """Every use that zq makes of time."""
 
     def now_ms(self) -> int:
         """Wall time: milliseconds since the Unix epoch. It may step in either direction."""
@@ -41,10 +41,10 @@ class SystemClock:
 
 
 class SteadyClock:
-    """Wall time as it would be had nobody stepped the clock since the last `rebase`.
+    """Wall time as if nobody had stepped the clock since the last `rebase`.
 
-    Leases go by it: when an administrator or NTP sets the clock, none of them ends early or lasts
-    longer. Their deadlines still mean something to the next life of the server.
+    Leases use it. When an administrator or NTP sets the clock, no lease ends early or lasts longer.
+    Their deadlines still have a meaning after a restart of the server.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -52,23 +52,23 @@ class SteadyClock:
         self.rebase()
 
     def rebase(self) -> int:
-        """Take over the wall time, and answer it. For moments without a deadline under way."""
-        # In this order: what passes between the two makes leases longer, never shorter, for a next
-        # life of the server that may have lost no time there.
+        """Adopt the wall time and return it. Call it while no deadline runs."""
+        # The order matters: time between the two reads makes leases longer, never shorter, also
+        # after a restart that took no time.
         self._began_ms = self._clock.now_ms()
         self._began = self._clock.monotonic()
         return self._began_ms
 
     def now_ms(self) -> int:
-        """Milliseconds since the Unix epoch, or nearly so."""
+        """Milliseconds since the Unix epoch, approximately."""
         return self._began_ms + round((self._clock.monotonic() - self._began) * 1000)
 
 
 class ManualClock:
-    """A clock that stands still until it is told to move. For tests.
+    """A clock for tests that stands still until it is told to move.
 
-    `advance` moves both kinds of time and fires the timers that fall due, each at its own time;
-    `jump` skips what lies between; `step` moves the wall clock alone, as an administrator would.
+    `advance` moves both kinds of time and fires the timers that fall due, each at its own time.
+    `jump` skips the time in between. `step` moves only the wall clock, as an administrator would.
     """
 
     def __init__(self, now_ms: int = 1_750_000_000_000) -> None:
@@ -95,7 +95,7 @@ class ManualClock:
         wall_target = self._wall_ms + ms
         while self._timers and self._timers[0][0] <= target:
             due, _, timer = heapq.heappop(self._timers)
-            # A timer that is already late fires now: time inside a callback never runs backwards.
+            # A timer that is late fires now, so time in a callback never runs backwards.
             self._monotonic_ms = max(self._monotonic_ms, due)
             self._wall_ms = wall_target - round(target - self._monotonic_ms)
             timer.fire()
@@ -109,7 +109,7 @@ class ManualClock:
         self.advance(0)
 
     def step(self, ms: int) -> None:
-        """Set the wall clock forward or back; monotonic time and timers do not notice."""
+        """Set the wall clock forward or back. Monotonic time and timers do not change."""
         self._wall_ms += ms
 
 

@@ -1,7 +1,8 @@
-"""Everything that can change the database, as small immutable values, and what comes back.
+"""The commands: everything that can change the database, as immutable values with typed results.
 
-A command is fully validated before it exists; ids of new jobs are minted with it. The tick applies
-it in one transaction with whatever else waits. Beyond a command's reach, jobs do not exist for it.
+A command is completely validated before it exists, and ids of new jobs are made with it. The tick
+applies it in one transaction with all other commands that wait. Jobs beyond a command's reach do
+not exist for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,9 +26,9 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Command(msgspec.Struct, Generic[R_co], frozen=True):
-    """What can be asked of the store. The parameter is the type of its result.
+    """A request to change the store. The type parameter is the type of its result.
 
-    Where a command is refused, an error of the tree comes in place of the result.
+    If a command is refused, its result is an error of the tree.
     """
 
 
@@ -35,11 +36,11 @@ AnyCommand = Command[object]
 
 
 class EnqueueResult(msgspec.Struct, frozen=True):
-    """What an `Enqueue` did. `owners` maps the index of each duplicate to the job that exists.
+    """The result of an `Enqueue`. `owners` maps the index of each duplicate to the existing job.
 
-    `replaced` has the indexes of those whose payload the owner has taken over. `gone` has the keys
-    of the jobs, by the index of their duplicate, of which only the name is still known. `folded`
-    maps the index of each job that was folded to its host.
+    `replaced` has the indexes of duplicates whose payload the owner has taken over. `gone` maps the
+    index of a copy to the key of its original, if only the name of that job is still known.
+    `folded` maps the index of each folded job to its host.
     """
 
     owners: dict[int, JobRecord]
@@ -50,7 +51,7 @@ class EnqueueResult(msgspec.Struct, frozen=True):
 
     @property
     def joined(self) -> dict[int, int]:
-        """The keys of the jobs that are there already, by the index of each that was not stored."""
+        """The keys of the existing jobs, by the index of each job that was not stored."""
         others = self.owners | self.folded if self.folded else self.owners
         return {index: other.key for index, other in others.items()} | self.gone
 
@@ -58,26 +59,27 @@ class EnqueueResult(msgspec.Struct, frozen=True):
 class Enqueue(Command[EnqueueResult], frozen=True):
     """Store jobs, all or none, in order.
 
-    Where a unique key belongs to a job out of reach: `KeyConflict`; where a queue has no room for
-    all of its new jobs: `QueueFull`; where a `plan` no longer holds: `StalePlan`. Nothing is stored
-    then. A command without a plan brings no job that could fold or be folded into. With `defaults`,
-    what jobs and their queues do not say is fixed by them: see `zq.model.fixing`.
+    The errors are `KeyConflict` if a unique key belongs to a job out of reach, `QueueFull` if a
+    queue has no room for all of its new jobs, and `StalePlan` if a `plan` is no longer valid. They
+    mean that nothing was stored. A command without a plan has no job that could fold or become a
+    host. With `defaults`, settings that jobs and their queues leave open are fixed: see
+    `zq.model.fixing`.
     """
 
     keys: Sequence[int]
     jobs: Sequence[NewJob]
     now: int
     size: int
-    """Bytes that the jobs hold in memory, for the bound on a tick."""
+    """The bytes that the jobs hold in memory. They count against the limit of a tick."""
     reach: Reach = EVERYWHERE
     plan: BatchPlan | None = None
     defaults: QueueSettings | None = None
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """The keys that a `Succeed` left alone.
+    """The keys that a `Succeed` left unchanged.
 
-    `missing` were not in flight; of `stale` ones the delivery that was named has ended.
+    `missing` jobs were not in flight. Of `stale` jobs the named delivery has ended.
     """
 
     missing: frozenset[int]
@@ -87,7 +89,7 @@ class Settled(msgspec.Struct, frozen=True):
 class Succeed(Command[Settled], frozen=True):
     """Acknowledge jobs.
 
-    `said` has what was said with some of them, by key, and `size` the bytes of it.
+    `said` has the completions that came with some of them, by key, and `size` their bytes.
     """
 
     keys: Sequence[int]
@@ -97,7 +99,7 @@ class Succeed(Command[Settled], frozen=True):
 
 
 class Fail(Command[JobRecord], frozen=True):
-    """Report a failure. The job as it is then, `NotInFlight` or `StaleLease`."""
+    """Report a failure. Returns the changed job, `NotInFlight` or `StaleLease`."""
 
     key: int
     failure: Failure
@@ -105,16 +107,16 @@ class Fail(Command[JobRecord], frozen=True):
 
 
 class Extended(msgspec.Struct, frozen=True):
-    """What an `Extend` did: the keys that it left alone, and the deadline of all others."""
+    """The result of an `Extend`: the keys that were left unchanged, and the others' deadline."""
 
     refused: Settled
     until: int
 
 
 class Extend(Command[Extended], frozen=True):
-    """Let leases last `lease_ms` from now.
+    """Set the deadlines of leases to `lease_ms` from now.
 
-    `leases` names the delivery that is meant of some of them, by key.
+    `leases` names the delivery of some of them, by key.
     """
 
     keys: Sequence[int]
@@ -124,7 +126,7 @@ class Extend(Command[Extended], frozen=True):
 
 
 class Release(Command[Settled], frozen=True):
-    """Give jobs back that their worker does not want, at no cost to them.
+    """Return jobs that their worker does not want. No attempt is spent.
 
     With a delay they are scheduled for after it. `leases` is as for `Extend`.
     """
@@ -136,10 +138,10 @@ class Release(Command[Settled], frozen=True):
 
 
 class Return(Command[None], frozen=True):
-    """Give back what a stream had when it ended, or what nobody heard of.
+    """Return the jobs that a stream held when it ended, or that reached nobody.
 
-    Of the jobs in `stalled` a stall is counted. Claimed jobs (`holder` 0) are named by their
-    `leases`, by key, since many claimants share their holder.
+    A stall is counted for the jobs in `stalled`. Claimed jobs (`holder` 0) are named by their
+    `leases`, by key, since all claimants share this holder.
     """
 
     holder: int
@@ -149,7 +151,7 @@ class Return(Command[None], frozen=True):
 
 
 class PatchJob(Command[JobRecord], frozen=True):
-    """Patch one job, named `text_id` in messages; the job as it is then."""
+    """Patch one job. Messages call it `text_id`. Returns the changed job."""
 
     key: int
     text_id: str
@@ -158,7 +160,7 @@ class PatchJob(Command[JobRecord], frozen=True):
 
 
 class PatchSlice(Command[int], frozen=True):
-    """A slice of a sweep: patch those of `keys` that still match. How many it were."""
+    """A slice of a sweep: patch those of `keys` that still match. Returns how many."""
 
     keys: Sequence[int]
     filter: Filter
@@ -166,14 +168,14 @@ class PatchSlice(Command[int], frozen=True):
 
 
 class DeleteJob(Command[None], frozen=True):
-    """Delete one job in whatever state. `JobNotFound` where it is not there."""
+    """Delete one job in any state. `JobNotFound` if it does not exist."""
 
     key: int
     reach: Reach = EVERYWHERE
 
 
 class DeleteSlice(Command[int], frozen=True):
-    """A slice of a sweep: delete those of `keys` that still match. How many it were."""
+    """A slice of a sweep: delete those of `keys` that still match. Returns how many."""
 
     keys: Sequence[int]
     filter: Filter
@@ -182,8 +184,8 @@ class DeleteSlice(Command[int], frozen=True):
 class CancelJob(Command[JobRecord], frozen=True):
     """Cancel one job; one in flight only by `force`.
 
-    The job is named by its `key`, or by the `lock` of the unique key that it owns. It answers the
-    job as it is then, `JobNotFound` or `NotCancellable`.
+    The job is named by its `key`, or by the `lock` of the unique key that it owns. Returns the
+    changed job, `JobNotFound` or `NotCancellable`.
     """
 
     key: int | None = None
@@ -193,7 +195,7 @@ class CancelJob(Command[JobRecord], frozen=True):
 
 
 class CancelSlice(Command[int], frozen=True):
-    """A slice of a sweep: cancel those of `keys` that still match. How many it were."""
+    """A slice of a sweep: cancel those of `keys` that still match. Returns how many."""
 
     keys: Sequence[int]
     filter: Filter
@@ -201,9 +203,9 @@ class CancelSlice(Command[int], frozen=True):
 
 
 class RetainJob(Command[JobRecord], frozen=True):
-    """Keep a finished job for so long from now. The job, `JobNotFound` or `NotFinished`.
+    """Begin the retention of a finished job now. Returns the job, `JobNotFound` or `NotFinished`.
 
-    What `retention` leaves open is as it would be for a job that finishes now.
+    Parts that `retention` leaves open are as for a job that finishes now.
     """
 
     key: int
@@ -212,10 +214,10 @@ class RetainJob(Command[JobRecord], frozen=True):
 
 
 class Revive(Command[JobRecord], frozen=True):
-    """Make a dead job ready again. The job as it is then, `JobNotFound` or `NotDead`.
+    """Make a dead job ready again. Returns the changed job, `JobNotFound` or `NotDead`.
 
-    To send it `home` means to the queue in which it died first, also where it waits in a
-    dead-letter queue. `defaults` are as for `Enqueue`.
+    With `home` it goes to the queue in which it died first, also if it waits in a dead-letter
+    queue. `defaults` are as for `Enqueue`.
     """
 
     key: int
@@ -225,9 +227,9 @@ class Revive(Command[JobRecord], frozen=True):
 
 
 class ReviveSlice(Command[int], frozen=True):
-    """A slice of a sweep: revive those of `keys` that still match. How many it were.
+    """A slice of a sweep: revive those of `keys` that still match. Returns how many.
 
-    Jobs that came from another queue go back there, if that lies within reach.
+    Jobs that came from another queue go back there if it lies within reach.
     """
 
     keys: Sequence[int]
@@ -235,9 +237,9 @@ class ReviveSlice(Command[int], frozen=True):
 
 
 class SetQueue(Command[QueueSettings], frozen=True):
-    """Replace a queue's settings, or patch them. What is set then.
+    """Replace or patch a queue's settings. Returns the new settings.
 
-    It touches no job: what follows from it follows for each job when its time comes.
+    No job changes now: the settings apply to each job when they are next needed.
     """
 
     queue: str
@@ -245,24 +247,24 @@ class SetQueue(Command[QueueSettings], frozen=True):
 
 
 class SetAside(Command[None], frozen=True):
-    """Set those of the rows of a table aside that cannot be read."""
+    """Set aside the unreadable rows among these rows of a table."""
 
     source: str
     keys: Sequence[Any]
 
 
 class Clear(Command[int], frozen=True):
-    """Delete every job, and settings too if asked for. How many jobs there were."""
+    """Delete every job, and on request also the settings. Returns how many jobs there were."""
 
     settings: bool = False
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """Hand out up to `limit` ready jobs of `queues` (None: of all within reach) to the holders.
+    """Hand out up to `limit` ready jobs of `queues` (None: all within reach) to the holders.
 
-    `credits` lists (holder, how many it can take). Jobs are dealt out in turn. `terms` has what
-    some of the holders ask for; one with a claimant there is 0 in the store, and itself in the
-    result.
+    `credits` lists each holder with the number of jobs that it can take. Holders get jobs in turn.
+    `terms` has the requests of some of the holders. A holder whose terms name a claimant is 0 in
+    the store, and itself in the result.
     """
 
     queues: tuple[str, ...] | None
@@ -270,7 +272,7 @@ class Claim(msgspec.Struct, frozen=True):
     reach: Reach = EVERYWHERE
     terms: Mapping[int, Terms] | None = None
     limit: int = 0
-    """The sum of the credits; whoever makes a claim leaves that to it."""
+    """The sum of the credits. The constructor computes it."""
 
     def __post_init__(self) -> None:
         limit = sum([credit for _, credit in self.credits])
@@ -278,7 +280,7 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Due(Enum):
-    """What falls due at a wall time, in the order in which a tick attends to it."""
+    """The kinds of deadlines, in the order in which a tick attends to them."""
 
     LEASE = "a lease's deadline is over"
     EXPIRY = "a job that nobody took in time expires"
@@ -290,41 +292,41 @@ class Due(Enum):
 
 
 Deadlines = Mapping[Due, int]
-"""When each of them falls due next, in milliseconds; what is not there waits for nothing."""
+"""The next time of each kind, in milliseconds. A kind without a deadline is missing."""
 
 
 class Tick(msgspec.Struct, frozen=True):
-    """One transaction's work: what waits, what is due, who can take. Times in milliseconds."""
+    """The work of one transaction: commands, deadlines, claims. Times are in milliseconds."""
 
     now: int
     steady: int
-    """The time by which leases go: see `zq.model.clock.SteadyClock`."""
+    """The time for leases: see `zq.model.clock.SteadyClock`."""
     commands: Sequence[AnyCommand]
     claims: Sequence[Claim]
     due: frozenset[Due]
     durable: bool
-    """Whether the commit is to be synced to the disk before anyone hears of it."""
+    """Whether the commit must be synced to the disk before anybody learns of it."""
     workers: Mapping[int, str] = {}
-    """What workers call themselves, by the holders of their streams."""
+    """The names of workers, by the holders of their streams."""
     monotonic: float = 0.0
-    """Seconds that never step back: what rates go by."""
+    """Seconds that never step back. Rates use them."""
 
 
 class TickResult(Effects):
-    """What a committed tick did: all that memory has to learn."""
+    """The effects of a committed tick: everything that memory has to learn."""
 
     replies: list[object] = msgspec.field(default_factory=list)
-    """One a command, in order: its result, or the exception to raise."""
+    """One for each command, in order: its result, or the error to raise."""
     claimed: list[list[JobRecord]] = msgspec.field(default_factory=list)
-    """One list a claim, jobs carrying their new holder; in dispatch order."""
+    """One list for each claim: jobs with their new holders, in dispatch order."""
     deadlines: Deadlines | None = None
-    """When something falls due next; None where the tick has not moved it."""
+    """When something falls due next; None if the tick has not changed that."""
     rescheduled: bool = False
-    """Whether cron entries have come, gone or moved on, so that `next_firing` is to be heard."""
+    """Whether cron entries have come, gone or moved on, so that `next_firing` counts."""
     next_firing: int | None = None
-    """When the first of the cron entries is due, in milliseconds, where there is one."""
+    """When the first cron entry is due, in milliseconds, if there is one."""
     openings: Mapping[str, float] = {}
-    """Queues whose rate gave a claim less than it asked for, and the monotonic time from which on
-    it gives more."""
+    """Queues whose rate has limited a claim, and the monotonic time from which on they give
+    more jobs."""
     flush_s: float = 0.0
-    """Seconds from the commit of a durable tick until the disk has it."""
+    """Seconds from the commit of a durable tick until it was on the disk."""

@@ -1,4 +1,4 @@
-"""Rows that cannot be read, as they are told of."""
+"""The report of rows that cannot be read."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ class Misfit(NamedTuple):
 
 
 class Quarantined(NamedTuple):
-    """All that was set aside: how many rows, and the latest of them."""
+    """All rows that were set aside: their number, and the latest of them."""
 
     rows: int
     latest: Sequence[Misfit]

@@ -1,4 +1,4 @@
-"""What memory has to learn of a transaction: whose jobs were taken from them, who may go on."""
+"""The effects of a transaction that memory has to learn: ended leases, woken queues, news."""
 
 from collections import Counter
 from typing import Any
@@ -10,18 +10,18 @@ from zq.model.events import News
 
 
 class Tally(msgspec.Struct):
-    """How many jobs a tick has brought where."""
+    """How many jobs a tick has moved, by kind of move."""
 
     stored: int = 0
     duplicates: int = 0
-    """New jobs that were not stored, for their unique key has an owner or their name is known."""
+    """New jobs that were not stored, since their unique key has an owner or their name is known."""
     folded: int = 0
-    """New jobs that were not stored, for they were folded into another."""
+    """New jobs that were not stored, since they were folded into another job."""
     completed: int = 0
     retried: int = 0
     died: int = 0
     not_in_flight: int = 0
-    """Acknowledgements and failures of jobs that nobody held, or not by the delivery named."""
+    """Acknowledgements and failures of jobs that were not held, or not under this delivery."""
     returned: int = 0
     stalled: int = 0
     delivered: int = 0
@@ -29,30 +29,30 @@ class Tally(msgspec.Struct):
     fired: int = 0
     """Cron entries that were due and have moved on with their job."""
     put_off: int = 0
-    """Cron entries that were due and stay so, for there was no room for their job."""
+    """Cron entries that were due and stay due, since there was no room for their job."""
 
     def add(self, other: "Tally") -> None:
-        """Count what another has counted too."""
+        """Add the counts of another tally."""
         for name, more in zip(Tally.__struct_fields__, msgspec.structs.astuple(other), strict=True):
             if more:
                 setattr(self, name, getattr(self, name) + more)
 
 
 class Traffic(msgspec.Struct):
-    """The same queue by queue, for as much of it as the queues' statistics tell."""
+    """Deliveries, completions and failures by queue."""
 
     delivered: Counter[str] = msgspec.field(default_factory=Counter)
     completed: Counter[str] = msgspec.field(default_factory=Counter)
     failed: Counter[str] = msgspec.field(default_factory=Counter)
-    """Failures reported, whatever became of the job."""
+    """Reported failures, whatever happened to the job then."""
 
     def add(self, other: "Traffic") -> None:
-        """Count what another has counted too."""
+        """Add the counts of another one."""
         for name in Traffic.__struct_fields__:
             getattr(self, name).update(getattr(other, name))
 
     def take_back(self, other: "Traffic") -> None:
-        """Count no longer what another has counted, and forget queues of which nothing is left."""
+        """Subtract the counts of another one, and drop queues whose counts are zero."""
         for name in Traffic.__struct_fields__:
             ours: Counter[str] = getattr(self, name)
             for queue, n in getattr(other, name).items():
@@ -62,45 +62,45 @@ class Traffic(msgspec.Struct):
                     ours[queue] -= n
 
     def queues(self) -> set[str]:
-        """All that are counted."""
+        """All queues with a count."""
         return {*self.delivered, *self.completed, *self.failed}
 
 
 class Effects(msgspec.Struct):
-    """What a transaction, or a part of it, has done that its replies do not tell."""
+    """The effects of a transaction, or of a part of it, that its replies do not show."""
 
     ended: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    """Leases that are over, as (holder, key)."""
+    """Leases that have ended, as (holder, key)."""
     revoked: list[int] = msgspec.field(default_factory=list)
     """Keys of the jobs that were cancelled or deleted while somebody held them."""
     lapsed: list[int] = msgspec.field(default_factory=list)
-    """Keys of the jobs whose lease's deadline was over."""
+    """Keys of the jobs whose lease was past its deadline."""
     buried: dict[int, str] = msgspec.field(default_factory=dict)
-    """Why jobs have died that did not die of a failure, by key."""
+    """The reasons of jobs that have died without a failure, by key."""
     woken: set[str] = msgspec.field(default_factory=set)
-    """Queues that have ready jobs which they may not have had before."""
+    """Queues that may have ready jobs which they did not have before."""
     left: set[str] = msgspec.field(default_factory=set)
-    """Queues of which claims have left ready jobs, for they took as many bytes as they may."""
+    """Queues with ready jobs left, because claims took as many bytes as they may."""
     news: list[News] = msgspec.field(default_factory=list)
-    """What has happened to stored jobs, but for what the replies and the claims tell."""
+    """What has happened to stored jobs, except for what replies and claims show."""
     misfits: list[Misfit] = msgspec.field(default_factory=list)
-    """Rows that were set aside, for they cannot be read."""
+    """Rows that were set aside because they cannot be read."""
     logged: int = 0
-    """The number of the last record of the history; 0 where none was added."""
+    """The number of the last record of the history; 0 if none was added."""
     rows: int = 0
     """Rows inserted, updated or deleted."""
     tally: Tally = msgspec.field(default_factory=Tally)
     traffic: Traffic | None = None
-    """None where nothing was delivered or settled: a transaction that only stores jobs has none."""
+    """None if nothing was delivered or settled, as in a transaction that only stores jobs."""
 
     def flow(self) -> Traffic:
-        """The traffic, to count in."""
+        """The traffic, ready to be counted in."""
         if self.traffic is None:
             self.traffic = Traffic()
         return self.traffic
 
     def merge(self, part: "Effects") -> None:
-        """Take over what a later part of the same transaction has done."""
+        """Add the effects of a later part of the same transaction."""
         for name in Effects.__struct_fields__:
             if more := getattr(part, name):
                 setattr(self, name, _merged(getattr(self, name), more))
@@ -118,5 +118,5 @@ def _merged(ours: Any, more: Any) -> Any:
         case list():
             return ours + more
         case _:
-            # A number that only grows within a transaction.
+            # The number of a record only grows within a transaction.
             return max(ours, more)

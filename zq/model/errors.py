@@ -1,4 +1,4 @@
-"""The error tree. Every error that a caller of the server can meet is one of these.
+"""The error tree. Every error that a caller of the server can get is one of these.
 
 ZqError
 ├── InvalidRequest          the request is wrong; sending it again will not help
@@ -67,7 +67,7 @@ from collections.abc import Iterable
 
 
 class ZqError(Exception):
-    """Base of all. `code` is stable and meant for programs, the message for people."""
+    """The base of all errors. `code` is stable and for programs, the message is for people."""
 
     code = "error"
 
@@ -231,7 +231,7 @@ class RecordsGone(Gone):
     code = "records_gone"
 
     min_seq = 1
-    """The oldest record that is kept behind those that are gone."""
+    """The oldest record that is kept after those that are gone."""
 
     def __init__(self, wanted: int, min_seq: int) -> None:
         super().__init__(
@@ -280,7 +280,7 @@ class ServiceUnavailable(ZqError):
     code = "unavailable"
 
     retry_after_s = 1
-    """Advice to the client: seconds to wait before the next try."""
+    """Advice to the client: the seconds to wait before it tries again."""
 
 
 class InboxFull(ServiceUnavailable):

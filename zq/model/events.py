@@ -1,4 +1,4 @@
-"""What happens to jobs, in the words in which listeners are told of it."""
+"""The events of jobs, as listeners get them."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -7,17 +7,17 @@ from typing import Protocol
 import msgspec
 
 MAX_PROGRESS = 8 * 1024
-"""Bytes of one report of progress as JSON text."""
+"""The largest report of progress, in bytes of JSON text."""
 
 
 class EventType(StrEnum):
-    """What can happen to a job."""
+    """The kinds of events."""
 
     ENQUEUED = "enqueued"
     STARTED = "started"
     PROGRESS = "progress"
     RETRYING = "retrying"
-    """It has failed and is to be tried again."""
+    """It has failed and will be tried again."""
     COMPLETED = "completed"
     FAILED = "failed"
     """It has failed for good."""
@@ -25,17 +25,17 @@ class EventType(StrEnum):
     EXPIRED = "expired"
     """Nobody took it in time."""
     STALLED = "stalled"
-    """Whoever had it has not kept its lease."""
+    """Its worker has not kept the lease."""
 
 
 UNDER_WAY = frozenset(
     {EventType.STARTED, EventType.PROGRESS, EventType.COMPLETED, EventType.STALLED}
 )
-"""What happens in the course of a try."""
+"""The events of an attempt under way."""
 
 
 class Subject(Protocol):
-    """A job that something has happened to. `attempts` counts its failures until then."""
+    """The job of an event. `attempts` counts its failures so far."""
 
     @property
     def key(self) -> int: ...
@@ -51,14 +51,14 @@ class Subject(Protocol):
 
 
 News = tuple[EventType, Sequence[Subject]]
-"""Jobs to which the same has happened in one tick."""
+"""Jobs with the same event in one tick."""
 
 
 class EventRecord(msgspec.Struct, frozen=True, gc=False):
-    """One of the news, without what makes a job large.
+    """An event without the large parts of its job.
 
-    `attempt` counts tries from 1: the one under way, or the one that has just failed; of a job that
-    nobody works on it is how many have failed. `data` is the JSON text of a report of progress.
+    `attempt` counts attempts from 1: the one under way, or the one that has just failed. If nobody
+    works on the job, it is the number of failures. `data` is a report of progress as JSON text.
     """
 
     type: EventType

@@ -1,4 +1,4 @@
-"""Which jobs a request means: the filters that listing, counting, patching and deleting share."""
+"""The filters that listing, counting, patching and deleting share."""
 
 from collections.abc import Mapping
 from typing import Self
@@ -11,7 +11,7 @@ from zq.model.reach import EVERYWHERE, Reach
 
 
 class ValueRange(msgspec.Struct, frozen=True):
-    """An inclusive range; None leaves that side open."""
+    """An inclusive range. None leaves that side open."""
 
     low: int | None = None
     high: int | None = None
@@ -20,8 +20,8 @@ class ValueRange(msgspec.Struct, frozen=True):
 class Filter(msgspec.Struct, frozen=True):
     """Different fields AND together; the values of one field OR. An empty field filters nothing.
 
-    `keys` of None means any job, an empty tuple none. `program` is jq over the payload; it is
-    decided outside the store; one that says nothing raises `InvalidFilter`.
+    `keys` of None means all jobs, an empty tuple none. `program` is jq over the payload, which runs
+    outside the store. An empty program raises `InvalidFilter`.
     """
 
     statuses: tuple[Status, ...] = ()
@@ -33,21 +33,21 @@ class Filter(msgspec.Struct, frozen=True):
     ready_at: ValueRange | None = None
     attempts: ValueRange | None = None
     revivable: bool = False
-    """Only dead jobs, and those that wait in the dead-letter queue that they came to."""
+    """Only dead jobs, and jobs that wait in the dead-letter queue that they were moved to."""
     program: str | None = None
     budgets: tuple[str, ...] = ()
-    """Only jobs that draw from one of them."""
+    """Only jobs that draw from one of these."""
     unique_keys: tuple[str, ...] = ()
-    """Only jobs that came with one of them, owners or not."""
+    """Only jobs that came with one of these, owners or not."""
     reach: Reach = EVERYWHERE
-    """Jobs outside of it do not exist for whoever asks."""
+    """Jobs outside of it do not exist for this request."""
 
     def __post_init__(self) -> None:
         if self.program is not None and _is_blank(self.program):
             raise InvalidFilter("invalid filter: the expression is empty")
 
     def within(self, reach: Reach) -> Self:
-        """The same for whoever has this reach."""
+        """The same filter, for a caller with this reach."""
         return msgspec.structs.replace(self, reach=reach)
 
 
@@ -55,12 +55,12 @@ EVERYTHING = Filter()
 
 
 def is_counted(filter: Filter) -> bool:
-    """Whether a filter goes by nothing but queues and statuses, for which counts are kept."""
+    """Whether a filter uses only queues and statuses, for which counts are kept."""
     return filter == Filter(statuses=filter.statuses, queues=filter.queues, reach=filter.reach)
 
 
 def counted(counts: Mapping[tuple[str, Status], int], filter: Filter) -> int:
-    """How many jobs match such a filter by the counts of each queue and status."""
+    """How many jobs match such a filter, from the counts of each queue and status."""
     return sum(
         n
         for (queue, status), n in counts.items()
@@ -71,13 +71,13 @@ def counted(counts: Mapping[tuple[str, Status], int], filter: Filter) -> int:
 
 
 def refuse_unrevivable(filter: Filter) -> None:
-    """Raise `Unprocessable` for a redrive that names jobs which it cannot bring back."""
+    """Raise `Unprocessable` for a redrive of jobs that it cannot bring back."""
     for status in filter.statuses:
         if status not in sources(Move.REVIVE) or status is Status.IN_FLIGHT:
             raise Unprocessable(f"a job that is {NAMES[status]} cannot be redriven")
 
 
 def _is_blank(program: str) -> bool:
-    """Whether there is nothing in it but space and comments."""
+    """Whether a program has only space and comments."""
     lines = map(str.strip, program.splitlines())
     return all(not line or line.startswith("#") for line in lines)

@@ -1,6 +1,6 @@
-"""What a job is given for good when it comes: by its queue, else by defaults of whoever sends it.
+"""Fixes settings of a job when it comes: those of its queue, or else the sender's defaults.
 
-Without defaults, what a job does not set itself follows the settings of its queue as they change.
+Without defaults, settings that a job leaves open follow its queue's settings as they change.
 """
 
 import msgspec
@@ -10,7 +10,7 @@ from zq.model.settings import QueueSettings
 
 
 def fixed(job: NewJob, settings: QueueSettings, defaults: QueueSettings) -> NewJob:
-    """A new job with the limits, time to live and dead-letter queue that hold when it comes."""
+    """A new job with the limits, time to live and dead-letter queue that apply when it comes."""
     return msgspec.structs.replace(
         job,
         options=fixed_options(job.options, settings, defaults),
@@ -21,7 +21,7 @@ def fixed(job: NewJob, settings: QueueSettings, defaults: QueueSettings) -> NewJ
 def fixed_options(
     options: JobSettings | None, settings: QueueSettings, defaults: QueueSettings
 ) -> JobSettings:
-    """Options with the limit and the dead-letter queue that hold, where they have none."""
+    """Options with the limit and the dead-letter queue that apply, unless they have their own."""
     own = options or NO_OPTIONS
     limit, letter, after = own.retry_limit, own.dead_letter, own.dead_letter_after
     if limit is None:
@@ -36,5 +36,5 @@ def fixed_options(
 
 
 def fixed_ttl(settings: QueueSettings, defaults: QueueSettings) -> int | None:
-    """How long a job may wait for a worker; 0 for ever."""
+    """How long a job may wait for a worker; 0 means forever."""
     return defaults.ttl_ms if settings.ttl_ms is None else settings.ttl_ms

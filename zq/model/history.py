@@ -1,12 +1,13 @@
 """The history of jobs: the record of one finished attempt, and the form of exported segments.
 
-The server writes these records, `zq history export` puts them into segments, and the pipeline
-reads them; all three go by this file.
+The server writes these records, `zq history export` puts them into segments, and the pipeline reads
+them. All three use this file.
 
-An export directory has segments and one manifest. A segment is NDJSON compressed by gzip, one
-record a line in the order of `seq`; its name tells which records it has (`segment_name`). It is
-written under another name and then renamed, so a file of that name is whole. The manifest lists
-the segments and is replaced after each. Copies of a directory may come late, twice and in part.
+An export directory has segments and one manifest. A segment is NDJSON compressed by gzip, with one
+record a line in the order of `seq`. Its name says which records it has (`segment_name`). It is
+written under another name and then renamed, so a file with its final name is complete. The manifest
+lists the segments and is replaced after each. Copies of a directory may come late, twice and in
+part.
 """
 
 import re
@@ -15,10 +16,10 @@ from enum import StrEnum
 import msgspec
 
 HISTORY_LOG = "history"
-"""The name of its log in the store."""
+"""The name of the history's log in the store."""
 
 FORMAT = 1
-"""The version of records and manifests. A field that changes its meaning raises it."""
+"""The version of records and manifests. It rises when a field changes its meaning."""
 
 MANIFEST = "manifest.json"
 SEGMENT_SUFFIX = ".ndjson.gz"
@@ -28,7 +29,7 @@ _SEGMENT = re.compile(r"(?P<epoch>.+)-(?P<first>\d{20})-(?P<last>\d{20})\.ndjson
 class AttemptOutcome(StrEnum):
     """How an attempt ended.
 
-    After `failed` and `stalled` the job comes again; the others are the job's own end.
+    After `failed` and `stalled` the job runs again. The other outcomes end the job.
     """
 
     COMPLETED = "completed"
@@ -47,16 +48,16 @@ FINAL_OUTCOMES = (
     AttemptOutcome.CANCELLED,
     AttemptOutcome.EXPIRED,
 )
-"""After these nothing will become of the job any more."""
+"""The outcomes that end a job."""
 
 
 class HistoryRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One finished attempt. Times are milliseconds since 1970 by the clock of the device.
 
-    `seq` counts without gaps within `epoch`, which names one database for good: together they name
-    a record, and the same name is always the same record. `attempt` is 1 at the first run; a stall
-    spends none, so two records of a job may have the same. `dequeued_at` is None where the job
-    never ran (it expired or was cancelled while it waited), and so is `worker`.
+    `seq` counts without gaps within `epoch`, which names one database for ever. Together they name
+    a record, and the same name always means the same record. `attempt` is 1 at the first run. A
+    stall spends none, so two records of a job may have the same number. `dequeued_at` and `worker`
+    are None if the job never ran, since it expired or was cancelled while it waited.
     """
 
     seq: int
@@ -81,8 +82,8 @@ class HistoryRecord(msgspec.Struct, frozen=True, kw_only=True):
 class StoredAttempt(msgspec.Struct, array_like=True, gc=False):
     """A record as the store keeps it. `worker` is a name, or the number of a stream.
 
-    What the attempts of a batch have in common is not told here. The first fields, which have no
-    defaults, are read from the job; the others say how the attempt ended, where that differs.
+    Fields that the attempts of a batch share are stored elsewhere. The first fields, which have no
+    defaults, are read from the job. The others say how the attempt ended, if they differ.
     """
 
     key: int
@@ -111,7 +112,7 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What an export directory holds, in the order of `first_seq`."""
+    """The contents of an export directory, in the order of `first_seq`."""
 
     epoch: str
     device: str
@@ -120,11 +121,11 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def segment_name(epoch: str, first_seq: int, last_seq: int) -> str:
-    """`EPOCH-FIRSTSEQ-LASTSEQ.ndjson.gz`, so that names sort by sequence number."""
+    """`EPOCH-FIRSTSEQ-LASTSEQ.ndjson.gz`. Such names sort by sequence number."""
     return f"{epoch}-{first_seq:020}-{last_seq:020}{SEGMENT_SUFFIX}"
 
 
 def parse_segment_name(name: str) -> tuple[str, int, int] | None:
-    """The epoch and the first and last sequence number in a segment's name; None for others."""
+    """The epoch and the first and last sequence number of a segment; None for other names."""
     found = _SEGMENT.fullmatch(name)
     return found and (found["epoch"], int(found["first"]), int(found["last"]))

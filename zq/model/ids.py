@@ -4,8 +4,8 @@ The key holds, from the top: milliseconds since 2020, a 16-bit count, a 4-bit se
 is the time as ULIDs have it, then the key's low 20 bits, then 60 bits that are drawn once for a
 database.
 
-Each of the servers over one store has a slot of its own, so that they mint keys and number their
-holders without meeting. A store in one file has one server, whose slot is 0.
+Each of the servers over one store has its own slot, so their keys and holders never collide. A
+store in one file has one server, whose slot is 0.
 """
 
 from bisect import bisect_left
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""Crockford's base 32, as the ULID specification uses it; in ASCII order."""
+"""The base 32 of Crockford, as in the ULID specification, in ASCII order."""
 
 EPOCH_MS = 1_577_836_800_000
 """2020-01-01T00:00:00Z: keys count from here, so that they stay below 2**63 until the year 2298."""
@@ -24,11 +24,11 @@ SUFFIX_LENGTH = 12
 _PREFIX_LENGTH = LENGTH - SUFFIX_LENGTH
 LOW_BITS = 20
 SLOTS = 1 << 4
-"""Servers that one store can have at a time."""
+"""How many servers a store can have at a time."""
 
 HOLDER_BITS = 40
-"""A holder is a number that rises with every stream, with the slot of its server above: in slot 0
-it is that number. Number 0 stands for claimants."""
+"""A holder is a number that rises with every stream. The slot of its server lies above these bits,
+so in slot 0 a holder is just the number. Number 0 stands for claimants."""
 
 _VALUES = {char: value for value, char in enumerate(ALPHABET)}
 _PAIRS = tuple(high + low for high in ALPHABET for low in ALPHABET)
@@ -40,9 +40,9 @@ _MOST_EXPECTED = 16_384
 
 
 class Mint:
-    """Hands out keys that rise for ever, whatever the wall clock does.
+    """Hands out keys that always rise, whatever the wall clock does.
 
-    `last` is the highest key that may have been handed out before: the stored high-water mark.
+    `last` is the stored high-water mark: no higher key has been handed out.
     """
 
     def __init__(self, last: int, slot: int = 0) -> None:
@@ -51,7 +51,7 @@ class Mint:
 
     def take(self, count: int, now_ms: int) -> Sequence[int]:
         """`count` new keys in rising order."""
-        # `last` may be of another slot.
+        # `last` may belong to another slot.
         after = (self.last | (SLOTS - 1)) + 1
         first = max((now_ms - EPOCH_MS) << LOW_BITS, after) + self._slot
         keys = range(first, first + count * SLOTS, SLOTS)
@@ -60,19 +60,19 @@ class Mint:
 
 
 class FormerSuffix(NamedTuple):
-    """What ids of keys up to one end with: those from before a database was restored."""
+    """The suffix of ids up to a key: these ids are older than a restore of the database."""
 
     last_key: int
     suffix: str
 
 
 def codec_of(suffix: str, former: Sequence[FormerSuffix] = ()) -> "IdCodec":
-    """The codec of a database with this `suffix`, and others before it, the oldest first."""
+    """The codec of a database with this `suffix`, and former ones, the oldest first."""
     return RestoredIdCodec(suffix, former) if former else IdCodec(suffix)
 
 
 class IdCodec:
-    """Turns keys into ULIDs and back for one database, whose constant `suffix` it holds."""
+    """Converts keys to ULIDs and back for one database, whose constant `suffix` it has."""
 
     def __init__(self, suffix: str) -> None:
         self._suffix = suffix
@@ -96,7 +96,7 @@ class IdCodec:
         ]
 
     def texts_to_return(self, keys: Sequence[int]) -> list[str]:
-        """The ULIDs of keys, remembered for a while: they are likely to come back soon."""
+        """The ULIDs of keys. They are remembered for a while, since they will soon come back."""
         texts = self.texts(keys)
         self._expected.update(zip(texts, keys, strict=True))
         if len(self._expected) > _MOST_EXPECTED:
@@ -104,7 +104,7 @@ class IdCodec:
         return texts
 
     def key(self, text: str) -> int | None:
-        """The key of a ULID, or None where the text cannot be an id of this database."""
+        """The key of a ULID; None if the text cannot be an id of this database."""
         return self._expected.get(text) or self._expected_before.get(text) or self._parse(text)
 
     def _time_text(self, ms_since_epoch: int) -> str:
@@ -140,10 +140,11 @@ class IdCodec:
         return key if 0 <= key <= _MAX_KEY else None
 
     def position(self, text: str) -> tuple[int, int]:
-        """Where any text stands among the ids: the last key at or before it, the first at or after.
+        """The place of any text among the ids: the last key at or before it, the first at or after
+        it.
 
-        A cursor need not name a job that exists, nor even be an id: it is a place in text order.
-        The two are equal when the text is the ULID of a key.
+        A cursor need not name an existing job, nor even be an id: it is a place in the order of
+        texts. Both keys are equal if the text is the ULID of a key.
         """
         number = 0
         for place in range(_PREFIX_LENGTH):
@@ -161,9 +162,9 @@ class IdCodec:
 
 
 class RestoredIdCodec(IdCodec):
-    """The codec of a database that was restored: old jobs keep their ids, new ones end otherwise.
+    """The codec of a restored database: old jobs keep their ids, new ids have another suffix.
 
-    So the server that the backup was taken of, if it still runs, mints no id that this one does.
+    So a server that still runs on the original database makes none of the ids that this one makes.
     """
 
     def __init__(self, suffix: str, former: Sequence[FormerSuffix]) -> None:
@@ -189,12 +190,12 @@ class RestoredIdCodec(IdCodec):
 
 
 def minted_at(key: int) -> int:
-    """When a key was minted, in milliseconds since 1970: its job was created then."""
+    """When a key was minted, in milliseconds since 1970. Its job was created then."""
     return (key >> LOW_BITS) + EPOCH_MS
 
 
 def minted_times(keys: Iterable[int]) -> list[int]:
-    """The same of several keys."""
+    """The times of several keys."""
     return [(key >> LOW_BITS) + EPOCH_MS for key in keys]
 
 
@@ -207,7 +208,7 @@ def timestamp_ms(text: str) -> int:
 
 
 def rank(text: str) -> int:
-    """Where a job stands among all: a number that rises from one that is stored to the next."""
+    """The place of a job among all jobs: a number that rises from each stored job to the next."""
     number = 0
     for char in text[:_PREFIX_LENGTH]:
         number = number << 5 | _VALUES[char]

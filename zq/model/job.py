@@ -1,4 +1,4 @@
-"""A job and its options, as the store keeps them and every layer passes them on."""
+"""A job and its options, as the store keeps them and all layers pass them on."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -16,26 +16,26 @@ MAX_PRIORITY = 65535
 MAX_UINT32 = 2**32 - 1
 MAX_UINT64 = 2**64 - 1
 MAX_TIME = 2**63 - 1
-"""The largest time in milliseconds that is stored: what SQLite's integers hold."""
+"""The largest time that is stored, in milliseconds. SQLite's integers end there."""
 
 MAX_META = 8 * 1024
-"""Bytes of a job's `meta` as JSON text."""
+"""The largest `meta` of a job, in bytes of JSON text."""
 
 INLINE_PAYLOAD = 512
-"""Payloads and results of up to this many bytes lie in the job's row; larger ones beside it, so
-that a change of status never rewrites them (measured: 1 KB 14.8 against 11.1 µs a job, 4 KB 38.7 to
-22.5)."""
+"""Payloads and results of up to this many bytes are stored in the job's row. Larger ones are stored
+apart, so that a change of status does not rewrite them (measured, µs a job: 14.8 against 11.1 for 1
+KB, and 38.7 against 22.5 for 4 KB)."""
 
 
 Priority = Annotated[int, Meta(ge=0, le=MAX_PRIORITY)]
 UInt32 = Annotated[int, Meta(ge=0, le=MAX_UINT32)]
 Millis = Annotated[int, Meta(ge=0, extra_json_schema={"maximum": MAX_UINT64})]
-"""As it is sent. Codecs refuse what is more than `MAX_UINT64`; a time above `MAX_TIME` is stored as
-that, and so is whatever a duration leads to."""
+"""A time or duration from a client. Codecs refuse values above `MAX_UINT64`. A time above
+`MAX_TIME` is stored as `MAX_TIME`, also if a duration leads to it."""
 
 
 class BackoffRule(msgspec.Struct, frozen=True):
-    """How long a failed job waits: see `zq.model.settling.backoff_delay`. Milliseconds."""
+    """How long a failed job waits, in milliseconds: see `zq.model.settling.backoff_delay`."""
 
     exponent: float
     base_ms: UInt32
@@ -43,14 +43,14 @@ class BackoffRule(msgspec.Struct, frozen=True):
 
 
 class Retention(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How long a finished job is kept, in milliseconds; None leaves it to the server's default."""
+    """How long a finished job is kept, in milliseconds. None means the server's default."""
 
     completed_ms: Millis | None = None
     dead_ms: Millis | None = None
 
 
 class JobSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a job may set for itself and most jobs do not: one nullable JSON column."""
+    """Settings of a job that most jobs leave open. They are stored as one nullable JSON column."""
 
     retry_limit: int | None = None
     backoff: BackoffRule | None = None
@@ -58,7 +58,7 @@ class JobSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     lease_ms: int | None = None
     budgets: Draws | None = None
     dead_letter: str | None = None
-    """The queue that it moves to when it dies; there it is tried once."""
+    """The queue that it moves to when it dies. It has a single attempt there."""
     dead_letter_after: int | None = None
 
 
@@ -69,35 +69,36 @@ class Reason(StrEnum):
     """Why a job died."""
 
     EXHAUSTED = "exhausted"
-    """It has failed more often than it may be tried again."""
+    """It has failed more often than its limit allows."""
     KILLED = "killed"
-    """A failure said so."""
+    """A failure report asked for it."""
     STALLED = "stalled"
     """Its leases have run out too often."""
 
 
 class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came with a job for its worker, and how the job came to where it is.
+    """What came with a job for its worker, and how the job came to its queue.
 
-    One nullable JSON column. `meta` is JSON text of an object.
+    It is one nullable JSON column. `meta` is an object as JSON text.
     """
 
     meta: str | None = None
     content_type: str | None = None
     traceparent: str | None = None
     origin: str | None = None
-    """The queue in which it died, before it came to a dead-letter queue."""
+    """The queue in which it died before it was moved to a dead-letter queue."""
     reason: str | None = None
     """Why it died: a `Reason`."""
     died_at: int | None = None
-    """When it came to the dead-letter queue."""
+    """When it was moved to the dead-letter queue."""
     batch: BatchRule | None = None
 
 
 class DedupeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A name by which a second copy of a job is recognised within its queue and group.
+    """A name by which copies of a job are recognised within its queue and group.
 
-    For `window_ms` (milliseconds) from when the first was accepted, whatever becomes of it.
+    It is recognised for `window_ms` (milliseconds) after the first job was accepted, whatever
+    happens to that job.
     """
 
     id: str
@@ -105,13 +106,13 @@ class DedupeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 CopyName = tuple[str, str, str]
-"""By which copies are recognised: queue, group ('' where there is none), name."""
+"""The name of copies: queue, group ('' if there is none), name."""
 
 NO_EXTRAS = Extras()
 
 
 def name_of(job: "NewJob") -> CopyName:
-    """The name by which copies of a new job are recognised, where it brings one."""
+    """The name by which copies of a new job are recognised. The job has one."""
     assert job.dedupe is not None
     return job.queue, job.group or "", job.dedupe.id
 
@@ -124,8 +125,8 @@ def batch_of(job: "NewJob | JobRecord") -> BatchRule | None:
 class NewJob(msgspec.Struct, frozen=True, gc=False):
     """A validated job that waits to be stored. `payload` is JSON text, kept as it was received.
 
-    `ready_at` of None means: from the moment of arrival on. `ttl_ms` is how long it may wait for a
-    worker once it is ready, in milliseconds.
+    `ready_at` of None means the moment of arrival. `ttl_ms` is how long it may wait for a worker
+    once it is ready, in milliseconds.
     """
 
     queue: str
@@ -143,12 +144,12 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     extras: Extras | None = None
     ttl_ms: int | None = None
     create_budgets: dict[str, BudgetPolicy] | None = None
-    """The budgets to create first, where they do not exist."""
+    """Budgets to create first if they do not exist."""
     unique_in: KeySpace = KeySpace.ALL
 
     @property
     def lock(self) -> str | None:
-        """What its unique key is told from others by, where it has one."""
+        """The stored form of its unique key, if it has one."""
         if self.unique_key is None:
             return None
         return lock_of(self.queue, self.unique_key, self.unique_in)
@@ -158,10 +159,10 @@ class JobRecord(msgspec.Struct, array_like=True, gc=False):
     """A stored job, in the order of the store's columns. Times are milliseconds since the epoch.
 
     `deliveries` counts hand-outs and never falls, so it names one lease. `holder` is the stream
-    that has the job while it is in flight, or 0 where its `claimant` has it. `attempts` counts all
-    failures, of which `forgiven` ones came before the job was revived. `payload` is None where it
-    lies beside the row, and so is `result`; a `result_size` of None says that there is no result.
-    What most waiting jobs do not have comes last, so that the store can leave it out.
+    that has the job while it is in flight, or 0 if its `claimant` has it. `attempts` counts all
+    failures, of which `forgiven` ones came before the job was revived. `payload` and `result` are
+    None if they are stored apart. A `result_size` of None says that there is no result. Fields that
+    most waiting jobs lack come last, so that the store can leave them out.
     """
 
     key: int
@@ -195,19 +196,19 @@ class JobRecord(msgspec.Struct, array_like=True, gc=False):
 
     @property
     def lock(self) -> str | None:
-        """What its unique key is told from others by, where it has one."""
+        """The stored form of its unique key, if it has one."""
         if self.unique_key is None:
             return None
         return lock_of(self.queue, self.unique_key, self.unique_in)
 
     @property
     def weight(self) -> int:
-        """Bytes of the payload and the result."""
+        """The bytes of the payload and the result."""
         return self.payload_size + (self.result_size or 0)
 
     @property
     def result_beside(self) -> bool:
-        """Whether there is a result that lies in its own row."""
+        """Whether it has a result that is stored apart."""
         return self.result_size is not None and self.result_size > INLINE_PAYLOAD
 
 
@@ -223,14 +224,14 @@ class ErrorRecord(msgspec.Struct, array_like=True):
 
     @property
     def weight(self) -> int:
-        """About how many bytes its texts have."""
+        """The approximate bytes of its texts."""
         return len(self.message) + len(self.error_type or "") + len(self.backtrace or "")
 
 
 class Brief(msgspec.Struct, array_like=True, gc=False):
-    """The few columns of a job that ending or returning it needs.
+    """The few columns of a job that are needed to end or return it.
 
-    The first three tell the usual job in flight.
+    The first three are enough for a usual job in flight.
     """
 
     key: int
@@ -249,13 +250,13 @@ class Brief(msgspec.Struct, array_like=True, gc=False):
 
 
 def is_open(host: JobRecord, now: int) -> bool:
-    """Whether the host of a batch still takes jobs in, as far as its row tells."""
+    """Whether the host of a batch still accepts jobs, judging by its row."""
     lapsed = host.expires_at is not None and host.expires_at <= now
     return host.status is Status.READY and not lapsed
 
 
 def brief_of(job: JobRecord) -> Brief:
-    """What ending a job needs to know of it, as it is now."""
+    """The present facts about a job that are needed to end it."""
     return Brief(
         key=job.key,
         queue=job.queue,

@@ -1,14 +1,14 @@
-"""Access keys: who may do what with which queues, and the text form of a file of them.
+"""Access keys: their scopes and queues, and the text form of a key file.
 
-One key a line, its fields set apart by blanks; empty lines and lines that begin with ``#`` say
-nothing::
+A file has one key a line, with fields separated by blanks. Empty lines and lines that begin with
+``#`` are ignored::
 
     # name   secret                    scopes        queue prefixes (none: all queues)
     shop     sha256:<64 hex digits>    enqueue,read  shop-,orders-
     backup   -                         manage
 
-The secret itself is not in the file. A dash in its place makes a key that only a client certificate
-with this common name can use.
+The secret itself is not in the file. A dash in its place means that only a client certificate with
+this common name can use the key.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 class KeyScope(StrEnum):
-    """What a key permits. Each stands for itself: none includes another."""
+    """The rights of a key. No scope includes another."""
 
     ENQUEUE = "enqueue"
     TAKE = "take"
@@ -41,11 +41,11 @@ class KeyScope(StrEnum):
 
 
 class InvalidKey(ValueError):
-    """A key, or a line of a key file, that breaks a rule; the text says which."""
+    """A key, or a line of a key file, breaks a rule. The text says which."""
 
 
 class Key(msgspec.Struct, frozen=True):
-    """One key. `digest` is the SHA-256 of its secret, None where only a certificate names it."""
+    """One key. `digest` is the SHA-256 of its secret, or None if only a certificate names it."""
 
     name: str
     digest: bytes | None
@@ -62,7 +62,7 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class KeyRing:
-    """All keys of a server, no two with one name or one secret."""
+    """All keys of a server. No two share a name or a secret."""
 
     def __init__(self, keys: Iterable[Key] = ()) -> None:
         self._by_name: dict[str, Key] = {}
@@ -71,7 +71,7 @@ class KeyRing:
             self.add(key)
 
     def add(self, key: Key) -> None:
-        """Take a key in. Raises `InvalidKey` where its name or its secret is taken."""
+        """Add a key. Raises `InvalidKey` if its name or its secret is taken."""
         if key.name in self._by_name:
             raise InvalidKey(f"there is a key named {key.name!r} already: choose another name")
         if key.digest is not None:
@@ -90,7 +90,7 @@ class KeyRing:
         return self._by_name.get(name)
 
     def with_secret(self, secret: bytes) -> Key | None:
-        """The key with this secret. How long that takes says nothing about any secret."""
+        """The key with this secret. The time of the call reveals nothing about any secret."""
         wanted = digest_of(secret)
         found: Key | None = None
         for digest, key in self._by_digest.items():
@@ -100,12 +100,12 @@ class KeyRing:
 
 
 def digest_of(secret: bytes) -> bytes:
-    """What is kept of a secret. Secrets are drawn at random, so a plain hash cannot be guessed."""
+    """The stored hash of a secret. Secrets are random, so a plain hash cannot be guessed."""
     return hashlib.sha256(secret).digest()
 
 
 def check_key_name(name: str) -> None:
-    """Raise `InvalidKey` for a name that cannot stand in a key file."""
+    """Raise `InvalidKey` for a name that a key file cannot hold."""
     if not _NAME.fullmatch(name):
         raise InvalidKey(
             f"{name!r} cannot be a key's name: use up to 64 of the letters a-z and A-Z, digits and"
@@ -114,7 +114,7 @@ def check_key_name(name: str) -> None:
 
 
 def make_key(name: str, digest: bytes | None, scopes: str, prefixes: Iterable[str]) -> Key:
-    """A checked key; `scopes` is a comma list. Raises `InvalidKey`."""
+    """Make a checked key. `scopes` is a comma list. Raises `InvalidKey`."""
     check_key_name(name)
     return Key(name, digest, _scopes(scopes), reach_of(map(_prefix, prefixes)))
 
@@ -132,7 +132,7 @@ def parse_keys(text: str, source: str) -> KeyRing:
 
 
 def is_comment(line: str) -> bool:
-    """Whether a line of a key file says nothing."""
+    """Whether a line of a key file is ignored."""
     return not line.strip() or line.lstrip().startswith("#")
 
 
@@ -148,7 +148,7 @@ def _digest(text: str) -> bytes | None:
         return None
     match = _DIGEST.fullmatch(text)
     if match is None:
-        # The text is not repeated: it may be a secret that was put here by mistake.
+        # Do not repeat the text: it may be a secret that was put here by mistake.
         raise InvalidKey(
             "the second field must be sha256: and 64 hex digits in lower case, or - for a key that"
             " a client certificate names"

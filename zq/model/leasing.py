@@ -1,7 +1,7 @@
-"""How long a worker may be silent about a job before it is taken from it. Pure decisions.
+"""How long a worker may stay silent about a job before it loses the job. Pure rules.
 
 A lease has a holder, a token (the job's `deliveries`) and perhaps a deadline. Strictly after the
-deadline the job goes back to its place, and a stall is counted.
+deadline the job returns to its place, and a stall is counted.
 """
 
 from typing import Annotated
@@ -12,27 +12,27 @@ from msgspec import Meta
 from zq.model.job import MAX_UINT32
 
 DEFAULT_LEASE_MS = 30_000
-"""For claims that say nothing, of jobs and queues that say nothing either."""
+"""The lease of a claim if neither the claim, the job nor the queue sets one."""
 
 MOST_CLAIMED = 1_000
-"""Jobs that one request may claim."""
+"""The most jobs that one request may claim."""
 
 MOST_CLAIMED_BYTES = 8 * 1024 * 1024
-"""Bytes of payloads that one request may claim; a first job of more comes alone. Its answer is one
-piece, while a stream reads payloads as it writes them."""
+"""The most bytes of payloads that one request may claim. A first job with more comes alone. The
+answer is sent in one piece, while a stream reads payloads as it writes them."""
 
 LeaseMillis = Annotated[int, Meta(ge=1, le=MAX_UINT32)]
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """What whoever takes jobs asks for. A lease without a `claimant` is a stream's."""
+    """The request of a taker for its leases. A lease without a `claimant` belongs to a stream."""
 
     lease_ms: int | None = None
     claimant: str | None = None
 
     @property
     def most_bytes(self) -> int | None:
-        """Bytes of payloads that it takes at once; None where that is no matter."""
+        """The most bytes of payloads that it takes at once; None means no limit."""
         return None if self.claimant is None else MOST_CLAIMED_BYTES
 
 
@@ -40,10 +40,11 @@ NO_TERMS = Terms()
 
 
 def lease_time(terms: Terms, job_ms: int | None, queue_ms: int | None) -> int | None:
-    """Milliseconds that a lease lasts, None for as long as its stream does.
+    """How long a lease lasts, in milliseconds; None means as long as its stream.
 
-    Who takes the job knows best how often it is heard of; then what the job says counts, then its
-    queue. A claimed job always has a deadline: no connection tells that its worker is gone.
+    The taker's own time comes first, since it knows best how often it reports. Then comes the time
+    of the job, then that of its queue. A claimed job always has a deadline, since no connection
+    shows that its worker is gone.
     """
     for said in (terms.lease_ms, job_ms, queue_ms):
         if said is not None:
@@ -52,5 +53,5 @@ def lease_time(terms: Terms, job_ms: int | None, queue_ms: int | None) -> int | 
 
 
 def stalls_too_often(stalls: int, limit: int | None) -> bool:
-    """Whether a job that has stalled so often, the last time included, is to die."""
+    """Whether a job dies after this many stalls, the last one included."""
     return limit is not None and stalls > limit

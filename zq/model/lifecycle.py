@@ -1,20 +1,20 @@
-"""The states of a job and the table of legal moves. What a move does beside: `zq.tick.moves`.
+"""The states of a job and the table of legal moves. `zq.tick.moves` has their other effects.
 
     enqueue ──► scheduled ──promote──► ready ──take──► in_flight ──succeed──► completed
                     ▲                    ▲ ◄─return, stall──┘ │ │
                     └────fail, release───┴────────────────────┘ └─────bury────► dead
 
-A patch moves a job between scheduled and ready. A job that waits expires where nobody takes it in
-time, and may be cancelled; one in flight only by force. A dying job is revived at once where its
-queue has a dead-letter queue, a dead one on demand, and one that waits in a dead-letter queue goes
-back. Any state may end in deletion.
+A patch moves a job between scheduled and ready. A waiting job expires if nobody takes it in time,
+and may be cancelled. A job in flight is cancelled only by force. A dying job is revived at once if
+its queue has a dead-letter queue. A dead job is revived on request, and a job that waits in a
+dead-letter queue goes back on request. A job in any state may be deleted.
 """
 
 from enum import Enum, IntEnum
 
 
 class Status(IntEnum):
-    """What a job is doing. The numbers are stored; the lower-case names go over the wire."""
+    """The states of a job. The numbers are stored; the lower-case names are sent."""
 
     SCHEDULED = 0
     READY = 1
@@ -26,7 +26,7 @@ class Status(IntEnum):
 
 
 class Move(Enum):
-    """What can happen to a stored job's status."""
+    """The changes of a stored job's state."""
 
     PROMOTE = "promote"
     PATCH = "patch"

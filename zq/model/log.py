@@ -1,13 +1,13 @@
-"""Logs: records with numbers that have no gaps, kept until one of three bounds is reached."""
+"""Logs: records numbered without gaps, kept until one of three bounds is reached."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 
 class Bounds(NamedTuple):
-    """How much of a log is kept: records up to this age, so many, and so many bytes of them.
+    """How much of a log is kept: the age, the number and the bytes of its records.
 
-    None is no bound.
+    None means no bound.
     """
 
     age_ms: int | None = None
@@ -16,14 +16,14 @@ class Bounds(NamedTuple):
 
 
 class HistoryOptions(NamedTuple):
-    """Whose history is kept, and how much of it."""
+    """The name of the history, and how much of it is kept."""
 
     device: str
     bounds: Bounds
 
 
 class Stored(NamedTuple):
-    """A batch of records as it lies in a log, written `at` a time in milliseconds."""
+    """A batch of records in a log. It was written `at` a time in milliseconds."""
 
     last_seq: int
     records: int
@@ -32,10 +32,10 @@ class Stored(NamedTuple):
 
 
 def outworn(oldest: Iterable[Stored], records: int, size: int, bounds: Bounds, now: int) -> int:
-    """How many of the oldest batches are to go from a log of so many records and bytes.
+    """How many of the oldest batches must go from a log of this many records and bytes.
 
-    They go in their order and as a whole, so that what is left has no gap. A batch that a clock
-    has dated into the future keeps those behind it until then, or until the other bounds are met.
+    They go in order and as a whole, so the rest has no gap. If a clock has dated a batch into the
+    future, it keeps those behind it until then, or until another bound is reached.
     """
     gone = 0
     for batch in oldest:

@@ -1,4 +1,4 @@
-"""The rules for what comes with a job besides its payload: a media type, a trace to join."""
+"""The rules for a job's media type and its trace."""
 
 import re
 
@@ -8,19 +8,19 @@ MAX_CONTENT_TYPE = 255
 
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}[ \t]*(?:;[ -~\t]*)?")
-"""RFC 9110, section 8.3.1; parameters are only held to be printable ASCII."""
+"""RFC 9110, section 8.3.1. Parameters only have to be printable ASCII."""
 
 _TRACEPARENT = re.compile(
     r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<parent>[0-9a-f]{16})-[0-9a-f]{2}"
     r"(?P<rest>-[!-~]*)?"
 )
-"""https://www.w3.org/TR/trace-context/#traceparent-header; later versions may add to the end."""
+"""https://www.w3.org/TR/trace-context/#traceparent-header; later versions may append fields."""
 
 MAX_TRACEPARENT = 255
 
 
 def check_content_type(text: str) -> None:
-    """Raise `InvalidRequest` for what is no media type."""
+    """Raise `InvalidRequest` if the text is not a media type."""
     if len(text) > MAX_CONTENT_TYPE or not _MEDIA_TYPE.fullmatch(text):
         raise InvalidRequest(
             "content_type must be a media type such as application/json, of up to"
@@ -29,7 +29,7 @@ def check_content_type(text: str) -> None:
 
 
 def check_traceparent(text: str) -> None:
-    """Raise `InvalidRequest` for what does not name a parent span by W3C's Trace Context."""
+    """Raise `InvalidRequest` if the text names no parent span as W3C's Trace Context does."""
     found = _TRACEPARENT.fullmatch(text) if len(text) <= MAX_TRACEPARENT else None
     if (
         found is None

@@ -1,18 +1,18 @@
-"""The rules for names: of queues, job types and groups, of what is unique or sent twice."""
+"""The rules for names: queues, job types, groups, unique keys, batches and dedupe ids."""
 
 from zq.model.errors import InvalidRequest
 
 RESERVED = "*?[]{}\\"
 
 MAX_LABEL = 512
-"""Bytes of the name of a queue, a job type or a group, and of one by which a job is recognised.
+"""The longest name of a queue, a job type, a group or a copy, in bytes.
 
-They lie in indexes, and a page of jobs, a list of queues or a page of metrics repeats them.
+These names are in indexes, and pages of jobs, lists of queues and metrics repeat them.
 """
 
 MAX_KEY = 2048
-"""Bytes of a unique key. Clients send a digest, or what the key is made of: an address, as a rule,
-and addresses that every browser takes are shorter."""
+"""The longest unique key, in bytes. Clients send a digest, or the source of the key. That is often
+an address, and addresses that every browser accepts are shorter."""
 
 _fits = frozenset(f",\0{RESERVED}").isdisjoint
 
@@ -20,13 +20,13 @@ _fits = frozenset(f",\0{RESERVED}").isdisjoint
 def check_name(field: str, name: str) -> str:
     """Return `name`, or raise `InvalidRequest` that says which rule it breaks.
 
-    A name is not empty, has up to `MAX_LABEL` bytes and holds no comma (lists are written with
-    commas), no NUL and none of ``* ? [ ] { } \\``, which are kept for patterns. Everything else is
-    allowed, slashes too.
+    A name is not empty, has up to `MAX_LABEL` bytes and has no comma (lists are written with
+    commas), no NUL and none of ``* ? [ ] { } \\``, which are reserved for patterns. Everything else
+    is allowed, slashes too.
     """
     if not name:
         raise InvalidRequest(f"{field} must not be empty")
-    # A character takes up to four bytes: most names need no closer look.
+    # A character has up to four bytes, so most names need no closer look.
     if len(name) * 4 > MAX_LABEL:
         _check_size(field, name, MAX_LABEL)
     if not _fits(name):
@@ -45,14 +45,14 @@ def check_key(key: str) -> str:
 
 
 def check_batch(key: str) -> str:
-    """The same for the key of a batch: any text but none, of such a size."""
+    """The same for the key of a batch: any text that is not empty, up to its largest size."""
     if not key:
         raise InvalidRequest("batch.key must not be empty")
     return _check_size("batch.key", key, MAX_KEY)
 
 
 def check_dedupe(id: str) -> str:
-    """The same for the name by which a job is recognised: any text but NUL, of such a size."""
+    """The same for a dedupe id: any text without NUL, up to its largest size."""
     if not id:
         raise InvalidRequest("dedupe.id must not be empty")
     if "\0" in id:

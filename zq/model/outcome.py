@@ -1,4 +1,4 @@
-"""How a job came out: what its worker says of a success, and what those who wait are told."""
+"""The outcome of a job: what its worker reports with a success, and what waiters get."""
 
 import msgspec
 
@@ -6,14 +6,14 @@ from zq.model.job import ErrorRecord, Retention
 from zq.model.lifecycle import TERMINAL, Status
 
 MOST_WAIT_MS = 30_000
-"""Proxies and clients cut a silent connection off sooner or later; ask again instead."""
+"""Proxies and clients cut off a silent connection at some time. Ask again instead."""
 
 
 class Completion(msgspec.Struct, frozen=True):
-    """What a worker says with a success. `result` is JSON text of `result_size` bytes.
+    """A worker's report of a success. `result` is JSON text of `result_size` bytes.
 
-    No result is None; one that is null is the text ``null``. `lease` names the delivery: the job's
-    `deliveries`. `retention` overrides the job's own.
+    None means no result; a result that is null is the text ``null``. `lease` names the delivery:
+    the job's `deliveries`. `retention` overrides the job's own.
     """
 
     result: str | None = None
@@ -23,9 +23,9 @@ class Completion(msgspec.Struct, frozen=True):
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """A job's state, with the result of a completed one and the last failure of a dead one.
+    """A job's state, with the result of a completed job and the last failure of a dead one.
 
-    A job that did not die of a failure has a `reason` in its place.
+    A job that died without a failure has a `reason` instead.
     """
 
     status: Status
@@ -35,5 +35,5 @@ class Ending(msgspec.Struct, frozen=True):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing will become of the job any more."""
+        """Whether the job is finished."""
         return self.status in TERMINAL

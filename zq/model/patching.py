@@ -1,4 +1,4 @@
-"""PATCH: which fields of a job may change, and what the change means for its status."""
+"""PATCH: the fields of a job that may change, and the effect of the change on its state."""
 
 import msgspec
 
@@ -11,14 +11,14 @@ UNSET = msgspec.UNSET
 
 
 class RetentionPatch(msgspec.Struct, frozen=True):
-    """Per field: absent keeps, None removes, a number sets."""
+    """For each field: absent keeps it, None removes it, a number sets it."""
 
     completed_ms: Millis | None | Unset = UNSET
     dead_ms: Millis | None | Unset = UNSET
 
 
 class Patch(msgspec.Struct, frozen=True):
-    """A validated change. Absent keeps; None returns to the default (`ready_at`: to now)."""
+    """A validated change. An absent field stays; None means the default (`ready_at`: now)."""
 
     queue: str | Unset = UNSET
     priority: int | Unset = UNSET
@@ -30,7 +30,7 @@ class Patch(msgspec.Struct, frozen=True):
 
 
 def refuse_terminal(text_id: str, status: Status) -> None:
-    """Raise `Unprocessable` for a finished job: nothing about it can change any more."""
+    """Raise `Unprocessable` for a finished job: it can no longer change."""
     if status in TERMINAL:
         raise Unprocessable(f"cannot patch job {text_id} in {NAMES[status]} status")
 
@@ -38,8 +38,8 @@ def refuse_terminal(text_id: str, status: Status) -> None:
 def moves_a_running_head(job: JobRecord, patch: Patch) -> bool:
     """Whether a patch would move a job of a group while it is in flight.
 
-    It must not: the next of its group would start beside it, and where it came to, a group of the
-    same name might have a job in flight already.
+    That is refused. The next job of its group would start beside it, and in the new queue a group
+    of the same name might have a job in flight.
     """
     return (
         job.status is Status.IN_FLIGHT
@@ -49,7 +49,7 @@ def moves_a_running_head(job: JobRecord, patch: Patch) -> bool:
 
 
 def patched(job: JobRecord, patch: Patch, now: int) -> JobRecord:
-    """The job as it is after the patch. `job` must not be terminal."""
+    """The job after the patch. `job` must not be terminal."""
     status, ready_at = _schedule(job, patch.ready_at, now)
     return msgspec.structs.replace(
         job,
@@ -86,7 +86,7 @@ def _options(options: JobSettings, patch: Patch) -> JobSettings | None:
 def merged_retention(
     retention: Retention | None, patch: RetentionPatch | None | Unset
 ) -> Retention | None:
-    """A retention as it is after the patch; None where nothing is left of it."""
+    """A retention after the patch; None if nothing is left of it."""
     if patch is UNSET:
         return retention
     if patch is None:

@@ -1,4 +1,4 @@
-"""What a payload may hold beyond being JSON: how deep it nests, and which numbers are in it."""
+"""The limits of a payload beyond valid JSON: its depth, and the size of its integers."""
 
 import re
 from collections.abc import Iterable
@@ -10,11 +10,11 @@ MAX_DEPTH = 128
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 
 _MAY_BE_LONG = re.compile(r"\d{19}")
-"""Only a text that has as many digits in a row may hold an integer out of range."""
+"""Only a text with this many digits in a row can hold an integer out of range."""
 
 
 def nests_too_deeply(payload: str) -> bool:
-    """Whether a sound JSON text nests deeper than `MAX_DEPTH`."""
+    """Whether a valid JSON text nests deeper than `MAX_DEPTH`."""
     if payload.count("[") + payload.count("{") <= MAX_DEPTH:
         return False
     level: list[Any] = [msgspec.json.decode(payload)]
@@ -26,7 +26,7 @@ def nests_too_deeply(payload: str) -> bool:
 
 
 def has_long_integer(payload: str) -> bool:
-    """Whether a sound JSON text has an integer beyond what a payload may hold."""
+    """Whether a valid JSON text has an integer out of the range of payloads."""
     if _MAY_BE_LONG.search(payload) is None:
         return False
     level: list[Any] = [msgspec.json.decode(payload)]
@@ -38,7 +38,7 @@ def has_long_integer(payload: str) -> bool:
 
 
 def _children(item: object) -> Iterable[object]:
-    # An empty container is as deep as one that holds something.
+    # An empty container is as deep as one with contents.
     if isinstance(item, dict):
         return item.values() or (None,)
     if isinstance(item, list):

@@ -3,7 +3,7 @@
 import math
 
 LEAST_WAIT_S = 0.010
-"""A fast bucket opens again for several tokens at once, so that it does not cost a tick a token."""
+"""A fast bucket opens for several tokens at once, so that not every token costs a tick."""
 
 _ROUNDING = 1e-6
 
@@ -21,21 +21,21 @@ class Bucket:
         self._at = now
 
     def tokens(self, now: float) -> int:
-        """How many there are."""
+        """How many tokens there are."""
         return math.floor(self._level_at(now) + _ROUNDING)
 
     def spend(self, count: int, now: float) -> None:
-        """Take some out."""
+        """Take tokens out."""
         self._level, self._at = self._level_at(now) - count, now
 
     def change(self, rate: float, now: float) -> None:
-        """Fill at another rate from now on, with what is in it."""
+        """Fill at another rate from now on. The tokens stay."""
         level = self._level_at(now)
         self.rate, self._most = rate, max(rate, 1.0)
         self._level, self._at = min(level, self._most), now
 
     def opens(self, now: float) -> float:
-        """When there will be something in it again."""
+        """When there will be a token again."""
         missing = max(1.0 - self._level_at(now), 0.0)
         return now + max(missing / self.rate, LEAST_WAIT_S)
 

@@ -1,4 +1,4 @@
-"""How far a caller's view goes: everywhere, or to the queues with certain prefixes."""
+"""The reach of a caller: all queues, or the queues with certain prefixes."""
 
 from collections.abc import Iterable
 
@@ -10,29 +10,29 @@ from zq.model.errors import QueueOutOfReach
 class Reach(msgspec.Struct, frozen=True):
     """The queues whose names begin with one of `prefixes`.
 
-    It goes with every command and query into the engine and the store, where a job out of reach is
-    a job that does not exist.
+    It goes with every command and query into the engine and the store. A job out of reach is a job
+    that does not exist.
     """
 
     prefixes: tuple[str, ...]
 
     def covers(self, queue: str) -> bool:
-        """Whether a queue lies within."""
+        """Whether a queue lies within reach."""
         return queue.startswith(self.prefixes)
 
     def require(self, queues: Iterable[str]) -> None:
-        """Raise `QueueOutOfReach` for the first queue that does not lie within."""
+        """Raise `QueueOutOfReach` for the first queue out of reach."""
         for queue in queues:
             if not self.covers(queue):
                 raise QueueOutOfReach(queue, self.prefixes)
 
 
 EVERYWHERE = Reach(("",))
-"""No bounds. Hot paths compare by identity and skip what only bounds need."""
+"""No limits. Hot paths compare with it by identity and skip the checks."""
 
 
 def reach_of(prefixes: Iterable[str]) -> Reach:
-    """The reach of some prefixes, none named: everywhere. What another one covers is left out."""
+    """The reach of some prefixes; without prefixes, everywhere. Redundant prefixes are dropped."""
     kept: list[str] = []
     for prefix in sorted(set(prefixes)):
         if not kept or not prefix.startswith(kept[-1]):

@@ -1,7 +1,7 @@
-"""What an operator sets for a queue: gates, limits, and defaults for its jobs.
+"""The settings of a queue: gates, limits, and defaults for its jobs.
 
-A queue is a name, so settings may come before its first job and stay after its last one. What a job
-sets for itself counts before its queue's settings, and those before the server's policy.
+A queue is a name, so it may have settings before its first job and after its last. A job's own
+settings come before those of its queue, and these before the server's policy.
 """
 
 from typing import Annotated
@@ -22,12 +22,12 @@ Rate = Annotated[float, Meta(gt=0, le=MAX_RATE)]
 
 
 class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The settings of one queue; None leaves a thing unset. Durations in milliseconds.
+    """The settings of one queue. None leaves a setting open. Durations are in milliseconds.
 
-    The gates, asked by claims: `paused`, `rate` (deliveries a second) and `concurrency` (jobs in
-    flight at once). `max_depth` bounds the unfinished jobs. `ttl_ms` is how long a job may wait for
-    a worker, 0 for ever. `dead_letter` names the queue that dying jobs move to, `dead_letter_after`
-    after how many failures (see `zq.model.dead_letters`).
+    Claims ask the gates: `paused`, `rate` (deliveries a second) and `concurrency` (jobs in flight
+    at once). `max_depth` limits the unfinished jobs. `ttl_ms` is how long a job may wait for a
+    worker (0: forever). `dead_letter` names the queue that dying jobs move to, `dead_letter_after`
+    the number of failures (see `zq.model.dead_letters`).
     """
 
     paused: bool | None = None
@@ -46,7 +46,7 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
 
     @property
     def is_limited(self) -> bool:
-        """Whether claims may take only so many of its jobs."""
+        """Whether its rate or concurrency limits claims."""
         return self.rate is not None or self.concurrency is not None
 
 
@@ -54,7 +54,7 @@ NO_SETTINGS = QueueSettings()
 
 
 class SettingsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A change of settings. Absent keeps, None clears; of `retention` field by field."""
+    """A change of settings. Absent keeps, None clears; `retention` changes field by field."""
 
     paused: bool | None | Unset = UNSET
     max_depth: UInt32 | None | Unset = UNSET
@@ -72,7 +72,7 @@ class SettingsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def checked(settings: QueueSettings) -> QueueSettings:
-    """The settings in their plainest form. Raises `InvalidRequest` for what no type forbids."""
+    """The settings in normal form. Raises `InvalidRequest` for faults that no type forbids."""
     if settings.dead_letter is not None:
         check_name("dead_letter", settings.dead_letter)
     if settings.retention == Retention():
@@ -81,7 +81,7 @@ def checked(settings: QueueSettings) -> QueueSettings:
 
 
 def merged(settings: QueueSettings, patch: SettingsPatch) -> QueueSettings:
-    """The settings as they are after the patch. Raises `InvalidRequest`."""
+    """The settings after the patch. Raises `InvalidRequest`."""
     changes = {
         field: value
         for field in SettingsPatch.__struct_fields__
@@ -92,7 +92,7 @@ def merged(settings: QueueSettings, patch: SettingsPatch) -> QueueSettings:
 
 
 def policy_for(settings: QueueSettings, policy: Policy) -> Policy:
-    """The server's policy with what a queue sets in its place."""
+    """The server's policy, with a queue's settings in place of its values."""
     retention = settings.retention or Retention()
     completed_ms, dead_ms = retention.completed_ms, retention.dead_ms
     return Policy(

@@ -1,4 +1,4 @@
-"""What becomes of a job when its worker reports success or failure. Pure decisions."""
+"""The next state of a job whose worker reports success or failure. Pure rules."""
 
 import math
 from random import Random
@@ -11,9 +11,9 @@ from zq.model.lifecycle import Status
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """The server's defaults, for jobs that set nothing themselves. Durations in milliseconds.
+    """The server's defaults for settings that jobs leave open. Durations are in milliseconds.
 
-    They are read at the moment of the failure or success, not frozen when a job is stored.
+    They are read when a job fails or succeeds, not fixed when it is stored.
     """
 
     retry_limit: int = 25
@@ -25,12 +25,12 @@ class Policy(msgspec.Struct, frozen=True):
 MAX_MESSAGE = 16 * 1024
 MAX_ERROR_TYPE = 512
 MAX_BACKTRACE = 128 * 1024
-"""Bytes that are kept of the texts of a failure."""
+"""So many bytes of the texts of a failure are kept."""
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A worker's report. `retry_at` overrides limit and back-off; `kill` overrides everything.
-    With `at_once` the next try waits for no back-off; the limit holds.
+    """A worker's report of a failure. `retry_at` overrides limit and back-off; `kill` overrides
+    all. With `at_once` the next attempt waits for no back-off; the limit applies.
 
     `lease` names the delivery that has failed: the job's `deliveries`.
     """
@@ -45,9 +45,9 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def bounded(failure: Failure) -> Failure:
-    """A report with texts as long as they are kept.
+    """A report with its texts shortened to what is kept.
 
-    It is not refused for its length: a worker that could not report a failure would hold the job.
+    A long report is not refused: a worker that could not report a failure would keep the job.
     """
     return msgspec.structs.replace(
         failure,
@@ -58,7 +58,7 @@ def bounded(failure: Failure) -> Failure:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of at most `most` bytes; of a longer one beginning and end, and how long it was."""
+    """A text of at most `most` bytes. A longer text keeps its beginning, its end and its length."""
     data = text.encode()
     if len(data) <= most:
         return text
@@ -69,7 +69,7 @@ def shortened(text: str, most: int) -> str:
 
 
 class Verdict(NamedTuple):
-    """A failed job's next state, scheduled or dead: `ready_at` when it is scheduled."""
+    """A failed job's next state, scheduled or dead. `ready_at` is set if it is scheduled."""
 
     status: Status
     ready_at: int | None = None
@@ -87,9 +87,9 @@ def kept_until(
     policy: Policy,
     said: Retention | None = None,
 ) -> int | None:
-    """The `purge_at` of a job that is finished `now`, or None where it is not kept at all.
+    """The `purge_at` of a job that finishes `now`; None if it is not kept at all.
 
-    What is `said` now counts before the job's own options, and those before the policy. A cancelled
+    What is `said` now comes before the job's own options, and these before the policy. A cancelled
     or expired job is kept as long as a dead one.
     """
     if status is Status.COMPLETED:
@@ -111,9 +111,10 @@ def after_failure(
     policy: Policy,
     random: Random,
 ) -> Verdict:
-    """Retry or die. `attempts` includes the failure just reported, but none that is forgiven.
+    """Retry or die. `attempts` includes the present failure, but no forgiven ones.
 
-    In this order: `kill`, `retry_at` (even past the limit, even in the past), the limit, back-off.
+    The first of these decides: `kill`, `retry_at` (even past the limit or in the past), the limit,
+    the back-off.
     """
     options = options or NO_OPTIONS
     limit = policy.retry_limit if options.retry_limit is None else options.retry_limit
@@ -128,10 +129,10 @@ def after_failure(
 
 
 def backoff_delay(attempts: int, backoff: BackoffRule, random: Random) -> int:
-    """Milliseconds until the next try.
+    """Milliseconds until the next attempt.
 
-    ``trunc(attempts**exponent * 1000 + base_ms + random[0, 1) * jitter_ms * attempts)``, the power
-    in seconds: the formula of Zizq 0.6.1's source, which its command-line help repeats.
+    ``trunc(attempts**exponent * 1000 + base_ms + random[0, 1) * jitter_ms * attempts)``, with the
+    power in seconds. This is the formula in the source of Zizq 0.6.1 and in its help.
     """
     try:
         power = math.pow(attempts, backoff.exponent) * 1000

@@ -1,6 +1,6 @@
-"""Zizq's objects as bodies of ours have them: with no field that nobody knows.
+"""Zizq's objects for zq's own bodies: unknown fields are refused.
 
-Zizq passes over such fields, and its routes do so here; elsewhere a misspelt name is told.
+Zizq ignores unknown fields, and its routes do so here too. Other routes report a misspelt name.
 """
 
 from zq.model.job import BackoffRule, Retention
@@ -15,9 +15,9 @@ class StrictRetention(Retention, frozen=True, omit_defaults=True, forbid_unknown
     """How long a finished job is kept, in milliseconds."""
 
     def plain(self) -> Retention:
-        """The same as the rest of the program has it."""
+        """The same value without the strictness."""
         return Retention(self.completed_ms, self.dead_ms)
 
 
 class StrictRetentionPatch(RetentionPatch, frozen=True, forbid_unknown_fields=True):
-    """A change of that: per field, absent keeps, null removes, a number sets."""
+    """A change of retention. For each field: absent keeps, null removes, a number sets."""

@@ -1,10 +1,9 @@
-"""Unique keys: who owns one, and until when.
+"""Unique keys: their owners, and how long these own them.
 
-One key space spans all queues and types; a job may have its key among those of its queue instead,
-and takes it along to another queue. The latest job stored with a key owns it while the job's
-status lies inside its scope; a new job with the key is a duplicate if the owner's status lies
-inside the *new* job's scope. A cancelled or expired job
-owns nothing.
+One key space spans all queues and types. A job may instead have its key among those of its queue,
+and takes it along to another queue. The latest job that was stored with a key owns it while the
+job's status lies inside its scope. A new job with the key is a duplicate if the owner's status lies
+inside the *new* job's scope. A cancelled or expired job owns nothing.
 """
 
 from enum import IntEnum, StrEnum
@@ -13,7 +12,7 @@ from zq.model.lifecycle import Status
 
 
 class Scope(IntEnum):
-    """`unique_while`: the span of a job's life that its key covers. The numbers are stored."""
+    """`unique_while`: the part of a job's life that its key covers. The numbers are stored."""
 
     QUEUED = 0
     ACTIVE = 1
@@ -21,14 +20,14 @@ class Scope(IntEnum):
 
 
 class KeySpace(IntEnum):
-    """`unique_in`: among which jobs a key is looked for. The numbers are stored."""
+    """`unique_in`: the jobs among which a key is looked for. The numbers are stored."""
 
     ALL = 0
     QUEUE = 1
 
 
 def lock_of(queue: str, key: str, space: KeySpace) -> str:
-    """What a key is told from others by: queues have names, and no comma in them."""
+    """The stored form of a key. Queue names are not empty and have no comma, so no two collide."""
     return f"{queue if space is KeySpace.QUEUE else ''},{key}"
 
 
@@ -44,13 +43,13 @@ COVERS: dict[Scope, frozenset[Status]] = {
 
 
 class OnConflict(StrEnum):
-    """What becomes of a job whose key has an owner."""
+    """The fate of a job whose key has an owner."""
 
     RETURN = "return"
-    """It is a duplicate: not stored, and answered with the owner."""
+    """It is a duplicate: it is not stored, and the answer names the owner."""
     REPLACE_DEAD = "replace_dead"
-    """The same, but a dead owner has to hand over the key."""
+    """The same, but a dead owner gives up the key."""
     REPLACE_PAYLOAD = "replace_payload"
-    """The same, but an owner that still waits gets its payload, and keeps its id and place."""
+    """The same, but a waiting owner takes its payload, and keeps its id and place."""
     REPLACE_CONTENT = "replace_content"
-    """The same, and it gets `meta`, `content_type` and `traceparent` too."""
+    """The same, and the owner also takes `meta`, `content_type` and `traceparent`."""

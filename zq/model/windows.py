@@ -1,4 +1,4 @@
-"""Windows on the lists of unfinished jobs: what is asked for, what is seen, what is looked for."""
+"""Windows on the lists of unfinished jobs: requests, contents and searches."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -9,20 +9,20 @@ from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 
 MOST_ROWS = 500
-"""Jobs in one window; who asks for more gets as many."""
+"""The most jobs in one window. A larger request gets as many."""
 
 USUAL_ROWS = 200
 
 
 class ListName(StrEnum):
-    """A list of all jobs in one state, each in an order of its own."""
+    """A list of all jobs in one state. Each has its own order."""
 
     READY = "ready"
-    """By priority, then by age: as they are taken."""
+    """By priority, then by age: the order in which they are taken."""
     IN_FLIGHT = "in_flight"
-    """By when they were taken."""
+    """By the time when they were taken."""
     SCHEDULED = "scheduled"
-    """By when they become ready."""
+    """By the time when they become ready."""
 
 
 STATUS_OF = {
@@ -33,7 +33,7 @@ STATUS_OF = {
 
 
 class AnchorKind(StrEnum):
-    """What a window goes by."""
+    """The reference of a window."""
 
     HEAD = "head"
     TAIL = "tail"
@@ -42,7 +42,7 @@ class AnchorKind(StrEnum):
 
 
 class Fallback(StrEnum):
-    """Where a window is whose job is no longer in the list."""
+    """The place of a window whose job is no longer in the list."""
 
     HEAD = "head"
     TAIL = "tail"
@@ -50,7 +50,7 @@ class Fallback(StrEnum):
 
 
 class Anchor(msgspec.Struct, frozen=True):
-    """Where a window is: `offset` is of its first row, `key` that of the job in its middle."""
+    """The place of a window: the `offset` of its first row, or the `key` of its middle job."""
 
     kind: AnchorKind = AnchorKind.HEAD
     offset: int = 0
@@ -72,7 +72,7 @@ class JobWindow(msgspec.Struct):
     first_position: int
     total: int
     anchor: int | None = None
-    """The key of the job that it is around, where that is in the list."""
+    """The key of the job around which it lies, if that is in the list."""
 
 
 NO_JOBS = JobWindow([], 0, 0)
@@ -86,36 +86,36 @@ class ListsView(msgspec.Struct, frozen=True):
     scheduled: WindowRequest = WindowRequest()
 
     def of(self, list: ListName) -> WindowRequest:
-        """The window on one of them."""
+        """The window on one list."""
         request: WindowRequest = getattr(self, list.value)
         return request
 
     def changed(self, list: ListName, request: WindowRequest) -> "ListsView":
-        """The same with another window on one of them."""
+        """The same view with another window on one list."""
         return msgspec.structs.replace(self, **{list.value: request})
 
 
 class Sight(NamedTuple):
-    """What a view shows at one moment."""
+    """The contents of a view at one moment."""
 
     windows: dict[ListName, JobWindow]
     totals: dict[ListName, int]
 
 
 class Direction(StrEnum):
-    """Which way a search goes."""
+    """The direction of a search."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
     LOCATE = "locate"
-    """Nowhere: it tells where its anchor is."""
+    """None: it only finds where its anchor is."""
 
 
 class JobSearch(msgspec.Struct, frozen=True):
     """A search for the next job whose queue contains one of `queues`, and its type one of `types`.
 
-    It begins beyond the job `after`; with None, or where that job is not in the list, at the end
-    that it comes from. The window around what is found has up to `limit` rows.
+    It begins beyond the job `after`. With None, or if that job is not in the list, it begins with
+    the first job in its direction. The window around the found job has up to `limit` rows.
     """
 
     list: ListName
@@ -127,7 +127,7 @@ class JobSearch(msgspec.Struct, frozen=True):
 
 
 class FoundJob(NamedTuple):
-    """What a search has found, with the window around it; `position` of None: nothing."""
+    """The result of a search, with the window around it; a `position` of None means no result."""
 
     position: int | None
     window: JobWindow

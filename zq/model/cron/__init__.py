@@ -1,1 +1,1 @@
-"""Cron: expressions and what they mean in a time zone, groups and entries, commands about them."""
+"""Cron: expressions and their times in a time zone, groups and entries, and their commands."""

@@ -1,7 +1,7 @@
-"""Cron groups and their entries, how changes of them come out, and the commands that bring them.
+"""Cron groups and their entries, the effects of changes, and the commands that store them.
 
-A change is worked out from what there is, one at a time; the tick only writes it. A firing is
-another matter: it is guarded by all that it was computed from, and goes beside changes.
+A change is computed from the present state, one at a time, and the tick only writes it. A firing
+runs beside changes, so it is guarded by everything that it was computed from.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from zq.model.job import NewJob
 from zq.model.patching import UNSET, Unset
 
 RETRY_MS = 1000
-"""After so long a firing is tried again for which there was no room."""
+"""If there was no room for a firing, it is tried again after this time."""
 
 
 class CronGroup(msgspec.Struct, frozen=True):
-    """A group. Its `timezone` holds for entries without one. Times in milliseconds."""
+    """A group. Its `timezone` applies to entries without one. Times are in milliseconds."""
 
     name: str
     timezone: str | None = None
@@ -29,9 +29,9 @@ class CronGroup(msgspec.Struct, frozen=True):
 
 
 class CronEntry(msgspec.Struct, frozen=True):
-    """A schedule and the job that it enqueues. Times in milliseconds.
+    """A schedule and the job that it enqueues. Times are in milliseconds.
 
-    `next_at` was computed at `timed_at`; `last_at` is when it last enqueued.
+    `next_at` was computed at `timed_at`. `last_at` is the time of its last firing.
     """
 
     name: str
@@ -47,7 +47,7 @@ class CronEntry(msgspec.Struct, frozen=True):
 
 
 class EntryDraft(msgspec.Struct, frozen=True):
-    """An entry as somebody sends it. `paused` of None keeps what there is."""
+    """An entry as a client sends it. `paused` of None keeps the present value."""
 
     name: str
     expression: CronExpression
@@ -57,7 +57,7 @@ class EntryDraft(msgspec.Struct, frozen=True):
 
 
 class GroupDraft(msgspec.Struct, frozen=True):
-    """A group as somebody sends it, with all its entries."""
+    """A group as a client sends it, with all its entries."""
 
     paused: bool | None
     timezone: str | None
@@ -65,18 +65,18 @@ class GroupDraft(msgspec.Struct, frozen=True):
 
 
 class GroupPatch(msgspec.Struct, frozen=True):
-    """A change of a group. Absent keeps; a `timezone` of None is cleared."""
+    """A change of a group. Absent fields stay; a `timezone` of None clears it."""
 
     paused: bool | Unset = UNSET
     timezone: str | None | Unset = UNSET
 
 
 class WriteCron(Command[None], frozen=True):
-    """Write a group and these of its entries; `whole` removes the others.
+    """Write a group and these of its entries. `whole` removes all others.
 
-    Of those in `kept`, the store's own `next_at` goes on; `last_at` does so of all. A group of
-    which a job draws from a budget that is missing or could never pay it is `Unprocessable`, unless
-    these are the `same_jobs` as before.
+    Entries in `kept` keep the `next_at` of the store, and all keep its `last_at`. The group is
+    `Unprocessable` if one of its jobs draws from a budget that is missing or could never pay it,
+    unless the jobs are the `same_jobs` as before.
     """
 
     group: CronGroup
@@ -87,17 +87,17 @@ class WriteCron(Command[None], frozen=True):
 
 
 class DeleteCrons(Command[int], frozen=True):
-    """Delete groups with their entries, or one `entry` of a group. How many there were."""
+    """Delete groups with their entries, or one `entry` of a group. Returns how many."""
 
     groups: Sequence[str]
     entry: str | None = None
 
 
 class Firing(msgspec.Struct, frozen=True):
-    """What is to become of an entry that was due at `at`: it moves on to `then`.
+    """An entry that was due at `at` moves on to `then`.
 
-    It holds only while the entry has this expression, this time and this effective `zone` (None:
-    the server's). `key` is for its job; None moves it on without one.
+    This applies only while the entry has this expression, this time and this effective `zone`
+    (None: the server's). `key` is the key of its job; with None it moves on without a job.
     """
 
     group: str
@@ -108,23 +108,23 @@ class Firing(msgspec.Struct, frozen=True):
     then: int | None
     key: int | None
     job: NewJob | None = None
-    """The job that `plan` is for; without a plan, one of a batch is not enqueued."""
+    """The job that `plan` is for. Without a plan, a job with a batch is not enqueued."""
     plan: BatchPlan | None = None
 
 
 class Fire(Command[int], frozen=True):
     """Enqueue the jobs of entries that are due, and move these on, in one transaction.
 
-    Entries or groups that are paused move on alone. An entry whose job finds no room stays due.
-    How many have moved on: those whose guards fail are left alone. A job that comes with a batch
-    has a command of its own, which answers `StalePlan` where its plan no longer holds.
+    Paused entries, or entries of paused groups, move on without a job. An entry whose job finds no
+    room stays due. Returns how many have moved on: entries that have changed are left alone. A job
+    with a batch has a command of its own, which returns `StalePlan` if its plan is not valid.
     """
 
     firings: Sequence[Firing]
 
 
 class DueCron(msgspec.Struct, array_like=True, frozen=True):
-    """What computing the next time of an entry needs. `size` is of its job, in bytes."""
+    """The facts from which an entry's next time is computed. `size` is its job's, in bytes."""
 
     group: str
     entry: str
@@ -143,7 +143,7 @@ def paused_group(group: CronGroup, paused: bool, now: int) -> CronGroup:
 
 
 def paused_entry(entry: CronEntry, paused: bool, now: int) -> CronEntry:
-    """The same of an entry."""
+    """The entry, paused or resumed; unchanged if it is so already."""
     return msgspec.structs.replace(entry, **_pause(entry, paused, now))
 
 
@@ -156,7 +156,7 @@ def _pause(what: CronGroup | CronEntry, paused: bool, now: int) -> Mapping[str, 
 def drafted_entry(
     draft: EntryDraft, before: CronEntry | None, next_at: int | None, now: int
 ) -> CronEntry:
-    """The entry that a draft makes of the one there is, if there is one."""
+    """The entry that a draft makes, from the existing one if there is one."""
     entry = CronEntry(
         name=draft.name,
         expression=draft.expression.text,

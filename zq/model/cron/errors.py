@@ -1,4 +1,4 @@
-"""What goes wrong with groups and entries: a branch of the tree of `zq.model.errors`."""
+"""The cron errors of the error tree in `zq.model.errors`."""
 
 from zq.model.errors import Conflict, Forbidden, NotFound
 

@@ -1,9 +1,9 @@
-"""Cron expressions: what may be written, and when one comes next.
+"""Cron expressions: their syntax, and the next time of one.
 
-cronsim parses and steps. The dialect that clients know is croner's, which writes some things in
-other words and knows a few more: `?`, macros, ``FRI#L``, ``MON-FRI#2``, ``15W``, ``+MON``. They are
-put into cronsim's words here, or added to its walk. (croniter knows less of it: no ``LW``, no
-``5L``; it wants both of ``29`` and ``MON#5`` instead of either, and reads ``R`` as chance.)
+cronsim parses expressions and computes times. Clients know the dialect of croner, which writes some
+things differently and has a few more: `?`, macros, ``FRI#L``, ``MON-FRI#2``, ``15W``, ``+MON``.
+Here they are translated for cronsim, or added to its walk. (croniter has less of it: no ``LW``, no
+``5L``. It requires both of ``29`` and ``MON#5`` instead of either, and reads ``R`` as chance.)
 """
 
 import re
@@ -18,7 +18,7 @@ from cronsim import CronSim, CronSimError
 from zq.model.errors import InvalidRequest
 
 MAX_EXPRESSION = 256
-"""Characters of an expression."""
+"""The longest expression, in characters."""
 
 MACROS = {
     "@YEARLY": "0 0 1 1 *",
@@ -31,8 +31,8 @@ MACROS = {
 }
 
 MOST_STEPS = 3 * 3600 + 1
-"""Steps to the first time after now: what a clock that is set back shows twice is walked through,
-by the second at worst."""
+"""The most steps to the first time after now. If the clock is set back, a repeated hour is walked
+through, by the second at worst."""
 
 SECONDS, MINUTES, HOURS, DAY, MONTH, WEEKDAY = range(6)
 
@@ -45,10 +45,10 @@ _ANY_DAY = datetime(2024, 1, 1)
 
 
 class CronExpression:
-    """A valid expression. `is_timed` says that it names its times of day, and is not a beat."""
+    """A valid expression. `is_timed` says that it names times of day, not an interval."""
 
     def __init__(self, text: str) -> None:
-        """Raises `InvalidRequest` that says what is wrong with the text."""
+        """Raises `InvalidRequest` with the fault of the text."""
         self.text = text
         try:
             fields = _fields(text)
@@ -67,16 +67,16 @@ class CronExpression:
             raise _refusal(text, str(error).lower()) from None
 
     def after(self, now: int, zone: tzinfo) -> int | None:
-        """The first time after `now`, in milliseconds; None where there is none in 50 years.
+        """The first time after `now`, in milliseconds; None if there is none in 50 years.
 
-        Where clocks are set forward, a time of day that is left out comes when the gap ends. Where
-        they are set back, named times come once, at the first of the two; a beat goes on.
+        If clocks are set forward, a time of day that is skipped comes at the end of the gap. If
+        they are set back, named times come once, at the first of the two. Intervals go on.
         """
         try:
             start = datetime.fromtimestamp(now // 1000, zone)
             for found in islice(self._walk(start), MOST_STEPS):
                 time = int(found.timestamp()) * 1000
-                # Named times are walked by the clock on the wall, which shows some of them twice.
+                # Named times are walked by the wall clock, which shows some of them twice.
                 if time > now:
                     return time
         except (ValueError, OverflowError):
@@ -84,7 +84,7 @@ class CronExpression:
         return None
 
     def first(self, now: int, zone: tzinfo) -> int:
-        """The same, for an expression that somebody sends. Raises `InvalidRequest` for none."""
+        """The same for a client's expression. Raises `InvalidRequest` if there is no such time."""
         found = self.after(now, zone)
         if found is None:
             raise _refusal(self.text, "it never comes")
@@ -97,7 +97,7 @@ class CronExpression:
             walk.days = set()
         walk.day_and |= self._both
         if self.is_timed and start.tzinfo is not None:
-            # What cronsim does by itself where there are no seconds.
+            # cronsim itself does this only if there are no seconds.
             walk.fixup_tz = start.tzinfo
             walk.dt = walk.dt.replace(tzinfo=None)
         return walk
@@ -110,7 +110,7 @@ def parsed(text: str) -> CronExpression:
 
 
 class _Walk(CronSim):
-    """cronsim's walk, which knows the weekday nearest to a day too."""
+    """cronsim's walk, extended by the weekday nearest to a day."""
 
     nearest: frozenset[int] = frozenset()
 
@@ -121,7 +121,7 @@ class _Walk(CronSim):
 
 
 def _nearest_weekday(month: date, day: int) -> int | None:
-    """The day of the month from Monday to Friday that is nearest to `day`, if there is that day."""
+    """The weekday from Monday to Friday nearest to `day` in this month; None without that day."""
     _, last = monthrange(month.year, month.month)
     if day > last:
         return None
@@ -159,7 +159,7 @@ def _fields(text: str) -> list[str]:
 
 
 def _days(field: str) -> tuple[list[str], list[int]]:
-    """The days of the month as cronsim has them, and those whose nearest weekday is meant."""
+    """The days of the month for cronsim, and the days whose nearest weekday is meant."""
     days, nearest = [], []
     for item in field.split(","):
         if match := _NEAREST.fullmatch(item):
@@ -167,13 +167,13 @@ def _days(field: str) -> tuple[list[str], list[int]]:
                 raise ValueError("bad day-of-month")
             nearest.append(int(match[1]))
         else:
-            # A star with a step says which days: either they or the weekdays match.
+            # A star with a step names days: then either these or the weekdays have to match.
             days.append(f"1-31{item[1:]}" if item.startswith("*/") else item)
     return days, nearest
 
 
 def _weekdays(field: str) -> str:
-    """The days of the week as cronsim has them."""
+    """The days of the week for cronsim."""
     return ",".join(term for item in field.split(",") for term in _terms(item))
 
 
