@@ -1,22 +1,22 @@
-"""What may be asked of a queue: every verb that a door, the embedded backend or a command calls.
+"""The services: every verb that a door, the embedded engine or the command line calls.
 
-A verb takes and gives values of `zq.model`: jobs by their keys, never by the text of an id, and
-never documents. Which service a verb belongs to goes by what it names:
+A verb takes and returns values of `zq.model`: jobs by their keys, never by the text of an id, and
+never documents. The subject of a verb decides its service:
 
-jobs      jobs that are new, or named by a key or a unique key
-listing   the jobs that match a filter, to be read
-sweeps    the jobs that match a filter, to be changed
-work      deliveries: taking jobs, holding them, saying what became of them
+jobs      new jobs, and single jobs by a key or a unique key
+listing   reading the jobs that match a filter
+sweeps    changing the jobs that match a filter
+work      deliveries: taking jobs, holding them, settling them
 queues    a queue as a whole
 budgets   what jobs draw tokens from
-history   the record of attempts
+history   the records of attempts
 crons     schedules that enqueue jobs
-events    what happens to jobs, for those who listen
-viewers   the lists of unfinished jobs as they change, for those who look
-admin     the server: how it is, who works, clearing it
-maintenance  what is stored: copying it whole, giving free space back
+events    the events of jobs, for listeners
+viewers   the changing lists of unfinished jobs, for viewers
+admin     the server: its health, its workers, clearing it
+maintenance  the stored data: backup, and giving free space back
 
-A verb that touches jobs is told how far its caller's reach goes. What lies beyond does not exist.
+A verb that touches jobs gets the reach of its caller. Jobs beyond the reach do not exist for it.
 """
 
 from typing import NamedTuple
@@ -38,7 +38,7 @@ from zq.service.work import Work
 
 
 class Services(NamedTuple):
-    """The services of one store, and what doors need beside them. `zq.instance` builds it."""
+    """The services of one store, and the other parts that doors need. `zq.instance` builds it."""
 
     jobs: Jobs
     listing: Listing
@@ -53,6 +53,6 @@ class Services(NamedTuple):
     admin: Admin
     maintenance: Maintenance
     clock: Clock
-    """The clock that everything goes by."""
+    """The clock of the whole server."""
     ids: IdCodec
-    """Turns keys into the ids of this store, and back."""
+    """Converts keys to the ids of this store, and back."""

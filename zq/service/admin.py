@@ -1,4 +1,4 @@
-"""The verbs about the whole server: how it is, what it has done, who works, and clearing it."""
+"""The verbs about the whole server: health, figures, workers, and clearing it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,26 +18,26 @@ from zq.store.api import Store
 
 
 class ServerHealth(NamedTuple):
-    """What an acknowledgement waits for, why new jobs are refused, what is damaged."""
+    """How the server stores jobs, whether it refuses new ones, and which rows are damaged."""
 
     durability: Durability
     flushed_by: str
-    """How commits get to the disk: `linux-aio`, `io-uring` or `thread`."""
+    """How commits reach the disk: `linux-aio`, `io-uring` or `thread`."""
     refusal: ZqError | None
-    """What new jobs are told at present, or None: they are taken."""
+    """The error that new jobs get at present; None if they are accepted."""
     quarantined: Quarantined
-    """Rows that were set aside, for they cannot be read; jobs by their ids."""
+    """Rows that were set aside because they cannot be read. Jobs are named by their ids."""
 
 
 class ServerFigures(NamedTuple):
-    """What was counted since the start, and how much there is of what has limits. In bytes."""
+    """Counts since the start, and the use of everything with a limit, in bytes."""
 
     jobs: Tally
     tick_rows: Histogram
     tick_seconds: Histogram
     fsync_seconds: Histogram
     is_accepting: bool
-    """Whether new jobs are taken."""
+    """Whether new jobs are accepted."""
     waiting_jobs: int
     waiting_changes: int
     streams: int
@@ -47,7 +47,7 @@ class ServerFigures(NamedTuple):
 
 
 class OpenStream(NamedTuple):
-    """One open stream. `queues` of none are all within its reach; `since` is in milliseconds."""
+    """One open stream. No `queues` means all within its reach; `since` is in milliseconds."""
 
     id: str
     queues: Sequence[str]
@@ -60,7 +60,7 @@ class OpenStream(NamedTuple):
 
 
 class Admin:
-    """The whole server. Whoever has a bounded reach sees only workers that lie within."""
+    """The whole server. A caller with a bounded reach sees only workers that lie within it."""
 
     def __init__(
         self,
@@ -76,10 +76,10 @@ class Admin:
         self._admission = admission
         self._durability = durability
         self.ping = store.ping
-        """Waits until the tick under way and the store's thread are done."""
+        """Waits until a tick under way and the store's thread are done."""
 
     def health(self) -> ServerHealth:
-        """How the server is."""
+        """The present health of the server."""
         count, latest = self._store.quarantined
         named = [
             row._replace(key=self._ids.text(int(row.key))) if row.source == "jobs" else row
@@ -93,7 +93,7 @@ class Admin:
         )
 
     def figures(self) -> ServerFigures:
-        """What the server has done, and how much it has to do."""
+        """The work that the server has done, and the work that waits."""
         stats, store = self._engine.stats, self._store
         return ServerFigures(
             stats.jobs,
@@ -109,17 +109,17 @@ class Admin:
         )
 
     async def clear(self) -> None:
-        """Delete every job, and what is set for queues."""
+        """Delete every job, and the settings of all queues."""
         await self._engine.inbox.ask(Clear(settings=True))
 
     # Workers
 
     def workers(self, reach: Reach) -> list[OpenStream]:
-        """The open streams, in the order in which they have come."""
+        """The open streams, in the order of opening."""
         return [_described(stream) for stream in self._within(reach)]
 
     def drain(self, worker: str, reach: Reach) -> list[OpenStream]:
-        """Deliver nothing more to the streams of a worker. Raises `WorkerNotFound`."""
+        """Deliver no more jobs to the streams of a worker. Raises `WorkerNotFound`."""
         meant = [stream for stream in self._within(reach) if _name_of(stream) == worker]
         if not meant:
             raise WorkerNotFound
@@ -146,5 +146,5 @@ def _described(stream: Stream) -> OpenStream:
 
 
 def _name_of(stream: Stream) -> str:
-    """What its worker calls itself; one that does not is called by the number of its stream."""
+    """The name of its worker; the number of the stream if the worker has no name."""
     return stream.subscription.worker or f"#{stream.number}"

@@ -1,4 +1,4 @@
-"""The verbs about budgets, and about what jobs draw from them."""
+"""The verbs about budgets, and about the draws of jobs."""
 
 from typing import NamedTuple
 
@@ -24,14 +24,14 @@ from zq.store.api import Store
 
 
 class Rebound(NamedTuple):
-    """How many jobs draw otherwise than before, and the keys of those that run, and so do not."""
+    """How many jobs have new draws, and the keys of the jobs that keep theirs, as they run."""
 
     changed: int
     blocked: list[int]
 
 
 class Budgets:
-    """Budgets belong to no queue: whoever may ask for them at all may ask for each."""
+    """Budgets belong to no queue: a caller who may use budgets at all may use all of them."""
 
     def __init__(
         self, store: Store, clock: Clock, ids: IdCodec, inbox: Inbox, sweeps: Sweeps
@@ -43,7 +43,7 @@ class Budgets:
         self._sweeps = sweeps
 
     async def all(self) -> list[BudgetState]:
-        """Every budget, by its key."""
+        """All budgets, by key."""
         return await self._reads.budgets(None, self._clock.now_ms())
 
     async def get(self, key: str) -> BudgetState:
@@ -54,11 +54,11 @@ class Budgets:
         return found[0]
 
     async def create(self, key: str, policy: BudgetPolicy) -> BudgetState:
-        """Create a budget. Raises `BudgetExists`, or `Unprocessable` where there are too many."""
+        """Create a budget. Raises `BudgetExists`, or `Unprocessable` if there are too many."""
         return await self._inbox.ask(CreateBudget(key, policy))
 
     async def put(self, key: str, policy: BudgetPolicy) -> BudgetState:
-        """Create or replace a budget. Raises `Unprocessable` where jobs need more than that."""
+        """Create or replace a budget. Raises `Unprocessable` if jobs need more than it has."""
         return await self._inbox.ask(PutBudget(key, policy))
 
     async def change(self, key: str, patch: BudgetPatch) -> BudgetState:
@@ -70,16 +70,16 @@ class Budgets:
         await self._inbox.ask(DeleteBudget(key))
 
     async def bind(self, key: int, binding: Binding, reach: Reach) -> JobRecord:
-        """Change what one job draws; the job as it is then.
+        """Change what one job draws. Return the changed job.
 
-        Raises `JobNotFound`, `BudgetBound`, `BudgetNotBound`, or `Unprocessable` where the job no
+        Raises `JobNotFound`, `BudgetBound`, `BudgetNotBound`, or `Unprocessable` if the job no
         longer waits, or a budget is missing or too small.
         """
         text_id = self._ids.text(key)
         return await self._inbox.ask(BindJob(key, text_id, binding, reach))
 
     async def bind_all(self, filter: Filter, binding: Binding) -> Rebound:
-        """Change what the jobs that match draw. Raises `Unprocessable` or `TooManySweeps`."""
+        """Change what the matching jobs draw. Raises `Unprocessable` or `TooManySweeps`."""
         for request in binding.requests:
             if binding.verb == "remove":
                 continue

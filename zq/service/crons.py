@@ -1,8 +1,8 @@
-"""The verbs about schedules: groups, and entries that enqueue a job whenever their time comes.
+"""The verbs about cron: groups, and entries that enqueue a job whenever their time comes.
 
-A change is worked out from what there is, so changes come one after the other. Whoever has a
-bounded reach sees the entries whose jobs go to queues within it; what would touch others is
-refused.
+A change is computed from the present state, so changes are made one after the other. A caller with
+a bounded reach sees the entries whose jobs go to queues within it. A change that would affect other
+entries is refused.
 """
 
 import asyncio
@@ -39,15 +39,15 @@ from zq.model.reach import EVERYWHERE, Reach
 from zq.store.api import Store
 
 MOST_SHOWN = 64 * 1024 * 1024
-"""Bytes of the jobs of a group that are shown at a time."""
+"""At most so many bytes of a group's jobs are shown at a time."""
 
 AT_A_TIME = 16
-"""Next times that are computed before others have a turn."""
+"""So many next times are computed before other tasks get a turn."""
 
 T = TypeVar("T")
 
 Group = tuple[CronGroup, Sequence[CronEntry]]
-"""A group with entries of it."""
+"""A group with some of its entries."""
 
 
 class Crons:
@@ -64,12 +64,12 @@ class Crons:
         self._turn = asyncio.Lock()
         self._changes: set[asyncio.Task[object]] = set()
         self.lag = scheduler.lag
-        """For how many milliseconds the first entry has been due."""
+        """How many milliseconds ago the first entry became due."""
         self.count = store.crons.count
-        """Answers how many entries there are."""
+        """Returns how many entries there are."""
 
     async def stop(self) -> None:
-        """Let the changes under way come to their end."""
+        """Wait for the changes under way."""
         if self._changes:
             await asyncio.wait(self._changes)
 
@@ -105,9 +105,9 @@ class Crons:
     # Changing groups
 
     async def replace_group(self, name: str, draft: GroupDraft, reach: Reach) -> Group:
-        """Let a group have this and nothing else; its entries in the order of the draft.
+        """Make a group have exactly this content. The result has the entries in the draft's order.
 
-        An entry whose expression and effective zone stay keeps its next time. Raises
+        An entry keeps its next time if its expression and effective zone stay the same. Raises
         `InvalidRequest`, `Unprocessable`, `QueueOutOfReach` or `CronOutOfReach`.
         """
         reach.require(entry.job.queue for entry in draft.entries)
@@ -117,7 +117,7 @@ class Crons:
     async def change_group(self, name: str, patch: GroupPatch, reach: Reach) -> Group:
         """Pause or resume a group, or give it another zone.
 
-        Entries without a zone of their own go by the new one. Raises `CronGroupNotFound`,
+        Entries without a zone of their own use the new one. Raises `CronGroupNotFound`,
         `InvalidRequest` or `CronOutOfReach`.
         """
         return await self._alone(lambda: self._change_group(name, patch, reach))
@@ -133,7 +133,7 @@ class Crons:
         await self._alone(delete)
 
     async def clear(self, reach: Reach) -> int:
-        """Delete the groups that lie within reach whole, with their entries; how many."""
+        """Delete the groups that lie completely within reach, with all entries. Return how many."""
 
         async def delete() -> int:
             groups = set(await self._reads.groups())
@@ -147,7 +147,7 @@ class Crons:
     # Changing entries
 
     async def add_entry(self, group: str, draft: EntryDraft, reach: Reach) -> CronEntry:
-        """Add an entry, and its group where there is none.
+        """Add an entry, and its group if that does not exist.
 
         Raises `CronEntryExists`, `InvalidRequest`, `Unprocessable` or `QueueOutOfReach`.
         """
@@ -156,7 +156,7 @@ class Crons:
         return await self._alone(lambda: self._put_entry(group, draft, reach, new=True))
 
     async def put_entry(self, group: str, draft: EntryDraft, reach: Reach) -> CronEntry:
-        """The same, but an entry that is there is replaced. Raises `CronOutOfReach` too."""
+        """Add or replace an entry, as `add_entry` does. Raises `CronOutOfReach` too."""
         reach.require([draft.job.queue])
         await self._folding.check([draft.job])
         return await self._alone(lambda: self._put_entry(group, draft, reach, new=False))
@@ -185,7 +185,7 @@ class Crons:
     # How changes come about
 
     async def _alone(self, change: Callable[[], Awaitable[T]]) -> T:
-        """Make a change while no other one is made, to its end even if nobody waits any more."""
+        """Make a change while no other is made. It is completed even if nobody waits any more."""
 
         async def take_turn() -> T:
             async with self._turn:
@@ -258,7 +258,7 @@ class Crons:
     def _timed(
         self, group: CronGroup, draft: EntryDraft, before: CronEntry | None, keep: bool, now: int
     ) -> CronEntry:
-        """The entry that a draft makes; its next time is that from before if it is to be kept."""
+        """The entry that a draft makes. With `keep`, it keeps its next time."""
         if keep and before is not None:
             return drafted_entry(draft, before, before.next_at, now)
         zone = self._zone_of(draft.timezone or group.timezone)
@@ -276,7 +276,7 @@ class Crons:
         return home, entry
 
     async def _require(self, group: str, reach: Reach) -> None:
-        """Raise `CronOutOfReach` where a group has entries beyond a reach."""
+        """Raise `CronOutOfReach` if a group has entries beyond a reach."""
         if reach is EVERYWHERE:
             return
         for _, queue in await self._reads.queues(group):

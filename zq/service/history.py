@@ -1,4 +1,4 @@
-"""The verb that reads the history of attempts, up to what the disk has."""
+"""The verb that reads the history of attempts, as far as it is on the disk."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from zq.store.api import Store
 
 
 class HistoryRecords(NamedTuple):
-    """Records, and which database and range of it they are from."""
+    """Records, with their database and its range of records."""
 
     epoch: str
     recording: bool
-    """Whether attempts that end from now on are recorded."""
+    """Whether attempts are recorded that end from now on."""
     min_seq: int
     max_seq: int
     records: list[HistoryRecord]
@@ -36,7 +36,7 @@ class History:
     async def page(self, after: int | None, until: int, limit: int, wait_ms: int) -> HistoryRecords:
         """Up to `limit` records with ``after < seq <= until``; after None, from the oldest one on.
 
-        Where there is none yet, it waits for some. Raises `RecordsGone` or `CursorAhead`.
+        If there is none yet, wait for one. Raises `RecordsGone` or `CursorAhead`.
         """
         seen = self._readers.readable
         found = await self._read(after, until, seen, limit)
@@ -59,7 +59,7 @@ class History:
 
 
 class SharedByBatch(msgspec.Struct):
-    """What the attempts of a batch have in common. `workers` has names by numbers of streams."""
+    """The fields that the attempts of a batch share. `workers` has names by stream numbers."""
 
     device: str
     finished_at: int
@@ -74,9 +74,9 @@ _shared = msgspec.json.Decoder(SharedByBatch)
 def history_records(
     first_seq: int, shared: str, attempts: Sequence[msgspec.Raw], epoch: str, ids: IdCodec
 ) -> Iterator[HistoryRecord]:
-    """The records of a batch, the first of which is `first_seq` of the database `epoch`.
+    """The records of a batch from the store, with the database `epoch`. The first is `first_seq`.
 
-    It is a batch as the store keeps it. Raises msgspec.MsgspecError where it cannot be read.
+    Raises msgspec.MsgspecError if the batch cannot be read.
     """
     common = _shared.decode(shared)
     for seq, raw in enumerate(attempts, start=first_seq):

@@ -1,6 +1,6 @@
-"""The verbs about jobs that are new or named by their keys, and whether there is room for new ones.
+"""The verbs about new jobs and single jobs, and the check whether there is room for new jobs.
 
-A verb is told how far its caller's reach goes: what lies beyond does not exist.
+A verb gets the reach of its caller. Jobs beyond it do not exist.
 """
 
 from collections import Counter
@@ -33,20 +33,20 @@ from zq.model.unique import KeySpace, lock_of
 from zq.store.api import PAGE_BYTES, Store
 
 SPACE_CHECK_S = 1.0
-"""Longest time between two looks at the disk while jobs come: others fill it too."""
+"""While jobs come, the disk is checked at least this often, since others fill it too."""
 
 ROW_BYTES = 512
-"""What a job takes besides its payload, in the table and its indexes, roughly."""
+"""The approximate size of a job besides its payload, in the table and its indexes."""
 
 COPIES = 2
 """Each byte is written to the log and, by a checkpoint, to the database."""
 
 FIRST, LAST = 0, 2**63 - 1
-"""Before the first attempt of a job, and behind its last one."""
+"""Places before the first attempt of a job and after its last one."""
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """What an enqueue did: keys and time of minting, and which of the jobs were not stored."""
+    """The result of an enqueue: keys and their time, and which of the jobs were not stored."""
 
     keys: Sequence[int]
     now: int
@@ -54,15 +54,15 @@ class Accepted(msgspec.Struct, frozen=True):
 
     @property
     def joined(self) -> int:
-        """How many were not stored: they are there already, or were folded into others."""
+        """How many were not stored, since they exist already or were folded into others."""
         return len(self.reply.owners) + len(self.reply.gone) + len(self.reply.folded)
 
 
 class Admission:
-    """Whether the disk has room for new jobs. What it refuses, acknowledgements still get.
+    """Whether the disk has room for new jobs. Acknowledgements are always accepted.
 
-    Between two looks at the disk what is admitted is counted, so that a burst cannot fill it
-    unseen.
+    Between two checks of the disk, admitted bytes are counted, so that a burst cannot fill the disk
+    unnoticed.
     """
 
     def __init__(self, store: Store, clock: Clock, inbox: Inbox, disk_reserve: int) -> None:
@@ -74,16 +74,16 @@ class Admission:
         self._left = 0
 
     def admit(self, jobs: int, payload_bytes: int) -> None:
-        """Count jobs that are to be stored. Raises `StorageFull` or `WalFull`: there is no room."""
+        """Count jobs that will be stored. Raises `StorageFull` or `WalFull` if there is no room."""
         cost = _cost(jobs, payload_bytes)
         looked_lately = self._clock.monotonic() - self._looked < SPACE_CHECK_S
         if cost > self._left or not looked_lately or self._store.wal_is_over:
-            # A frame that knew its own error would keep it, and the body of the request, in memory.
+            # A frame with its own error would keep the error, and the request's body, in memory.
             result_of(self.refusal(cost))
         self._left -= cost
 
     def refusal(self, cost: int = 0) -> ZqError | None:
-        """What new jobs of so many bytes are told, or None: there is room."""
+        """The error for new jobs with this many bytes; None if there is room."""
         if not self._has_space(cost):
             return StorageFull(
                 f"less than {self._disk_reserve} bytes would be free where the data lies: new jobs"
@@ -102,7 +102,7 @@ class Admission:
         now = self._clock.monotonic()
         if cost > self._left or now - self._looked >= SPACE_CHECK_S:
             self._looked = now
-            # What was admitted is going to be written, though nothing more is.
+            # Admitted jobs will still be written, even if no more are admitted.
             owed = _cost(self._inbox.waiting_jobs, self._inbox.waiting_bytes)
             owed += self._store.uncopied_bytes
             self._left = self._store.free_bytes() - self._disk_reserve - owed
@@ -110,7 +110,7 @@ class Admission:
 
 
 class Jobs:
-    """Jobs in, and what becomes of each. `ids` name jobs in messages."""
+    """Enqueues jobs, and reads and changes single jobs. `ids` name jobs in messages."""
 
     def __init__(
         self,
@@ -141,12 +141,12 @@ class Jobs:
         waiter: Waiter | None = None,
         defaults: QueueSettings | None = None,
     ) -> Accepted:
-        """Store jobs, all or none, in order; or fold those that come with a batch into its host.
+        """Store jobs, all or none, in order, or fold jobs with a batch into its host.
 
-        From before the commit on, `waiter` waits for the first of them. With `defaults`, which no
-        batch goes with, what jobs and queues do not say is fixed by them. Raises `QueueOutOfReach`,
-        `KeyConflict`, `QueueFull`, `StorageFull`, `WalFull`, or `Unprocessable` where the rule of a
-        batch is at fault.
+        `waiter` waits for the first job from before the commit. With `defaults`, settings that jobs
+        and queues leave open are fixed; batches are not allowed then. Raises `QueueOutOfReach`,
+        `KeyConflict`, `QueueFull`, `StorageFull`, `WalFull`, or `Unprocessable` if the rule of a
+        batch fails.
         """
         if reach is not EVERYWHERE:
             reach.require([job.queue for job in jobs])
@@ -170,10 +170,10 @@ class Jobs:
     async def enqueue_and_wait(
         self, job: NewJob, reach: Reach, wait_ms: int
     ) -> tuple[Accepted, Ending]:
-        """Store one job and wait for it; where it is a duplicate, for its owner.
+        """Store one job and wait for it. For a duplicate, wait for its owner.
 
-        Where it is folded, for its host. Raises what `enqueue` raises, and `JobNotFound` where it
-        is deleted.
+        For a folded job, wait for its host. Raises the errors of `enqueue`, and `JobNotFound` if
+        the job is deleted.
         """
         with self._waiter(wait_ms) as waiter:
             stored = await self.enqueue([job], reach, waiter)
@@ -188,15 +188,15 @@ class Jobs:
     async def owner(self, unique_key: str, queue: str | None, reach: Reach) -> JobRecord:
         """The job that owns a unique key, with its payload and result. Raises `JobNotFound`.
 
-        The key is one of all queues, or where a queue is named, one of that.
+        The key belongs to all queues or, if a queue is named, to that queue.
         """
         lock = _lock(unique_key, queue)
         return _found(await self._reads.owner(lock, reach, self._clock.now_ms()))
 
     async def ending(self, key: int, reach: Reach, wait_ms: int) -> Ending:
-        """How a job came out; it waits up to `wait_ms` for that. Raises `JobNotFound`.
+        """The outcome of a job. Waits for it up to `wait_ms`. Raises `JobNotFound`.
 
-        An ending that is not final says what the job is doing when the time is up.
+        If the job is not finished by then, the result is its present state.
         """
         with self._waiter(wait_ms) as waiter:
             self._waiters.watch(waiter, key)
@@ -208,7 +208,7 @@ class Jobs:
     ) -> tuple[list[ErrorRecord], bool]:
         """A job's failures beyond the attempt `after`, and whether more follow.
 
-        There are up to `limit` of them, fewer where their texts are large. Raises `JobNotFound`.
+        There are up to `limit` of them, fewer if their texts are large. Raises `JobNotFound`.
         """
         _found(await self._reads.row(key, reach, self._clock.now_ms()))
         start = after if after is not None else (LAST if descending else FIRST)
@@ -226,7 +226,7 @@ class Jobs:
     async def patch(self, key: int, patch: Patch, reach: Reach) -> JobRecord:
         """Change a job.
 
-        Raises `JobNotFound`, `Unprocessable` where it is finished, or `QueueOutOfReach`.
+        Raises `JobNotFound`, `Unprocessable` if it is finished, or `QueueOutOfReach`.
         """
         reach.require(target_of(patch))
         return await self._inbox.ask(
@@ -234,7 +234,7 @@ class Jobs:
         )
 
     async def delete(self, key: int, reach: Reach) -> None:
-        """Delete a job in whatever state. Raises `JobNotFound`."""
+        """Delete a job in any state. Raises `JobNotFound`."""
         await self._inbox.ask(DeleteJob(key=key, reach=reach))
 
     async def cancel(self, key: int, force: bool, reach: Reach) -> JobRecord:
@@ -244,12 +244,12 @@ class Jobs:
     async def cancel_owner(
         self, unique_key: str, queue: str | None, force: bool, reach: Reach
     ) -> JobRecord:
-        """Cancel the owner of a unique key, named as for `owner`, in the same way."""
+        """Cancel the owner of a unique key, which is named as for `owner`, in the same way."""
         lock = _lock(unique_key, queue)
         return await self._inbox.ask(CancelJob(lock=lock, force=force, reach=reach))
 
     async def retain(self, key: int, retention: Retention, reach: Reach) -> JobRecord:
-        """Keep a finished job for so long from now. Raises `JobNotFound`, `NotFinished`."""
+        """Begin the retention of a finished job now. Raises `JobNotFound` or `NotFinished`."""
         return await self._inbox.ask(RetainJob(key=key, retention=retention, reach=reach))
 
     async def retry(self, key: int, reach: Reach) -> JobRecord:
@@ -259,10 +259,10 @@ class Jobs:
     async def send_home(
         self, key: int, reach: Reach, defaults: QueueSettings | None = None
     ) -> JobRecord:
-        """Make a job ready again in the queue in which it died first, with its limits anew.
+        """Make a job ready in the queue in which it died first. Its limits begin anew.
 
-        It waits in a dead-letter queue or has died there. `defaults` are as for `enqueue`. Raises
-        `JobNotFound`, `NotDead` or `QueueOutOfReach`.
+        The job waits in a dead-letter queue or has died there. `defaults` are as for `enqueue`.
+        Raises `JobNotFound`, `NotDead` or `QueueOutOfReach`.
         """
         return await self._inbox.ask(Revive(key=key, reach=reach, home=True, defaults=defaults))
 
@@ -270,7 +270,7 @@ class Jobs:
 
     @contextmanager
     def _waiter(self, wait_ms: int) -> Iterator[Waiter]:
-        """One who waits for so long, from now on."""
+        """A waiter whose time is `wait_ms` from now."""
         with self._waiters.waiter() as waiter:
             if not wait_ms:
                 waiter.expire()
@@ -281,10 +281,10 @@ class Jobs:
                 timer.cancel()
 
     async def _wait(self, waiter: Waiter, reach: Reach, *, visible: bool) -> Ending:
-        """What `ending` answers, for a waiter that has been given its job.
+        """The result of `ending`, for a waiter that has its job.
 
-        `visible` says that the job is known to lie within reach: what the waiter is told of another
-        is not told on before it has been looked at.
+        `visible` means that the job is known to lie within reach. Otherwise the job is read before
+        the caller learns what the waiter was told.
         """
         while True:
             await waiter.news()
@@ -301,9 +301,9 @@ class Jobs:
                 return waiter.outcome or found
 
     async def _fill_in_results(self, owners: Collection[JobRecord]) -> None:
-        """Fill in the results of jobs that lie beside, the first that make a page together.
+        """Fill in the results of jobs that are stored apart, until they make a page together.
 
-        A job may be the owner of many duplicates, whose answers all have its result.
+        Many duplicates may have the same owner, and all their answers have its result.
         """
         mentions = Counter(job.key for job in owners if job.result_beside)
         beside: list[int] = []
@@ -320,7 +320,7 @@ class Jobs:
 
 
 def target_of(patch: Patch) -> tuple[str, ...]:
-    """The queue that a patch moves jobs to, if it does."""
+    """The queue that a patch moves jobs to, if any."""
     return () if patch.queue is UNSET else (patch.queue,)
 
 

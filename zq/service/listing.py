@@ -1,6 +1,6 @@
 """The verbs that read the jobs that match a filter.
 
-The store decides most of a filter. A jq program it cannot decide: then payloads are read batch by
+The store decides most of a filter. It cannot run a jq program: for that, payloads are read batch by
 batch, and a child process decides.
 """
 
@@ -18,18 +18,18 @@ from zq.service.queues import QueueCounts
 from zq.store.api import PAGE_BYTES, Store
 
 BATCH = 1000
-"""Rows whose payloads one call of the jq child decides."""
+"""One call of the jq process decides so many payloads."""
 
 
 class Page(NamedTuple):
-    """Jobs in order, and whether there is at least one more behind them."""
+    """Jobs in order, and whether there are more after them."""
 
     jobs: list[JobRecord]
     more: bool
 
 
 class Listing:
-    """Pages and counts. `timeout` in seconds bounds one whole request."""
+    """Pages and counts. `timeout` (seconds) limits one whole request."""
 
     def __init__(
         self, store: Store, clock: Clock, counts: QueueCounts, filter: JqFilter, timeout: float
@@ -43,8 +43,8 @@ class Listing:
     async def page(self, filter: Filter, after: int, descending: bool, limit: int) -> Page:
         """Up to `limit` matching jobs beyond the key `after`, with payloads, in order of keys.
 
-        There are fewer where payloads are large. Raises `ReadTimeout`, `ReadersBusy`, or where the
-        filter has a program, what `JqFilter` raises.
+        There are fewer if payloads are large. Raises `ReadTimeout`, `ReadersBusy`, or the errors of
+        `JqFilter` if the filter has a program.
         """
         if filter.program is not None:
             return await self._matching(filter, filter.program, after, descending, limit)
@@ -57,20 +57,21 @@ class Listing:
         return Page(jobs, bool(await self._read(filter, jobs[-1].key, descending, 1)))
 
     async def page_at(self, filter: Filter, skip: int, limit: int) -> list[JobRecord]:
-        """Up to `limit` matching jobs, the newest first, behind the first `skip` of them.
+        """Up to `limit` matching jobs, the newest first, after the first `skip` of them.
 
-        The filter has no program. There are fewer where payloads are large. Raises as `page` does.
+        The filter has no program. There are fewer if payloads are large. Raises the errors of
+        `page`.
         """
         now = self._clock.now_ms()
         return await self._reads.jobs_page(filter, MAX_TIME, True, limit, now, skip)
 
     async def last_errors(self, jobs: Sequence[JobRecord]) -> dict[int, str]:
-        """The message of the latest failure of each of the jobs that has one, by key."""
+        """The message of the latest failure, by key, for each of the jobs that has one."""
         failed = [job.key for job in jobs if job.attempts]
         return await self._reads.last_errors(failed) if failed else {}
 
     async def count(self, filter: Filter) -> int:
-        """How many jobs match. Raises as `page` does."""
+        """How many jobs match. Raises the errors of `page`."""
         if is_counted(filter):
             return counted(await self._counts.read(), filter)
         if filter.program is None:

@@ -1,4 +1,4 @@
-"""The verbs that look after what is stored: copying it whole, and giving free space back."""
+"""The verbs that maintain the stored data: backup, and giving free space back."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class Maintenance:
-    """Looks after one store. `disk_reserve` bytes stay free, whatever is asked."""
+    """Maintains one store. `disk_reserve` bytes always stay free."""
 
     def __init__(self, store: Store, engine: Engine, disk_reserve: int) -> None:
         self._store = store
@@ -24,10 +24,10 @@ class Maintenance:
 
     @asynccontextmanager
     async def backup(self) -> AsyncIterator[BinaryIO]:
-        """A copy of all that is stored at one moment, for as long as this lasts.
+        """A copy of everything that is stored at one moment, within the block.
 
-        What was acknowledged before it was asked for is in it. Raises `BackupRunning`,
-        `BackupDisturbed`, `StorageFull` where it would not fit on the disk, or `Internal`.
+        It includes all acknowledged changes from before the call. Raises `BackupRunning`,
+        `BackupDisturbed`, `StorageFull` if it would not fit on the disk, or `Internal`.
         """
         if self._is_copying:
             raise BackupRunning

@@ -18,22 +18,22 @@ Counts = Counter[tuple[str, Status]]
 
 
 class QueueStatistics(NamedTuple):
-    """One queue: its jobs by status where it has some, and what goes through it."""
+    """One queue: its jobs by status, as far as it has any, and its traffic."""
 
     queue: str
     counts: Mapping[Status, int]
     oldest_ready_age_ms: int | None
-    """None where no job is ready."""
+    """None if no job is ready."""
     deliveries: QueueFlow = NO_FLOW
     completions: QueueFlow = NO_FLOW
     failures: QueueFlow = NO_FLOW
 
 
 class QueueCounts:
-    """How many jobs each queue has in each status: one read for all who ask at a time.
+    """How many jobs each queue has in each status. Callers at the same time share one read.
 
-    Whoever asks while a read runs shares the next one with all others. It is never the running one,
-    which may have begun before what the asker has just changed.
+    A caller during a read shares the next one with all other callers. The running read may have
+    begun before the caller's last change.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -43,10 +43,10 @@ class QueueCounts:
         self._next: asyncio.Task[Counts] | None = None
 
     async def read(self) -> Counts:
-        """The counts as they are now or later; whoever asks may not change them."""
+        """The counts of now or later. The caller must not change them."""
         if self._next is None:
             self._next = asyncio.create_task(self._read(self._running))
-            # Those who asked may all be gone by the time it fails.
+            # All callers may be gone when it fails.
             self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._next)
 
@@ -58,7 +58,7 @@ class QueueCounts:
 
 
 class Queues:
-    """Queues as wholes. A caller's reach bounds those that it sees, sets, and sets as targets."""
+    """The queues. The reach of a caller limits those that it sees, sets and names as targets."""
 
     def __init__(
         self, store: Store, clock: Clock, inbox: Inbox, counts: QueueCounts, flows: Flows
@@ -68,9 +68,9 @@ class Queues:
         self._inbox = inbox
         self._flows = flows
         self.counts = counts.read
-        """Answers how many jobs each queue has in each status."""
+        """Returns how many jobs each queue has in each status."""
         self.oldest_ready = store.reads.oldest_ready
-        """Answers when the longest waiting ready job of each of some queues became ready."""
+        """Returns when the longest waiting ready job of each of some queues became ready."""
 
     async def names(self, reach: Reach) -> list[str]:
         """The queues that have jobs in any status, in byte order."""
@@ -81,7 +81,7 @@ class Queues:
     # Statistics
 
     async def statistics(self, reach: Reach) -> list[QueueStatistics]:
-        """The queues within reach that have jobs or, of late, traffic; in byte order."""
+        """The queues within reach that have jobs or recent traffic, in byte order."""
         counts = await self._by_queue()
         found = counts.keys() | self._flows.active()
         if reach is not EVERYWHERE:
@@ -89,13 +89,13 @@ class Queues:
         return await self._statistics(sorted(found), counts)
 
     async def statistics_of(self, queue: str, reach: Reach) -> QueueStatistics:
-        """One queue, empty where there is none. Raises `QueueOutOfReach`."""
+        """One queue, empty if it does not exist. Raises `QueueOutOfReach`."""
         reach.require([queue])
         (found,) = await self._statistics([queue], await self._by_queue())
         return found
 
     async def _by_queue(self) -> dict[str, dict[Status, int]]:
-        """How many jobs each queue has in each status, where it has some."""
+        """How many jobs each queue has in each status, for queues with jobs."""
         counts: dict[str, dict[Status, int]] = {}
         for (queue, status), n in (await self.counts()).items():
             if n:
@@ -123,28 +123,28 @@ class Queues:
     # Settings
 
     async def settings(self, queue: str, reach: Reach) -> QueueSettings:
-        """What is set for a queue. Raises `QueueOutOfReach`."""
+        """The settings of a queue. Raises `QueueOutOfReach`."""
         reach.require([queue])
         return await self._reads.settings(queue)
 
     async def all_settings(self, reach: Reach) -> dict[str, QueueSettings]:
-        """What is set for queues within reach, in the order of their names."""
+        """All settings of queues within reach, in the order of their names."""
         found = await self._reads.all_settings()
         return {queue: found[queue] for queue in sorted(found) if reach.covers(queue)}
 
     async def set(
         self, queue: str, settings: QueueSettings | SettingsPatch, reach: Reach
     ) -> QueueSettings:
-        """Set this for a queue and nothing else; of a patch, change those settings that it names.
+        """Replace a queue's settings. A patch changes only the settings that it names.
 
-        It answers what is set then. Raises `DeadLetterCycle` or `QueueOutOfReach`.
+        Return the new settings. Raises `DeadLetterCycle` or `QueueOutOfReach`.
         """
         target = settings.dead_letter
         reach.require([queue, target] if isinstance(target, str) else [queue])
         return await self._inbox.ask(SetQueue(queue, settings))
 
     async def clear_settings(self, queue: str, reach: Reach) -> None:
-        """Let nothing be set for a queue. Raises `QueueOutOfReach`."""
+        """Delete a queue's settings. Raises `QueueOutOfReach`."""
         await self.set(queue, NO_SETTINGS, reach)
 
 

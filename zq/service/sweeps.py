@@ -1,13 +1,14 @@
 """The verbs that change the jobs that match a filter.
 
-Each is done in slices of at most 1,000 jobs, one a tick, so that all else passes between.
+Each change is made in slices of at most 1,000 jobs, one in a tick, so that other commands pass in
+between.
 
-A sweep fixes its upper end when it begins: jobs stored later are not its concern. Each slice checks
-the filter again in the statement that changes the jobs.
+A sweep fixes its upper end when it begins: it ignores jobs that are stored later. The statement
+that changes the jobs of a slice checks the filter again.
 
-A sweep ends with the last of those who wait for it: nobody has been promised the rest. Equal
-requests share one that has not begun, and where one runs, the next: each of them began after all
-that its clients knew to be stored, so that none misses a job.
+A sweep ends when nobody waits for it any more, since nobody was promised the rest. Equal requests
+share a sweep that has not begun. If one runs, they share the next. So each sweep begins after all
+jobs that its clients know are stored, and misses none of them.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ SliceOf = Callable[[list[int], Filter], Command[Any]]
 
 
 class SweepStep(NamedTuple):
-    """What a sweep does to which jobs. Equal ones are the same request."""
+    """The change of a sweep, and its filter. Equal steps are the same request."""
 
     verb: str
     filter: Filter
@@ -44,7 +45,7 @@ class SweepStep(NamedTuple):
 
 
 class Sweep:
-    """One change by filter under way. Times in milliseconds."""
+    """One change by filter under way. Times are in milliseconds."""
 
     def __init__(
         self, id: str, change: SweepStep, limit: int | None, started_at: int, after: "Sweep | None"
@@ -52,24 +53,24 @@ class Sweep:
         self.id = id
         self.change = change
         self.limit = limit
-        """How many jobs it changes at most."""
+        """The most jobs that it changes."""
         self.started_at = started_at
         self.after = after
-        """An equal one that has to end before this one begins."""
+        """An equal sweep that has to end before this one begins."""
         self.has_begun = False
         self.changed = 0
         self.blocked: list[int] = []
-        """Keys of the jobs that would change, but are in flight."""
+        """The keys of jobs that it would change if they were not in flight."""
         self.progress = 0.0
         """The part of the ids that it has passed, from 0 to 1."""
         self.is_stopped = False
         self.waiting = 0
-        """How many wait for its end."""
+        """How many callers wait for its end."""
         self.task: asyncio.Task[int]
 
 
 class Sweeps:
-    """Runs sweeps as tasks of their own, so many at a time."""
+    """Runs sweeps as tasks of their own, up to a number at a time."""
 
     def __init__(
         self, store: Store, clock: Clock, filter: JqFilter, inbox: Inbox, most: int
@@ -83,9 +84,9 @@ class Sweeps:
         self._under_way: dict[str, Sweep] = {}
 
     async def patch(self, filter: Filter, patch: Patch) -> int:
-        """Patch what matches and is unfinished; how many were changed.
+        """Patch the matching jobs that are unfinished. Return how many were changed.
 
-        Raises `QueueOutOfReach`, or as every verb here, `TooManySweeps`.
+        Raises `QueueOutOfReach` or, as all verbs here, `TooManySweeps`.
         """
         filter.reach.require(target_of(patch))
         unfinished = _among(filter, *sources(Move.PATCH))
@@ -96,13 +97,13 @@ class Sweeps:
         return await self._run(SweepStep("patch", unfinished, patch), slice_of)
 
     async def delete(self, filter: Filter) -> int:
-        """Delete what matches; how many went. Without a filter, all go at once."""
+        """Delete the matching jobs. Return how many. Without a filter, all go at once."""
         if filter == EVERYTHING:
             return await self._inbox.ask(Clear())
         return await self._run(SweepStep("delete", filter), DeleteSlice)
 
     async def cancel(self, filter: Filter, force: bool) -> int:
-        """Cancel what matches and can be cancelled; how many there were."""
+        """Cancel the matching jobs that can be cancelled. Return how many."""
         unfinished = _among(filter, *sources(Move.FORCE if force else Move.CANCEL))
 
         def slice_of(keys: list[int], plain: Filter) -> Command[int]:
@@ -111,10 +112,10 @@ class Sweeps:
         return await self._run(SweepStep("cancel", unfinished, force), slice_of)
 
     async def redrive(self, filter: Filter, limit: int | None) -> int:
-        """Bring back what matches, up to `limit` jobs; how many there were.
+        """Bring back up to `limit` matching jobs. Return how many.
 
-        They are dead jobs, and where queues are named, also those that wait in these as in
-        dead-letter queues. Jobs that came from another queue go back there.
+        These are dead jobs and, if queues are named, also jobs that wait in them as in dead-letter
+        queues. Jobs that came from another queue go back there.
         """
         filter = msgspec.structs.replace(filter, revivable=True)
         waiting = (Status.SCHEDULED, Status.READY) if filter.queues else ()
@@ -122,7 +123,7 @@ class Sweeps:
         return await self._run(change, ReviveSlice, limit)
 
     async def bind(self, filter: Filter, binding: Binding) -> Sweep:
-        """Change what the unfinished jobs that match draw from budgets; the sweep, at its end."""
+        """Change what the matching unfinished jobs draw from budgets. Return the finished sweep."""
         unfinished = _among(filter, *sources(Move.PATCH))
 
         def slice_of(keys: list[int], plain: Filter) -> Command[Bound]:
@@ -131,31 +132,31 @@ class Sweeps:
         return await self._complete(SweepStep("bind", unfinished, binding), slice_of)
 
     def running(self, reach: Reach) -> list[Sweep]:
-        """The sweeps under way that were begun with no more than this reach, oldest first."""
+        """The sweeps under way whose reach lies within this one, the oldest first."""
         return [sweep for sweep in self._under_way.values() if _within(sweep, reach)]
 
     def cut_short(self, id: str, reach: Reach) -> None:
-        """Stop one between two slices; what it has done stays done. Raises `SweepNotFound`."""
+        """Stop a sweep between two slices. Finished slices stay done. Raises `SweepNotFound`."""
         sweep = self._under_way.get(id)
         if sweep is None or not _within(sweep, reach):
             raise SweepNotFound
         sweep.is_stopped = True
 
     async def stop(self) -> None:
-        """Cut running sweeps short between two slices."""
+        """Stop all running sweeps between two slices."""
         tasks = [sweep.task for sweep in self._under_way.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, change: SweepStep, slice_of: SliceOf, limit: int | None = None) -> int:
-        """Have it done, alone or with others; how many it changed. Raises `TooManySweeps`."""
+        """Run a sweep, alone or shared. Return how many jobs it changed. Raises `TooManySweeps`."""
         return (await self._complete(change, slice_of, limit)).changed
 
     async def _complete(
         self, change: SweepStep, slice_of: SliceOf, limit: int | None = None
     ) -> Sweep:
-        """The same; the sweep."""
+        """The same, but return the sweep."""
         sweep = self._shared(change) if limit is None else None
         if sweep is None or sweep.has_begun:
             sweep = self._begin(change, slice_of, limit, after=sweep)
@@ -169,7 +170,7 @@ class Sweeps:
                 sweep.task.cancel()
 
     def _shared(self, change: SweepStep) -> Sweep | None:
-        """The latest sweep that does the same."""
+        """The latest sweep with the same change."""
         equal = (
             sweep
             for sweep in reversed(self._under_way.values())
@@ -180,7 +181,7 @@ class Sweeps:
     def _begin(
         self, change: SweepStep, slice_of: SliceOf, limit: int | None, after: Sweep | None
     ) -> Sweep:
-        # One that only waits for its equal has that one's place.
+        # A sweep that only waits for its equal shares that one's place.
         if after is None and self._places_taken() >= self._most:
             raise TooManySweeps(self._most)
         now = self._clock.now_ms()
@@ -227,7 +228,7 @@ class Sweeps:
     async def _slice(
         self, plain: Filter, program: str | None, after: int, upto: int
     ) -> tuple[int, list[int]]:
-        """The next place to go on from, and the keys up to there that match."""
+        """The next place to go on from, and the matching keys up to there."""
         if program is None:
             keys = await self._reads.keys(plain, after, upto, SLICE)
             return (keys[-1] if keys else upto), keys
@@ -239,7 +240,7 @@ class Sweeps:
 
 
 def _among(filter: Filter, *statuses: Status) -> Filter:
-    """The filter, in these states where it names none."""
+    """The filter with these states, if it names none."""
     return msgspec.structs.replace(filter, statuses=filter.statuses or statuses)
 
 

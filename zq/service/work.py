@@ -1,4 +1,4 @@
-"""The verbs of workers: taking jobs, holding them, and saying what became of them."""
+"""The verbs of workers: taking jobs, holding them, and settling them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ NOTHING_REFUSED = Settled(frozenset())
 
 
 class Work:
-    """Deliveries and their ends.
+    """Deliveries and their settlement.
 
     Results have at most `max_result` bytes. `ids` name jobs in messages.
     """
@@ -58,7 +58,7 @@ class Work:
     ) -> Stream:
         """Open a take stream; close it with `close`, whatever happens.
 
-        It takes from the queues named, or where none is, from all within reach. Raises
+        It takes from the named queues; if none is named, from all within reach. Raises
         `QueueOutOfReach`.
         """
         if reach is not EVERYWHERE:
@@ -69,20 +69,20 @@ class Work:
         return stream
 
     def close(self, stream: Stream) -> None:
-        """End a stream and give back what it holds, with the next tick."""
+        """End a stream. The next tick returns its jobs."""
         rest = self._streams.close(stream)
         if rest is not None:
             self._inbox.give_back(rest)
 
     def written(self, stream: Stream) -> None:
-        """Say that a stream's peer has been sent something, so that it may have credit again."""
+        """Note that bytes were sent to a stream's peer: the stream may have credit again."""
         if stream.choked:
             stream.choked = False
             self._streams.credit_changed(stream)
             self._inbox.awake.set()
 
     async def large_payloads(self, jobs: Sequence[JobRecord]) -> list[JobRecord]:
-        """Fill in the payloads that lie beside; jobs that are gone meanwhile are left out."""
+        """Fill in payloads that are stored apart. Jobs that were deleted are left out."""
         beside = [job.key for job in jobs if job.payload is None]
         if not beside:
             return list(jobs)
@@ -91,12 +91,12 @@ class Work:
             if job.payload is None:
                 job.payload = bodies.get(job.key)
         if gone := [job.key for job in jobs if job.payload is None]:
-            # Deleted meanwhile, or their payloads alone are missing, and they would stay held.
+            # A job was deleted, or only its payload is missing. In that case it would stay held.
             await self._inbox.ask(SetAside("jobs", gone))
         return [job for job in jobs if job.payload is not None]
 
     async def readable(self, jobs: Sequence[JobRecord], stream: Stream) -> list[JobRecord]:
-        """Those of a stream's jobs that can be read: for whom a frame cannot be made of them."""
+        """Set aside those of a stream's jobs that cannot be read. Return the others."""
         await self._inbox.ask(SetAside("jobs", [job.key for job in jobs]))
         return [job for job in jobs if job.key in stream.held]
 
@@ -106,11 +106,11 @@ class Work:
     def claimer(
         self, queue: str, reach: Reach, most: int, terms: Terms, wait_ms: int
     ) -> Iterator[Claimer]:
-        """One who claims up to so many jobs, for as long as the context lasts.
+        """A claimer of up to `most` jobs, within the context.
 
-        What it can `take` is decided by the next tick, or with a `wait_ms` as soon as there are
-        any, and in `wait_ms` at latest. Where the context ends with an exception, its claimant
-        cannot have heard of them, and they go back at once. Raises `QueueOutOfReach`.
+        The next tick decides which jobs it can `take`. With a `wait_ms` it waits for jobs up to
+        that time. If the context ends with an exception, the claimant cannot have received them,
+        and they are returned at once. Raises `QueueOutOfReach`.
         """
         reach.require([queue])
         self._inbox.check_open()
@@ -133,10 +133,10 @@ class Work:
     async def succeed(
         self, keys: Sequence[int], reach: Reach, said: Mapping[int, Completion] | None = None
     ) -> Settled:
-        """Acknowledge jobs; those that were left alone.
+        """Acknowledge jobs. Return those that were left unchanged.
 
-        `said` has what goes with some of them. Raises `TooLarge` where a result is over the bound,
-        and then acknowledges nothing.
+        `said` has the completions of some of them. Raises `TooLarge` if a result is too large, and
+        then acknowledges nothing.
         """
         if not keys:
             return NOTHING_REFUSED
@@ -153,15 +153,15 @@ class Work:
         return await self._inbox.ask(Succeed(keys=keys, reach=reach, said=said, size=size))
 
     async def fail(self, key: int, failure: Failure, reach: Reach) -> JobRecord:
-        """Report a failure; the job as it is now. Raises `NotInFlight` or `StaleLease`."""
+        """Report a failure. Return the changed job. Raises `NotInFlight` or `StaleLease`."""
         return await self._inbox.ask(Fail(key=key, failure=failure, reach=reach))
 
     async def extend(
         self, keys: Sequence[int], leases: Mapping[int, int], lease_ms: int, reach: Reach
     ) -> Extended:
-        """Let leases last `lease_ms` from now, whoever holds them.
+        """Set the deadlines of leases to `lease_ms` from now, whoever holds them.
 
-        `leases` names the delivery that is meant, of as many jobs as is wanted.
+        `leases` names the delivery of those jobs for which it matters.
         """
         command = Extend(keys=keys, leases=leases, lease_ms=lease_ms, reach=reach)
         return await self._inbox.ask(command)
@@ -169,14 +169,14 @@ class Work:
     async def release(
         self, keys: Sequence[int], leases: Mapping[int, int], delay_ms: int, reach: Reach
     ) -> Settled:
-        """Give jobs back, to be ready again at once or after a delay, at no cost to them."""
+        """Return jobs, to be ready at once or after a delay. No attempt is spent."""
         command = Release(keys=keys, leases=leases, delay_ms=delay_ms, reach=reach)
         return await self._inbox.ask(command)
 
     async def progress(self, key: int, data: str, lease: int | None, reach: Reach) -> None:
-        """Tell listeners of a job in flight; `data` is JSON text. It is not stored.
+        """Tell listeners of the progress of a job in flight. `data` is JSON text and is not stored.
 
-        Raises `NotInFlight`, or `StaleLease` where the delivery that is named has ended.
+        Raises `NotInFlight`, or `StaleLease` if the named delivery has ended.
         """
         now = self._clock.now_ms()
         job = await self._reads.row(key, reach, now)
