@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from zq.client.values import JobEvent as JobEvent
     from zq.client.values import Missing as Missing
     from zq.client.values import State as State
+    from zq.client.worker.journal import JobContext as JobContext
     from zq.client.worker.worker import Worker as Worker
 
 __version__ = "0.1.0"
@@ -92,6 +93,7 @@ _HOMES = {
     "http.address": ("Tls",),
     "job_error": ("JobError",),
     "values": ("MISSING", "JobEvent", "Missing", "State"),
+    "worker.journal": ("JobContext",),
     "worker.worker": ("Worker",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

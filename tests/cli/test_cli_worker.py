@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import re
 import signal
 import sys
@@ -64,13 +65,13 @@ class WorkerProcess:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
-    async def line(self, text: str) -> None:
-        """Wait for a line with this text."""
+    async def line(self, text: str) -> dict[str, Any]:
+        """Wait for a line with this text; the fields that it has, if it is one of the log."""
         assert self._process.stdout is not None
         async with asyncio.timeout(PATIENCE_S):
             async for raw in self._process.stdout:
                 if text in raw.decode():
-                    return
+                    return json.loads(raw)["fields"] if raw.startswith(b"{") else {}
         raise AssertionError(f"it ended without a word of {text!r}")
 
     def signal(self, number: signal.Signals) -> None:
@@ -376,3 +377,33 @@ def test_a_file_in_place_of_a_module_is_told_what_to_write() -> None:
     result = CliRunner().invoke(main, ["worker", "shop.py"])
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "write shop:app" in result.stderr
+
+
+TALKATIVE = """\
+    import logging
+    import zq
+
+    app = zq.App()
+    log = logging.getLogger("shop")
+
+    @app.task(queue="mail")
+    def quick(n: int) -> int:
+        log.info("counting", extra={"fields": {"n": n}})
+        return n + 1
+"""
+
+
+async def test_the_log_tells_of_jobs_of_their_handlers_and_of_progress(
+    app: App, tmp_path: Path
+) -> None:
+    quick, *_ = shop(app)
+    job = await quick.enqueue(1)
+    words = ("--progress", "10ms")
+    async with worker(tmp_path, app_url(app), *words, source=TALKATIVE) as process:
+        assert (await process.line("counting"))["job_id"] == job.id
+        completed = await process.line("completed")
+        assert (completed["task"], completed["job"]) == ("quick", job.id)
+        progress = await process.line("progress")
+        assert (progress["finished"], progress["running"]) == (1, 0)
+        process.signal(signal.SIGTERM)
+        assert (await process.ended())[0] == 0

@@ -1,5 +1,6 @@
 """`zq worker`: executes the jobs of an app until it is told to stop."""
 
+import asyncio
 import importlib
 import logging
 import os
@@ -96,6 +97,11 @@ wait for handlers that do not end when they are told to.
 @_option(
     "--connect-timeout", type=SECONDS, default="10s", help="How long to try to reach the server."
 )
+@_option(
+    "--progress",
+    type=SECONDS,
+    help="How often to log how far the worker has come. [default: 10s on a terminal, else never]",
+)
 @_option("--reload", is_flag=True, help="Start again whenever a file in this directory changes.")
 @_option("--log-level", type=click.Choice(_LEVELS), default="info", help="The same as for serve.")
 @_option("--log-format", type=click.Choice(_FORMATS), help="The same as for serve.")
@@ -103,10 +109,19 @@ wait for handlers that do not end when they are told to.
 def worker(ctx: click.Context, /, app: str | None, package: str | None, **options: Any) -> None:
     """Execute the jobs of an app, MODULE:APP, of the files in a folder, or of both."""
     logs.set_up(options.pop("log_level"), options.pop("log_format"))
+    _tell_of_jobs()
     if options.pop("reload"):
         ctx.exit(_reloading())
     sys.path.insert(0, str(Path.cwd()))
     ctx.exit(_work(_app(app, package), options))
+
+
+def _tell_of_jobs() -> None:
+    """Have what handlers log say which job it is about."""
+    from zq.client.worker.journal import JobContext
+
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(JobContext())
 
 
 def _app(spec: str | None, package: str | None) -> "App":
@@ -153,12 +168,14 @@ def _work(app: "App", options: dict[str, Any]) -> int:
     from zq.client.errors import InvalidOption, Unavailable, ZqError
     from zq.client.worker.worker import Worker, run_blocking
 
-    queues = options.pop("queues")
+    queues, progress_s = options.pop("queues"), options.pop("progress")
+    if progress_s is None and sys.stdout.isatty():
+        progress_s = 10.0
     names = None if queues is None else [name for name in queues.split(",") if name]
     try:
         made = Worker(app, queues=names, **options)
         app.on("started")(lambda _event: _ready(made))
-        report = run_blocking(_run(app, made))
+        report = run_blocking(_run(app, made, progress_s))
     except InvalidOption as error:
         raise click.UsageError(error.message) from None
     except Unavailable as error:
@@ -184,9 +201,27 @@ def _ready(worker: "Worker") -> None:
     systemd.ready()
 
 
-async def _run(app: "App", worker: "Worker") -> "DrainReport":
+async def _run(app: "App", worker: "Worker", progress_s: float | None) -> "DrainReport":
     async with app:
-        return await worker.run(handle_signals=True)
+        telling = asyncio.create_task(_tell_progress(worker, progress_s)) if progress_s else None
+        try:
+            return await worker.run(handle_signals=True)
+        finally:
+            if telling is not None:
+                telling.cancel()
+
+
+async def _tell_progress(worker: "Worker", every_s: float) -> None:
+    """Log now and then how far the worker has come, if it has come any further."""
+    before = 0
+    while True:
+        await asyncio.sleep(every_s)
+        finished, running = worker.counts
+        if finished != before:
+            rate = f"{(finished - before) / every_s:.1f}/s"
+            fields = {"finished": finished, "running": running, "rate": rate}
+            log.info("progress", extra={"fields": fields})
+        before = finished
 
 
 def _reloading() -> int:

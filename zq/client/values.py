@@ -108,7 +108,10 @@ class TakeRequest(msgspec.Struct, frozen=True):
 
 
 class Delivery(msgspec.Struct, gc=False):
-    """A job that this worker holds. `lease` names the delivery; `attempts` counts failures."""
+    """A job that this worker holds. `lease` names the delivery; `attempts` counts failures.
+
+    `ready_at` is in milliseconds since the epoch.
+    """
 
     id: str
     type: str
@@ -116,6 +119,7 @@ class Delivery(msgspec.Struct, gc=False):
     payload: Any
     attempts: int = 0
     lease: int | None = None
+    ready_at: int = 0
     priority: int = 0
     retry_limit: int | None = None
     unique_key: str | None = None

@@ -73,6 +73,7 @@ def _delivery(job: JobRecord, id: str) -> Delivery:
         msgspec.json.decode(job.payload or "null"),
         job.attempts - job.forgiven,
         job.deliveries,
+        job.ready_at,
         job.priority,
         None if job.options is None else job.options.retry_limit,
         job.unique_key,

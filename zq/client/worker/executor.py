@@ -16,6 +16,7 @@ from zq.client.running import Reason, Running, current
 from zq.client.values import MISSING, Delivery
 from zq.client.worker.execution import Deaf, Execution
 from zq.client.worker.handlers import Handler, timeout_of
+from zq.client.worker.journal import Journal
 from zq.client.worker.places import Place, Places, Thread
 from zq.client.worker.processes import Process
 from zq.client.worker.settling import Settler
@@ -43,6 +44,7 @@ class Executor:
         self,
         app: App,
         settler: Settler,
+        journal: Journal,
         capacity: Capacity,
         clean_up_s: float,
         *,
@@ -57,6 +59,7 @@ class Executor:
         self._app = app
         self._backend: Backend = app.backend
         self._settler = settler
+        self._journal = journal
         self._concurrency = capacity.concurrency
         self._clean_up_s = clean_up_s
         self._on_free = on_free
@@ -148,6 +151,7 @@ class Executor:
     async def _call(self, execution: Execution, place: Place | None) -> None:
         handler, running = execution.handler, execution.running
         execution.started_at = time.time()
+        self._journal.started(execution)
         execution.limit(timeout_of(handler, running.delivery))
         around = self._app.middleware + handler.middleware
         if not around:

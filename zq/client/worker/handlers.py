@@ -5,7 +5,6 @@ import logging
 import math
 import random
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +23,7 @@ from zq.client.values import (
     Delivery,
     LeasedFailure,
 )
+from zq.client.worker.tracebacks import traceback_of
 from zq.model.job import MAX_TIME
 
 log = logging.getLogger("zq.worker")
@@ -199,7 +199,7 @@ def _sendable(text: str) -> str:
 def _backtrace(error: BaseException) -> str | None:
     if isinstance(error, Timeout | InvalidPayload):
         return None
-    return _sendable("".join(traceback.format_exception(error))[-MOST_BACKTRACE:])
+    return _sendable(traceback_of(error)[-MOST_BACKTRACE:])
 
 
 def _details(error: BaseException) -> str | None:

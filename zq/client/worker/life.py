@@ -19,6 +19,7 @@ from zq.client.worker.execution import INSISTING_S, watching_tasks
 from zq.client.worker.executor import Capacity, Executor
 from zq.client.worker.handlers import Handler, Handlers
 from zq.client.worker.holding import Strangers, give_back, renew
+from zq.client.worker.journal import Journal
 from zq.client.worker.settling import AfterExecution, Settler
 from zq.client.worker.supply import Supply
 
@@ -59,10 +60,12 @@ class Life:
         self._backend = app.backend
         self._handlers = Handlers(app)
         self._acks = Acknowledger(self._backend, self._lost)
-        self.settler = Settler(app, self._acks, plan.request.worker, plan.after_execution)
+        journal = Journal()
+        self.settler = Settler(app, self._acks, journal, plan.request.worker, plan.after_execution)
         self._executor = Executor(
             app,
             self.settler,
+            journal,
             plan.capacity,
             plan.clean_up_s,
             on_free=self._begin_more,
@@ -99,6 +102,11 @@ class Life:
         else:
             log.info("stopping: running jobs may finish")
         self._begin_nothing_more()
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The executions that have finished, and those under way."""
+        return self._executor.finished, len(self._executor.running)
 
     async def ended(self) -> DrainReport:
         """Wait for the end."""

@@ -11,11 +11,11 @@ from zq.client.errors import InvalidOption, ZqError
 from zq.client.events import Event, EventName
 from zq.client.job_error import JobError
 from zq.client.outcome import Outcome
-from zq.client.running import Running
 from zq.client.values import MISSING, Delivery, LeasedFailure, Success
 from zq.client.worker.acks import Acknowledger, report
 from zq.client.worker.execution import Execution
 from zq.client.worker.handlers import Timeout, failure_of, is_final
+from zq.client.worker.journal import Journal
 from zq.client.worker.processes import Failed
 from zq.model.job import Retention
 
@@ -28,7 +28,12 @@ class Settler:
     """Settles executions for a worker."""
 
     def __init__(
-        self, app: App, acks: Acknowledger, worker_id: str, after: AfterExecution | None
+        self,
+        app: App,
+        acks: Acknowledger,
+        journal: Journal,
+        worker_id: str,
+        after: AfterExecution | None,
     ) -> None:
         """`after` is the hook that sees final outcomes before they are stored."""
         self.outcomes: list[Outcome] | None = None
@@ -36,6 +41,7 @@ class Settler:
         self._backend = app.backend
         self._events = app.core.events
         self._acks = acks
+        self._journal = journal
         self._worker_id = worker_id
         self._after = after
 
@@ -43,6 +49,7 @@ class Settler:
         """Settle a success that needs neither hook nor listeners; returns whether it was one."""
         if self._error(execution) is not None or self._is_watched(ok=True):
             return False
+        self._journal.completed(execution)
         self._succeed(execution.running.delivery, execution.result, None)
         return True
 
@@ -53,7 +60,7 @@ class Settler:
         failure = None
         if error is not None:
             failure = _failure(error, execution)
-            _log(running, failure)
+            self._journal.failed(execution, failure)
         outcome = None
         if self._is_watched(failure is None):
             outcome = self._outcome(execution, failure, error)
@@ -63,6 +70,7 @@ class Settler:
                 if failure is not None and outcome.error is not None:
                     failure = _with(failure, outcome.error)
         if failure is None:
+            self._journal.completed(execution)
             self._succeed(running.delivery, result, outcome)
         elif await report(self._backend, running.id, failure, self.lost):
             await self._keep(running.id, outcome)
@@ -156,17 +164,6 @@ def _failure(error: BaseException, execution: Execution) -> LeasedFailure:
     if isinstance(error, Failed):
         return error.failure
     return failure_of(error, execution.running.delivery, execution.handler.on_exception)
-
-
-def _log(job: Running[Any], failure: LeasedFailure) -> None:
-    """Log the failure. Its traceback is stored with the job."""
-    final = is_final(failure, job.delivery)
-    log.log(
-        logging.ERROR if final else logging.WARNING,
-        "%s %s (%s) failed at attempt %d%s: %s: %s",
-        *(job.type, job.id, job.queue, job.attempt, " for the last time" if final else ""),
-        *(failure.error_type, failure.message),
-    )
 
 
 def _with(failure: LeasedFailure, error: JobError) -> LeasedFailure:

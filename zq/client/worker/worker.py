@@ -135,6 +135,11 @@ class Worker:
         life.stop(seconds)
         return await life.ended()
 
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The executions that have finished since the worker was started, and those under way."""
+        return (0, 0) if self._life is None else self._life.counts
+
     async def run_until_idle(self, timeout: Seconds = 10.0) -> list[Outcome]:
         """Work until no job of the queues is ready or in flight; returns all outcomes.
 

@@ -1,0 +1,161 @@
+"""What a worker logs of each job, and the tracebacks that it tells."""
+
+import asyncio
+import json
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from conformance.site import Site
+from conformance.streams import PATIENCE_S
+
+import zq
+from zq.client.app import App
+from zq.client.connect import connect
+from zq.client.worker.tracebacks import traceback_of
+from zq.logs import JsonFormatter
+
+
+@pytest.fixture
+def app(site: Site) -> App:
+    return App(site.url, defaults={"max_attempts": 1})
+
+
+async def finish(app: App) -> list[zq.Outcome]:
+    async with app:
+        return await zq.Worker(app).run_until_idle(PATIENCE_S)
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (each.levelname, each.message, getattr(each, "fields", {}))
+        for each in caplog.records
+        if each.name == "zq.worker"
+    ]
+
+
+async def test_a_job_is_told_of_when_it_begins_and_when_it_ends(
+    app: App, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task(queue="mail")
+    async def welcome() -> None:
+        await asyncio.sleep(0)
+
+    job = await welcome.enqueue()
+    with caplog.at_level(logging.DEBUG, "zq.worker"):
+        await finish(app)
+    (_, started, of_start), (level, completed, of_end) = told(caplog)
+    assert (started, completed, level) == ("started", "completed", "INFO")
+    who = {"task": "welcome", "job": job.id, "queue": "mail", "attempt": 1}
+    assert of_start == who
+    assert {name: of_end[name] for name in who} == who
+    assert [of_end[name][-1] for name in ("waited", "ran")] == ["s", "s"]
+
+
+async def test_successes_are_not_told_where_nobody_asks_for_them(
+    app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task
+    async def quiet() -> None: ...
+
+    await quiet.enqueue()
+    with caplog.at_level(logging.WARNING, "zq.worker"):
+        await finish(app)
+    assert told(caplog) == []
+
+
+async def test_a_failure_is_told_with_the_frames_of_its_author_alone(
+    app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task
+    async def read() -> None:
+        try:
+            dict[str, int]()["a"]
+        except KeyError as error:
+            raise ValueError("no a") from error
+
+    @app.task
+    def read_in_a_thread() -> None:
+        raise ValueError("no b")
+
+    @app.task
+    async def ask() -> None:
+        await app.backend.get("nobody")
+
+    for task in (read, read_in_a_thread, ask):
+        await task.enqueue()
+    with caplog.at_level(logging.WARNING, "zq.worker"):
+        outcomes = await finish(app)
+    for outcome, (level, _, fields) in zip(outcomes, told(caplog), strict=True):
+        assert outcome.error is not None
+        trace = outcome.error.backtrace
+        assert trace is not None
+        assert (level, fields["traceback"]) == ("ERROR", trace)
+        assert "test_journal.py" in trace
+        assert zq.__file__.removesuffix("__init__.py") not in trace
+        assert "concurrent" not in trace and "asyncio" not in trace
+    causes = outcomes[0].error
+    assert causes is not None and causes.backtrace is not None
+    assert causes.backtrace.count("test_journal.py") == 2
+
+
+def test_an_error_of_zq_alone_keeps_its_frames() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        error = pool.submit(connect, "ftp://example.org").exception()
+    assert error is not None
+    assert "connect.py" in traceback_of(error)
+
+
+def test_a_chain_of_errors_that_bites_its_tail_ends() -> None:
+    try:
+        raise ValueError("a")
+    except ValueError as error:
+        error.__cause__ = error
+        assert "ValueError: a" in traceback_of(error)
+
+
+@pytest.mark.parametrize("kind", ["coroutine", "thread"])
+async def test_what_a_handler_logs_says_which_job_it_is_about(app: App, kind: str) -> None:
+    lines: list[str] = []
+
+    class Sink(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(self.format(record))
+
+    plain, ours = Sink(), Sink()
+    plain.setFormatter(logging.Formatter("%(task)s %(job_id)s %(message)s"))
+    ours.setFormatter(JsonFormatter())
+    log = logging.getLogger("shop")
+    log.setLevel(logging.INFO)
+    for sink in (plain, ours):
+        sink.addFilter(zq.JobContext())
+        log.addHandler(sink)
+
+    if kind == "coroutine":
+
+        @app.task(name="charge")
+        async def charge() -> None:
+            log.info("charged", extra={"fields": {"amount": 3}})
+    else:
+
+        @app.task(name="charge")
+        def charge() -> None:
+            log.info("charged", extra={"fields": {"amount": 3}})
+
+    try:
+        log.info("outside")
+        job = await charge.enqueue()
+        await finish(app)
+    finally:
+        for sink in (plain, ours):
+            log.removeHandler(sink)
+    assert lines[0] == "  outside"
+    assert lines[2] == f"charge {job.id} charged"
+    assert json.loads(lines[1])["fields"] == {"message": "outside"}
+    assert json.loads(lines[3])["fields"] == {
+        "message": "charged",
+        "amount": 3,
+        "task": "charge",
+        "job_id": job.id,
+    }
