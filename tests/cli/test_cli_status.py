@@ -18,9 +18,12 @@ async def test_it_shows_what_there_is_of_a_job(shell: Shell) -> None:
 
 async def test_it_tells_how_a_job_failed(shell: Shell) -> None:
     (job,) = await shell.push(1)
-    await shell.finish("mail", error="no such\nmailbox")
+    await shell.finish("mail", error="no such\nmailbox", trace="Traceback:\n  in \x1b[31mshop.py")
     said = await shell.zq("status", job.id)
-    assert said.table[-1] == ["failure 1", "ValueError: no such mailbox"]
+    *_, failure, head, frame = said.output.splitlines()
+    assert failure.split(None, 2) == ["failure", "1", "ValueError: no such mailbox"]
+    # What came from a worker cannot colour the terminal.
+    assert (head, frame) == ("  Traceback:", "    in \\x1b[31mshop.py")
     (told,) = (await shell.zq("status", job.id, "--json")).documents
     assert (told["status"], told["reason"]) == ("dead", "killed")
     assert told["errors"][0]["message"] == "no such\nmailbox"
@@ -30,7 +33,8 @@ async def test_it_shows_what_an_exception_says_of_itself(shell: Shell) -> None:
     (job,) = await shell.push(1)
     await shell.finish("mail", error="no", trace='Traceback…\nzq details: {"code":"GONE"}')
     said = await shell.zq("status", job.id)
-    assert said.table[-2:] == [["failure 1", "ValueError: no"], ["details", '{"code":"GONE"}']]
+    assert said.table[-3:-1] == [["failure 1", "ValueError: no"], ["details", '{"code":"GONE"}']]
+    assert said.output.splitlines()[-1] == "  Traceback…"
 
 
 async def test_an_unknown_job_gives_1(shell: Shell) -> None:

@@ -32,7 +32,10 @@ Exit codes: 0 if the job exists, whatever its status, 1 if it does not exist or 
 @click.argument("id", type=NAME)
 @talks
 def status(remote: Remote, id: str) -> None:
-    """Show the job ID: its fields, payload, result and last failures."""
+    """Show the job ID: its fields, payload, result and last failures.
+
+    The traceback of the latest failure comes last.
+    """
     job = remote.run(remote.backend.get(id))
     errors = remote.run(remote.backend.errors(id)) if job.failed_at is not None else []
     if remote.as_json:
@@ -47,6 +50,9 @@ def status(remote: Remote, id: str) -> None:
         say(f"{f'failure {error.attempt}'.ljust(width)}  {failure_text(error)}")
         if error.details is not None:
             say(f"{'details'.ljust(width)}  {_shown('details', error.details)}")
+    if errors:
+        for line in errors[-1].traceback.splitlines():
+            say(f"  {line}")
 
 
 def _shown(name: str, value: object) -> str:

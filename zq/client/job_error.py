@@ -22,6 +22,11 @@ class JobError(msgspec.Struct, frozen=True):
     failed_at: int | None = None
 
     @property
+    def traceback(self) -> str:
+        """The backtrace without the details; empty where there is none."""
+        return (self.backtrace or "").partition(DETAILS)[0]
+
+    @property
     def details(self) -> Any:
         """The result of the exception's `to_dict()`, or None: see `DETAILS`."""
         line = (self.backtrace or "").rpartition("\n")[2]
