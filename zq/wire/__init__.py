@@ -1,1 +1,1 @@
-"""Bytes to model and back: codecs, request bodies, documents, stream framings. No I/O."""
+"""Conversion between bytes and model: codecs, bodies, documents, stream framings. No I/O."""

@@ -1,4 +1,4 @@
-"""A backup on its way: a gzipped tar with one database in a directory, as Zizq lays its own out."""
+"""The form of a backup: a gzipped tar of a directory with one database, as Zizq has it."""
 
 import gzip
 import os
@@ -12,30 +12,30 @@ FOLDER = "zizq-root"
 MEMBER = f"{FOLDER}/zq.db"
 
 PIECE = 512 * 1024
-"""Bytes that are read at a time."""
+"""So many bytes are read at a time."""
 
 LEVEL = 1
-"""Of gzip. A higher one takes several times as long for a tenth less."""
+"""The level of gzip. A higher one takes several times as long and saves a tenth."""
 
 _MOST_PADDING = 1024 * 1024
-"""Bytes after the end of a tar: there are none but zeros, up to the size of a block of tapes."""
+"""The most bytes after the end of a tar: zeros, up to the block size of a tape."""
 
 SIZE_HEADER = "Zq-Unpacked-Bytes"
-"""Tells a client how large an archive is before it is packed."""
+"""Tells a client the size of an archive before compression."""
 
 
 class InvalidArchive(Exception):
-    """What was read is no whole backup of zq's; the text says why."""
+    """The input is not a complete backup of zq. The text says why."""
 
 
 def unpacked_size(database: BinaryIO) -> int:
-    """Bytes of the tar of a database."""
+    """The size of a database's tar."""
     size = os.fstat(database.fileno()).st_size
     return tarfile.BLOCKSIZE * 4 + size + -size % tarfile.BLOCKSIZE
 
 
 def pack(database: BinaryIO) -> Iterator[bytes]:
-    """The archive of a database, piece by piece; none of them is empty."""
+    """The archive of a database in pieces. None of them is empty."""
     packer = zlib.compressobj(LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     for piece in _tar(database):
         if packed := packer.compress(piece):
@@ -62,10 +62,10 @@ def _tar(database: BinaryIO) -> Iterator[bytes]:
 
 @contextmanager
 def database_in(archive: IO[bytes]) -> Iterator[tuple[IO[bytes], int]]:
-    """The database in an archive, to be read once, and its bytes.
+    """The database in an archive, to be read once, and its size.
 
-    When this ends, the rest of the archive has been read and its checksum has been found right.
-    Raises `InvalidArchive`, also from reading; and OSError.
+    At the end of the block the rest of the archive is read and its checksum compared. Raises
+    `InvalidArchive`, also while reading, and OSError.
     """
     try:
         with gzip.open(archive) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as tar:
@@ -84,7 +84,7 @@ def database_in(archive: IO[bytes]) -> Iterator[tuple[IO[bytes], int]]:
 
 
 def _only_member(tar: tarfile.TarFile) -> tarfile.TarInfo:
-    """The database, before which there may be its directory."""
+    """The member with the database. Its directory may precede it."""
     while (member := tar.next()) is not None:
         if member.name == MEMBER and member.isreg() and not member.issparse():
             return member

@@ -1,7 +1,7 @@
 """Request bodies: their fields, ranges and rules, from bytes to validated values of the model.
 
-A field that nobody knows is passed over where Zizq has the body too, as Zizq does. In bodies, and
-objects of a body, that are ours it is refused.
+Zizq ignores unknown fields, so bodies that Zizq also has ignore them here. Bodies, and objects in
+bodies, that only zq has refuse them.
 """
 
 from typing import Annotated, NamedTuple, TypeAlias, TypeVar
@@ -52,7 +52,7 @@ RETURN = OnConflict.RETURN
 
 
 class Limits(NamedTuple):
-    """How much one request may bring: bytes of its body, of a payload; jobs or ids in bulk."""
+    """The limits of one request: bytes of its body and of a payload; jobs or ids in bulk."""
 
     body: int
     payload: int
@@ -141,7 +141,7 @@ def decode_job(body: bytes, codec: BodyCodec, limits: Limits) -> NewJob:
 
 
 def decode_jobs(body: bytes, codec: BodyCodec, limits: Limits) -> list[NewJob]:
-    """The body of a bulk enqueue: all jobs are valid, or an error names the first that is not."""
+    """The body of a bulk enqueue. If a job is not valid, the error names the first such job."""
     items = decode(body, codec, _bulk).jobs
     check_items(len(items), limits, "jobs")
     jobs: list[NewJob] = []
@@ -155,14 +155,14 @@ def decode_jobs(body: bytes, codec: BodyCodec, limits: Limits) -> list[NewJob]:
 
 
 def new_job(job: _Job, codec: BodyCodec, limits: Limits) -> NewJob:
-    """A job within another body, checked as one that is enqueued."""
+    """A job inside another body. It is checked like a job that is enqueued."""
     return _new_job(job, codec, limits.payload, set())
 
 
 def decode_success(body: bytes, codec: BodyCodec) -> Completion:
-    """The body of a single acknowledgement; there need not be one.
+    """The body of a single acknowledgement. It may be missing.
 
-    What is no object cannot say anything of ours: somebody else's body, which Zizq ignores too.
+    A body that is not an object holds nothing for zq, and Zizq ignores it too.
     """
     if not codec.begins_object(body):
         return Completion()
@@ -172,10 +172,9 @@ def decode_success(body: bytes, codec: BodyCodec) -> Completion:
 def decode_successes(
     body: bytes, codec: BodyCodec, limits: Limits
 ) -> tuple[list[str], dict[str, Completion]]:
-    """The body of a bulk acknowledgement: its ids, and what is said with some of them.
+    """The body of a bulk acknowledgement: its ids, and the completions of some of them.
 
-    Each id comes once, in the order of first mention. Items that say two things of a job are
-    refused.
+    Each id comes once, in the order of first mention. An item whose id was named before is refused.
     """
     sent = decode(body, codec, _successes)
     if sent.ids is UNSET and sent.items is UNSET:
@@ -195,7 +194,7 @@ def decode_successes(
 
 
 def decode_progress(body: bytes, codec: BodyCodec) -> tuple[str, int | None]:
-    """The body of a report of progress: JSON text, and the delivery that it is about, if named."""
+    """The body of a report of progress: JSON text, and the delivery that it names, if any."""
     sent = decode(body, codec, _progress)
     text, size = _text(sent.data, "data", codec)
     if size > MAX_PROGRESS:
@@ -207,7 +206,7 @@ def decode_progress(body: bytes, codec: BodyCodec) -> tuple[str, int | None]:
 
 
 def decode_force(body: bytes, codec: BodyCodec) -> bool:
-    """The body of a cancellation, whether it is by force; there need not be one."""
+    """The body of a cancellation: whether it is by force. It may be missing."""
     return bool(decode(body, codec, _cancel).force) if body else False
 
 
@@ -217,12 +216,12 @@ def decode_retention(body: bytes, codec: BodyCodec) -> Retention:
 
 
 def decode_failure(body: bytes, codec: BodyCodec) -> Failure:
-    """The body of a failure report. Texts that are too long are shortened."""
+    """The body of a failure report. Long texts are shortened."""
     return bounded(decode(body, codec, _failure))
 
 
 def decode_patch(body: bytes, codec: BodyCodec) -> Patch:
-    """The body of a patch. A queue that cannot be is `Unprocessable`, as Zizq has it."""
+    """The body of a patch. An impossible queue is `Unprocessable`, as in Zizq."""
     patch = decode(body, codec, _patch)
     queue = _not_null("queue", patch.queue)
     if queue is not UNSET:
@@ -244,7 +243,7 @@ def decode_patch(body: bytes, codec: BodyCodec) -> Patch:
 
 
 def check_items(count: int, limits: Limits, noun: str) -> None:
-    """Raise `TooManyItems` where a request brings more than one may."""
+    """Raise `TooManyItems` if a request has too many items."""
     if count > limits.items:
         raise TooManyItems(
             f"{count} {noun} in one request, but at most {limits.items} are allowed: send several"
@@ -253,7 +252,7 @@ def check_items(count: int, limits: Limits, noun: str) -> None:
 
 
 def _new_job(job: _Job, codec: BodyCodec, max_payload: int, names: set[str]) -> NewJob:
-    """A job, checked. `names` are those that the request has been found to hold already."""
+    """Check a job. `names` are the valid names that the request had so far."""
     if job.type not in names:
         names.add(check_name("type", job.type))
     if job.queue not in names:
@@ -332,10 +331,10 @@ def _completion(sent: _Success, place: str, codec: BodyCodec) -> Completion:
 
 
 def _text(raw: Raw, field: str, codec: BodyCodec) -> tuple[str, int]:
-    """A value of any kind as the JSON text that is stored, and its size in bytes."""
+    """A value of any kind as JSON text for the store, and its size in bytes."""
     text = str(raw, "utf-8")
     if "\n" in text or "\r" in text:
-        # A stream carries a job a line; outside of strings line breaks mean nothing.
+        # A stream carries one job a line, and line breaks outside of strings have no meaning.
         text = msgspec.json.format(text, indent=-1)
     if len(text) > MAX_DEPTH and nests_too_deeply(text):
         raise InvalidRequest(
@@ -392,7 +391,7 @@ def _not_null(field: str, value: T | UnsetType | None) -> T | UnsetType:
     return value
 
 
-# The shapes by the names under which the API is described.
+# The names of these shapes in the description of the API.
 JobBody: TypeAlias = _Job
 JobsBody, PatchBody = _Bulk, _Patch
 SuccessBody, SuccessesBody, ProgressBody, CancelBody = _Success, _Successes, _Progress, _Cancel

@@ -1,4 +1,4 @@
-"""The bodies of requests about budgets, and budgets as the documents that clients read."""
+"""The bodies of requests about budgets, and budgets as documents for clients."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ from zq.wire.codecs import BodyCodec, decode
 
 
 class Strategy(msgspec.Struct, omit_defaults=True):
-    """How tokens come back. `burst` is how many there are at most, if not the allocation."""
+    """How tokens come back. `burst` is the most tokens there can be, by default the allocation."""
 
     type: str
     duration_ms: int | None = None
@@ -31,7 +31,7 @@ class Strategy(msgspec.Struct, omit_defaults=True):
 
 
 class PolicyBody(msgspec.Struct):
-    """How many tokens a budget has, and how they come back."""
+    """The number of tokens of a budget, and how they come back."""
 
     allocation: int
     strategy: Strategy
@@ -53,7 +53,7 @@ class PolicyPatchBody(msgspec.Struct):
 
 
 class BindingBody(msgspec.Struct, omit_defaults=True):
-    """What jobs are to draw from the budget that the path names."""
+    """What jobs draw from the budget in the path."""
 
     cost: int | None = None
     create_with: PolicyBody | None = None
@@ -64,7 +64,7 @@ class _NewCost(msgspec.Struct):
 
 
 class DrawBody(msgspec.Struct, omit_defaults=True, gc=False):
-    """What a job asks of a budget. `create_with` counts where there is no such budget yet."""
+    """What a job draws from a budget. `create_with` applies if the budget does not exist."""
 
     key: str
     cost: int | None = None
@@ -83,7 +83,7 @@ class DrawDocument(msgspec.Struct):
 
 
 class BudgetDocument(msgspec.Struct):
-    """A budget, how many tokens it has now, how many ready jobs wait, how many are unfinished."""
+    """A budget with its present tokens, its waiting ready jobs and its unfinished jobs."""
 
     key: str
     allocation: int
@@ -115,7 +115,7 @@ def decode_policy_patch(body: bytes, codec: BodyCodec) -> BudgetPatch:
 
 
 def decode_binding(key: str, body: bytes, codec: BodyCodec) -> BudgetRequest:
-    """The body that has jobs draw from a budget; there need not be one."""
+    """The body that makes jobs draw from a budget. It may be missing."""
     sent = decode(body, codec, _cost) if body else BindingBody()
     return requests_of([DrawBody(key, sent.cost, sent.create_with)])[0]
 
@@ -126,12 +126,12 @@ def decode_cost(key: str, body: bytes, codec: BodyCodec) -> BudgetRequest:
 
 
 def decode_bindings(body: bytes, codec: BodyCodec) -> tuple[BudgetRequest, ...]:
-    """The body that lists all that a job is to draw."""
+    """The body that lists all draws of a job."""
     return requests_of(decode(body, codec, _draws).budgets)
 
 
 def requests_of(sent: Sequence[DrawBody]) -> tuple[BudgetRequest, ...]:
-    """What a job asks of budgets, checked. Raises `InvalidRequest` or `Unprocessable`."""
+    """The draws of a job, checked. Raises `InvalidRequest` or `Unprocessable`."""
     requests = tuple(
         [
             BudgetRequest(
@@ -149,7 +149,7 @@ def requests_of(sent: Sequence[DrawBody]) -> tuple[BudgetRequest, ...]:
 def with_draws(
     options: JobSettings | None, sent: Sequence[DrawBody]
 ) -> tuple[JobSettings | None, dict[str, BudgetPolicy] | None]:
-    """The options of a new job that asks this, and the budgets that it brings."""
+    """The options of a new job with these draws, and the budgets that it brings."""
     requests = requests_of(sent)
     draws = draws_of(requests)
     made = {r.key: r.create_with for r in requests if r.create_with is not None}
@@ -159,7 +159,7 @@ def with_draws(
 
 
 def budget_document(budget: BudgetState) -> BudgetDocument:
-    """A budget as clients see it."""
+    """A budget as a document for clients."""
     return BudgetDocument(
         budget.key,
         budget.policy.allocation,
@@ -170,7 +170,7 @@ def budget_document(budget: BudgetState) -> BudgetDocument:
 
 
 def draw_documents(draws: Draws | None) -> list[DrawDocument] | None:
-    """What a job draws, as clients see it."""
+    """The draws of a job as documents for clients."""
     return None if draws is None else [DrawDocument(draw.key, draw.cost) for draw in draws]
 
 
@@ -184,5 +184,5 @@ def _checked(sent: PolicyBody) -> BudgetPolicy:
     return checked_policy(sent.allocation, strategy.type, strategy.duration_ms, strategy.burst)
 
 
-# The shapes by the names under which the API is described.
+# The names of these shapes in the description of the API.
 CostBody, BindingsBody = _NewCost, _Draws

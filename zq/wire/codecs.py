@@ -1,8 +1,8 @@
 """JSON and MessagePack as one data model: JSON's. Strict at the door, fast inside.
 
-Numbers are finite; integers lie within -2**63 and 2**64 - 1; text is valid Unicode. MessagePack's
-`bin` and `ext` have no place in it. Whatever is accepted in one format can be delivered in the
-other and compares equal.
+Numbers are finite, integers lie within -2**63 and 2**64 - 1, and text is valid Unicode.
+MessagePack's `bin` and `ext` are not allowed. A value that is accepted in one format can be
+delivered in the other and compares equal.
 """
 
 import math
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 _DIGITS = bytes(ord("0") if chr(byte).isdigit() else ord(" ") for byte in range(128)) + b" " * 128
 _LONG_INTEGER = b"0" * 19
-"""Integers of fewer than 19 digits are in range."""
+"""Integers with fewer than 19 digits are in range."""
 
 
 class BodyCodec(Protocol):
@@ -34,7 +34,7 @@ class BodyCodec(Protocol):
         """A request body as JSON text. Every value in it is known to be valid."""
 
     def begins_object(self, body: bytes) -> bool:
-        """Whether a request body would be an object, if it is sound."""
+        """Whether a request body would be an object if it is valid."""
 
     def encode(self, document: object) -> bytes:
         """A document of dicts, lists, scalars and the structs of `zq.wire.documents`."""
@@ -56,7 +56,8 @@ class _Json:
             raise InvalidRequest(f"invalid JSON: {_malformed(body, error)}") from None
         except RecursionError:
             raise InvalidRequest(f"invalid JSON: {_TOO_DEEP}") from None
-        # The parser has refused all else that the model does not hold, but keeps long integers.
+        # The parser has refused everything else that the model does not allow, but keeps long
+        # integers.
         if _LONG_INTEGER in body.translate(_DIGITS):
             _check(value, self.name)
         return body
@@ -97,7 +98,7 @@ _TOO_DEEP = f"values may nest up to {MAX_DEPTH} deep"
 
 
 def _check(value: object, name: str) -> None:
-    """Refuse values that the data model does not hold."""
+    """Refuse values that the data model does not allow."""
     level = [value]
     while level:
         inner: list[Any] = []
@@ -130,9 +131,9 @@ def _check_scalar(item: object, name: str) -> None:
 
 
 def decode(body: bytes, codec: BodyCodec, decoder: msgspec.json.Decoder[T]) -> T:
-    """A request body as a typed value. Raises `InvalidRequest` that names the field at fault.
+    """A request body as a typed value. Raises `InvalidRequest` with the faulty field.
 
-    Integral floats are accepted where an integer is due: Zizq's Ruby client sends milliseconds so.
+    Integral floats are accepted as integers, since Zizq's Ruby client sends milliseconds as floats.
     """
     text = codec.to_json(body)
     try:
@@ -160,7 +161,7 @@ _UNKNOWN = "Object contains unknown field "
 
 
 def _integral(text: bytes) -> bytes:
-    """The same JSON with integral floats as integers, except in values that are only passed on."""
+    """The same JSON with integral floats as integers, except in values that are passed on as is."""
     value = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({key: _integral_field(key, raw) for key, raw in value.items()})
 

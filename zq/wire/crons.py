@@ -49,18 +49,18 @@ _paused = msgspec.json.Decoder(_Paused)
 
 
 def check_cron(name: str) -> str:
-    """A name of a group or an entry. Raises `InvalidRequest`."""
+    """Check the name of a group or an entry. Raises `InvalidRequest`."""
     return check_name("name", name)
 
 
 def decode_entry(body: bytes, codec: BodyCodec, limits: Limits, name: str | None) -> EntryDraft:
-    """The body of one entry. A `name` in the path goes before the one in the body."""
+    """The body of one entry. A `name` in the path replaces the one in the body."""
     draft = _drafted(decode(body, codec, _entry), codec, limits)
     return draft if name is None else msgspec.structs.replace(draft, name=name)
 
 
 def decode_group(body: bytes, codec: BodyCodec, limits: Limits) -> GroupDraft:
-    """The body of a group with all its entries, of which no two have one name."""
+    """The body of a group with all its entries. Their names are unique."""
     sent = decode(body, codec, _group)
     check_items(len(sent.entries), limits, "entries")
     names = set[str]()
@@ -74,7 +74,7 @@ def decode_group(body: bytes, codec: BodyCodec, limits: Limits) -> GroupDraft:
 
 
 def decode_group_patch(body: bytes, codec: BodyCodec) -> GroupPatch:
-    """The body that pauses or resumes a group, or changes its zone; null clears that."""
+    """The body that pauses or resumes a group, or changes its zone. Null clears the zone."""
     sent = decode(body, codec, _group_patch)
     return GroupPatch(
         sent.paused, sent.timezone if sent.timezone is UNSET else _zone(sent.timezone)
@@ -103,7 +103,7 @@ def _zone(name: str | None) -> str | None:
 
 
 class TemplateDocument(msgspec.Struct, omit_defaults=True):
-    """What an entry enqueues, as it was sent. Fields that are not set are left out."""
+    """The job that an entry enqueues, as it was sent. Fields that are not set are left out."""
 
     type: str
     queue: str
@@ -130,7 +130,7 @@ class TemplateDocument(msgspec.Struct, omit_defaults=True):
 
 
 class CronEntryDocument(msgspec.Struct, omit_defaults=True):
-    """An entry. Times in milliseconds since the epoch."""
+    """An entry. Times are in milliseconds since the epoch."""
 
     name: str
     expression: str
@@ -144,7 +144,7 @@ class CronEntryDocument(msgspec.Struct, omit_defaults=True):
 
 
 class CronGroupDocument(msgspec.Struct, omit_defaults=True):
-    """A group with its entries. Times in milliseconds since the epoch."""
+    """A group with its entries. Times are in milliseconds since the epoch."""
 
     name: str
     paused: bool
@@ -206,7 +206,7 @@ def _template(job: NewJob) -> TemplateDocument:
     return document
 
 
-# The shapes by the names under which the API is described.
+# The names of these shapes in the description of the API.
 CronEntryBody, CronGroupBody, CronGroupPatchBody, CronPausedBody = (
     _Entry,
     _Group,

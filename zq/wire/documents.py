@@ -1,4 +1,4 @@
-"""Answers: jobs and error records as the documents that clients read."""
+"""Answers: jobs and error records as documents for clients."""
 
 from collections.abc import Sequence
 
@@ -66,7 +66,7 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 class KnownDocument(msgspec.Struct):
-    """A job that is gone, or out of sight: what is known of it to whoever sends a copy."""
+    """What the sender of a copy learns of a job that is deleted or out of reach."""
 
     id: str
     duplicate: bool = True
@@ -77,9 +77,9 @@ EnqueuedDocument = JobDocument | KnownDocument
 
 
 def taken_documents(jobs: Sequence[JobRecord], ids: IdCodec) -> list[JobDocument]:
-    """Jobs for the worker that takes them, each with its payload and the name of its delivery.
+    """Jobs for the worker that takes them, with their payloads and the names of their deliveries.
 
-    Those whose lease has a deadline have that too.
+    A job whose lease has a deadline has that too.
     """
     keys = [job.key for job in jobs]
     texts, times = ids.texts_to_return(keys), minted_times(keys)
@@ -98,7 +98,7 @@ def taken_documents(jobs: Sequence[JobRecord], ids: IdCodec) -> list[JobDocument
 
 
 def job_document(job: JobRecord, ids: IdCodec, *, with_payload: bool) -> JobDocument:
-    """A stored job; `with_payload`, its payload and result need to be filled in."""
+    """A stored job. With `with_payload`, its payload and result must be filled in."""
     shown = with_payload and job.payload is not None
     document = _document(job, ids.text(job.key), Raw(job.payload or "") if shown else UNSET)
     if with_payload:
@@ -126,7 +126,7 @@ def _document(job: JobRecord, id: str, payload: Raw | UnsetType) -> JobDocument:
         payload,
         dequeued_at=job.dequeued_at,
     )
-    # What follows most jobs have not.
+    # Most jobs have none of the following.
     if job.options is not None:
         _add_options(document, job.options)
     if job.attempts or job.purge_at is not None:
@@ -138,7 +138,7 @@ def _document(job: JobRecord, id: str, payload: Raw | UnsetType) -> JobDocument:
             document.cancelled_at = job.finished_at
         elif job.status is Status.EXPIRED:
             document.expired_at = job.finished_at
-        # Failures before a revival are history: only its records count them.
+        # Failures before a revival are only counted by the error records.
         document.attempts -= job.forgiven
     if job.unique_key is not None:
         _add_key(document, job)
@@ -182,9 +182,9 @@ def _add_key(document: JobDocument, job: JobRecord | NewJob) -> None:
 def enqueued_documents(
     jobs: Sequence[NewJob], keys: Sequence[int], now: int, reply: EnqueueResult, ids: IdCodec
 ) -> list[EnqueuedDocument]:
-    """The answer to an enqueue: new jobs as they were stored, duplicates as their owners are.
+    """The answer to an enqueue: new jobs as they were stored, and owners in place of duplicates.
 
-    A job that was folded is told as its host.
+    A folded job is replaced by its host.
     """
     new = [_new_document(job, text, now) for job, text in zip(jobs, ids.texts(keys), strict=True)]
     if not (reply.owners or reply.gone or reply.folded or reply.expiries):
@@ -268,7 +268,7 @@ def event_document(event: EventRecord, ts: int, event_id: str, ids: IdCodec) -> 
 
 
 class OutcomeDocument(msgspec.Struct, omit_defaults=True):
-    """How a job came out, or what it is doing. `job` answers those who have just stored it."""
+    """The outcome of a job, or its present state. `job` is set if the request has stored it."""
 
     status: str
     result: Raw | UnsetType = UNSET
@@ -278,16 +278,16 @@ class OutcomeDocument(msgspec.Struct, omit_defaults=True):
 
 
 def outcome_document(outcome: Ending, job: EnqueuedDocument | None) -> OutcomeDocument:
-    """An outcome; a completed job without a result shows none, which differs from null."""
+    """An outcome. A completed job without a result has none here, which differs from null."""
     error = None if outcome.error is None else error_document(outcome.error)
     name = lifecycle.NAMES[outcome.status]
     return OutcomeDocument(name, _raw(outcome.result), error, job, outcome.reason)
 
 
 class NoticeDocument(msgspec.Struct, omit_defaults=True):
-    """What a stream carries beside jobs, for those who ask for it.
+    """A notice in a stream, for streams that ask for notices.
 
-    `control` is `cancel`, `lease_lost` or `drain`; the first two are about a delivery of a job.
+    `control` is `cancel`, `lease_lost` or `drain`. The first two concern a delivery of a job.
     """
 
     control: str

@@ -1,4 +1,4 @@
-"""Events as documents, and how a stream of them is framed."""
+"""Events as documents, and the framings of event streams."""
 
 import struct
 from collections.abc import Callable, Sequence
@@ -9,10 +9,10 @@ from msgspec import UNSET, Raw, UnsetType
 
 
 class EventDocument(msgspec.Struct, omit_defaults=True, gc=False):
-    """What has happened to a job, or a gap: a place where events are missing.
+    """An event of a job, or a gap: a place where events are missing.
 
-    `event_id` is left out of server-sent events, which have a place of their own for it. A gap has
-    no job; `missed` says how many events are missing, where that is known.
+    `event_id` is left out of server-sent events, which have a field of their own for it. A gap has
+    no job; `missed` is the number of missing events, if it is known.
     """
 
     type: str
@@ -52,7 +52,7 @@ def _event_stream(documents: Sequence[EventDocument]) -> bytes:
 
 
 def _place(last_id: str) -> bytes:
-    # An id without data reaches no listener, but is remembered for when the connection breaks.
+    # An id without data reaches no listener, but a client remembers it for its next connection.
     return f": heartbeat\nid: {last_id}\n\n".encode()
 
 

@@ -1,4 +1,4 @@
-"""The history of jobs as the records that readers get."""
+"""The history of jobs as records for readers."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from zq.model.history import HistoryRecord
 
 
 class HistoryDocument(msgspec.Struct):
-    """An answer: records, and which database and range of it they are from.
+    """An answer: records, with their database and its range of records.
 
     `recording` tells whether attempts that end from now on are recorded.
     """

@@ -1,4 +1,4 @@
-"""Ids in requests and answers: the keys that they stand for, and the ids that were left alone."""
+"""Ids in requests and answers: their keys, and the ids of jobs that were left unchanged."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class RefusedIds(NamedTuple):
-    """Ids that were left alone: of jobs not in flight, or of deliveries that have ended."""
+    """Ids of jobs that were left unchanged: not in flight, or their delivery has ended."""
 
     not_found: list[str]
     stale: list[str]
@@ -21,7 +21,7 @@ NOTHING_REFUSED = RefusedIds([], [])
 
 
 def key_of(id: str, ids: IdCodec) -> int:
-    """The key of a job. Raises `JobNotFound` where the text cannot be an id."""
+    """The key of a job. Raises `JobNotFound` if the text cannot be an id."""
     key = ids.key(id)
     if key is None:
         raise JobNotFound
@@ -29,7 +29,7 @@ def key_of(id: str, ids: IdCodec) -> int:
 
 
 def held_key(id: str, ids: IdCodec) -> int:
-    """The key of a job in flight. Raises `NotInFlight` where the text cannot be an id."""
+    """The key of a job in flight. Raises `NotInFlight` if the text cannot be an id."""
     key = ids.key(id)
     if key is None:
         raise NotInFlight
@@ -45,7 +45,7 @@ def place_of(cursor: str | None, descending: bool, ids: IdCodec) -> int:
 
 
 class NamedKeys:
-    """The keys of jobs that a request names. Some names may belong to no job."""
+    """The keys of the jobs in a request. Some of the ids may belong to no job."""
 
     def __init__(self, named: Iterable[str], ids: IdCodec) -> None:
         self._keys = {id: ids.key(id) for id in named}
@@ -61,7 +61,7 @@ class NamedKeys:
         return found
 
     def refused(self, settled: Settled) -> RefusedIds:
-        """The ids of jobs that were left alone, in the order in which they were named."""
+        """The ids of jobs that were left unchanged, in the order of the request."""
         if not settled.missing and not settled.stale and len(self.known) == len(self._keys):
             return NOTHING_REFUSED
         pairs = self._keys.items()
@@ -72,7 +72,7 @@ class NamedKeys:
 
 
 def raise_refusal(settled: Settled) -> None:
-    """Check the outcome of a request about one job. Raises `StaleLease` or `NotInFlight`."""
+    """Check the result of a request about one job. Raises `StaleLease` or `NotInFlight`."""
     if settled.stale:
         raise StaleLease
     if settled.missing:

@@ -55,7 +55,7 @@ _release_many = msgspec.json.Decoder(_ReleaseMany)
 
 
 class ClaimRequest(NamedTuple):
-    """The number of jobs, the terms, and how long to wait for the first of them."""
+    """The number of jobs, the terms, and how long to wait for the first job."""
 
     most: int
     terms: Terms
@@ -79,13 +79,13 @@ def decode_extend(body: bytes, codec: BodyCodec) -> tuple[int | None, int]:
 def decode_extend_many(
     body: bytes, codec: BodyCodec, limits: Limits
 ) -> tuple[dict[str, int | None], int]:
-    """The body of a bulk extension: the new time, and deliveries by id where they are named."""
+    """The body of a bulk extension: the new time, and by id the deliveries that are named."""
     sent = decode(body, codec, _extend_many)
     return _deliveries(sent.items, limits), sent.lease_ms
 
 
 def decode_release(body: bytes, codec: BodyCodec) -> tuple[int | None, int]:
-    """The body of a single release: the delay, and the delivery. The body may be absent."""
+    """The body of a single release: the delay, and the delivery. It may be missing."""
     sent = decode(body, codec, _release) if body else _Release()
     return sent.lease, sent.delay_ms
 
@@ -93,7 +93,7 @@ def decode_release(body: bytes, codec: BodyCodec) -> tuple[int | None, int]:
 def decode_release_many(
     body: bytes, codec: BodyCodec, limits: Limits
 ) -> tuple[dict[str, int | None], int]:
-    """The body of a bulk release: the delay, and deliveries by id where they are named."""
+    """The body of a bulk release: the delay, and by id the deliveries that are named."""
     sent = decode(body, codec, _release_many)
     return _deliveries(sent.items, limits), sent.delay_ms
 
@@ -110,6 +110,6 @@ def _deliveries(items: list[_Named], limits: Limits) -> dict[str, int | None]:
     return found
 
 
-# The shapes by the names under which the API is described.
+# The names of these shapes in the description of the API.
 ClaimBody, ExtendBody, ExtendManyBody = _Claim, _Extend, _ExtendMany
 ReleaseBody, ReleaseManyBody = _Release, _ReleaseMany

@@ -1,4 +1,4 @@
-"""Bodies that people and forms post, as payloads: JSON, forms, text and bytes.
+"""Bodies from people and forms as payloads: JSON, forms, text and bytes.
 
 https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#form-submission
 """
@@ -24,14 +24,14 @@ MEDIA_TYPES = (JSON.content_type, MSGPACK.content_type, URLENCODED, MULTIPART, T
 
 
 class Pushed(NamedTuple):
-    """A payload as JSON text, and its original type: bytes are base64 in it."""
+    """A payload as JSON text, and its original type. Bytes are base64 in it."""
 
     text: bytes
     content_type: str | None = None
 
     @property
     def raw(self) -> msgspec.Raw:
-        """The text, to be put into a document as it is."""
+        """The text, ready to be put into a document."""
         return msgspec.Raw(self.text)
 
     def value(self) -> Any:
@@ -48,18 +48,18 @@ _canonical = msgspec.json.Encoder(order="sorted")
 
 
 def digest_of(canonical: bytes) -> str:
-    """By what a payload's copies are known: 16 hex digits of SHA-256 of its JSON with sorted keys.
+    """The name of equal payloads: 16 hex digits of SHA-256 of the JSON with sorted keys.
 
-    Spaces and the order of an object's fields are of no account there.
+    Spaces and the order of an object's fields do not matter.
     """
     return hashlib.sha256(canonical).hexdigest()[:16]
 
 
 def read_push(content_type: str | None, body: bytes) -> Pushed | None:
-    """The payload for a body; None where its media type is not one of `MEDIA_TYPES`.
+    """The payload for a body; None if its media type is not one of `MEDIA_TYPES`.
 
     Without a media type the body is read as JSON. A form becomes an object, in which a repeated
-    field is a list. Raises `InvalidRequest` where the body is empty or cannot be read.
+    field is a list. Raises `InvalidRequest` if the body is empty or cannot be read.
     """
     kind = (content_type or JSON.content_type).partition(";")[0].strip().lower()
     if kind not in MEDIA_TYPES:

@@ -1,4 +1,4 @@
-"""The bodies of requests about settings of queues, and of redrives."""
+"""The bodies of requests about settings of queues and about redrives."""
 
 from typing import Annotated, TypeVar
 
@@ -18,14 +18,14 @@ class _Redrive(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Settings(QueueSettings, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The settings of one queue. Absent and null leave a thing unset."""
+    """The settings of one queue. Absent and null leave a setting open."""
 
     backoff: StrictBackoff | None = None
     retention: StrictRetention | None = None
 
 
 class _SettingsPatch(SettingsPatch, frozen=True, forbid_unknown_fields=True):
-    """A change of settings. Absent keeps, null clears; of `retention` field by field."""
+    """A change of settings. Absent keeps, null clears; `retention` changes field by field."""
 
     backoff: StrictBackoff | None | UnsetType = UNSET
     retention: StrictRetentionPatch | None | UnsetType = UNSET
@@ -47,7 +47,7 @@ def decode_settings_patch(body: bytes, codec: BodyCodec) -> SettingsPatch:
 
 
 def decode_limit(body: bytes, codec: BodyCodec) -> int | None:
-    """The body of a redrive: the most jobs to bring back. The body may be absent."""
+    """The body of a redrive: the most jobs to bring back. It may be missing."""
     return decode(body, codec, _redrive).limit if body else None
 
 
@@ -56,5 +56,5 @@ def _plain(sent: object, kind: type[T]) -> T:
     return msgspec.convert(msgspec.to_builtins(sent), kind)
 
 
-# The shapes by the names under which the API is described.
+# The names of these shapes in the description of the API.
 RedriveBody, SettingsBody, SettingsPatchBody = _Redrive, _Settings, _SettingsPatch

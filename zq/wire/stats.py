@@ -1,11 +1,11 @@
-"""Statistics of queues as the documents that clients read."""
+"""Statistics of queues as documents for clients."""
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 
 class FlowDocument(msgspec.Struct, frozen=True, gc=False):
-    """Jobs since the server started, and a second over the last one and five minutes."""
+    """Jobs since the server started, and jobs a second over the last one and five minutes."""
 
     total: int
     per_second_1m: float
@@ -16,7 +16,7 @@ QUIET = FlowDocument(0, 0.0, 0.0)
 
 
 class QueueStatsDocument(msgspec.Struct, gc=False):
-    """One queue. It shows no `oldest_ready_age_ms` where no job is ready."""
+    """One queue. `oldest_ready_age_ms` is missing if no job is ready."""
 
     queue: str
     counts: dict[str, int]

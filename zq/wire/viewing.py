@@ -1,4 +1,4 @@
-"""What goes over the WebSocket of the admin API: messages of viewers, and events for them. JSON."""
+"""The WebSocket of the admin API: messages from viewers, and events for them, in JSON."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ from zq.model.windows import (
 )
 
 MAX_MESSAGE = 64 * 1024
-"""Bytes of a viewer's message."""
+"""The largest message of a viewer, in bytes."""
 
 Rows = Annotated[int, Meta(ge=0)]
 Words = Annotated[tuple[str, ...], Meta(max_length=100)]
@@ -41,13 +41,13 @@ class TailPlace(msgspec.Struct, frozen=True, tag_field="kind", tag="tail"):
 
 
 class OffsetPlace(msgspec.Struct, frozen=True, tag_field="kind", tag="offset"):
-    """From a position on, or less where the list is shorter."""
+    """From a position on, or an earlier one if the list is shorter."""
 
     offset: Rows
 
 
 class AroundPlace(msgspec.Struct, frozen=True, tag_field="kind", tag="around"):
-    """With a job in the middle; where it is not in the list, at the fallback."""
+    """With a job in the middle. If it is not in the list, the fallback counts."""
 
     id: str
     fallback: Fallback = Fallback.NOWHERE
@@ -75,7 +75,7 @@ class SubscribeMessage(msgspec.Struct, frozen=True, tag="subscribe"):
     limit: Rows = USUAL_ROWS
 
     def request(self, ids: IdCodec) -> WindowRequest:
-        """The window that is meant."""
+        """The window of the message."""
         limit = min(self.limit, MOST_ROWS)
         match self.anchor:
             case TailPlace():
@@ -102,7 +102,7 @@ class DeleteMessage(msgspec.Struct, frozen=True, tag="delete_job"):
 
 
 class SearchWords(msgspec.Struct, frozen=True):
-    """Words that a job's queue, and its type, contain one of."""
+    """A job's queue, and its type, must contain one of these words."""
 
     queues: Words = ()
     types: Words = ()
@@ -118,7 +118,7 @@ class FindMessage(msgspec.Struct, frozen=True, tag="find"):
     limit: Rows = USUAL_ROWS
 
     def search(self, ids: IdCodec) -> JobSearch | None:
-        """The search that is meant; None where it begins at the end that it goes towards."""
+        """The search of the message; None if it begins at the end that it goes towards."""
         after = None
         match self.anchor, self.direction:
             case (StartPlace(), Direction.BACKWARD) | (EndPlace(), Direction.FORWARD):
@@ -160,7 +160,7 @@ class ServerStatus(msgspec.Struct, frozen=True):
 
 
 class AdminJob(msgspec.Struct, omit_defaults=True, gc=False):
-    """A job in a window. What follows `failed_at` is there in detail only."""
+    """A job in a window. The fields after `failed_at` are present only in detail."""
 
     id: str
     queue: str
@@ -188,7 +188,7 @@ class WindowDocument(msgspec.Struct, omit_defaults=True):
 
 
 class SnapshotEvent(msgspec.Struct, tag_field="event", tag="job_snapshot"):
-    """All windows as they are."""
+    """All windows with their contents."""
 
     server: ServerStatus
     ready: WindowDocument
@@ -206,13 +206,13 @@ class ChangeEvent(msgspec.Struct, omit_defaults=True, tag_field="event", tag="jo
 
 
 class HeartbeatEvent(msgspec.Struct, tag_field="event", tag="heartbeat"):
-    """Nothing but the server's state."""
+    """Only the server's state."""
 
     server: ServerStatus
 
 
 class FindEvent(msgspec.Struct, tag_field="event", tag="find_result"):
-    """What a search has found."""
+    """The result of a search."""
 
     server: ServerStatus
     list: str
@@ -221,7 +221,7 @@ class FindEvent(msgspec.Struct, tag_field="event", tag="find_result"):
 
 
 class ErrorEvent(msgspec.Struct, tag_field="event", tag="error"):
-    """A message that came to nothing. Clients of Zizq skip events that they do not know."""
+    """A message has failed. Clients of Zizq skip events that they do not know."""
 
     server: ServerStatus
     error: str
@@ -243,7 +243,7 @@ def window_document(window: JobWindow, ids: IdCodec, detail: bool) -> WindowDocu
 
 
 def listed(job: JobRecord, id: str, detail: bool) -> AdminJob:
-    """A job for viewers. A payload that lies beside the row is left out."""
+    """A job for viewers. A payload that is stored apart is left out."""
     document = AdminJob(
         id,
         job.queue,

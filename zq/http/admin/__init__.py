@@ -1,1 +1,1 @@
-"""What operators use: it listens on an address of its own."""
+"""The door for operators. It has a listener of its own."""

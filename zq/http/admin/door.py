@@ -19,7 +19,7 @@ from zq.wire.codecs import JSON
 
 
 class AdminDoor(Door):
-    """What `zq top`, Zizq's `top` and whoever makes backups speak."""
+    """The door for `zq top`, Zizq's `top`, and backups."""
 
     def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
         return problem(error, JSON)

@@ -1,4 +1,4 @@
-"""GET /events of the admin API: the lists of unfinished jobs as they change, over a WebSocket."""
+"""GET /events of the admin API: the changing lists of unfinished jobs, over a WebSocket."""
 
 import asyncio
 import logging
@@ -35,10 +35,10 @@ log = logging.getLogger(__name__)
 
 HEARTBEAT_S = 2.0
 STALL_S = 30.0
-"""How long a viewer may read nothing before it is cut off."""
+"""A viewer that reads nothing for so long is cut off."""
 
 GOODBYE_S = 0.5
-"""How long a viewer that is sent away may take to say goodbye."""
+"""The time that a viewer has to answer the close of its connection."""
 
 UPGRADE_REQUIRED = "this is a WebSocket: ask for an upgrade to it, over HTTP/1.1"
 
@@ -59,11 +59,11 @@ class ViewersApi:
         return [Route("GET", "/events", self.events, KeyScope.READ, whole=True)]
 
     async def events(self, request: web.BaseRequest) -> Response:
-        """Show the lists of ready, scheduled and in-flight jobs as they change, as a WebSocket.
+        """Show the changing lists of ready, scheduled and in-flight jobs over a WebSocket.
 
-        It begins with a `job_snapshot` of the first 200 jobs of each. Then come at most ten times a
-        second the changes since, or another snapshot where that is less; and a `heartbeat` after
-        two seconds without either. A viewer that reads slowly is shown fewer moments.
+        It begins with a `job_snapshot` of the first 200 jobs of each list. After that, at most ten
+        times a second, come the changes, or another snapshot if that is shorter. A `heartbeat`
+        comes after two seconds without either. A viewer that reads slowly sees fewer moments.
         """
         socket = web.WebSocketResponse(timeout=GOODBYE_S, compress=False, max_msg_size=MAX_MESSAGE)
         if request.version.major != 1 or not socket.can_prepare(request).ok:
@@ -88,7 +88,7 @@ class ViewersApi:
 
 
 class _Conversation:
-    """One viewer: what it asks for, and what it is shown, each at its own pace."""
+    """One viewer: its messages and its frames, each at its own pace."""
 
     def __init__(
         self,
@@ -109,11 +109,11 @@ class _Conversation:
         self._view = ListsView()
         self._detail = False
         self._shown: Frame | None = None
-        """The frame that it was shown last; None where the next one has to be shown whole."""
+        """The last frame that was sent; None if the next one must be sent whole."""
         self._sending = asyncio.Lock()
 
     async def run(self) -> None:
-        """Until either side ends it."""
+        """Run until either side ends the connection."""
         try:
             await self._look(self._view)
         except ZqError as error:
@@ -135,7 +135,7 @@ class _Conversation:
         if not self._socket.closed:
             await self._socket.close(code=code)
 
-    # What it asks for
+    # Its messages
 
     async def _listen(self) -> None:
         async for message in self._socket:
@@ -143,7 +143,7 @@ class _Conversation:
                 await self._hear(message.data)
 
     async def _hear(self, text: str) -> None:
-        """Do what a message says. What is wrong with it is told; nothing has changed then."""
+        """Do what a message says. If it is wrong, answer with an error and change nothing."""
         try:
             await self._obey(decode_message(text))
         except ZqError as error:
@@ -181,7 +181,7 @@ class _Conversation:
             found = await self._viewers.search(search)
         await self._send(self._texts.found(message.list, found, self._detail))
 
-    # What it is shown
+    # Its frames
 
     async def _show(self) -> None:
         while not self._viewer.ended:
@@ -195,13 +195,13 @@ class _Conversation:
             await self._viewer.wait()
 
     def _latest(self) -> Frame:
-        """The latest frame there is."""
+        """The latest frame."""
         frame = self._viewer.frame
         assert frame is not None, "it looks at something from the beginning"
         return frame
 
     async def _send(self, text: bytes) -> None:
-        # One at a time: a viewer that does not read stops what it asks for, too.
+        # One message at a time: a viewer that does not read also has its requests held up.
         async with self._sending:
             self._heartbeats.written()
             await self._socket.send_frame(text, WSMsgType.TEXT)

@@ -1,4 +1,4 @@
-"""Frames and answers as texts for viewers. What several viewers are shown is written once."""
+"""Frames and answers as texts for viewers. Each text is written once for all its viewers."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,7 +23,7 @@ from zq.wire.viewing import (
 
 
 class FrameTexts:
-    """Writes them, each a message."""
+    """Writes frames and answers as messages."""
 
     def __init__(self, clock: Clock, ids: IdCodec) -> None:
         self._clock = clock
@@ -31,24 +31,24 @@ class FrameTexts:
         self._began = clock.monotonic()
 
     def frame(self, frame: Frame, before: Frame | None, detail: bool) -> Sequence[bytes]:
-        """What tells of a frame: whole, or where the one before was shown, what has changed."""
+        """The messages for a frame: the whole frame, or the changes since the frame `before`."""
         is_next = before is not None and frame.number == before.number + 1
         if not is_next or frame.changes is None:
             return self._once(frame, ("whole", detail), self._whole)
         return self._once(frame, ("changes", detail), self._changes)
 
     def heartbeat(self, frame: Frame) -> bytes:
-        """Nothing new."""
+        """The message that nothing has changed."""
         return encode_event(HeartbeatEvent(self._server(frame.sight.totals)))
 
     def found(self, list: ListName, found: FoundJob, detail: bool) -> bytes:
-        """What a search has found."""
+        """The message with the result of a search."""
         window = window_document(found.window, self._ids, detail)
         server = self._server(found.totals)
         return encode_event(FindEvent(server, list.value, found.position, window))
 
     def error(self, frame: Frame, error: ZqError) -> bytes:
-        """What was wrong with a message."""
+        """The message that says why another message was refused."""
         server = self._server(frame.sight.totals)
         return encode_event(ErrorEvent(server, error.message, error.code))
 
@@ -91,7 +91,7 @@ class FrameTexts:
 
 
 def _status(change: JobChange) -> str:
-    """What a client of Zizq calls it."""
+    """The word for it in Zizq's clients."""
     match change.passage:
         case Passage.ENTERED:
             return change.list.value

@@ -24,7 +24,7 @@ HEADERS = {
 
 
 class MaintenanceApi:
-    """What looks after the data."""
+    """The endpoints that maintain the data."""
 
     def __init__(self, services: Services, answers: Answers) -> None:
         self._maintenance = services.maintenance
@@ -38,7 +38,7 @@ class MaintenanceApi:
         ]
 
     async def backup(self, request: web.BaseRequest) -> web.StreamResponse:
-        """A gzipped tar of all that is stored at one moment, for `zq restore`."""
+        """Send a gzipped tar of everything that is stored at one moment, for `zq restore`."""
         async with self._maintenance.backup() as copy:
             size = {SIZE_HEADER: str(unpacked_size(copy))}
             response = web.StreamResponse(headers={**HEADERS, **size})
@@ -57,12 +57,12 @@ class MaintenanceApi:
         except ConnectionError:
             raise
         except Exception as error:
-            # The status is out: only the missing end of the body can tell that it came to nothing.
+            # The status has been sent, so only a body that breaks off can show the failure.
             log.exception("a backup cannot be sent")
             channel_of(request).cut_off(Peer.VANISHED)
             raise ConnectionAbortedError from error
 
     async def compact(self, _request: web.BaseRequest) -> Answer:
-        """Give all free space back to the file system; it answers when that is done."""
+        """Give all free space back to the file system. The answer comes when that is done."""
         await self._maintenance.compact()
         return Answer(204)

@@ -1,1 +1,1 @@
-"""The native API: Zizq's, endpoint by endpoint."""
+"""The door for clients of Zizq: its HTTP API, and zq's additions to it."""

@@ -1,4 +1,4 @@
-"""Budgets, and what jobs draw from them."""
+"""Budgets, and the draws of jobs."""
 
 from aiohttp import web
 
@@ -32,7 +32,7 @@ OF_JOBS = "/jobs/budgets"
 
 
 class BudgetsApi:
-    """`/budgets`, which ask for a key of all queues, and the budgets of jobs."""
+    """`/budgets`, which needs a key of all queues, and the budgets of jobs."""
 
     def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
         self._budgets, self._ids = services.budgets, services.ids
@@ -65,7 +65,7 @@ class BudgetsApi:
     # Budgets
 
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """Every budget in the order of the keys, with what it has now."""
+        """All budgets in the order of their keys, with their present tokens."""
         parameters(request, ())
         budgets = await self._budgets.all()
         return answer({"budgets": list(map(budget_document, budgets))}, accepted)
@@ -77,21 +77,21 @@ class BudgetsApi:
     async def create(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Create a budget: 201, or 409 where there is one of this key."""
+        """Create a budget: 201, or 409 if there is one with this key."""
         budget = await self._budgets.create(_key(request), decode_policy(body, sent))
         return answer(budget_document(budget), accepted, 201)
 
     async def replace(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Create a budget, or give it another policy: 422 where unfinished jobs need more."""
+        """Create a budget, or replace its policy: 422 if unfinished jobs need more tokens."""
         budget = await self._budgets.put(_key(request), decode_policy(body, sent))
         return answer(budget_document(budget), accepted)
 
     async def change(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Change the fields that are sent, also those within `strategy`; a null `burst` goes."""
+        """Change the given fields, also single fields of `strategy`. A null `burst` removes it."""
         budget = await self._budgets.change(_key(request), decode_policy_patch(body, sent))
         return answer(budget_document(budget), accepted)
 
@@ -105,38 +105,38 @@ class BudgetsApi:
     async def add_to_job(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Let a job draw from a budget: 409 where it does already."""
+        """Make a job draw from a budget: 409 if it does already."""
         wanted = decode_binding(_key(request), body, sent)
         return await self._bind(request, accepted, Binding("add", (wanted,)))
 
     async def put_to_job(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Let a job draw so much from a budget, whether or not it does already."""
+        """Set how much a job draws from a budget, whether or not it drew from it."""
         wanted = decode_binding(_key(request), body, sent)
         return await self._bind(request, accepted, Binding("put", (wanted,)))
 
     async def change_of_job(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Change what a job draws from a budget: 404 where it does not."""
+        """Change how much a job draws from a budget: 404 if it does not draw from it."""
         wanted = decode_cost(_key(request), body, sent)
         return await self._bind(request, accepted, Binding("change", (wanted,)))
 
     async def remove_from_job(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """Let a job no longer draw from a budget: 404 where it does not."""
+        """Make a job no longer draw from a budget: 404 if it does not draw from it."""
         wanted = BudgetRequest(_key(request))
         return await self._bind(request, accepted, Binding("remove", (wanted,)))
 
     async def replace_of_job(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Let a job draw from these budgets, and from no others."""
+        """Make a job draw from these budgets only."""
         wanted = decode_bindings(body, sent)
         return await self._bind(request, accepted, Binding("replace", wanted))
 
     async def clear_job(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """Let a job draw from no budget."""
+        """Make a job draw from no budget."""
         return await self._bind(request, accepted, Binding("replace"))
 
     # Jobs by a filter
@@ -144,9 +144,9 @@ class BudgetsApi:
     async def add_to_jobs(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Let the jobs that match draw from a budget; those that do already stay as they are.
+        """Make the matching jobs draw from a budget. Jobs that do already stay unchanged.
 
-        `blocked` names those that would change but are in flight.
+        `blocked` names the jobs that are in flight and so cannot change.
         """
         wanted = decode_binding(_key_of_many(request), body, sent)
         return await self._bind_all(request, accepted, Binding("add", (wanted,)))
@@ -154,24 +154,24 @@ class BudgetsApi:
     async def put_to_jobs(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Let the jobs that match draw so much from a budget, whether or not they do already."""
+        """Set how much the matching jobs draw from a budget, whether or not they drew from it."""
         wanted = decode_binding(_key_of_many(request), body, sent)
         return await self._bind_all(request, accepted, Binding("put", (wanted,)))
 
     async def change_of_jobs(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Change what those of the jobs that match draw from a budget which draw from it."""
+        """Change how much the matching jobs draw from a budget, if they draw from it."""
         wanted = decode_cost(_key_of_many(request), body, sent)
         return await self._bind_all(request, accepted, Binding("change", (wanted,)))
 
     async def remove_from_jobs(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """Let the jobs that match no longer draw from a budget."""
+        """Make the matching jobs no longer draw from a budget."""
         wanted = BudgetRequest(_key_of_many(request))
         return await self._bind_all(request, accepted, Binding("remove", (wanted,)))
 
     async def clear_jobs(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """Let the jobs that match draw from no budget."""
+        """Make the matching jobs draw from no budget."""
         return await self._bind_all(request, accepted, Binding("replace"))
 
     async def _bind(

@@ -1,4 +1,4 @@
-"""Schedules: groups of entries that enqueue jobs when their time comes."""
+"""Cron: groups of entries that enqueue jobs when their time comes."""
 
 from aiohttp import web
 
@@ -59,7 +59,7 @@ class CronsApi:
         return answer({"crons": await self._crons.groups(reach_of(request))}, accepted)
 
     async def clear(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """Delete all groups; a key with queue prefixes, those that lie within them whole."""
+        """Delete all groups; with a key for queue prefixes, those that lie completely within."""
         parameters(request, ())
         return answer({"deleted": await self._crons.clear(reach_of(request))}, accepted)
 
@@ -71,10 +71,10 @@ class CronsApi:
     async def put_group(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Let a group have these entries and no others, in the order in which they are answered.
+        """Replace a group and all its entries. The answer has the entries in the given order.
 
-        An entry that keeps its expression and its zone keeps its next time. `paused` is as it was
-        where it is not sent; `timezone` is cleared.
+        An entry with the same expression and zone as before keeps its next time. A missing `paused`
+        keeps the present value. A missing `timezone` is cleared.
         """
         name, draft = _group(request), decode_group(body, sent, self._limits)
         group = await self._crons.replace_group(name, draft, reach_of(request))
@@ -83,7 +83,7 @@ class CronsApi:
     async def patch_group(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Pause or resume a group, or change its zone, by which entries without one go."""
+        """Pause or resume a group, or change the zone for its entries without one."""
         name, patch = _group(request), decode_group_patch(body, sent)
         group = await self._crons.change_group(name, patch, reach_of(request))
         return answer(group_document(*group), accepted)
@@ -96,7 +96,7 @@ class CronsApi:
     async def add_entry(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Add an entry, and its group where there is none."""
+        """Add an entry, and its group if that does not exist."""
         group, draft = _group(request), decode_entry(body, sent, self._limits, None)
         entry = await self._crons.add_entry(group, draft, reach_of(request))
         return answer(entry_document(entry), accepted, 201)
@@ -118,7 +118,7 @@ class CronsApi:
     async def patch_entry(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Pause or resume an entry. What is paused makes up for nothing when it is resumed."""
+        """Pause or resume an entry. Times that pass during a pause are not made up for."""
         (group, name), paused = _place(request), decode_paused(body, sent)
         entry = await self._crons.pause_entry(group, name, paused, reach_of(request))
         return answer(entry_document(entry), accepted)

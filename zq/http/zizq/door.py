@@ -35,7 +35,7 @@ from zq.wire.bodies import Limits
 
 
 class ZizqDoor(Door):
-    """What Zizq's clients speak. JSON or MessagePack, also of errors."""
+    """The door for Zizq's clients. It speaks JSON or MessagePack, also in errors."""
 
     def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
         return problem(error, error_codec(request))
@@ -44,7 +44,7 @@ class ZizqDoor(Door):
         return answer({"error": text}, error_codec(request), status)
 
     def not_found(self, request: web.BaseRequest) -> Answer:
-        """As elsewhere, but refused where the client accepts no format: `NotAcceptable`."""
+        """Answer as other doors do, but raise `NotAcceptable` if the client accepts no format."""
         answer_codec(request)
         return super().not_found(request)
 

@@ -1,7 +1,7 @@
-"""Endpoints: which format a request is in, which its answer is to have, and its body.
+"""Endpoints: the formats of a request and of its answer, and the body.
 
-Substring tests, in the order of the table in the API's contract: MessagePack wins where both are
-accepted, q-values count for nothing, no header means JSON.
+Headers are searched for substrings, in the order of the table in the API's contract. MessagePack
+wins if both formats are accepted, q-values are ignored, and no header means JSON.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,7 +25,7 @@ STREAM_FORMATS = [EVENT_STREAM.content_type, NDJSON.content_type, MSGPACK_STREAM
 
 
 class NotAcceptable(ZqError):
-    """No format that the client accepts."""
+    """The client accepts no format that the endpoint has."""
 
     code = "not_acceptable"
 
@@ -35,7 +35,7 @@ class NotAcceptable(ZqError):
 
 
 class UnsupportedMediaType(ZqError):
-    """A body in a format that is not understood."""
+    """The body is in an unknown format."""
 
     code = "unsupported_media_type"
 
@@ -47,7 +47,7 @@ class UnsupportedMediaType(ZqError):
 
 
 class PlainRefusal(InvalidRequest):
-    """An `InvalidRequest` that is answered as plain text, where Zizq answers so."""
+    """An `InvalidRequest` that is answered as plain text, as in Zizq."""
 
 
 def answer_codec(request: web.BaseRequest) -> BodyCodec:
@@ -75,7 +75,7 @@ def body_codec(request: web.BaseRequest) -> BodyCodec:
 
 
 def lines_or_codec(request: web.BaseRequest) -> BodyCodec | None:
-    """The format of an answer that may also be NDJSON, which None stands for.
+    """The format of an answer that may also be NDJSON. None means NDJSON.
 
     Raises `NotAcceptable`.
     """
@@ -111,7 +111,7 @@ def event_framing(request: web.BaseRequest) -> EventFraming:
 def answer(
     document: object, codec: BodyCodec, status: int = 200, headers: dict[str, str] | None = None
 ) -> Answer:
-    """A document as an answer."""
+    """Make an answer from a document."""
     all_headers = {"Content-Type": codec.content_type}
     if headers:
         all_headers |= headers
@@ -136,7 +136,7 @@ class BodyEndpoints:
         self._line = line
 
     def new_jobs(self, serve: WithBody) -> Handler:
-        """An endpoint for new jobs, of which large bodies take turns."""
+        """An endpoint for new jobs. Large bodies take turns."""
         bodies, line = self._bodies, self._line
 
         async def handler(request: web.BaseRequest) -> Response:
@@ -155,10 +155,10 @@ class BodyEndpoints:
     def change(
         self, serve: WithBody, *, optional: bool = False, ignores_foreign: bool = False
     ) -> Handler:
-        """An endpoint for anything else, which has a reserved share of memory.
+        """An endpoint for anything else. It has a reserved share of memory.
 
-        A body that is `optional` may be missing, and then its format is of no account. One in a
-        format that is not ours is read and dropped where the endpoint `ignores_foreign` ones.
+        If the body is `optional`, it may be missing, and then its format does not matter. An
+        endpoint that `ignores_foreign` bodies reads and drops a body in another format.
         """
         bodies = self._bodies
 

@@ -1,4 +1,4 @@
-"""GET /events: what happens to jobs, as it happens; and workers' reports of progress."""
+"""GET /events: the events of jobs, as they happen; and workers' reports of progress."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ from zq.wire.ids import held_key
 log = logging.getLogger(__name__)
 
 GAP = "gap"
-"""The type of what stands in a stream where events are missing."""
+"""The type of an entry in a stream for missing events."""
 
 
 class EventsApi:
@@ -59,18 +59,18 @@ class EventsApi:
     async def progress(
         self, request: web.BaseRequest, _accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Tell those who listen how far a job in flight is. Nothing of it is stored."""
+        """Tell listeners how far a job in flight is. Nothing of it is stored."""
         data, lease = decode_progress(body, sent)
         key = held_key(request[PATH]["id"], self._ids)
         await self._work.progress(key, data, lease, reach_of(request))
         return Answer(204)
 
     async def events(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Stream what happens to jobs from now on, or from after `Last-Event-ID` on.
+        """Stream the events of jobs from now on, or after `Last-Event-ID`.
 
-        The latest events are kept in memory, as long as somebody listens and for ten minutes after.
-        Where some of those asked for are not there, a `gap` says so; it is also the last thing that
-        is told to a client that reads too slowly, before its stream ends.
+        The latest events are kept in memory while somebody listens, and for ten minutes after that.
+        If some of the requested events are missing, a `gap` says so. A `gap` is also the last entry
+        for a client that reads too slowly, before its stream ends.
         """
         with self._peers.one_more(peer_of(request.transport), _too_many):
             return await self._stream(request)
@@ -83,7 +83,7 @@ class EventsApi:
             await response.prepare(request)
             return response
         last_id = request.headers.get("Last-Event-ID")
-        # It listens before the headers are out: what happens after them is never missed.
+        # Listening begins before the headers are sent, so no later event is missed.
         with self._events.reader(wanted, last_id or None) as reader:
             await response.prepare(request)
             channel = channel_of(request)
@@ -126,7 +126,7 @@ def _type(name: str) -> EventType:
 
 
 class _Telling:
-    """Moves events from the window to one reader's peer, at the pace of that peer."""
+    """Sends events from the window to one reader, at the pace of its peer."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class _Telling:
         self._heartbeats = heartbeats
 
     async def run(self) -> None:
-        """Until the reader is to end. Raises where its connection breaks."""
+        """Run until the reader must end. Raises if its connection breaks."""
         try:
             await self._begin()
             while not self._reader.ended:
@@ -160,14 +160,14 @@ class _Telling:
             self._heartbeats.stop()
 
     async def _begin(self) -> None:
-        """Tell where the stream begins, and whether something is missing before."""
+        """Send the place where the stream begins, and a gap if events before it are missing."""
         if self._events.lost(self._reader):
             await self._tell_gap()
         else:
             await self._write(self._framing.heartbeat(self._last_id()))
 
     async def _catch_up(self) -> bool:
-        """Write all that there is. False where the window has moved past the reader: it is cut."""
+        """Write all events so far. Return False if the reader is too slow: it is cut off."""
         while not self._reader.idle and not self._reader.ended:
             if self._events.lost(self._reader):
                 log.info("a reader of events is too slow, it is cut off")
@@ -180,7 +180,7 @@ class _Telling:
         return True
 
     async def _tell_gap(self) -> None:
-        """Say that something is missing, and go on with the oldest event that there is."""
+        """Send a gap, and continue with the oldest event that is kept."""
         first, position = self._events.first, self._reader.position
         self._reader.position = first
         document = EventDocument(

@@ -1,4 +1,4 @@
-"""GET /history: what became of every attempt, in the order in which it was recorded."""
+"""GET /history: the records of attempts, in the order in which they were made."""
 
 from aiohttp import web
 
@@ -21,7 +21,7 @@ MOST_LIMIT = 10_000
 
 
 class HistoryApi:
-    """The log of the history, read by its numbers."""
+    """The history, read by record numbers."""
 
     def __init__(self, services: Services) -> None:
         self._history = services.history
@@ -31,15 +31,15 @@ class HistoryApi:
         return [Route("GET", "/history", self.history, KeyScope.HISTORY, whole=True)]
 
     async def history(self, request: web.BaseRequest) -> Answer:
-        """Records ``after < seq <= until``, up to `limit` (1,000; at most 10,000) of them.
+        """Send up to `limit` (1,000; at most 10,000) records with ``after < seq <= until``.
 
-        Without `after`, from the oldest that is kept. With `wait_ms` (at most 30,000) it waits for
-        a first one where there is none. JSON or MessagePack: `epoch`, `recording`, `min_seq`,
-        `max_seq`, `records`; NDJSON (`application/x-ndjson`): a record a line, the rest in headers
-        `Zq-Epoch`, `Zq-Recording`, `Zq-Min-Seq`, `Zq-Max-Seq`, which the others have too. The
-        answer may hold fewer records than there are: go on after the last. 410 where the records
-        after `after` are past their retention (`min_seq` is the first that is not), 409 where
-        there never was one of that number.
+        Without `after` they begin with the oldest that is kept. With `wait_ms` (at most 30,000) an
+        empty answer waits for a first record. JSON and MessagePack have `epoch`, `recording`,
+        `min_seq`, `max_seq`, `records`. NDJSON (`application/x-ndjson`) has one record a line. All
+        formats have the headers `Zq-Epoch`, `Zq-Recording`, `Zq-Min-Seq`, `Zq-Max-Seq`. The answer
+        may have fewer records than there are: continue after the last one. 410 means that the
+        records after `after` are past their retention (`min_seq` is the first that is not), 409
+        that `after` is beyond the last record.
         """
         codec = lines_or_codec(request)
         given = parameters(request, ("after", "until", "limit", "wait_ms"))

@@ -1,4 +1,4 @@
-"""Jobs in, read, changed and deleted."""
+"""Enqueueing, reading, changing and deleting jobs."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -67,11 +67,12 @@ class JobsApi:
     async def enqueue(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Store one job: 201, or 200 for a duplicate or a fold; with `wait_ms`, answer its outcome.
+        """Store one job: 201, or 200 for a duplicate or a fold. With `wait_ms`, return its outcome.
 
-        A job of a `group` runs when it is the oldest unfinished one of its group in its queue. A
-        copy that brings the same `dedupe.id` to the same queue and group within the window is a
-        duplicate of the first; of a first that is gone only `id`, `duplicate`, `folded` are told.
+        A job of a `group` runs when it is the oldest unfinished job of its group in its queue. A
+        copy with the same `dedupe.id` for the same queue and group within the window is a duplicate
+        of the first job. If that job is deleted, the answer has only `id`, `duplicate` and
+        `folded`.
         """
         wait_ms = wait_time(request) if request.query_string else None
         job = decode_job(body, sent, self._limits)
@@ -88,14 +89,15 @@ class JobsApi:
     async def enqueue_bulk(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Store many jobs or none: 200 only where every one is a duplicate, or folded.
+        """Store many jobs or none: 200 only if every job is a duplicate or was folded.
 
-        Results of the jobs that they are duplicates of are told up to 16 MiB of them.
+        The results of owners are included up to 16 MiB.
         """
         jobs = decode_jobs(body, sent, self._limits)
         if not jobs:
             return answer({"jobs": []}, accepted, 201)
-        # Once they are stored, they are answered: about as much as was sent, at most.
+        # The jobs cannot be taken back once they are stored. The answer is about as large as the
+        # body.
         self._answers.admit(len(body))
         stored = await self._jobs.enqueue(jobs, reach_of(request))
         status = 200 if stored.joined == len(jobs) else 201
@@ -104,7 +106,7 @@ class JobsApi:
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """A page of jobs.
 
-        It may end before its `limit` where payloads are large, and has a `next` then.
+        It may end before its `limit` if payloads are large, and then has a `next`.
         """
         values = parameters(request, (*PAGING, *FILTERS))
         wanted = paging(values)
@@ -144,7 +146,7 @@ class JobsApi:
     async def patch_all(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Change the jobs that match. Faults of the body are reported before those of the query."""
+        """Change the matching jobs. Errors in the body are reported before errors in the query."""
         patch = decode_patch(body, sent)
         filter = self._filter(request)
         refuse_terminal_statuses(filter)
@@ -156,7 +158,7 @@ class JobsApi:
         return Answer(204)
 
     async def delete_all(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """Delete the jobs that match, all where nothing is asked for."""
+        """Delete the matching jobs. Without a filter, delete all."""
         filter = self._filter(request)
         return answer({"deleted": await self._sweeps.delete(filter)}, accepted)
 

@@ -1,4 +1,4 @@
-"""Taking jobs without a stream, and keeping them or giving them back."""
+"""Taking jobs without a stream, and keeping or returning them."""
 
 from collections.abc import Sequence
 
@@ -62,10 +62,10 @@ class LeasesApi:
     ) -> Answer:
         """Take up to `max` jobs of one queue for `holder`: 200 with the list `jobs`.
 
-        Each carries `lease`, by which it is acknowledged, extended or released, and `lease_until`.
-        There are fewer where their payloads make 8 MiB; one of more comes alone.
-        The lease lasts `lease_ms`; without that, as long as the job or its queue says, or 30 s.
-        Where there is no job, the answer waits up to `wait_ms` for one and is an empty list then.
+        Each job has `lease`, which acknowledgements, extensions and releases name, and
+        `lease_until`. There are fewer jobs if their payloads reach 8 MiB; a larger job comes alone.
+        The lease lasts `lease_ms`. By default it lasts as long as the job or its queue says, or 30
+        s. If there is no job, the answer waits up to `wait_ms` for one, and is then an empty list.
         """
         queue = check_name("queue", request[PATH]["queue"])
         wanted = decode_claim(body, sent)
@@ -76,12 +76,12 @@ class LeasesApi:
         ):
             jobs = await claimer.take()
             size = sum([job.payload_size for job in jobs])
-            # Refused before payloads are read: then the jobs go back.
+            # Refuse before payloads are read: the jobs are then returned.
             self._answers.admit(size)
             with self._answers.room(size):
                 response = await self._render(jobs, accepted)
                 jobs.clear()
-                # Written here, to hear of it where nobody is there to read it.
+                # Write the answer here, to learn whether the client is gone.
                 await self._answers.write(request, response)
         return response
 
@@ -92,7 +92,7 @@ class LeasesApi:
     async def extend(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Let the lease of one job last `lease_ms` from now: 200 with `lease_until`."""
+        """Set the deadline of one lease to `lease_ms` from now: 200 with `lease_until`."""
         lease, lease_ms = decode_extend(body, sent)
         key = held_key(request[PATH]["id"], self._ids)
         leases = {} if lease is None else {key: lease}
@@ -103,9 +103,9 @@ class LeasesApi:
     async def extend_many(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Let the leases of many jobs last `lease_ms` from now: 200 with their `lease_until`.
+        """Set the deadlines of many leases to `lease_ms` from now: 200 with their `lease_until`.
 
-        422 names those that were left alone, the others have the new deadline.
+        The status 422 names the jobs that were left unchanged. The others have the new deadline.
         """
         named, lease_ms = decode_extend_many(body, sent, self._limits)
         keys = NamedKeys(named, self._ids)
@@ -119,7 +119,7 @@ class LeasesApi:
     async def release(
         self, request: web.BaseRequest, _accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Give one job back, at no cost to it: ready at once, or scheduled in `delay_ms`."""
+        """Return one job. No attempt is spent. It is ready at once, or scheduled in `delay_ms`."""
         lease, delay_ms = decode_release(body, sent)
         key = held_key(request[PATH]["id"], self._ids)
         leases = {} if lease is None else {key: lease}
@@ -129,7 +129,7 @@ class LeasesApi:
     async def release_many(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Give many jobs back: 422 names those that were left alone, the others have gone back."""
+        """Return many jobs: 422 names the jobs that were left unchanged."""
         named, delay_ms = decode_release_many(body, sent, self._limits)
         keys = NamedKeys(named, self._ids)
         settled = await self._work.release(

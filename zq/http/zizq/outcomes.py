@@ -1,4 +1,4 @@
-"""How jobs end: results, waiting for them, look-up by key, cancelling, retention."""
+"""The ends of jobs: results, waiting for them, look-up by key, cancelling, retention."""
 
 from functools import partial
 
@@ -26,7 +26,7 @@ _GONE = {Status.CANCELLED: JobCancelled, Status.EXPIRED: JobExpired}
 
 
 class OutcomesApi:
-    """What goes beyond a worker's success and failure."""
+    """The endpoints about the ends of jobs, except success and failure."""
 
     def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
         self._jobs, self._sweeps, self._ids = services.jobs, services.sweeps, services.ids
@@ -46,7 +46,7 @@ class OutcomesApi:
         ]
 
     async def result(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """How a job came out, now or within `wait_ms`."""
+        """The outcome of a job, now or within `wait_ms`."""
         wait_ms, key = wait_time(request) or 0, key_of(request[PATH]["id"], self._ids)
         outcome = await self._jobs.ending(key, reach_of(request), wait_ms)
         return outcome_answer(outcome, accepted)
@@ -59,7 +59,7 @@ class OutcomesApi:
     async def cancel(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Cancel one job; by force one in flight, of which its stream is told if it asked to be."""
+        """Cancel one job, one in flight only by force. Its stream is told on request."""
         force, key = decode_force(body, sent), key_of(request[PATH]["id"], self._ids)
         job = await self._jobs.cancel(key, force, reach_of(request))
         return answer(job_document(job, self._ids, with_payload=False), accepted)
@@ -75,7 +75,7 @@ class OutcomesApi:
     async def cancel_all(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Cancel the jobs that match, all that can be where nothing is asked for."""
+        """Cancel the matching jobs. Without a filter, cancel all that can be cancelled."""
         force = decode_force(body, sent)
         filter = job_filter(parameters(request, FILTERS), self._ids, reach_of(request))
         refuse_uncancellable(filter, force)
@@ -84,7 +84,7 @@ class OutcomesApi:
     async def retain(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Keep a finished job for so long from now."""
+        """Begin the retention of a finished job now."""
         retention = decode_retention(body, sent)
         key = key_of(request[PATH]["id"], self._ids)
         job = await self._jobs.retain(key, retention, reach_of(request))
@@ -92,7 +92,7 @@ class OutcomesApi:
 
 
 def wait_time(request: web.BaseRequest) -> int | None:
-    """How long the request is willing to wait, in milliseconds; None where it does not say."""
+    """How long the request will wait, in milliseconds; None if it does not say."""
     text = parameters(request, ("wait_ms",)).get("wait_ms")
     return None if text is None else whole_number("wait_ms", text, MOST_WAIT_MS)
 
@@ -100,9 +100,9 @@ def wait_time(request: web.BaseRequest) -> int | None:
 def outcome_answer(
     outcome: Ending, accepted: BodyCodec, job: EnqueuedDocument | None = None
 ) -> Answer:
-    """200 for a job that ran to its end, 202 for one that still goes on, else 410.
+    """200 for a job that was completed, 202 for an unfinished one, else 410.
 
-    `job` is put in for those who have just stored it.
+    `job` is included if the request has just stored it.
     """
     document = outcome_document(outcome, job)
     if outcome.status in _GONE:
@@ -113,8 +113,8 @@ def outcome_answer(
 
 
 def _unique_key(request: web.BaseRequest) -> tuple[str, str | None]:
-    """The key, and the queue whose keys it is among."""
-    # An empty text is a key like any other.
+    """The key, and the queue if the key belongs to one."""
+    # An empty text is a valid key.
     parameters(request, ("key", "queue"))
     if "key" not in request.query:
         raise InvalidRequest("invalid query parameters: `key` is missing")

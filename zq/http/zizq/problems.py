@@ -1,4 +1,4 @@
-"""Errors as answers: the one table from the error tree to statuses, and the one shape of a body."""
+"""Errors as answers: the table from the error tree to statuses, and the shape of the body."""
 
 from aiohttp import web
 
@@ -37,12 +37,12 @@ STATUSES: dict[type[ZqError], int] = {
     errors.StorageFull: 507,
 }
 CODE_HEADER = "Zq-Error"
-"""Carries the error's stable code; the body keeps to the API's shape."""
+"""This header has the error's stable code. The body keeps the shape of Zizq's API."""
 
 
 def problem(error: ZqError, codec: BodyCodec) -> Answer:
     """An error as an answer in the format that the client accepts."""
-    # A message may cite bytes of a header that are no text; an answer cannot.
+    # A message may quote bytes of a header that are not text; an answer cannot.
     body: dict[str, object] = {"error": error.message.encode(errors="replace").decode()}
     headers = {CODE_HEADER: error.code}
     if isinstance(error, PlainRefusal):
@@ -62,13 +62,13 @@ def problem(error: ZqError, codec: BodyCodec) -> Answer:
         headers["WWW-Authenticate"] = CHALLENGE
     response = answer(body, codec, status_in(STATUSES, error), headers)
     if isinstance(error, errors.RequestTimeout):
-        # What is left of the request may come or not: nothing can follow it.
+        # The rest of the request may come or not, so nothing can follow it.
         response.closes = True
     return response
 
 
 def error_codec(request: web.BaseRequest | None) -> BodyCodec:
-    """The format of an error: the accepted one, or JSON where none is."""
+    """The format of an error: the accepted one, or JSON if there is none."""
     if request is None:
         return JSON
     try:

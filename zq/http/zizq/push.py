@@ -19,11 +19,11 @@ from zq.wire.documents import enqueued_documents
 from zq.wire.pushing import MEDIA_TYPES, Pushed, read_push
 
 FIFO = ".fifo"
-"""Queues whose name ends so have groups, and others have none: the name tells, as for files."""
+"""A queue whose name ends like this has groups, other queues have none: the name decides."""
 
 
 class PushApi:
-    """What a form can do: one job a request, of which the body is the payload."""
+    """The endpoint for forms: one job in a request, with the body as its payload."""
 
     def __init__(self, services: Services, bodies: Bodies, line: BulkLine, limits: Limits) -> None:
         self._jobs, self._ids = services.jobs, services.ids
@@ -40,10 +40,11 @@ class PushApi:
         ]
 
     async def push(self, request: web.BaseRequest) -> Answer:
-        """Queue what is posted: 202 with the job's id in `X-Job-Id`.
+        """Enqueue the body of the request as a payload: 202 with the job's id in `X-Job-Id`.
 
-        JSON, MessagePack, forms, text and bytes. Parameters of path and query reach the worker in
-        `meta`. Equal payloads of a group are one job for five minutes, unless the path says which.
+        The body may be JSON, MessagePack, a form, text or bytes. The worker gets the parameters of
+        path and query in `meta`. Equal payloads of a group are one job for five minutes, unless the
+        path names the copies.
         """
         accepted = answer_codec(request)
         try:
@@ -72,7 +73,7 @@ class PushApi:
 
 
 def _submission(request: web.BaseRequest, pushed: Pushed) -> dict[str, object]:
-    """The job as a producer would send it."""
+    """The job as the body of an enqueue."""
     queue = request[PATH]["queue"]
     named = {name: text for name, text in request[PATH].items() if name != "queue"}
     if named and not queue.endswith(FIFO):

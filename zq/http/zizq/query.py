@@ -1,4 +1,4 @@
-"""Query strings: parsed strictly, echoed canonically in the links of pages."""
+"""Query strings: strict parsing, and a canonical form for the links of pages."""
 
 import re
 from collections.abc import Callable, Collection, Iterable
@@ -21,10 +21,10 @@ FILTERS = (
 )
 PAGING = ("from", "order", "limit")
 ALIASES = {"budgets_key": "budgets.key"}
-"""How some clients have to spell a name."""
+"""Other spellings of names that some clients need."""
 
 QUERY = "invalid query parameters: "
-"""Begins the text of every refusal of a query."""
+"""The text of every refused query begins with this."""
 
 MAX_LIMIT = 2000
 DEFAULT_LIMIT = 50
@@ -37,7 +37,7 @@ _ZIZQ_ID = re.compile("[0-9a-z]{25}")
 
 
 class Paging(NamedTuple):
-    """Where a page begins (exclusive), which way it goes and how long it may be."""
+    """The place where a page begins (exclusive), its direction and its length."""
 
     cursor: str | None
     descending: bool
@@ -45,7 +45,7 @@ class Paging(NamedTuple):
 
 
 class PageShown(NamedTuple):
-    """What a page shows: the cursors of its first and last row, and whether more rows follow."""
+    """The cursors of the first and last row of a page, and whether more rows follow."""
 
     first: str | None
     last: str | None
@@ -53,10 +53,10 @@ class PageShown(NamedTuple):
 
 
 def parameters(request: web.BaseRequest, allowed: Collection[str]) -> dict[str, str]:
-    """The query's parameters; an empty value is as good as none. Raises `InvalidRequest`.
+    """The query's parameters. An empty value counts as missing. Raises `InvalidRequest`.
 
-    But a filter that is given, and filters nothing, is a mistake where jobs change: taken for no
-    filter it could delete everything. A `filter` without an expression is one everywhere.
+    In a request that changes jobs, an empty filter is an error: if it counted as missing, the
+    request could delete everything. An empty `filter` expression is an error everywhere.
     """
     found: dict[str, str] = {}
     for name, value in request.rel_url.query.items():
@@ -75,12 +75,12 @@ def parameters(request: web.BaseRequest, allowed: Collection[str]) -> dict[str, 
 
 
 def names(text: str | None) -> tuple[str, ...]:
-    """A comma list; empty segments do not count."""
+    """The names in a comma list. Empty parts are ignored."""
     return tuple(segment for segment in (text or "").split(",") if segment)
 
 
 def whole_number(name: str, text: str, high: int, low: int = 0) -> int:
-    """A number from `low` to `high`; it may have a plus sign. Raises `InvalidRequest`."""
+    """A number from `low` to `high`. A plus sign is allowed. Raises `InvalidRequest`."""
     match = _NUMBER.fullmatch(text)
     if match is None or not low <= int(match[1]) <= high:
         raise _invalid(f"`{name}` must be a whole number from {low} to {high}, not {text!r}")
@@ -103,7 +103,7 @@ def paging(values: dict[str, str]) -> Paging:
 
 
 def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
-    """The filter part of a query, over the jobs within reach."""
+    """The filter in a query, for the jobs within reach."""
     return Filter(
         statuses=tuple(sorted({_status(name) for name in names(values.get("status"))})),
         queues=_sorted_names(values, "queue"),
@@ -120,21 +120,21 @@ def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
 
 
 def refuse_uncancellable(filter: Filter, force: bool) -> None:
-    """Raise `Unprocessable` for a cancellation that names jobs which it cannot cancel."""
+    """Raise `Unprocessable` if a cancellation names jobs that it cannot cancel."""
     for status in filter.statuses:
         if status not in sources(Move.FORCE if force else Move.CANCEL):
             raise Unprocessable(NotCancellable(NAMES[status]).message)
 
 
 def refuse_terminal_statuses(filter: Filter) -> None:
-    """Raise `Unprocessable` for a patch that names finished jobs."""
+    """Raise `Unprocessable` if a patch names finished jobs."""
     for status in filter.statuses:
         if status in TERMINAL:
             raise Unprocessable(f"cannot patch jobs in {NAMES[status].capitalize()} status")
 
 
 def canonical(values: dict[str, str], paging: Paging) -> str:
-    """The query of a link to a page with these filters; parsing it gives the same again."""
+    """The query of a link to a page with these filters. Parsing it gives the same filters."""
     parts: list[tuple[str, str]] = []
     if paging.cursor is not None:
         parts.append(("from", paging.cursor))
@@ -148,9 +148,9 @@ def canonical(values: dict[str, str], paging: Paging) -> str:
 def links(
     path: str, query: Callable[[Paging], str], paging: Paging, shown: PageShown
 ) -> dict[str, str | None]:
-    """`self`, `next` and `prev`; the latter two are null where there is no such page.
+    """`self`, `next` and `prev`. The last two are null if there is no such page.
 
-    The previous page is read backwards from this one's first row, so its rows arrive reversed.
+    The previous page is read backwards from this page's first row, so its rows come reversed.
     """
 
     def link(cursor: str | None, descending: bool) -> str:
@@ -166,7 +166,7 @@ def links(
 
 def _filters_nothing(name: str, text: str) -> bool:
     if name == "filter":
-        return False  # an empty program is refused by the filter itself
+        return False  # the filter itself refuses an empty program
     if name in _RANGES:
         return text in ("", "..")
     return not names(text)
@@ -208,9 +208,9 @@ def _keys(texts: Iterable[str], ids: IdCodec) -> tuple[int, ...] | None:
 
 
 def is_ulid(text: str) -> bool:
-    """Whether the text has the form of an id. One of another database names no job here.
+    """Whether the text has the form of an id. An id of another database names no job here.
 
-    `IdCodec.key` knows this database's own ids, five times as fast; the package knows all.
+    `IdCodec.key` recognises this database's own ids, five times as fast; the package knows all.
     """
     try:
         return str(ulid.from_str(text)) == text
@@ -228,7 +228,7 @@ def _range(values: dict[str, str], name: str) -> ValueRange | None:
 
 
 def _bounds(name: str, text: str) -> ValueRange:
-    """A range as written; a bound that excludes nothing is None."""
+    """The range in a text. A bound that excludes nothing is None."""
     match = _RANGE.fullmatch(text)
     if match is None:
         raise _invalid(f"`{name}` must be a number or a range like 1..9, 1.. or ..9, not {text!r}")

@@ -19,7 +19,7 @@ SETTINGS = "/queues/{queue}/settings"
 
 
 class SettingsApi:
-    """What operators set for a queue. A slash in a queue's name is written `%2F` in the path."""
+    """The settings of queues. A slash in a queue's name is written `%2F` in the path."""
 
     def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
         self._queues = services.queues
@@ -37,19 +37,19 @@ class SettingsApi:
         ]
 
     async def every(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """What is set for queues, by queue, of those for which something is."""
+        """The settings of all queues that have any, by queue."""
         parameters(request, ())
         return answer({"queues": await self._queues.all_settings(reach_of(request))}, accepted)
 
     async def get(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """What is set for a queue: 200 with those fields that are set."""
+        """The settings of a queue: 200 with the fields that are set."""
         settings = await self._queues.settings(_queue(request), reach_of(request))
         return answer(settings, accepted)
 
     async def replace(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Set this and nothing else: 200, or 409 for a circle of dead-letter queues."""
+        """Replace all settings: 200, or 409 if dead-letter queues would form a circle."""
         queue, settings = _queue(request), decode_settings(body, sent)
         result = await self._queues.set(queue, settings, reach_of(request))
         return answer(result, accepted)
@@ -57,13 +57,13 @@ class SettingsApi:
     async def change(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Change the fields that are sent, null clears one: 200 with all settings, 409 as above."""
+        """Change the given fields; null clears one: 200 with all settings, or 409 as above."""
         queue, patch = _queue(request), decode_settings_patch(body, sent)
         result = await self._queues.set(queue, patch, reach_of(request))
         return answer(result, accepted)
 
     async def clear(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
-        """Let nothing be set for a queue: 204, whether or not something was."""
+        """Delete a queue's settings: 204, also if there were none."""
         await self._queues.clear_settings(_queue(request), reach_of(request))
         return Answer(204)
 

@@ -44,9 +44,9 @@ class SettlementsApi:
     async def succeed(
         self, request: web.BaseRequest, _accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Acknowledge one job, with its result, its retention and its delivery's name or none.
+        """Acknowledge one job, optionally with its result, its retention and its delivery.
 
-        A body that is no object, or neither JSON nor MessagePack, is ignored.
+        A body that is not an object, or neither JSON nor MessagePack, is ignored.
         """
         told = decode_success(body, sent) if body else None
         key = held_key(request[PATH]["id"], self._ids)
@@ -57,7 +57,7 @@ class SettlementsApi:
     async def succeed_bulk(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Acknowledge many: 422 names those that were left alone, the others are done."""
+        """Acknowledge many jobs. 422 names the unchanged ones; the others are acknowledged."""
         ids, said = decode_successes(body, sent, self._limits)
         keys = NamedKeys(ids, self._ids)
         by_key = keys.with_what(said) if said else None
@@ -73,7 +73,7 @@ class SettlementsApi:
     ) -> Answer:
         """Report a failure.
 
-        Of `message` 16 KiB are kept, of `error_type` 512 bytes, of `backtrace` 128 KiB: a longer
+        Of `message` 16 KiB are kept, of `error_type` 512 bytes, of `backtrace` 128 KiB. A longer
         text loses its middle.
         """
         failure, key = decode_failure(body, sent), held_key(request[PATH]["id"], self._ids)
@@ -81,9 +81,9 @@ class SettlementsApi:
         return answer(job_document(job, self._ids, with_payload=False), accepted)
 
     async def list_errors(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """A page of a job's failures; the cursor is an attempt.
+        """A page of a job's failures. The cursor is an attempt.
 
-        It may end before its `limit` where texts are large, and has a `next` then.
+        It may end before its `limit` if texts are large, and then has a `next`.
         """
         id = request[PATH]["id"]
         wanted = paging(parameters(request, PAGING))

@@ -19,7 +19,7 @@ from zq.wire.stats import QUIET, FlowDocument, QueueStatsDocument, StatsDocument
 
 
 class StatsApi:
-    """`stats`, of all queues and of one."""
+    """`stats` of all queues and of one."""
 
     def __init__(self, services: Services) -> None:
         self._queues = services.queues
@@ -34,7 +34,7 @@ class StatsApi:
     async def all(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """Every queue that has jobs, or had traffic in the last five minutes.
 
-        Of each: jobs by status, the age of the longest waiting ready job, and deliveries,
+        For each queue: jobs by status, the age of the longest waiting ready job, and deliveries,
         completions and failures since the start, with their rates over one and five minutes.
         """
         parameters(request, ())
@@ -42,7 +42,7 @@ class StatsApi:
         return answer(StatsDocument(list(map(_document, found))), accepted)
 
     async def one(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """One queue, as `GET /stats` shows it. One that does not exist is an empty one."""
+        """One queue, as in `GET /stats`. A queue that does not exist is an empty one."""
         parameters(request, ())
         queue = check_name("queue", request[PATH]["queue"])
         found = await self._queues.statistics_of(queue, reach_of(request))

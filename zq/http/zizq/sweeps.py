@@ -1,4 +1,4 @@
-"""Dead jobs brought back, one or by filter, and the changes by filter that are under way."""
+"""Reviving dead jobs, singly or by filter, and the sweeps that are under way."""
 
 from typing import Any
 
@@ -42,8 +42,8 @@ class SweepsApi:
     async def retry(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """Make a dead job ready again where it died: 200 with the job, 409 if it is not dead.
 
-        Its attempts begin anew, its error history is kept. With `home=true` it goes back to the
-        queue in which it died first, also from where it waits in a dead-letter queue.
+        Its attempts begin anew, and its error history is kept. With `home=true` it goes back to the
+        queue in which it died first, also if it waits in a dead-letter queue.
         """
         home = parameters(request, ("home",)).get("home") == "true"
         key, reach = key_of(request[PATH]["id"], self._ids), reach_of(request)
@@ -53,10 +53,10 @@ class SweepsApi:
     async def redrive(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Bring back the jobs that match the query, at most `limit`: 200 with their number.
+        """Bring back the matching jobs, at most `limit`: 200 with their number.
 
-        Those are dead jobs; where the query names queues, also the jobs that wait in these as in
-        dead-letter queues, which go back to the queue that they came from.
+        These are dead jobs. If the query names queues, they are also the jobs that wait in these
+        queues as in dead-letter queues. Such jobs go back to the queue that they came from.
         """
         limit = decode_limit(body, sent)
         filter = job_filter(parameters(request, FILTERS), self._ids, reach_of(request))
@@ -64,18 +64,18 @@ class SweepsApi:
         return answer({"redriven": await self._sweeps.redrive(filter, limit)}, accepted)
 
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """The changes by filter under way, oldest first, with how far they are.
+        """The sweeps under way, the oldest first, with their progress.
 
-        `changed` counts jobs, `progress` is the part of all ids that is passed, from 0 to 1.
+        `changed` counts jobs. `progress` is the part of all ids that was passed, from 0 to 1.
         """
         parameters(request, ())
         sweeps = self._sweeps.running(reach_of(request))
         return answer({"sweeps": list(map(_document, sweeps))}, accepted)
 
     async def stop(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
-        """Stop a change by filter between two slices: 204. What it has changed stays changed.
+        """Stop a sweep between two slices: 204. Its changes so far stay.
 
-        Whoever began it is answered with the number so far.
+        The client that began it gets the number so far.
         """
         parameters(request, ())
         self._sweeps.cut_short(request[PATH]["id"], reach_of(request))

@@ -1,4 +1,4 @@
-"""GET /jobs/take: a stream of jobs for as long as the connection lives."""
+"""GET /jobs/take: a stream of jobs for as long as its connection lasts."""
 
 import asyncio
 import logging
@@ -32,23 +32,23 @@ log = logging.getLogger(__name__)
 MOST_PREFETCH = 2**31 - 1
 
 MOST_WORKER_ID = 256
-"""Characters by which a worker is known; more say nothing new."""
+"""The longest name of a worker, in characters. The rest is cut off."""
 
 PARAMETERS = ("prefetch", "queue", "worker", "lease_ms", "concurrency", "control")
 
 HEADERS = {
     "Cache-Control": "no-cache, no-store",
-    # Tells nginx, and those who do as it does, to pass every frame on at once.
+    # Tells nginx, and similar proxies, to pass every frame on at once.
     "X-Accel-Buffering": "no",
 }
 
 
 class TakeOptions(NamedTuple):
-    """How streams live."""
+    """The settings of streams."""
 
     heartbeats: HeartbeatTimer
     max_per_peer: int
-    """Streams that one address may have; 0 is no limit."""
+    """How many streams one address may have; 0 means no limit."""
 
 
 class TakeApi:
@@ -59,8 +59,8 @@ class TakeApi:
         self._guard = guard
         self._peers = PeerCounts(options.max_per_peer)
         self._heartbeats = options.heartbeats
-        # One stream renders at a time: between two the event loop looks at its sockets, so that
-        # acknowledgements reach the next tick while the frames of this one are still rendered.
+        # One stream renders at a time. Between two renderings the event loop reads its sockets, so
+        # acknowledgements reach the next tick while frames of this one are still being rendered.
         self._turn = asyncio.Lock()
 
     def routes(self) -> list[Route]:
@@ -68,12 +68,12 @@ class TakeApi:
         return [Route("GET", "/jobs/take", self.take, KeyScope.TAKE)]
 
     async def take(self, request: web.BaseRequest) -> web.StreamResponse:
-        """One stream more for its peer, if it may have it."""
+        """Stream jobs while the connection lasts, unless its peer has too many streams already."""
         with self._peers.one_more(peer_of(request.transport), _too_many):
             return await self._take(request)
 
     async def _take(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Send jobs until the client goes away or the server stops, then give back what is held."""
+        """Send jobs until the client goes away or the server stops, then return the held jobs."""
         framing = stream_framing(request)
         try:
             values = parameters(request, PARAMETERS)
@@ -119,14 +119,14 @@ def _too_many() -> TooManyStreams:
 
 
 def _subscription(request: web.BaseRequest, values: dict[str, str]) -> Subscription:
-    """What the request asks of its stream. Raises `InvalidRequest`."""
+    """The subscription in the request. Raises `InvalidRequest`."""
     worker = request.headers.get("worker-id") or values.get("worker", "")
     lease_ms = values.get("lease_ms")
     return Subscription(
         window=min(
             whole_number("prefetch", values.get("prefetch", "1"), MAX_UINT64), MOST_PREFETCH
         ),
-        # A header may hold bytes that are no text; an answer cannot.
+        # A header may hold bytes that are not text; an answer cannot.
         worker=worker[:MOST_WORKER_ID].encode(errors="replace").decode(),
         lease_ms=None if lease_ms is None else whole_number("lease_ms", lease_ms, MAX_UINT32, 1),
         concurrency=whole_number("concurrency", values.get("concurrency", "1"), MAX_UINT32, 1),
@@ -135,7 +135,7 @@ def _subscription(request: web.BaseRequest, values: dict[str, str]) -> Subscript
 
 
 class _Outlet(NamedTuple):
-    """Where a stream goes, and how it is framed."""
+    """The destination of a stream, and its framing."""
 
     response: web.StreamResponse
     channel: Channel
@@ -143,7 +143,7 @@ class _Outlet(NamedTuple):
 
 
 class _Pump:
-    """Moves one stream's jobs from its outbox to its peer."""
+    """Sends one stream's jobs to its peer."""
 
     def __init__(
         self,
@@ -162,13 +162,13 @@ class _Pump:
         self._turn = turn
 
     async def run(self) -> None:
-        """Until the stream is to end. Raises where its connection breaks."""
+        """Run until the stream must end. Raises if its connection breaks."""
         try:
             while not self._stream.ended:
                 await self._stream.wait()
                 if self._stream.notices:
                     await self._notify()
-                # What an ended stream has not been sent goes back to its queue.
+                # Jobs that were not sent when the stream ended return to their queues.
                 while not self._stream.ended and (jobs := self._stream.next_jobs(MOST_UNSENT)):
                     jobs = await self._work.large_payloads(jobs)
                     frames = await self._frames(jobs)
@@ -178,7 +178,7 @@ class _Pump:
                         await self._notify()
                 if self._heartbeats.is_due:
                     await self._write(self._framing.heartbeat)
-            # It may have ended, for a lease was lost, while a heartbeat was written.
+            # It may have ended during a heartbeat, because a lease was lost.
             await self._notify()
         finally:
             self._heartbeats.stop()
@@ -187,7 +187,7 @@ class _Pump:
         try:
             async with self._turn:
                 return self._render(jobs)
-        except msgspec.DecodeError:  # of a payload that is no JSON any more
+        except msgspec.DecodeError:  # the payload is no JSON any more
             jobs = await self._work.readable(jobs, self._stream)
             return self._render(jobs)
 
@@ -195,7 +195,7 @@ class _Pump:
         return self._framing.frames(taken_documents(jobs, self._ids))
 
     async def _notify(self) -> None:
-        """Write what the stream is told, none of it ahead of the job that it is about."""
+        """Write the stream's notices, none of them before the job that it concerns."""
         if notices := self._stream.next_notices():
             text = self._ids.text
             documents = [

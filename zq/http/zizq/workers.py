@@ -1,4 +1,4 @@
-"""Who has a take stream open."""
+"""The workers with open take streams."""
 
 from collections.abc import Sequence
 
@@ -31,17 +31,17 @@ class WorkersApi:
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The open streams, the oldest first.
 
-        Each has `id`, `queues` (none: all within its reach), `prefetch`, `concurrency`, `held` (the
-        ids of its jobs, the oldest delivery first), `since` and `draining`. A worker that has not
-        named itself goes by its stream's number, as `#7`.
+        Each has `id`, `queues` (empty: all within its reach), `prefetch`, `concurrency`, `held`
+        (the ids of its jobs, the oldest delivery first), `since` and `draining`. A worker without a
+        name has its stream's number as `id`, such as `#7`.
         """
         parameters(request, ())
         return self._answer(self._admin.workers(reach_of(request)), accepted)
 
     async def drain(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """Deliver nothing more to a worker: 200 with its streams, as `GET /workers` shows them.
+        """Deliver no more jobs to a worker: 200 with its streams, as in `GET /workers`.
 
-        They stay open for as long as the worker likes, and what it holds it may finish.
+        They stay open until the worker closes them, and it may finish the jobs that it holds.
         """
         drained = self._admin.drain(request[PATH]["id"], reach_of(request))
         return self._answer(drained, accepted)

@@ -1,1 +1,1 @@
-"""The API described by itself: for machines (`GET /openapi.json`) and for people (reference.md)."""
+"""The description of the API, for machines (`GET /openapi.json`) and people (reference.md)."""

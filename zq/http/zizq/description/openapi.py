@@ -63,7 +63,7 @@ REFINED: dict[tuple[str, str], Mapping[str, Any]] = {
     ("Job", "on_conflict"): {"enum": [*OnConflict, None]},
     ("Job", "meta"): {"type": ["object", "null"]},
 }
-"""What the rules ask for beyond a field's type."""
+"""Rules for fields that their types do not express."""
 
 
 def described(routes: Iterable[Route]) -> Iterator[tuple[str, Route, Operation]]:
@@ -74,7 +74,7 @@ def described(routes: Iterable[Route]) -> Iterator[tuple[str, Route, Operation]]
 
 
 def about(route: Route) -> str:
-    """What a route does, as its handler says it."""
+    """The text about a route: the docstring of its handler."""
     return inspect.getdoc(route.handler) or ""
 
 
@@ -106,7 +106,7 @@ def openapi(routes: Iterable[Route]) -> Document:
 
 
 class DescriptionApi:
-    """Describes the routes that it is given, and itself."""
+    """Describes the given routes, and itself."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._others = routes
@@ -114,7 +114,7 @@ class DescriptionApi:
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint.
 
-        It asks for no key: it tells nothing that the source does not.
+        It needs no key: the source shows the same.
         """
         return [Route("GET", "/openapi.json", endpoint(self.describe), None)]
 
@@ -148,7 +148,7 @@ def _operation(
 
 
 def _links(paths: Mapping[str, Document]) -> Iterator[tuple[str, Document]]:
-    """Where the id of a new job can go."""
+    """The operations that accept the id of a new job."""
     for path, item in paths.items():
         for operation in item.values():
             if path.startswith("/jobs/{id}"):
@@ -227,7 +227,7 @@ def _identifier(method: str, path: str) -> str:
 
 
 def _public(schemas: Any) -> Any:
-    """The same with the names of types as users read them: neither `_Job` nor `JobPageSchema`."""
+    """The same with public names of types: neither `_Job` nor `JobPageSchema`."""
     text = msgspec.json.encode(schemas)
     text = re.sub(rb'"((?:#/components/schemas/)?)_([A-Z])', rb'"\1\2', text)
     return msgspec.json.decode(re.sub(rb'([A-Za-z])Schema"', rb'\1"', text))

@@ -1,4 +1,4 @@
-"""What each route takes and answers, in one table. What it does is said by its handler."""
+"""The parameters and answers of each route, in one table. Handlers describe what routes do."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -61,11 +61,11 @@ class Parameter(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """`answers` maps a status to the type of its document, or several types; None is for none.
+    """`answers` maps a status to the types of its document; None means no document.
 
-    `refusals` are the errors besides those that any route has, by status. A route with `streams`
-    answers with documents one by one, in these media types. With `plain_refusal` a 400 is plain
-    text.
+    `refusals` are the errors, by status, besides those of all routes. A route with `streams`
+    answers with one document after the other, in these media types. With `plain_refusal` a 400 is
+    plain text.
     """
 
     answers: Mapping[int, Any]
@@ -105,11 +105,11 @@ _FILTERS = (
     Parameter("budgets.key", _names(), "Any of these budgets."),
     Parameter("filter", _PROGRAM, "A jq program over the payload that answers true."),
 )
-"""What may be read; empty ones of these filter nothing, but for `filter`."""
+"""Filters for reading. An empty value filters nothing, except for `filter`."""
 
 
 def _choosing(parameter: Parameter) -> Parameter:
-    """A filter of a request that changes what it finds: it is not empty."""
+    """A filter of a request that changes its jobs. It must not be empty."""
     schema = parameter.schema
     if schema["type"] == "array":
         some = {"items": {"minLength": 1, **schema["items"]}, "minItems": 1}

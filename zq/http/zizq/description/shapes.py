@@ -1,6 +1,6 @@
-"""Answers that handlers put together by hand, as types: for the description alone.
+"""The types of answers that handlers build by hand. Only the description uses them.
 
-The description leaves the word `Schema` out of their names.
+It leaves the word `Schema` out of their names.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from zq.wire.documents import ErrorDocument, JobDocument
 
 
 class Pages(msgspec.Struct):
-    """Links to this page and its neighbours; null where there is no such page."""
+    """Links to this page and its neighbours; null if there is no such page."""
 
     here: str = msgspec.field(name="self")
     next: str | None
@@ -36,13 +36,13 @@ class ErrorPage(msgspec.Struct):
 
 
 class EnqueuedJobs(msgspec.Struct):
-    """Jobs in the order in which they were sent; of a copy whose first is gone, only its id."""
+    """Jobs in the order of the request. For a copy of a deleted job, only the id is known."""
 
     jobs: list[Any]
 
 
 class OutcomeSchema(msgspec.Struct):
-    """How a job came out, or what it is doing; `job` is there for those who have just stored it."""
+    """The outcome of a job, or its present state. `job` is set if the request has stored it."""
 
     status: str
     result: Any = UNSET
@@ -58,7 +58,7 @@ class ClaimedJobs(msgspec.Struct):
 
 
 class CronNames(msgspec.Struct):
-    """The names of the groups of schedules."""
+    """The names of the groups."""
 
     crons: list[str]
 
@@ -70,7 +70,7 @@ class LeaseUntil(msgspec.Struct):
 
 
 class WorkerDocument(msgspec.Struct):
-    """One open stream; no `queues` are all within its reach."""
+    """One open stream. Empty `queues` mean all within its reach."""
 
     id: str
     queues: list[str]
@@ -111,14 +111,14 @@ class BudgetsDocument(msgspec.Struct):
 
 
 class Rebindings(msgspec.Struct):
-    """How many jobs draw otherwise than before, and which do not, for they are in flight."""
+    """How many jobs have changed draws, and which could not change because they are in flight."""
 
     changed: int
     blocked: list[str]
 
 
 class EverySetting(msgspec.Struct):
-    """What is set for queues, by queue."""
+    """The settings of queues, by queue."""
 
     queues: dict[str, QueueSettings]
 
@@ -167,8 +167,8 @@ class Refusal(msgspec.Struct):
 
 
 class QuarantinedRow(msgspec.Struct):
-    """A row of the database that cannot be read: its table, its key there (a job's id), why it was
-    set aside, and when."""
+    """A row of the database that cannot be read: its table, its key (a job's id), the reason, and
+    when it was set aside."""
 
     table: str
     key: str
@@ -184,9 +184,9 @@ class Quarantine(msgspec.Struct):
 
 
 class Health(msgspec.Struct):
-    """`fsync` or `buffered`: what an acknowledgement, and an enqueue, waits for.
+    """`fsync` or `buffered`: what acknowledgements, and enqueues, wait for.
 
-    `flushed_by` says who is asked to put the log on the disk: the kernel, as `linux-aio` or
+    `flushed_by` says how the log gets to the disk: through the kernel, as `linux-aio` or
     `io-uring`, or a `thread`.
     """
 
@@ -206,7 +206,7 @@ class Version(msgspec.Struct):
 
 
 class Error(msgspec.Struct):
-    """What was wrong, for people; the header `Zq-Error` has it for programs."""
+    """The error, for people. The header `Zq-Error` has its code for programs."""
 
     error: str | UnsetType = UNSET
     status: str | UnsetType = UNSET
