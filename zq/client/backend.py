@@ -1,4 +1,4 @@
-"""What the library needs of a server, whether it is reached over HTTP or runs in this process.
+"""The library's interface to a server, either over HTTP or in this process.
 
 App, Queue, Task and Worker use these protocols only. A refusal is raised as one of
 `zq.client.errors` (`refusal` makes one from the server's code).
@@ -34,10 +34,10 @@ T = TypeVar("T")
 
 
 class TakeStream(Protocol):
-    """Deliveries for as long as it is open. When it ends, its unsettled jobs go back at once."""
+    """Deliveries while it is open. When it ends, its unsettled jobs are returned at once."""
 
     async def deliveries(self) -> Sequence[Delivery | Notice]:
-        """Wait for jobs, and for notices, where the server gives any; never empty.
+        """Wait for jobs, and for notices if the server sends any. The list is never empty.
 
         Raises `Unavailable` once the stream has ended or broken.
         """
@@ -50,7 +50,7 @@ class EventStream(Protocol):
     """The events of jobs, for as long as it is open."""
 
     last_id: str | None
-    """The place after the last event that was told, where another stream can go on."""
+    """The place after the last event, at which another stream can continue."""
 
     async def events(self) -> Sequence[JobEvent]:
         """Wait for events. The list may be empty: then only the place has changed.
@@ -78,31 +78,31 @@ class Backend(Protocol):
 
     @property
     def schedules(self) -> Schedules:
-        """What the server enqueues by the clock."""
+        """The cron entries of the server."""
 
     @property
     def budgets(self) -> ServerBudgets:
-        """How many jobs run at once, or in a time, whichever queues they are in."""
+        """The budgets of the server."""
 
     # Jobs in
 
     async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
-        """Store all or none, in order. `duplicate` marks those that were there already.
+        """Store all jobs or none, in order. `duplicate` marks jobs that existed already.
 
-        A duplicate that is completed shows its `result`, if there is one.
+        A duplicate that is completed has its `result`, if there is one.
         """
 
     def enqueue_each(
         self, batches: Iterable[Sequence[Submission]]
     ) -> AsyncGenerator[list[StoredJob], None]:
-        """Store batches in order, each all or none; what has become of the jobs, as it is known.
+        """Store batches in order, each all or none. Yield the jobs of a batch once they are stored.
 
-        What the server finds too large goes in smaller parts. Raises what `enqueue` raises: then
-        what was yielded is stored, and nothing after it, unless the outcome is unknown.
+        A batch that the server finds too large is sent in parts. Raises the errors of `enqueue`.
+        Then the yielded jobs are stored, and none after them, unless the outcome is unknown.
         """
 
     async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
-        """Store one and wait this long for its outcome, or its owner's. It has `job`."""
+        """Store one job and wait this long for its outcome, or its owner's. It has `job`."""
 
     # One job
 
@@ -119,7 +119,7 @@ class Backend(Protocol):
         """The last 50 failures of a job, the oldest first. Raises `JobNotFound`."""
 
     async def cancel(self, id: str, *, force: bool = False) -> StoredJob:
-        """Cancel a job. Raises `JobNotFound`, or `JobState` where it runs or is finished."""
+        """Cancel a job. Raises `JobNotFound`, or `JobState` if it runs or is finished."""
 
     async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
         """Cancel the job that owns a unique key. Raises the errors of `cancel`."""
@@ -127,9 +127,9 @@ class Backend(Protocol):
     async def retain(
         self, id: str, *, completed_ms: int | None = None, dead_ms: int | None = None
     ) -> StoredJob:
-        """Keep a finished job for this long from now.
+        """Begin the retention of a finished job now.
 
-        Raises `JobNotFound`, or `JobState` where it is not finished.
+        Raises `JobNotFound`, or `JobState` if it is not finished.
         """
 
     async def retry(self, id: str) -> StoredJob:
@@ -149,9 +149,9 @@ class Backend(Protocol):
         """The names of queues that have jobs."""
 
     async def redrive(self, query: JobQuery = EVERYTHING, limit: int | None = None) -> int:
-        """Bring back at most `limit` dead jobs that match; returns their number.
+        """Bring back at most `limit` matching dead jobs. Return their number.
 
-        Where the query names queues, this includes jobs that wait in them as in dead-letter queues.
+        If the query names queues, this includes jobs that wait in them as in dead-letter queues.
         """
 
     # Queues
@@ -163,7 +163,7 @@ class Backend(Protocol):
         """The settings of a queue."""
 
     async def change_settings(self, queue: str, patch: SettingsPatch) -> QueueSettings:
-        """Change some of a queue's settings; returns all of them after the change."""
+        """Change some of a queue's settings. Return all settings after the change."""
 
     # Work
 
@@ -171,28 +171,28 @@ class Backend(Protocol):
         """Open a stream of deliveries."""
 
     async def drain(self, worker: str) -> None:
-        """Deliver nothing more to the streams of this worker, which stay open."""
+        """Deliver no more jobs to the streams of this worker. They stay open."""
 
     async def succeed(self, items: Sequence[Success]) -> RefusedItems:
-        """Acknowledge jobs; returns the ids that were left alone.
+        """Acknowledge jobs. Return the ids of jobs that were left unchanged.
 
         It may be repeated, because no job ends twice.
         """
 
     async def fail(self, id: str, failure: LeasedFailure) -> StoredJob:
-        """Report a failure; returns the job after it. Raises `StaleLease`."""
+        """Report a failure. Return the job after it. Raises `StaleLease`."""
 
     async def extend(self, items: Sequence[Held], lease_ms: int) -> RefusedItems:
-        """Hold jobs for this long from now."""
+        """Set the deadlines of jobs to this long from now."""
 
     async def release(self, items: Sequence[Held], delay_ms: int = 0) -> RefusedItems:
-        """Give jobs back without spending an attempt. They are ready again after the delay."""
+        """Return jobs without spending an attempt. They are ready again after the delay."""
 
     async def progress(self, id: str, data: Any, lease: int | None = None) -> None:
         """Tell listeners the progress of a running job, in the delivery `lease`."""
 
     async def events(self, query: EventQuery, since: str | None = None) -> EventStream:
-        """Listen to the events of jobs from now on, or from after the place `since`."""
+        """Listen to the events of jobs from now on, or after the place `since`."""
 
     async def close(self) -> None:
         """Close what is open. The next verb connects again."""

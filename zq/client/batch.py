@@ -1,4 +1,4 @@
-"""Batches for tasks: one job for many calls, by jq programs that say how calls are joined."""
+"""Batches for tasks: one job for many calls, with jq programs that join the calls."""
 
 import json
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from zq.client.errors import InvalidOption
 
 @dataclass(frozen=True)
 class Batch:
-    """Jobs with this `key` fold into the first of them, for as long as it waits for a worker.
+    """Jobs with this `key` fold into the first of them while it waits for a worker.
 
-    `when` and `fold` are jq programs over `$existing` and `$new`: whether a job is folded into the
-    one that waits, and the payload of both. In a task's payload, the arguments are in ``kwargs`` by
-    the names of its parameters.
+    `when` and `fold` are jq programs over `$existing` and `$new`. `when` says whether a job folds
+    into the one that waits; `fold` gives the payload of both together. In a task's payload, the
+    arguments are in ``kwargs`` by the names of its parameters.
     """
 
     key: str
@@ -22,7 +22,7 @@ class Batch:
 
     @classmethod
     def append(cls, key: str, at: str, *, limit: int | None = None, unique: bool = False) -> Self:
-        """Calls are joined by adding the lists that they have in one argument.
+        """Join calls by adding the lists that they have in one argument.
 
         `at` is the name of a parameter, or a path from there, with dots between its parts. With a
         `limit`, a list has no more elements than that; with `unique`, none twice, and they are
@@ -38,7 +38,7 @@ class Batch:
 
     @classmethod
     def last(cls, key: str) -> Self:
-        """The latest call takes the place of the one that waits."""
+        """The latest call replaces the one that waits."""
         return cls(key, "true", "$new")
 
 

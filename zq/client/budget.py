@@ -1,4 +1,4 @@
-"""Budgets for tasks: how many jobs run at once, or in a time, whichever tasks they are of."""
+"""Budgets for tasks: limits on how many jobs run at once, or in a time, across tasks."""
 
 from dataclasses import dataclass
 
@@ -12,11 +12,11 @@ from zq.wire.budgets import DrawBody, PolicyBody, Strategy
 
 @dataclass(frozen=True)
 class Limit:
-    """How many tokens a budget has, and how they come back.
+    """The number of tokens of a budget, and how they come back.
 
-    Without `per`, a job gives its own back when it no longer runs. With it, `allocation` tokens
-    come in this time, evenly, and a job spends its own. Then there are at most `burst` of them, or
-    as many as the allocation.
+    Without `per`, a job gives its tokens back when it no longer runs. With it, tokens are spent for
+    good, and `allocation` new ones come in this time, evenly. There are then at most `burst`
+    tokens, by default as many as the allocation.
     """
 
     allocation: int
@@ -32,7 +32,7 @@ class Limit:
         self.wire()
 
     def wire(self) -> PolicyBody:
-        """The same as it is sent."""
+        """The form in which it is sent."""
         if self.per is None:
             return PolicyBody(self.allocation, Strategy(WHILE_IN_FLIGHT))
         per = positive_ms("Limit: per", self.per, MOST_DURATION_MS)
@@ -43,8 +43,8 @@ class Limit:
 class Budget:
     """A job needs `cost` tokens of the budget `key`, and waits until it has them.
 
-    The server creates the budget with the limit `create_with` where there is none of this key. One
-    that is there keeps its own limit.
+    The server creates a missing budget with the limit `create_with`. An existing budget keeps its
+    own limit.
     """
 
     key: str
@@ -63,6 +63,6 @@ class Budget:
             raise InvalidOption(f"Budget: create_with: {self.create_with!r} is not a Limit")
 
     def wire(self) -> DrawBody:
-        """The same as it is sent."""
+        """The form in which it is sent."""
         created = None if self.create_with is None else self.create_with.wire()
         return DrawBody(self.key, self.cost, created)

@@ -1,4 +1,4 @@
-"""Budgets as programs see them: what they are shown, and what a server can do."""
+"""Budgets for programs: the documents of a server, and its verbs about budgets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from zq.wire.budgets import PolicyPatchBody, Strategy, StrategyPatchBody
 
 BindingVerb = Literal["add", "put", "change", "remove", "replace"]
 """`add` is for jobs that do not draw from the budget yet, `change` and `remove` for those that do,
-and `put` for either. `replace` lets a job draw from these budgets and from no others."""
+and `put` for both. `replace` makes a job draw from these budgets only."""
 
 
 class ShownBudget(msgspec.Struct, omit_defaults=True):
-    """A budget as the server shows it. Times in milliseconds since the epoch.
+    """A budget as the server shows it. Times are in milliseconds since the epoch.
 
-    `available` is how many tokens there are now, `waiting` how many ready jobs draw from it, and
-    `unfinished` how many jobs in all. Zizq's server does not tell these.
+    `available` is the present number of tokens, `waiting` the number of ready jobs that draw from
+    it, and `unfinished` the number of all unfinished jobs that do. Zizq's server lacks these.
     """
 
     key: str
@@ -36,7 +36,7 @@ class ShownBudget(msgspec.Struct, omit_defaults=True):
 
 
 class BindingReport(msgspec.Struct, frozen=True):
-    """How many jobs draw otherwise than before, and the ids of those in flight, which do not."""
+    """How many jobs have changed draws, and the ids of jobs in flight, which keep theirs."""
 
     changed: int
     blocked: list[str]
@@ -44,7 +44,7 @@ class BindingReport(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class LimitPatch:
-    """A change of a `Limit`. What is MISSING stays.
+    """A change of a `Limit`. A field that is MISSING stays.
 
     With a `per` of None, jobs give their tokens back. A `burst` of None clears it.
     """
@@ -61,7 +61,7 @@ class LimitPatch:
         self.wire()
 
     def wire(self) -> PolicyPatchBody:
-        """The same as it is sent."""
+        """The form in which it is sent."""
         strategy = StrategyPatchBody(burst=self.burst)
         if self.per is None:
             strategy.type = WHILE_IN_FLIGHT
@@ -72,7 +72,7 @@ class LimitPatch:
 
 
 class ServerBudgets(Protocol):
-    """The budgets of one server. A budget that is not there is a `BackendError`."""
+    """The budgets of one server. A missing budget raises a `BackendError`."""
 
     async def all(self) -> list[ShownBudget]:
         """Every budget by its key."""
@@ -81,26 +81,26 @@ class ServerBudgets(Protocol):
         """One budget."""
 
     async def create(self, key: str, limit: Limit) -> ShownBudget:
-        """Create a budget. One that is there is a `BackendError`."""
+        """Create a budget. Raises a `BackendError` if it exists."""
 
     async def put(self, key: str, limit: Limit) -> ShownBudget:
-        """Create a budget, or give it another limit."""
+        """Create a budget, or replace its limit."""
 
     async def change(self, key: str, patch: LimitPatch) -> ShownBudget:
         """Change some fields of a budget's limit."""
 
     async def remove(self, key: str) -> None:
-        """Remove a budget. One that unfinished jobs or schedules need is a `BackendError`."""
+        """Delete a budget. Raises a `BackendError` if unfinished jobs or cron entries need it."""
 
     async def bind(self, id: str, verb: BindingVerb, *budgets: Budget) -> StoredJob:
-        """Change what a job draws. One that does not wait is a `BackendError`."""
+        """Change what a job draws. Raises a `BackendError` if it does not wait."""
 
     async def bind_all(self, query: JobQuery, verb: BindingVerb, *budgets: Budget) -> BindingReport:
-        """Change what the jobs that match draw; those that the verb is not for stay as they are."""
+        """Change what the matching jobs draw. Jobs that the verb is not for stay unchanged."""
 
 
 def check_binding(verb: BindingVerb, budgets: Sequence[Budget], *, many: bool) -> None:
-    """Raise `InvalidOption` where a verb is not for so many budgets."""
+    """Raise `InvalidOption` if a verb does not take this many budgets."""
     if verb != "replace":
         if len(budgets) != 1:
             raise InvalidOption(f"budgets: {verb} is for one budget, not for {len(budgets)}")

@@ -1,4 +1,4 @@
-"""Another server for an app, for as long as a block lasts."""
+"""Another server for an app, within a block."""
 
 from typing import Protocol, Self
 
@@ -7,7 +7,7 @@ from zq.client.core import Core
 
 
 class HasAddress(Protocol):
-    """A server that can be told to an app, such as that of `zq.testing`."""
+    """A server with an address, such as that of `zq.testing`."""
 
     @property
     def url(self) -> str: ...

@@ -1,24 +1,24 @@
-"""The errors that users of the library meet; the package exports them as `zq.errors`.
+"""The errors of the library. The package exports them as `zq.errors`.
 
 ZqError                     `code` is stable and meant for programs
-├── WaitTimeout             the job goes on, only the wait has ended (a TimeoutError)
+├── WaitTimeout             the wait is over, but the job goes on (a TimeoutError)
 ├── JobFailed               the job is dead; `error` is its last failure
-│   └── RetriesExhausted    it has failed as often as it may
+│   └── RetriesExhausted    it has failed as often as its limit allows
 ├── JobCancelled
 ├── JobNotFound             a LookupError
-├── StaleLease              the delivery has ended: drop what came of it
-├── JobState                the job's `state` does not permit that
+├── StaleLease              the delivery has ended: drop the result
+├── JobState                the job's `state` does not permit the operation
 ├── BackendError            the server refuses; `status` is the HTTP status, if there is one
-│   └── Unavailable         a passing cause, or nobody there: the same request may succeed later
+│   └── Unavailable         a passing cause, or no answer: the same request may succeed later
 ├── InvalidOption           a ValueError and a TypeError
-├── InvalidPayload          a value that cannot be sent, or is not what was annotated (a ValueError)
-├── NotFifo                 `group` or `dedupe` where the queue has no order
-├── MissingGroup            a FIFO queue needs to know the group
+├── InvalidPayload          a value that cannot be sent, or has the wrong type (a ValueError)
+├── NotFifo                 `group` or `dedupe` for a queue without order
+├── MissingGroup            a job for a FIFO queue needs a group
 ├── UnknownQueue            a LookupError
 ├── EmptyPayload
 └── DiscoveryError          a file of handlers that cannot be used
 
-An error that a server has sent carries the server's code, its header `Zq-Error`.
+An error from a server has the server's code, from its header `Zq-Error`.
 """
 
 from copy import copy
@@ -77,7 +77,7 @@ class RetriesExhausted(JobFailed):
 
 
 class JobState(ZqError):
-    """The job's state does not allow what was asked for."""
+    """The job's state does not allow the operation."""
 
     code = "conflict"
 
@@ -129,11 +129,11 @@ class DiscoveryError(ZqError):
 
 
 PASSING = (408, 429, 500, 502, 503, 504, 507)
-"""Statuses of passing causes, and of faults that the next try may not meet."""
+"""Statuses of passing causes, and of faults that the next try may avoid."""
 
 
 def refusal(code: str, message: str, status: int | None = None, state: str = "") -> ZqError:
-    """The error of the library for a server's refusal. `code` is the server's."""
+    """The library's error for a server's refusal. `code` is the server's."""
     error: ZqError
     if code == "job_not_found":
         error = JobNotFound(message)
@@ -152,7 +152,7 @@ def refusal(code: str, message: str, status: int | None = None, state: str = "")
 
 
 def again(error: ZqError) -> ZqError:
-    """The same error for another caller, who may add notes to it."""
+    """A copy of the error for another caller, who may add notes to it."""
     copied = copy(error)
     copied.__cause__ = error.__cause__
     return copied

@@ -1,6 +1,6 @@
-"""Events: what this process has done, told to its functions; what happens to jobs on the server.
+"""Events: those of this process, for its own functions; and those of jobs on the server.
 
-The first are `Event`s, of which `Listeners` hear. The second are `JobEvent`s, which `follow` reads.
+`Listeners` get the first kind, as `Event`s. `follow` reads the second kind, as `JobEvent`s.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ EventName = Literal[
     "cancelled",
     "stalled",
 ]
-"""failing: the job has failed and will be tried again. requeued: it was given back unfinished.
-stalled: its lease was not renewed in time, so it was taken from this worker. error: a fault of the
+"""failing: the job has failed and will be tried again. requeued: it was returned unfinished.
+stalled: its lease was not renewed in time, so this worker has lost it. error: a fault of the
 worker itself."""
 
 Listener = Callable[["Event"], Any]
@@ -40,7 +40,7 @@ Listener = Callable[["Event"], Any]
 
 @dataclass(frozen=True)
 class Event:
-    """What has happened. Fields that do not apply are None, or MISSING."""
+    """One event. Fields that do not apply are None, or MISSING."""
 
     name: EventName
     queue: str | None = None
@@ -67,7 +67,7 @@ class Listeners:
         return bool(self._listeners.get(name))
 
     async def emit(self, event: Event, *, blocking: bool = False) -> None:
-        """Call all listeners. What they raise is logged, and so is an error that has no listener.
+        """Call all listeners. Their exceptions are logged, and so is an error without a listener.
 
         With `blocking` nothing can be awaited, so coroutine functions are skipped.
         """
@@ -92,10 +92,10 @@ async def follow(
     since: str | None = None,
     is_over: Callable[[], Awaitable[bool]] | None = None,
 ) -> AsyncGenerator[JobEvent, None]:
-    """Events without end, from now on or from after the place `since`.
+    """Events without end, from now on or after the place `since`.
 
-    A stream that breaks is opened again at its place. What was missed is told, or a `gap` if the
-    server no longer has it. Once a stream is open, `is_over` tells whether any event can still
+    A stream that breaks is opened again at its place. Missed events follow, or a `gap` if the
+    server no longer has them. Once a stream is open, `is_over` tells whether any event can still
     come. Raises `BackendError` if the first stream cannot be opened.
     """
     stream: EventStream | None = await backend.events(query, since)

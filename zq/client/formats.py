@@ -20,7 +20,7 @@ _LENGTH = struct.Struct(">I")
 
 
 def plain(value: Any) -> Any:
-    """What stands for a value that msgspec does not know. Raises TypeError."""
+    """Data in place of a value that msgspec does not know. Raises TypeError."""
     dump = getattr(value, "model_dump", None)
     if dump is None:
         raise TypeError(f"values of type {type(value).__name__} cannot be sent")
@@ -36,9 +36,9 @@ class Codec:
     write: Callable[[Any], bytes]
     read: Callable[..., Any]
     cut: Callable[[bytes], tuple[Sequence[Delivery | Notice], bytes]]
-    """Splits what has arrived of a stream into messages and the rest, an unfinished frame."""
+    """Splits the received bytes of a stream into messages and the rest, an unfinished frame."""
     gather: Callable[[Sequence[bytes]], bytes]
-    """Makes a bulk body of jobs that are encoded already."""
+    """Makes a bulk body from encoded jobs."""
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return _codec, (self.content_type,)
@@ -62,7 +62,7 @@ def _cut_lines(data: bytes) -> tuple[Sequence[Delivery | Notice], bytes]:
     end = data.rfind(b"\n") + 1
     text, rest = data[:end], data[end:]
     if _NOTICE not in text:
-        # Heartbeats are empty lines, which the decoder passes over.
+        # Heartbeats are empty lines, which the decoder skips.
         return _lines.decode_lines(text), rest
     lines = [line for line in text.split(b"\n") if line]
     return [

@@ -41,8 +41,8 @@ LONGEST_WAIT_MS = 30_000
 
 
 class Job(Generic[R]):
-    """A job on the server. `duplicate` tells that it existed already and nothing was stored, and
-    `folded` that the call was joined to this one, which waited.
+    """A job on the server. `duplicate` means that it existed already and nothing was stored.
+    `folded` means that the call was joined to this waiting job.
 
     `state` is its status at that time, or None if the server knows no more than its id.
     """
@@ -83,7 +83,7 @@ class Job(Generic[R]):
         """Wait for the final outcome. With a `timeout` of None, wait for ever.
 
         Raises `WaitTimeout`, `JobFailed`, `JobCancelled`, or `JobNotFound` if nothing of the job is
-        kept any more.
+        kept.
         """
         return await self.outcome(self._backend, TimeLeft(timeout))
 
@@ -92,7 +92,7 @@ class Job(Generic[R]):
         return run(self.outcome(self._backend.blocking, TimeLeft(timeout)))
 
     async def cancel(self, *, force: bool = False) -> CancelStatus:
-        """Cancel the job if it waits; with `force` also if it runs."""
+        """Cancel the job if it waits. With `force`, cancel it also if it runs."""
         return await cancelled(self._backend.cancel(self.id, force=force))
 
     def cancel_sync(self, *, force: bool = False) -> CancelStatus:
@@ -100,7 +100,7 @@ class Job(Generic[R]):
         return run(cancelled(self._backend.blocking.cancel(self.id, force=force)))
 
     async def events(self) -> AsyncGenerator[JobEvent, None]:
-        """What happens to the job from now on, up to its end. Nothing, if it has ended before.
+        """The events of the job from now on, up to its end; none if it has ended already.
 
         ``async for event in job.events()``; see `App.events`.
         """
@@ -120,8 +120,7 @@ class Job(Generic[R]):
     async def outcome(
         self, backend: Backend, left: "TimeLeft", known: JobOutcome | None = None
     ) -> R:
-        """The result, by a backend of either kind. `known` is the part of the outcome that is
-        known."""
+        """The result, through a backend of either kind. `known` is its known part."""
         while known is None or not known.is_final:
             wait_ms = left.ms()
             if known is not None and wait_ms == 0:

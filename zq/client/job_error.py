@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 DETAILS = "zq details: "
-"""The last line of a backtrace begins with this where the exception gave details. JSON follows.
+"""The last line of a backtrace begins with this if the exception gave details. JSON follows.
 
 So the details are stored with the failure, and readers in any language see them.
 """
@@ -23,7 +23,7 @@ class JobError(msgspec.Struct, frozen=True):
 
     @property
     def traceback(self) -> str:
-        """The backtrace without the details; empty where there is none."""
+        """The backtrace without the details; empty if there is none."""
         return (self.backtrace or "").partition(DETAILS)[0]
 
     @property
@@ -34,5 +34,5 @@ class JobError(msgspec.Struct, frozen=True):
             return None
         try:
             return msgspec.json.decode(line.removeprefix(DETAILS))
-        except msgspec.DecodeError:  # somebody else's words
+        except msgspec.DecodeError:  # another program's text
             return None

@@ -50,7 +50,7 @@ class JobOptions(TypedDict, total=False):
     """All are optional. Missing ones come from the task, then its app, then `DEFAULTS`."""
 
     max_attempts: int
-    """Executions in all, the first one included."""
+    """The number of executions in all, the first one included."""
     result_ttl: Seconds | None
     """How long the result is kept. With None, only those who are waiting for it get it."""
     priority: int
@@ -59,12 +59,12 @@ class JobOptions(TypedDict, total=False):
     run_at: datetime
     backoff: Backoff
     on_exception: Mapping[type[Exception], Backoff | Seconds | None]
-    """By class of what a handler raises: the delay of the next try, or None for no other try."""
+    """By class of the handler's exception: the delay of the next try, or None for no other try."""
     group: str
     """Jobs of a group run one after the other, in their order."""
     dedupe: str | None
     budgets: Sequence[Budget]
-    """The job runs when all of them can pay."""
+    """The job runs when it can draw from all of them."""
     user: str
     meta: Mapping[str, Any]
     traceparent: str
@@ -72,12 +72,12 @@ class JobOptions(TypedDict, total=False):
 
 
 class Options(JobOptions, total=False):
-    """Further options of tasks and apps. A queue by message id takes all but the key."""
+    """Further options of tasks and apps. A queue by message id has all but the key."""
 
     key: str
-    """Unique key: while another job has it, this one is a duplicate of it."""
+    """The unique key. While another job has it, this one is a duplicate."""
     unique_while: UniqueWhile
-    """How long a job holds its key: until it is taken, until it has finished, or as it exists."""
+    """How long a job holds its key: until it is taken, until it is finished, or while it exists."""
     timeout: Seconds
     """The most time that one execution may take."""
     wait: Seconds
@@ -188,7 +188,7 @@ def check(options: Mapping[str, object]) -> None:
 
 
 def merge(*layers: Options | JobOptions) -> Options:
-    """Later layers win. A later `delay` takes the place of an earlier `run_at`, and vice versa."""
+    """Merge options: later layers win. A later `delay` replaces an earlier `run_at`, or reverse."""
     merged: Options = {}
     for layer in layers:
         if "delay" in layer:
@@ -200,7 +200,7 @@ def merge(*layers: Options | JobOptions) -> Options:
 
 
 class Form:
-    """Makes jobs with the same options of any payloads. The options are worked out once."""
+    """Makes jobs with the same options from any payloads. The options are computed once."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ class Form:
     ) -> None:
         """With `keep_dead` the last error is kept as long as a result would be.
 
-        Workers know the time-outs of their tasks. `timeout` takes the place of those.
+        Workers know the time-outs of their tasks. `timeout` overrides them.
         """
         ttl = options.get("result_ttl")
         kept = 0 if ttl is None else positive_ms("result_ttl", ttl)

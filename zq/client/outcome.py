@@ -16,8 +16,8 @@ from zq.client.running import Running
 class Outcome:
     """One execution. A hook may change `result`, `error` and `ttl`.
 
-    `ttl` says how long the result or error is kept; None: as it was enqueued. `final` is false
-    where another try comes.
+    `ttl` says how long the result or error is kept; None means as at the enqueue. `final` is false
+    if another try follows.
     """
 
     job: Running[Any]

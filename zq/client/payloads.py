@@ -1,4 +1,4 @@
-"""Turns calls into payloads and back: binds arguments, and converts values to their annotations."""
+"""Converts calls to payloads and back: binds arguments, and converts values to annotated types."""
 
 import base64
 import dataclasses
@@ -40,11 +40,11 @@ def content_key(payload: Any) -> str:
 
 
 def converter(annotation: Any) -> Convert | None:
-    """The function that converts plain data to an annotated type; None if there is nothing to do.
+    """The function that converts plain data to an annotated type; None if it is not needed.
 
-    Only where the annotation names a type that plain data is not: structs of msgspec, models of
-    pydantic, dataclasses, enums, times, UUIDs, Decimals, bytes, sets and tuples, or containers of
-    such. It raises `InvalidPayload`.
+    It is needed for types that differ from plain data: structs of msgspec, models of pydantic,
+    dataclasses, enums, times, UUIDs, Decimals, bytes, sets and tuples, or containers of these. The
+    function raises `InvalidPayload`.
     """
     leaves = list(_leaves(annotation))
     if any(hasattr(leaf, "model_validate") for leaf in leaves):
@@ -90,14 +90,14 @@ def _is_rich(leaf: Any) -> bool:
 
 
 def packed(payload: Any) -> tuple[Any, str | None]:
-    """A payload as data that can be sent, and the media type that tells its original type."""
+    """A payload as data that can be sent, and the media type for its original type, if any."""
     if isinstance(payload, bytes | bytearray | memoryview):
         return base64.b64encode(payload).decode(), BYTES
     return payload, TEXT if isinstance(payload, str) else None
 
 
 def unpacked(payload: Any, content_type: str | None) -> Any:
-    """The original of what `packed` was given. Raises `InvalidPayload`."""
+    """Reverse `packed`. Raises `InvalidPayload`."""
     if content_type != BYTES:
         return payload
     try:
@@ -109,10 +109,10 @@ def unpacked(payload: Any, content_type: str | None) -> Any:
 
 
 def call_of(payload: Any) -> tuple[list[Any], dict[str, Any]]:
-    """The positional and the named arguments that a payload holds, whoever has written it.
+    """The positional and the named arguments in a payload, whoever has written it.
 
-    An object holds named arguments, a list those by position, null none, and any other value is the
-    only one. What `Signature.payload` makes holds both sorts: an object of `args` and `kwargs`.
+    An object has named arguments, a list has positional ones, null has none, and any other value is
+    the only one. The payloads of `Signature.payload` have both: an object of `args` and `kwargs`.
     """
     if _is_own(payload):
         return payload["args"], payload["kwargs"]
@@ -145,7 +145,7 @@ class Signature:
         positional = [each for each in kinds if each.kind in (each.POSITIONAL_ONLY, _EITHER)]
         needed = [each for each in positional if each.default is each.empty]
         plain_kinds = all(each.kind is not each.KEYWORD_ONLY for each in kinds)
-        # Calls with positional arguments only are the common ones, and cheap to check.
+        # Calls with positional arguments only are the most common, and cheap to check.
         self._fit = range(len(needed), len(positional) + 1) if plain_kinds else range(0)
         self._converters: dict[str, Convert] | None = None
         self._result: tuple[Convert | None] | None = None
@@ -154,16 +154,15 @@ class Signature:
         return Signature, (self._function,)
 
     def payload(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The payload of a call. Raises TypeError where the function does not accept these
-        arguments."""
+        """The payload of a call. Raises TypeError if the function does not accept the arguments."""
         if kwargs or len(args) not in self._fit:
             self._signature.bind(*args, **kwargs)
         return {"args": args, "kwargs": kwargs}
 
     def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The same with all arguments by their names, those with defaults too.
+        """The same with all arguments by name, also those with defaults.
 
-        A function with parameters that have to be given by position keeps these so.
+        Positional-only parameters are kept as positional arguments.
         """
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -172,7 +171,7 @@ class Signature:
         return {"args": (), "kwargs": bound.arguments}
 
     def arguments(self, payload: Any) -> tuple[list[Any], dict[str, Any]]:
-        """The call that a payload stands for: see `call_of`. Raises `InvalidPayload`."""
+        """The call in a payload: see `call_of`. Raises `InvalidPayload`."""
         args, kwargs = call_of(payload)
         if self._plain() and not kwargs and len(args) in self._fit:
             return args, kwargs

@@ -1,5 +1,4 @@
-"""Tasks that the server enqueues by the clock: what `App.periodic` names, as one group of
-schedules."""
+"""Tasks that the server enqueues by cron: those of `App.periodic`, as one group of entries."""
 
 from typing import Any
 
@@ -14,7 +13,7 @@ from zq.model.names import check_name
 
 
 class Periodic:
-    """The schedules of an app, in the group `group` of its server."""
+    """The cron entries of an app, in the group `group` of its server."""
 
     def __init__(self, core: Core, group: str) -> None:
         self.group = check_name("cron_group", group)
@@ -22,7 +21,7 @@ class Periodic:
         self._core = core
 
     def add(self, task: Task[Any, Any], expression: str, tz: str | None) -> None:
-        """Have a task enqueued whenever its time comes. Raises `InvalidOption`."""
+        """Have the server enqueue a task at the times of an expression. Raises `InvalidOption`."""
         try:
             CronExpression(expression)
             if tz is not None:
@@ -44,5 +43,5 @@ class Periodic:
         self.schedules[name] = Schedule(name, expression, job, tz)
 
     async def register(self) -> ShownGroup:
-        """Let the server's group have these schedules and no others; what is paused stays so."""
+        """Replace the server's group with these entries. Paused entries stay paused."""
         return await self._core.backend.schedules.replace(self.group, [*self.schedules.values()])

@@ -1,4 +1,4 @@
-"""Queues by message id: the caller gives each job an id, and a second job of that id is not stored.
+"""Queues by message id: each job has an id from its caller, and a second job of it is not stored.
 
 An id is taken from the moment it is enqueued until the result is no longer kept, whether the job
 succeeds or fails. Cancelling frees the id at once. The first payload wins.
@@ -32,10 +32,10 @@ OnFailed = Literal["return", "requeue"]
 
 @dataclass(frozen=True)
 class Enqueued(Generic[R]):
-    """One of three outcomes: queued, duplicate of a job in `existing_state`, or done already.
+    """One of three outcomes: new, a duplicate of a job in `existing_state`, or already completed.
 
-    It is true only for a new job. A duplicate whose `existing_state` is completed had a result that
-    is no longer kept.
+    It is true only for a new job. If a duplicate's `existing_state` is completed, its result is no
+    longer kept.
     """
 
     status: Literal["queued", "duplicate", "completed"]
@@ -99,7 +99,7 @@ class Queue(Generic[T, R]):
         return SyncQueue(Queue(self.core, self.name, *types, self._own, blocking=True))
 
     def handler(self, function: H) -> H:
-        """Let workers call this function. A second one takes the place of the first.
+        """Make workers call this function. A second one replaces the first.
 
         ``handle(payload)`` or ``handle(payload, job)``, a coroutine function or not.
         """
@@ -110,7 +110,7 @@ class Queue(Generic[T, R]):
     async def enqueue(
         self, id: str, payload: T, *, on_failed: OnFailed = "return", **options: Unpack[JobOptions]
     ) -> Enqueued[R]:
-        """Queue a job unless its id is taken. `on_failed`: what to do if the other job is dead.
+        """Enqueue a job unless its id is taken. `on_failed` is for the case that its job is dead.
 
         Raises `InvalidOption` before anything is sent.
         """
@@ -127,7 +127,7 @@ class Queue(Generic[T, R]):
         on_failed: OnFailed = "return",
         **options: Unpack[JobOptions],
     ) -> R:
-        """Queue a job, or join the one with this id, and wait for its result.
+        """Enqueue a job, or join the one with this id, and wait for its result.
 
         Raises `WaitTimeout` (the job goes on), `JobFailed` or `JobCancelled`.
         """
@@ -147,7 +147,7 @@ class Queue(Generic[T, R]):
         return done
 
     async def status(self, id: str) -> JobStatus[R] | None:
-        """The state of an id, or None."""
+        """The state of an id; None if the id is free."""
         try:
             stored = await self._backend.by_key(self._key(id))
             error = await self._error(stored)
@@ -201,7 +201,7 @@ class Queue(Generic[T, R]):
     def _key(self, id: str) -> str:
         if not isinstance(id, str) or not 0 < len(id.encode()) <= 512:
             raise InvalidOption(f"id: {id!r} is not text of 1 to 512 bytes")
-        # No queue has a comma in its name, so ids of two queues never collide.
+        # Queue names have no comma, so ids of two queues never collide.
         return f"{self.name},{id}"
 
     def _submission(

@@ -1,4 +1,4 @@
-"""The job as its handler sees it while it runs, and the exceptions that a handler may raise."""
+"""A job while its handler runs, and the exceptions that a handler may raise."""
 
 import asyncio
 import math
@@ -17,12 +17,12 @@ from zq.model.ids import rank, timestamp_ms
 T = TypeVar("T")
 
 Reason = Literal["timeout", "cancelled", "stalled", "requeued", "shutdown"]
-"""Why an execution is ended: its time is up; the job was cancelled by force; its lease was not
+"""Why an execution ends early: its time is up; the job was cancelled by force; its lease was not
 renewed in time; its delivery has ended for another reason; the worker stops."""
 
 
 class Retry(Exception):
-    """Raised in a handler: try again after `delay`, seconds or a timedelta, if a try is left.
+    """Raised in a handler: try again after `delay` (seconds or a timedelta) if an attempt is left.
 
     Raises `InvalidOption` for a delay that is not a time.
     """
@@ -38,7 +38,7 @@ class Retry(Exception):
 
 
 class Discard(Exception):
-    """Raised in a handler: the job is no longer of use, and must not be tried again."""
+    """Raised in a handler: the job is no longer useful, and must not be tried again."""
 
 
 class Kill(Exception):
@@ -46,12 +46,12 @@ class Kill(Exception):
 
 
 class Running(Generic[T]):
-    """One delivery of a job. `attempt` counts executions that failed or run, from 1.
+    """One delivery of a job. `attempt` counts executions from 1: those that failed, and this one.
 
     `cancelled` is set once the outcome no longer counts: on a time-out, when the delivery has
-    ended, when the worker has to stop, and when the handler has finished. `reason` tells which of
-    these; it is None when the handler has finished. Coroutines are cancelled as well; threads have
-    to check `cancelled`.
+    ended, when the worker must stop, and when the handler has finished. `reason` tells which; it is
+    None when the handler has finished. Coroutines are cancelled as well. Threads must check
+    `cancelled`.
     """
 
     def __init__(self, delivery: Delivery, payload: T, backend: Backend) -> None:
@@ -137,13 +137,13 @@ class Running(Generic[T]):
         return self._cancelled
 
     def end(self) -> None:
-        """Say that the outcome no longer counts."""
+        """Set `cancelled`: the outcome no longer counts."""
         self._ended = True
         if self._cancelled is not None:
             self._cancelled.set()
 
     async def progress(self, data: Any) -> None:
-        """Report progress to those who listen to the job's events."""
+        """Report progress to the listeners of the job's events."""
         await self._backend.progress(self.id, data, self.delivery.lease)
 
     def progress_sync(self, data: Any) -> None:
@@ -151,14 +151,14 @@ class Running(Generic[T]):
         run(self._backend.blocking.progress(self.id, data, self.delivery.lease))
 
     async def extend(self, by: float | timedelta) -> None:
-        """Hold the job for this time from now. Raises `StaleLease`."""
+        """Set the deadline of the job to this time from now. Raises `StaleLease`."""
         seconds = by.total_seconds() if isinstance(by, timedelta) else by
         held = Held(self.id, self.delivery.lease)
         if await self._backend.extend([held], round(seconds * 1000)):
             raise StaleLease
 
     def retry(self, *, delay: float | timedelta = 0) -> NoReturn:
-        """Give up this try, and ask for another after `delay`."""
+        """End this attempt, and ask for another after `delay`."""
         raise Retry(delay=delay)
 
 

@@ -1,4 +1,4 @@
-"""Schedules as programs see them: what they send, what they are shown, and what a server can do."""
+"""Cron entries for programs: what they send and get, and the verbs of a server."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -9,9 +9,9 @@ from zq.client.values import Submission
 
 
 class Schedule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A cron expression and the job that it enqueues. Without a zone, that of the group holds.
+    """A cron expression and the job that it enqueues. Without a zone, the group's zone is used.
 
-    `paused` of None keeps what there is.
+    `paused` of None keeps the present value.
     """
 
     name: str
@@ -22,7 +22,7 @@ class Schedule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ShownSchedule(msgspec.Struct, omit_defaults=True):
-    """An entry as the server shows it. Times in milliseconds since the epoch."""
+    """An entry as the server shows it. Times are in milliseconds since the epoch."""
 
     name: str
     expression: str
@@ -47,7 +47,7 @@ class ShownGroup(msgspec.Struct, omit_defaults=True):
 
 
 class Schedules(Protocol):
-    """The schedules of one server. A group or an entry that is not there is a `BackendError`."""
+    """The cron entries of one server. A missing group or entry raises a `BackendError`."""
 
     async def groups(self) -> list[str]:
         """The names of the groups."""
@@ -58,13 +58,13 @@ class Schedules(Protocol):
     async def replace(
         self, group: str, entries: Sequence[Schedule], timezone: str | None = None
     ) -> ShownGroup:
-        """Let a group have these entries and no others."""
+        """Replace a group and all its entries."""
 
     async def put(self, group: str, entry: Schedule) -> ShownSchedule:
-        """Add an entry, or replace the one of its name."""
+        """Add an entry, or replace the entry with its name."""
 
     async def pause(self, group: str, entry: str | None, paused: bool) -> None:
-        """Pause or resume an entry, or its whole group."""
+        """Pause or resume an entry, or a whole group."""
 
     async def remove(self, group: str, entry: str | None = None) -> None:
-        """Remove an entry, or its whole group."""
+        """Delete an entry, or a whole group."""

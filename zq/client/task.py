@@ -1,4 +1,4 @@
-"""Tasks: functions that can be enqueued, with their parameters' and results' types kept."""
+"""Tasks: functions that can be enqueued, with the types of their parameters and results."""
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import aclosing
@@ -19,11 +19,11 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 CHUNK = 2000
-"""Jobs in one request of `enqueue_many`."""
+"""The number of jobs in one request of `enqueue_many`."""
 
 
 class Call(Generic[P]):
-    """Checked arguments for one job: `Task.args` makes them and `Task.enqueue_many` takes them."""
+    """Checked arguments for one job. `Task.args` makes them for `Task.enqueue_many`."""
 
     if TYPE_CHECKING:
         fits: Callable[P, object]
@@ -33,7 +33,7 @@ class Call(Generic[P]):
 
 
 class Task(Generic[P, R]):
-    """A function of an app. `await task.enqueue(…)` has a worker call it with these arguments."""
+    """A function of an app. `await task.enqueue(…)` makes a worker call it with these arguments."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Task(Generic[P, R]):
         return f"<Task {self.name} in {self.queue}>"
 
     def options(self, **options: Unpack[Options]) -> Self:
-        """The same task with other options. This one stays as it is. Raises `InvalidOption`."""
+        """The same task with other options. This one stays unchanged. Raises `InvalidOption`."""
         check(options)
         said = merge(self._said, options)
         return type(self)(self.core, self.function, self.name, self.queue, self._own, said)
@@ -76,11 +76,11 @@ class Task(Generic[P, R]):
         return Call(self._payload(args, kwargs))
 
     def job(self, payload: Any) -> Submission:
-        """The job of this task with a payload, as it is sent."""
+        """The job of this task with a payload, in the form in which it is sent."""
         return self._form.submission(payload)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        """Store one job. `Job.duplicate` tells whether its key was there already."""
+        """Store one job. `Job.duplicate` tells whether its key already had a job."""
         return await self._enqueue(self.core.backend, args, kwargs)
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
@@ -88,10 +88,10 @@ class Task(Generic[P, R]):
         return run(self._enqueue(self.core.backend.blocking, args, kwargs))
 
     async def enqueue_many(self, calls: Iterable[Call[P]]) -> list[Job[R]]:
-        """Store a job for each call, in their order, 2,000 a request.
+        """Store a job for each call, in their order, 2,000 in a request.
 
-        The server stores a request whole or not at all. After a refused request no other is sent,
-        and those before it stay. A note on the error tells how many jobs are stored.
+        The server stores a request completely or not at all. After a refused request no other is
+        sent, and the earlier ones stay. A note on the error tells how many jobs are stored.
         """
         return await self._enqueue_many(self.core.backend, calls)
 
@@ -102,7 +102,7 @@ class Task(Generic[P, R]):
     async def call(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Store one job and wait for its result, as long as the option `wait` says.
 
-        Raises what `Job.result` raises. After `WaitTimeout` the job goes on.
+        Raises the errors of `Job.result`. After `WaitTimeout` the job goes on.
         """
         return await self._call(self.core.backend, args, kwargs)
 
@@ -165,7 +165,7 @@ class SyncTask(Task[P, R]):
     """A task whose function is an ordinary one. Workers call it in a thread or a process."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function in this process, at once."""
+        """Call the function in this process, now."""
         result: R = self.function(*args, **kwargs)
         return result
 
@@ -174,13 +174,13 @@ class AsyncTask(Task[P, R]):
     """A task whose function is a coroutine function. Workers await it in their event loop."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-        """Call the function in this process, at once."""
+        """Call the function in this process, now."""
         coroutine: Coroutine[Any, Any, R] = self.function(*args, **kwargs)
         return coroutine
 
 
 class Decorator(Protocol):
-    """What `app.task(…)` with options returns."""
+    """The result of `app.task(…)` with options."""
 
     @overload  # Every coroutine function is also a function: the first overload that fits holds.
     def __call__(  # type: ignore[overload-overlap]

@@ -1,7 +1,7 @@
-"""What goes to and comes from a backend: small values, named as the wire names them.
+"""The arguments and results of a backend: small values, named as in the HTTP API.
 
-Times are milliseconds since the epoch and durations milliseconds, as everywhere below the public
-interface. Payloads and results are plain data: what JSON holds, and what msgspec writes as such.
+Times are milliseconds since the epoch and durations are milliseconds, as everywhere below the
+public interface. Payloads and results are plain data: everything that msgspec can write as JSON.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ State = Literal["scheduled", "ready", "in_flight", "completed", "dead", "cancell
 
 Missing = UnsetType
 MISSING = UNSET
-"""Stands for an absent result, because None is a result like any other."""
+"""Stands for an absent result, since None is a valid result."""
 
 
 class Dedupe(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -55,9 +55,9 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class StoredJob(msgspec.Struct, gc=False):
-    """A job as the server shows it. `payload` and `result` are MISSING where they are not shown.
+    """A job as the server shows it. `payload` and `result` are MISSING if they are not shown.
 
-    Of a duplicate whose first copy is gone there is no more than the `id`.
+    For a copy of a deleted job, there is only the `id`.
     """
 
     id: str
@@ -93,14 +93,14 @@ class StoredJob(msgspec.Struct, gc=False):
 
 
 class TakeRequest(msgspec.Struct, frozen=True):
-    """What a worker asks of a take stream: at most `prefetch` unsettled jobs of these `queues`.
+    """A worker's request for a take stream: at most `prefetch` unsettled jobs of these `queues`.
 
-    It works on `concurrency` of them at a time, and calls itself `worker`. With `lease_ms` a
-    delivery ends that long after it began, or was last extended; the stream ends with it.
+    It works on `concurrency` of them at a time, under the name `worker`. With `lease_ms` a delivery
+    ends this long after it began, or was last extended. The stream ends with it.
     """
 
     queues: tuple[str, ...] = ()
-    """None stands for all queues that the caller may use."""
+    """Empty means all queues that the caller may use."""
     prefetch: int = 1
     worker: str = ""
     lease_ms: int | None = None
@@ -150,7 +150,7 @@ class LeasedFailure(Failure, frozen=True, omit_defaults=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """What a stream is told beside jobs.
+    """A message of a stream besides its jobs.
 
     `cancel`: the job was cancelled while it ran; `lease_lost`: its delivery has ended; `drain`: no
     more jobs come, finish what there is.
@@ -176,10 +176,10 @@ EventType = Literal[
 
 
 class JobEvent(msgspec.Struct, frozen=True):
-    """What has happened to a job, as the server tells it, at `ts` milliseconds since the epoch.
+    """An event of a job from the server, at `ts` milliseconds since the epoch.
 
-    `data` is that of a report of progress. A `gap`, of no job, stands where events are missing:
-    `missed` of them, where that is known. `event_id` is the place from which to go on.
+    `data` is that of a report of progress. A `gap` has no job, and stands for missing events:
+    `missed` of them, if that is known. A listener can continue at `event_id`.
     """
 
     type: EventType | Literal["gap"]
@@ -203,7 +203,7 @@ class EventQuery(msgspec.Struct, frozen=True):
 
 
 class RefusedItems(msgspec.Struct, frozen=True):
-    """Ids that were left alone: nobody holds them, or another delivery does."""
+    """Ids of jobs that were left unchanged: nobody holds them, or another delivery does."""
 
     not_found: list[str] = []
     stale: list[str] = []
@@ -213,7 +213,7 @@ class RefusedItems(msgspec.Struct, frozen=True):
 
 
 class JobOutcome(msgspec.Struct, frozen=True):
-    """The state or outcome of a job. `job` is set where the request has just stored it."""
+    """The state or outcome of a job. `job` is set if the request has just stored it."""
 
     status: State
     result: Any = UNSET
@@ -235,7 +235,7 @@ class JobQuery(msgspec.Struct, frozen=True):
     ids: tuple[str, ...] = ()
     filter: str | None = None
     budgets: tuple[str, ...] = ()
-    """Keys of budgets, from any of which a job draws."""
+    """Keys of budgets. A job must draw from at least one of them."""
 
 
 EVERYTHING = JobQuery()
@@ -250,9 +250,9 @@ class Flow(msgspec.Struct, frozen=True):
 
 
 class QueueStats(msgspec.Struct, frozen=True):
-    """What a queue holds: jobs by status, the longest wait of a ready one; and what goes through.
+    """The jobs of a queue by status, the longest wait of a ready one, and the queue's traffic.
 
-    `oldest_ready_age_ms` is None where no job is ready.
+    `oldest_ready_age_ms` is None if no job is ready.
     """
 
     queue: str
@@ -264,7 +264,7 @@ class QueueStats(msgspec.Struct, frozen=True):
 
 
 class JobListing(msgspec.Struct, frozen=True):
-    """Jobs in the order of their ids. `after` is the cursor of the next page, None at the end."""
+    """Jobs in the order of their ids. `after` is the cursor of the next page; None at the end."""
 
     jobs: list[StoredJob]
     after: str | None

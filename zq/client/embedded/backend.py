@@ -1,7 +1,7 @@
-"""The backend over an engine in this process: its services' verbs, in the library's words.
+"""The backend over an engine in this process: the verbs of its services, for the library.
 
-What goes in is validated by `zq.wire`, as a server would. What comes out is what a server would
-show. So a program cannot tell the two backends apart.
+`zq.wire` validates all input, as a server would. All output is as a server would show it. So a
+program cannot tell the two backends apart.
 """
 
 import asyncio
@@ -60,13 +60,13 @@ T = TypeVar("T")
 Verb = Callable[[Services], Coroutine[Any, Any, T]]
 
 LIMITS = bodies.Limits(body=2**62, payload=2**31, items=2**31)
-"""A program's own memory bounds what it passes. The engine's bounds hold all the same."""
+"""A program's own memory limits its input. The engine's limits apply anyway."""
 
 LAST_ERRORS = 50
 
 
 class EmbeddedBackend:
-    """A `zq.client.backend.Backend` for a `Home`. With `blocks`, verbs hold up the thread."""
+    """A `zq.client.backend.Backend` for a `Home`. With `blocks`, verbs block the thread."""
 
     def __init__(self, home: Home, *, blocks: bool = False) -> None:
         self.home = home
@@ -79,18 +79,18 @@ class EmbeddedBackend:
 
     @property
     def schedules(self) -> EmbeddedSchedules:
-        """What the engine enqueues by the clock."""
+        """The cron entries of the engine."""
         return EmbeddedSchedules(self._do, LIMITS)
 
     @property
     def budgets(self) -> EmbeddedBudgets:
-        """How many jobs run at once, or in a time."""
+        """The budgets of the engine."""
         return EmbeddedBudgets(self._do)
 
     # Jobs in
 
     async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
-        """Store all or none, in order."""
+        """Store all jobs or none, in order."""
         text = JSON.encode({"jobs": jobs})
 
         async def verb(services: Services) -> list[StoredJob]:
@@ -105,7 +105,7 @@ class EmbeddedBackend:
         return one_by_one(self.enqueue, batches)
 
     async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
-        """Store one and wait for its outcome, or its owner's."""
+        """Store one job and wait for its outcome, or its owner's."""
         text = JSON.encode(job)
 
         async def verb(services: Services) -> JobOutcome:
@@ -164,7 +164,7 @@ class EmbeddedBackend:
     async def retain(
         self, id: str, *, completed_ms: int | None = None, dead_ms: int | None = None
     ) -> StoredJob:
-        """Keep a finished job for this long from now."""
+        """Begin the retention of a finished job now."""
         text = JSON.encode({"completed_ms": completed_ms, "dead_ms": dead_ms})
 
         async def verb(services: Services, key: int) -> JobRecord:
@@ -204,7 +204,7 @@ class EmbeddedBackend:
         return await self._do(lambda services: services.queues.names(EVERYWHERE))
 
     async def redrive(self, query: JobQuery = EVERYTHING, limit: int | None = None) -> int:
-        """Bring back the dead jobs that match."""
+        """Bring back the matching dead jobs."""
         text = JSON.encode({"limit": limit})
 
         async def verb(services: Services) -> int:
@@ -218,7 +218,7 @@ class EmbeddedBackend:
     # Queues
 
     async def stats(self) -> list[QueueStats]:
-        """What every queue holds, and what goes through it."""
+        """The jobs and the traffic of every queue."""
 
         async def verb(services: Services) -> list[QueueStats]:
             return list(map(stats_of, await services.queues.statistics(EVERYWHERE)))
@@ -226,7 +226,7 @@ class EmbeddedBackend:
         return await self._do(verb)
 
     async def settings(self, queue: str) -> QueueSettings:
-        """What is set for a queue."""
+        """The settings of a queue."""
 
         async def verb(services: Services) -> QueueSettings:
             return await services.queues.settings(check_name("queue", queue), EVERYWHERE)
@@ -259,7 +259,7 @@ class EmbeddedBackend:
         return await self._do(verb)
 
     async def drain(self, worker: str) -> None:
-        """Deliver nothing more to this worker."""
+        """Deliver no more jobs to this worker."""
 
         async def verb(services: Services) -> None:
             services.admin.drain(worker, EVERYWHERE)
@@ -267,7 +267,7 @@ class EmbeddedBackend:
         await self._do(verb)
 
     async def succeed(self, items: Sequence[Success]) -> RefusedItems:
-        """Acknowledge jobs; returns the ids that were left alone."""
+        """Acknowledge jobs. Return the ids of jobs that were left unchanged."""
         text = JSON.encode({"items": items})
 
         async def verb(services: Services) -> RefusedItems:
@@ -289,7 +289,7 @@ class EmbeddedBackend:
         return await self._job(verb)
 
     async def extend(self, items: Sequence[Held], lease_ms: int) -> RefusedItems:
-        """Hold jobs for this long from now."""
+        """Set the deadlines of jobs to this long from now."""
         text = JSON.encode({"items": items, "lease_ms": lease_ms})
 
         async def verb(services: Services) -> RefusedItems:
@@ -302,7 +302,7 @@ class EmbeddedBackend:
         return await self._do(verb)
 
     async def release(self, items: Sequence[Held], delay_ms: int = 0) -> RefusedItems:
-        """Give jobs back."""
+        """Return jobs without spending an attempt."""
         text = JSON.encode({"items": items, "delay_ms": delay_ms})
 
         async def verb(services: Services) -> RefusedItems:
@@ -334,16 +334,16 @@ class EmbeddedBackend:
         return await self._do(verb)
 
     async def close(self) -> None:
-        """Commit and release the data. The next verb starts the engine again."""
+        """Stop the engine and release the data. The next verb starts the engine again."""
         if self._blocks:
             self.home.close()
         else:
             await asyncio.to_thread(self.home.close)
 
-    # The crossing
+    # Between the caller and the engine
 
     async def _job(self, verb: Verb[JobRecord], *, whole: bool = False) -> StoredJob:
-        """The answer of a verb, as a server would show it."""
+        """The result of a verb, as a server would show it."""
 
         async def shown(services: Services) -> StoredJob:
             job = await verb(services)
@@ -358,13 +358,13 @@ class EmbeddedBackend:
         *,
         whole: bool = False,
     ) -> StoredJob:
-        """The answer of a verb about the job with this id."""
+        """The result of a verb about the job with this id."""
         return await self._job(
             lambda services: verb(services, key_of(id, services.ids)), whole=whole
         )
 
     async def _do(self, verb: Verb[T]) -> T:
-        """Run a verb in the engine's thread; its errors are those of the library."""
+        """Run a verb in the engine's thread. Its errors become those of the library."""
         if not self.home.is_running:
             await start(self.home, blocks=self._blocks)
         future = self.home.submit(verb(self.home.services()))

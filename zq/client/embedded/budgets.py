@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class EmbeddedBudgets:
-    """The budgets of an engine, by its service's verbs."""
+    """The budgets of an engine, through its service."""
 
     def __init__(self, do: Do) -> None:
         self._do = do
@@ -49,7 +49,7 @@ class EmbeddedBudgets:
         return _shown(await self._ask(key, lambda budgets, key: budgets.create(key, policy)))
 
     async def put(self, key: str, limit: Limit) -> ShownBudget:
-        """Create a budget, or give it another limit."""
+        """Create a budget, or replace its limit."""
         policy = decode_policy(JSON.encode(limit.wire()), wire.JSON)
         return _shown(await self._ask(key, lambda budgets, key: budgets.put(key, policy)))
 
@@ -63,7 +63,7 @@ class EmbeddedBudgets:
         return _shown(await self._ask(key, verb))
 
     async def remove(self, key: str) -> None:
-        """Remove a budget."""
+        """Delete a budget."""
         await self._ask(key, Budgets.delete)
 
     async def bind(self, id: str, verb: BindingVerb, *budgets: Budget) -> StoredJob:
@@ -78,7 +78,7 @@ class EmbeddedBudgets:
         return await self._do(bind)
 
     async def bind_all(self, query: JobQuery, verb: BindingVerb, *budgets: Budget) -> BindingReport:
-        """Change what the jobs that match draw."""
+        """Change what the matching jobs draw."""
         check_binding(verb, budgets, many=True)
 
         async def bind(services: Services) -> BindingReport:
@@ -90,7 +90,7 @@ class EmbeddedBudgets:
         return await self._do(bind)
 
     async def _ask(self, key: str, verb: Callable[[Budgets, str], Coroutine[Any, Any, T]]) -> T:
-        """The answer of a verb about the budget of this key."""
+        """The result of a verb about the budget with this key."""
 
         async def checked(services: Services) -> T:
             return await verb(services.budgets, check_name("budget key", key))

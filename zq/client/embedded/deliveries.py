@@ -31,12 +31,12 @@ class Deliveries:
     async def deliveries(self) -> Sequence[Delivery | Notice]:
         """Wait for jobs."""
         jobs, ids, notices = await self._do(self._next)
-        # Payloads are decoded here, so that the engine's thread goes on.
+        # Payloads are decoded here, so that the engine's thread does not have to.
         found: list[Delivery | Notice] = list(map(_delivery, jobs, ids))
         return found + notices
 
     async def close(self) -> None:
-        """End the stream. Unsettled jobs go back."""
+        """End the stream. Its unsettled jobs are returned."""
 
         async def verb(services: Services) -> None:
             if services is self._services:
@@ -48,7 +48,7 @@ class Deliveries:
         self, services: Services
     ) -> tuple[list[JobRecord], Sequence[str], list[Notice]]:
         while services is self._services:
-            # Undelivered jobs of an ended stream go back to their queue; notices are still told.
+            # Undelivered jobs of an ended stream return to their queue; notices are still sent.
             jobs = [] if self._stream.ended else self._stream.next_jobs(MOST_UNSENT)
             jobs = await services.work.large_payloads(jobs)
             services.work.written(self._stream)

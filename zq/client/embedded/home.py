@@ -1,4 +1,4 @@
-"""Where an embedded engine lives: a thread with an event loop of its own, and a data directory."""
+"""The home of an embedded engine: a thread with its own event loop, and a data directory."""
 
 import asyncio
 import atexit
@@ -29,9 +29,9 @@ class DirectoryTaken(Unavailable):
 
 
 class Home:
-    """Starts with the first use and ends with `close`; after that, the next use starts it again.
+    """The engine starts with the first use and ends with `close`. The next use starts it again.
 
-    A `directory` of None is a private one, removed with the engine.
+    With a `directory` of None, the directory is temporary and is removed with the engine.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class Home:
 
     @property
     def is_running(self) -> bool:
-        """Whether the next use finds the engine started."""
+        """Whether the engine is started."""
         return self._resident is not None
 
     def submit(self, verb: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Run a coroutine beside the engine. Raises as `services` does."""
+        """Run a coroutine in the engine's event loop. Raises the errors of `services`."""
         try:
             return asyncio.run_coroutine_threadsafe(verb, self._running().loop)
         except BaseException:
@@ -69,10 +69,10 @@ class Home:
             raise
 
     def services(self) -> Services:
-        """The services of the engine, which is started if it does not run.
+        """The services of the engine. If it does not run, it is started.
 
-        Raises `DirectoryTaken` where another process owns the directory, and `BackendError` where
-        the directory cannot be used.
+        Raises `DirectoryTaken` if another process owns the directory, and `BackendError` if the
+        directory cannot be used.
         """
         return self._running().core.services
 
@@ -97,7 +97,7 @@ class Home:
 
 
 class _Resident:
-    """One life of the engine."""
+    """One run of the engine."""
 
     def __init__(self, directory: Path | None, clock: Clock | None, rng: Random | None) -> None:
         self.pid = os.getpid()
@@ -117,7 +117,7 @@ class _Resident:
             raise _why(directory, error) from error
 
     def end(self) -> None:
-        """Give back what streams hold, commit, close."""
+        """Return the jobs of streams, then stop the engine."""
         if self.pid != os.getpid():
             return  # The engine belongs to the parent.
         try:
@@ -151,9 +151,9 @@ class _Resident:
 
 
 def directory_of(path: str, must_exist: bool = False) -> Path | None:
-    """The data directory that the path of a ``sqlite:`` address names; None for a private one.
+    """The data directory in the path of a ``sqlite:`` address; None for a temporary one.
 
-    As for `zq serve --root-dir` it is a directory, so that either can go on with the other's jobs.
+    It is a directory, as for `zq serve --root-dir`, so each can continue with the other's jobs.
     Raises `InvalidOption`.
     """
     if path in (":memory:", "/:memory:"):

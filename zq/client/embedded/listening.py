@@ -37,7 +37,7 @@ class Listening:
     async def close(self) -> None:
         """Stop listening."""
         if self._reader.ended:
-            return  # with its engine, which another verb would start again
+            return  # the engine is gone, and another verb would start it again
 
         async def verb(_services: Services) -> None:
             self._holding.cancel()
@@ -61,7 +61,7 @@ class Listening:
 
 
 async def listen(services: Services, query: EventQuery, since: str | None, do: Do) -> Listening:
-    """Begin to listen. It must be awaited in the engine's thread, where the listening also ends."""
+    """Begin to listen. Await it in the engine's thread, where listening also ends."""
     begun: asyncio.Future[Reader] = asyncio.get_running_loop().create_future()
 
     async def hold() -> None:

@@ -1,4 +1,4 @@
-"""Schedules of an engine in this process."""
+"""Cron entries of an engine in this process."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from zq.wire.crons import (
 
 
 class EmbeddedSchedules:
-    """The schedules of an engine, by its service's verbs."""
+    """The cron entries of an engine, through its service."""
 
     def __init__(self, do: Do, limits: Limits) -> None:
         self._do = do
@@ -38,7 +38,7 @@ class EmbeddedSchedules:
     async def replace(
         self, group: str, entries: Sequence[Schedule], timezone: str | None = None
     ) -> ShownGroup:
-        """Let a group have these entries and no others."""
+        """Replace a group and all its entries."""
         text = JSON.encode({"entries": entries, "timezone": timezone})
 
         async def verb(services: Services) -> Any:
@@ -48,7 +48,7 @@ class EmbeddedSchedules:
         return _group(await self._do(verb))
 
     async def put(self, group: str, entry: Schedule) -> ShownSchedule:
-        """Add an entry, or replace the one of its name."""
+        """Add an entry, or replace the entry with its name."""
         text = JSON.encode(entry)
 
         async def verb(services: Services) -> Any:
@@ -59,7 +59,7 @@ class EmbeddedSchedules:
         return JSON.decode(wire.JSON.encode(document), ShownSchedule)
 
     async def pause(self, group: str, entry: str | None, paused: bool) -> None:
-        """Pause or resume an entry, or its whole group."""
+        """Pause or resume an entry, or a whole group."""
 
         async def verb(services: Services) -> None:
             if entry is None:
@@ -70,7 +70,7 @@ class EmbeddedSchedules:
         await self._do(verb)
 
     async def remove(self, group: str, entry: str | None = None) -> None:
-        """Remove an entry, or its whole group."""
+        """Delete an entry, or a whole group."""
 
         async def verb(services: Services) -> None:
             if entry is None:

@@ -1,4 +1,4 @@
-"""Starting an embedded engine, and standing by while another process has its directory."""
+"""Starts an embedded engine, or stands by while another process has its directory."""
 
 import asyncio
 import logging
@@ -9,14 +9,14 @@ from zq.client.embedded.home import DirectoryTaken, Home
 log = logging.getLogger("zq.embedded")
 
 LOOK_EVERY_S = 0.2
-"""How soon a standby notices that the directory is free.
+"""How often a standby checks whether the directory is free.
 
 The kernel frees the directory however its owner ends, so no lock has to expire first.
 """
 
 
 async def start(home: Home, *, blocks: bool) -> None:
-    """Start the engine. A standby waits until it can. With `blocks` the thread is held up."""
+    """Start the engine. A standby waits until it can. With `blocks` the thread is blocked."""
     waits = False
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Between the engine's words and the wire's, which the library speaks."""
+"""Translates between the engine's values and the documents that the library uses."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -82,7 +82,7 @@ def error_of(record: ErrorRecord) -> JobError:
 
 
 def stats_of(queue: QueueStatistics) -> QueueStats:
-    """What a queue holds, and what goes through it."""
+    """The jobs and the traffic of a queue."""
     return QueueStats(
         queue.queue,
         {name: queue.counts.get(status, 0) for status, name in _STATES.items()},
@@ -98,7 +98,7 @@ def _flow(flow: QueueFlow) -> Flow:
 
 
 def filter_of(query: JobQuery, ids: IdCodec) -> Filter:
-    """A query as the engine takes it."""
+    """A query as a filter of the engine."""
     keys = None
     if query.ids:
         keys = tuple(key for key in map(ids.key, query.ids) if key is not None)
@@ -113,7 +113,7 @@ def filter_of(query: JobQuery, ids: IdCodec) -> Filter:
 
 
 def refusal_of(error: errors.ZqError) -> errors.ZqError:
-    """The library's error for one of the engine. An error of the library stays as it is."""
+    """The library's error for an error of the engine. An error of the library stays as it is."""
     if type(error).__module__.startswith("zq.client."):
         return error
     state = error.status if isinstance(error, _OF_A_STATE) else ""

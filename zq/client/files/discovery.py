@@ -1,9 +1,10 @@
-"""From a folder of files to queues with handlers.
+"""Makes queues with handlers from a folder of files.
 
-A file's name is its queue's: `mail.py`, or `profile.fifo.py` for a queue with order. It has a
-function `handle(payload)` or `handle(payload, job)`, and may have `config = zq.QueueConfig(…)`.
-Names that begin with an underscore are no queues; `_middleware.py` may have a `middleware`, or a
-list of them, that wraps all jobs of the folder, and `warmup()`, called before any work.
+The name of a file is the name of its queue: `mail.py`, or `profile.fifo.py` for a queue with order.
+The file has a function `handle(payload)` or `handle(payload, job)`, and may have
+`config = zq.QueueConfig(…)`. A file whose name begins with an underscore is not a queue.
+`_middleware.py` may have a `middleware`, or a list of them, around all jobs of the folder, and
+`warmup()`, which is called before any work.
 """
 
 import importlib
@@ -50,14 +51,14 @@ class QueueConfig:
 
     @property
     def options(self) -> Options:
-        """The same as options of a job."""
+        """The options of its jobs."""
         given: Any = {name: value for name, value in vars(self).items() if value is not None}
         options: Options = given
         return options
 
 
 def discover(core: Core, folder: Path) -> list[FileQueue[Any]]:
-    """Import the files of a folder; returns their queues. Raises `DiscoveryError` for the first bad
+    """Import the files of a folder. Return their queues. Raises `DiscoveryError` for the first bad
     one."""
     if not folder.is_dir():
         raise DiscoveryError(f"{folder}: this folder does not exist")
@@ -131,7 +132,7 @@ def _middleware(package: ModuleType, path: Path) -> _Wrapped:
 
 
 def _alias(name: str) -> str:
-    """The name by which Python imports a file whose own name has a dot or a dash."""
+    """The name under which Python imports a file whose own name has a dot or a dash."""
     return name.replace(".", "_").replace("-", "_")
 
 

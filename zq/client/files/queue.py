@@ -1,4 +1,4 @@
-"""The handle of a file's queue, to which producers push."""
+"""The handle of a file's queue, which producers push to."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -22,10 +22,10 @@ FIFO = ".fifo"
 
 @dataclass(frozen=True)
 class FileQueue(Generic[T]):
-    """A queue by its file's name. `group` and `dedupe` answer another handle, which can be kept.
+    """A queue by its file's name. `group` and `dedupe` return another handle, which can be kept.
 
     A queue whose name ends in ``.fifo`` runs the jobs of a group one after the other, in the order
-    of their pushes, and takes a copy within five minutes for the job that it copies.
+    of their pushes. A copy within five minutes is not stored: it counts as the first job.
     """
 
     core: Core
@@ -54,7 +54,7 @@ class FileQueue(Generic[T]):
         return replace(self, chosen_group=id)
 
     def dedupe(self, id: str | None) -> "FileQueue[T]":
-        """The same queue for copies of one job, by this id; None: no job is a copy.
+        """The same queue for copies of one job, recognised by this id. With None, no job is a copy.
 
         Without it, jobs of a group with equal payloads are copies. Raises `NotFifo`.
         """
@@ -69,9 +69,9 @@ class FileQueue(Generic[T]):
         *,
         user: str | None = None,
     ) -> str:
-        """Queue a job whose payload is an object that JSON can hold, text or bytes; returns its id.
+        """Enqueue a job and return its id. The payload is an object that fits JSON, text or bytes.
 
-        `params` reach the handler as ``job.params``, and `user` as ``job.user``. Raises
+        The handler gets `params` as ``job.params``, and `user` as ``job.user``. Raises
         `MissingGroup`, `EmptyPayload` or a `BackendError`.
         """
         wanted = self._submission(payload, params, user)
@@ -97,7 +97,7 @@ class FileQueue(Generic[T]):
 
     @property
     def http(self) -> "Handler":
-        """A handler of aiohttp that pushes what is posted: see `zq.client.files.web.handler`.
+        """An aiohttp handler that pushes the bodies of requests: see `zq.client.files.web.handler`.
 
         ``router.add_post("/orders/{group}/{dedupe}", queue.http)``
         """

@@ -1,4 +1,4 @@
-"""Queues by name, for producers: `zq.queues["mail"]`. For a file itself: `zq.queues.self()`."""
+"""Queues by name, for producers: `zq.queues["mail"]`; in a file itself: `zq.queues.self()`."""
 
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -20,7 +20,7 @@ class QueueRegistry:
         self._found: dict[str, FileQueue[Any]] = {}
 
     def add(self, queue: FileQueue[Any]) -> None:
-        """Let producers find a queue. Raises `DiscoveryError` where another app has its name."""
+        """Make a queue known to producers. Raises `DiscoveryError` if another app has its name."""
         known = self._found.setdefault(queue.name, queue)
         if known.core is not queue.core:
             raise DiscoveryError(
@@ -34,7 +34,7 @@ class QueueRegistry:
     def self(self, *, payload: Any = Any) -> FileQueue[Any]:
         """The queue of the file that calls this, at its top level.
 
-        `payload` is what the handler's first argument is made of. Raises `InvalidOption` elsewhere.
+        The handler's first argument is converted to `payload`. Raises `InvalidOption` elsewhere.
         """
         try:
             return loading.get()

@@ -1,4 +1,4 @@
-"""An aiohttp handler that pushes what is posted to a queue, and answers at once."""
+"""An aiohttp handler that pushes the body of a request to a queue, and answers at once."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, Self
@@ -32,12 +32,12 @@ def handler(
     accepts: tuple[str, ...] | None = None,
     user: Callable[[web.Request], str | None] | None = None,
 ) -> Handler:
-    """Answers POST with 202 and the job's id in `X-Job-Id`.
+    """Make a handler that answers POST with 202 and the job's id in `X-Job-Id`.
 
-    JSON, forms, text and bytes become payloads; what is of another media type, or not of those that
-    it `accepts`, gets 415, what is empty or cannot be read 422. A FIFO queue needs a route with
-    ``{group}``, which may have ``{dedupe}``. All parameters of the route and the query reach the
-    handler as ``job.params``; `user` tells ``job.user`` from a request, by default from its
+    JSON, forms, text and bytes become payloads. Another media type, or one that it does not
+    `accept`, gets 415. A body that is empty or cannot be read gets 422. A FIFO queue needs a route
+    with ``{group}``, which may have ``{dedupe}``. The handler of the job gets all parameters of the
+    route and the query as ``job.params``. `user` finds ``job.user`` in a request, by default in its
     ``request["user"]``.
     """
     allowed = MEDIA_TYPES if accepts is None else accepts

@@ -1,4 +1,4 @@
-"""A directory of exported history: segments that are whole or not there, and their manifest."""
+"""A directory of exported history: segments, each complete or missing, and their manifest."""
 
 import contextlib
 import fcntl
@@ -17,7 +17,7 @@ from zq.model.history import FORMAT, MANIFEST, Manifest, Segment, parse_segment_
 
 DRAFT = ".segment.tmp"
 LEVEL = 6
-"""Of gzip: 9 takes three times as long for two percent."""
+"""The level of gzip. Level 9 takes three times as long for two percent."""
 
 
 class ExportError(ZqError):
@@ -27,10 +27,10 @@ class ExportError(ZqError):
 
 
 class Exported(NamedTuple):
-    """What one export has done: records and segments that are new, and what was too late.
+    """The result of one export: new records and segments, and the records that came too late.
 
-    `lost` lists the ranges (first, last) that had passed their retention; `recording` tells whether
-    the server goes on recording.
+    `lost` lists the ranges (first, last) that had passed their retention. `recording` tells whether
+    the server still records.
     """
 
     records: int
@@ -40,7 +40,7 @@ class Exported(NamedTuple):
 
 
 class Directory:
-    """Where segments go; one export at a time. Use it as a context manager."""
+    """The target of segments, for one export at a time. Use it as a context manager."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -82,7 +82,7 @@ class Directory:
 
     @contextlib.contextmanager
     def draft(self, epoch: str) -> Iterator["Draft"]:
-        """A new segment. It is there, and listed, once the context ends without an error."""
+        """A new segment. It is complete and listed once the block ends without an error."""
         draft = Draft(self._path / DRAFT)
         try:
             yield draft
@@ -144,13 +144,13 @@ class Directory:
 
 
 class Draft:
-    """A segment while it is written."""
+    """A segment that is being written."""
 
     def __init__(self, path: Path) -> None:
         self.first_seq = self.last_seq = 0
         self.device = ""
         self._file = path.open("wb")
-        # Without a time in its header, so that equal records make equal bytes.
+        # The header has no time, so equal records make equal bytes.
         self._packer = gzip.GzipFile("", "wb", LEVEL, self._file, mtime=0)
 
     @property
@@ -175,7 +175,7 @@ class Draft:
         self._file.close()
 
     def abandon(self) -> None:
-        """Forget it."""
+        """Drop the segment."""
         self._packer.close()
         self._file.close()
 
@@ -188,10 +188,10 @@ def export(
     most_records: int,
     progress: Callable[[int, int], None],
 ) -> Exported:
-    """Write what is new into segments of about `most_records` at most.
+    """Write new records into segments of about `most_records` at most.
 
-    `since` (milliseconds) says where to begin in a directory that has nothing yet. `progress` is
-    told how many of how many records are done.
+    `since` (milliseconds) is the start for a directory that has nothing yet. `progress` gets the
+    number of records done and the number of all.
     """
     there = reader.page(limit=1)
     after = directory.open_for(there.epoch)

@@ -1,4 +1,4 @@
-"""Reading a server's history page by page, over the blocking transport; objects pickle."""
+"""Reads a server's history page by page, over the blocking transport. The objects pickle."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -34,9 +34,9 @@ class HistoryGone(BackendError):
 
 
 class HistoryPage(NamedTuple):
-    """Records as NDJSON, and the range of the server's history that there is to read.
+    """Records as NDJSON, and the range of the server's history that can be read.
 
-    `min_seq` is one more than `max_seq` where that is empty.
+    If it is empty, `min_seq` is one more than `max_seq`.
     """
 
     epoch: str
@@ -66,12 +66,12 @@ class Mark(msgspec.Struct):
 
 
 class HistoryReader:
-    """The history of one server. `tries` bounds how often a failing request is sent."""
+    """The history of one server. `tries` limits how often a failing request is sent."""
 
     def __init__(
         self, url: str, token: str | None = None, tries: int = TRIES, tls: Tls | None = None
     ) -> None:
-        """Without `tls`, that of the variables. Raises `InvalidOption`."""
+        """Without `tls`, the environment's is used. Raises `InvalidOption`."""
         self.url = url
         self._tries = tries
         self._address = Address(url.rstrip("/"), token, LINES, tls or Tls.of_environment())
@@ -89,8 +89,8 @@ class HistoryReader:
     ) -> HistoryPage:
         """Up to `limit` records with ``after < seq <= until``; after None, from the oldest one on.
 
-        It may hold fewer than there are: go on after its last. Raises `HistoryGone`, `Unavailable`
-        or another `BackendError`.
+        It may hold fewer than there are: continue after its last one. Raises `HistoryGone`,
+        `Unavailable` or another `BackendError`.
         """
         given = {"after": after, "until": until, "limit": limit}
         query = urlencode({name: value for name, value in given.items() if value is not None})
@@ -128,7 +128,7 @@ class HistoryReader:
         return low
 
     def close(self) -> None:
-        """Hang up; the next page connects again."""
+        """Close the connection. The next page opens another."""
         run(self._transport.close())
 
 

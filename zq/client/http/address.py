@@ -1,4 +1,4 @@
-"""Where a server is: which texts are addresses, what TLS needs, and what every request says."""
+"""The address of a server: its valid forms, its TLS files, and the headers of every request."""
 
 import os
 import re
@@ -37,7 +37,7 @@ def check_url(url: str) -> None:
     """Raise `InvalidOption` unless this is the address of a server over HTTP."""
     parts = split_url(url)
     if "@" in parts.netloc or parts.query or parts.fragment:
-        # It may hold a secret, so the message does not repeat it.
+        # It may contain a secret, so the message does not repeat it.
         raise InvalidOption(
             f"the address of {parts.hostname} holds more than host, port and path: give the key as"
             " a token"
@@ -80,14 +80,14 @@ class Tls:
     """The PEM files that `https` needs. Without `ca`, the machine's authorities are trusted."""
 
     ca: str | Path | None = None
-    """The authority that has signed the server's certificate."""
+    """The authority that signed the server's certificate."""
     certificate: str | Path | None = None
     """The certificate of this client, if the server requires one; with its `key`."""
     key: str | Path | None = None
 
     @classmethod
     def of_environment(cls) -> Self:
-        """The files that the variables ZQ_CA, ZQ_CLIENT_CERT and ZQ_CLIENT_KEY name."""
+        """The files from the variables ZQ_CA, ZQ_CLIENT_CERT and ZQ_CLIENT_KEY."""
         return cls(*(os.environ.get(f"ZQ_{name}") or None for name in _FILES))
 
     def context(self) -> ssl.SSLContext:
@@ -134,9 +134,9 @@ class Address:
         return urlsplit(self.url)
 
     def written(self, request: Request) -> bytes:
-        """The bytes of a request over HTTP/1.1. Every transport sends the same.
+        """The bytes of a request over HTTP/1.1. All transports send the same.
 
-        HTTP clients that take a request apart into headers and build it again need as long for that
+        An HTTP client that splits a request into headers and builds it again needs as long for that
         as for everything else.
         """
         if not _VISIBLE.fullmatch(request.path):

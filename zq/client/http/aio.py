@@ -1,4 +1,4 @@
-"""The asynchronous transport: connections kept open, one session an event loop."""
+"""The asynchronous transport: open connections, one session for each event loop."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from zq.client.http.session import Session
 
 _LEFT_TO_PARENTS: list[object] = []
-"""Sessions from before a fork. To collect one would take its sockets out of the parent's epoll."""
+"""Sessions from before a fork. Freeing one would take its sockets out of the parent's epoll."""
 
 
 class AioTransport:
@@ -27,11 +27,11 @@ class AioTransport:
         return {"_address": self._address, "_session": None, "_home": None}
 
     async def send(self, request: Request) -> Reply:
-        """One try. Raises `Unreachable`."""
+        """Send a request once. Raises `Unreachable`."""
         return await self._here().send(request)
 
     async def open(self, path: str, headers: Mapping[str, str]) -> Bytes:
-        """A stream. Raises `Unreachable`, or the error of the server's refusal."""
+        """Open a stream. Raises `Unreachable`, or the error of the server's refusal."""
         return await self._here().open(path, headers)
 
     async def sleep(self, seconds: float) -> None:
@@ -39,7 +39,7 @@ class AioTransport:
         await asyncio.sleep(seconds)
 
     async def close(self) -> None:
-        """Close the session; the next request opens another."""
+        """Close the session. The next request opens another."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()

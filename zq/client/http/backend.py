@@ -79,7 +79,7 @@ class HttpBackend:
     """A `zq.client.backend.Backend` for a server at an address."""
 
     def __init__(self, address: Address, transport: Transport | None = None) -> None:
-        """Without a transport, the asynchronous one."""
+        """The default transport is the asynchronous one."""
         self._address = address
         self._codec = address.codec
         self._transport = AioTransport(address) if transport is None else transport
@@ -98,31 +98,31 @@ class HttpBackend:
 
     @property
     def schedules(self) -> HttpSchedules:
-        """What the server enqueues by the clock."""
+        """The cron entries of the server."""
         return HttpSchedules(self._call, self._read)
 
     @property
     def budgets(self) -> HttpBudgets:
-        """How many jobs run at once, or in a time."""
+        """The budgets of the server."""
         return HttpBudgets(self._call, self._read)
 
     # Jobs in
 
     async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
-        """Store all or none, in order."""
+        """Store all jobs or none, in order."""
         if len(jobs) == 1:
             job = Encoded(self._codec.encode(jobs[0]), _is_repeatable(jobs[0]))
             return [await self._store_one(job)]
         return self._stored(await self._exchange(self._bulk(jobs)))
 
     def enqueue_each(self, batches: Iterable[Sequence[Submission]]) -> Stored:
-        """Store batches in order; while the server is at work on one, the next is made ready."""
+        """Store batches in order. The next one is prepared while the server works on one."""
         if self.blocking is self:
             return one_by_one(self.enqueue, batches)
         return overlapped(self.enqueue, batches, self._bulk, self._exchange, self._stored)
 
     async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
-        """Store one and wait for its outcome, or its owner's."""
+        """Store one job and wait for its outcome, or its owner's."""
         path, safe = f"/jobs?wait_ms={wait_ms}", _is_repeatable(job)
         reply = await self._call("POST", path, job, safe=safe, wait_ms=wait_ms, also=(410,))
         return self._read(reply, JobOutcome)
@@ -161,7 +161,7 @@ class HttpBackend:
     async def retain(
         self, id: str, *, completed_ms: int | None = None, dead_ms: int | None = None
     ) -> StoredJob:
-        """Keep a finished job for this long from now."""
+        """Begin the retention of a finished job now."""
         kept = {"completed_ms": completed_ms, "dead_ms": dead_ms}
         body = {name: ms for name, ms in kept.items() if ms is not None}
         reply = await self._call("PATCH", f"{job_path(id)}/retention", body, safe=True)
@@ -191,7 +191,7 @@ class HttpBackend:
         return self._read(await self._call("GET", "/queues"), _Queues).queues
 
     async def redrive(self, query: JobQuery = EVERYTHING, limit: int | None = None) -> int:
-        """Bring back the dead jobs that match."""
+        """Bring back the matching dead jobs."""
         path = filtered("/jobs/redrive", query)
         reply = await self._call("POST", path, {"limit": limit}, wait_ms=SWEEP_MS)
         return self._read(reply, _Redriven).redriven
@@ -199,11 +199,11 @@ class HttpBackend:
     # Queues
 
     async def stats(self) -> list[QueueStats]:
-        """What every queue holds, and what goes through it."""
+        """The jobs and the traffic of every queue."""
         return self._read(await self._call("GET", "/stats"), _Stats).queues
 
     async def settings(self, queue: str) -> QueueSettings:
-        """What is set for a queue."""
+        """The settings of a queue."""
         return self._read(await self._call("GET", _settings(queue)), QueueSettings)
 
     async def change_settings(self, queue: str, patch: SettingsPatch) -> QueueSettings:
@@ -229,11 +229,11 @@ class HttpBackend:
         return HttpTakeStream(await self._transport.open(path, headers), self._address)
 
     async def drain(self, worker: str) -> None:
-        """Deliver nothing more to this worker."""
+        """Deliver no more jobs to this worker."""
         await self._call("POST", f"/workers/{quote(worker, safe='')}/drain", {}, safe=True)
 
     async def succeed(self, items: Sequence[Success]) -> RefusedItems:
-        """Acknowledge jobs; returns the ids that were left alone."""
+        """Acknowledge jobs. Return the ids of jobs that were left unchanged."""
         return await self._settle("/jobs/success", {"items": items})
 
     async def fail(self, id: str, failure: LeasedFailure) -> StoredJob:
@@ -242,11 +242,11 @@ class HttpBackend:
         return self._read(reply, StoredJob)
 
     async def extend(self, items: Sequence[Held], lease_ms: int) -> RefusedItems:
-        """Hold jobs for this long from now."""
+        """Set the deadlines of jobs to this long from now."""
         return await self._settle("/jobs/extend", {"items": items, "lease_ms": lease_ms})
 
     async def release(self, items: Sequence[Held], delay_ms: int = 0) -> RefusedItems:
-        """Give jobs back."""
+        """Return jobs without spending an attempt."""
         return await self._settle("/jobs/release", {"items": items, "delay_ms": delay_ms})
 
     async def progress(self, id: str, data: Any, lease: int | None = None) -> None:
@@ -268,7 +268,7 @@ class HttpBackend:
         """Close the connections."""
         await self._transport.close()
 
-    # The exchange
+    # Requests and answers
 
     async def _settle(self, path: str, body: object) -> RefusedItems:
         reply = await self._call("POST", path, body, safe=True, also=(422,))
@@ -286,7 +286,7 @@ class HttpBackend:
         wait_ms: int = 0,
         also: tuple[int, ...] = (),
     ) -> Reply:
-        """The answer. A status that is neither a success nor in `also` is raised as an error."""
+        """The answer. A status that is neither a success nor in `also` raises an error."""
         request = Request(
             method,
             path,
@@ -343,7 +343,7 @@ class HttpBackend:
 
 
 def _is_repeatable(job: Submission) -> bool:
-    """Whether the server would find the job that is sent again, instead of storing it twice."""
+    """Whether the server would recognise the job if it is sent again, and not store it twice."""
     return job.unique_while == "exists" or job.dedupe is not None
 
 

@@ -1,4 +1,4 @@
-"""Many jobs, one request after the other. Each request is stored whole or not at all."""
+"""Many jobs, one request after the other. Each request is stored completely or not at all."""
 
 import asyncio
 from collections.abc import (
@@ -24,7 +24,7 @@ A = TypeVar("A")
 
 
 async def one_by_one(enqueue: Enqueue, batches: Iterable[Batch]) -> Stored:
-    """The fate of each batch, in smaller ones where the server finds one too large."""
+    """The stored jobs of each batch. A batch that is too large for the server is split."""
     for batch in batches:
         try:
             stored = await enqueue(batch)
@@ -42,10 +42,10 @@ async def overlapped(
     send: Callable[[R], Coroutine[Any, Any, A]],
     read: Callable[[A], list[StoredJob]],
 ) -> Stored:
-    """The same, where a request is made and an answer read while the server is at work on another.
+    """The same, but one request is prepared, and one answer read, while the server works.
 
-    A request is sent once the one before it is answered, so their order is the batches', and
-    nothing after one that is refused is stored.
+    A request is sent once the one before it is answered. So their order is that of the batches, and
+    nothing after a refused batch is stored.
     """
     left = iter(batches)
     under_way: tuple[Batch, asyncio.Task[A]] | None = None
@@ -64,7 +64,7 @@ async def overlapped(
             if request is not None:
                 assert batch is not None
                 under_way = batch, asyncio.create_task(send(request))
-                await asyncio.sleep(0)  # after one turn of the event loop it is on its way
+                await asyncio.sleep(0)  # after one turn of the event loop the request is sent
             for answer in answers:
                 yield read(answer)
             if trouble is not None:
@@ -79,7 +79,7 @@ async def overlapped(
 def _next(
     left: Iterator[Batch], prepare: Callable[[Batch], R]
 ) -> tuple[Batch | None, R | None, Exception | None]:
-    """The next batch with its request, or None at the end; or the error at which the jobs end."""
+    """The next batch with its request; None at the end; or the error that ends the jobs."""
     try:
         batch = next(left, None)
         return batch, None if batch is None else prepare(batch), None

@@ -14,7 +14,7 @@ from zq.client.http.transport import Bytes, Reply, Request, unreachable
 
 
 class BlockingTransport:
-    """Connections that are kept open between requests, each used by one thread at a time.
+    """Connections that stay open between requests. Each is used by one thread at a time.
 
     Its coroutines never suspend: see `zq.client.backend.run`. A child process opens its own
     connections.
@@ -30,11 +30,11 @@ class BlockingTransport:
         return BlockingTransport, (self._address,)
 
     async def send(self, request: Request) -> Reply:
-        """One try. Raises `Unreachable`."""
+        """Send a request once. Raises `Unreachable`."""
         data = self._address.written(request)
         connection = self._connection(request.timeout)
         try:
-            # In one piece: http.client would send the body after the head, and wake it twice.
+            # One piece: http.client would send the body after the head, and wake the server twice.
             connection.sock.sendall(data)
             with HTTPResponse(connection.sock, method=request.method) as response:
                 response.begin()
@@ -53,7 +53,7 @@ class BlockingTransport:
 
     @contextlib.contextmanager
     def download(self, request: Request) -> Iterator[HTTPResponse]:
-        """The answer to one try, to be read as it comes. Raises `Unreachable`, or what it is."""
+        """The answer to one try, read as it comes. Raises `Unreachable`, or the answer's error."""
         connection = self._connect(request.timeout)
         try:
             connection.sock.sendall(self._address.written(request))
@@ -69,7 +69,7 @@ class BlockingTransport:
             connection.close()
 
     async def open(self, path: str, headers: Mapping[str, str]) -> Bytes:
-        """Streams need an event loop."""
+        """Raise an error: streams need an event loop."""
         raise NotImplementedError("streams need an event loop")
 
     async def sleep(self, seconds: float) -> None:
@@ -77,7 +77,7 @@ class BlockingTransport:
         time.sleep(seconds)  # noqa: ASYNC251 - there is no event loop that it could hold up
 
     async def close(self) -> None:
-        """Close the idle connections; the next request opens another."""
+        """Close the idle connections. The next request opens another."""
         while self._idle:
             with contextlib.suppress(IndexError):
                 self._idle.pop().close()
@@ -85,7 +85,7 @@ class BlockingTransport:
     def _connection(self, timeout: float) -> HTTPConnection:
         """A connection that seems to be open."""
         if self._pid != os.getpid():
-            # The parent still uses those.
+            # The parent still uses these.
             self._idle, self._pid = deque(), os.getpid()
         while True:
             try:
@@ -114,7 +114,7 @@ class BlockingTransport:
 
 
 def _has_ended(sock: socket.socket | None) -> bool:
-    """Whether an idle connection has been closed: between two requests nothing else can come."""
+    """Whether an idle connection has been closed. Between two requests, no other data can come."""
     if sock is None:
         return True
     poll = select.poll()

@@ -27,7 +27,7 @@ class _Budgets(msgspec.Struct):
 
 
 class HttpBudgets:
-    """The budgets of a server, by the requests of its backend."""
+    """The budgets of a server, through the requests of its backend."""
 
     def __init__(self, call: HttpCall, read: HttpRead) -> None:
         self._call = call
@@ -46,7 +46,7 @@ class HttpBudgets:
         return self._shown(await self._call("POST", _place(key), limit.wire()))
 
     async def put(self, key: str, limit: Limit) -> ShownBudget:
-        """Create a budget, or give it another limit."""
+        """Create a budget, or replace its limit."""
         return self._shown(await self._call("PUT", _place(key), limit.wire(), safe=True))
 
     async def change(self, key: str, patch: LimitPatch) -> ShownBudget:
@@ -54,7 +54,7 @@ class HttpBudgets:
         return self._shown(await self._call("PATCH", _place(key), patch.wire(), safe=True))
 
     async def remove(self, key: str) -> None:
-        """Remove a budget."""
+        """Delete a budget."""
         await self._call("DELETE", _place(key))
 
     async def bind(self, id: str, verb: BindingVerb, *budgets: Budget) -> StoredJob:
@@ -65,7 +65,7 @@ class HttpBudgets:
         return self._read(reply, StoredJob)
 
     async def bind_all(self, query: JobQuery, verb: BindingVerb, *budgets: Budget) -> BindingReport:
-        """Change what the jobs that match draw."""
+        """Change what the matching jobs draw."""
         check_binding(verb, budgets, many=True)
         method, path, body = _binding("/jobs", verb, budgets)
         path = filtered(path, query)

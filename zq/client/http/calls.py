@@ -1,4 +1,4 @@
-"""How requests of a backend are made, and the paths that more than one kind of them has."""
+"""The interfaces of a backend's requests, and the paths that several kinds of them share."""
 
 from collections.abc import Awaitable
 from typing import Protocol, TypeVar
@@ -10,11 +10,11 @@ from zq.client.values import JobQuery
 T = TypeVar("T")
 
 SWEEP_MS = 3_600_000
-"""The server answers a change of many jobs at its end, after many slices."""
+"""The server answers a sweep at its end, after many slices."""
 
 
 class HttpCall(Protocol):
-    """Sends a request and returns the answer; a refusal is raised as an error."""
+    """Sends a request and returns the answer. A refusal raises an error."""
 
     def __call__(
         self,
@@ -28,13 +28,13 @@ class HttpCall(Protocol):
 
 
 class HttpRead(Protocol):
-    """Makes a value of an answer."""
+    """Converts an answer to a value."""
 
     def __call__(self, reply: Reply, type: type[T]) -> T: ...
 
 
 def job_path(id: str) -> str:
-    """Where one job is."""
+    """The path of one job."""
     return f"/jobs/{quote(id, safe='')}"
 
 

@@ -1,10 +1,10 @@
-"""Single enqueues of many callers: those of one turn of the event loop go in one request.
+"""Single enqueues of many callers: those of one turn of the event loop share a request.
 
-The first caller of a turn is sent for at once, by itself. Others who come in the same turn go
-together in the next: so it is where the loop has much to do, or where one answer or one commit of
-the server has set many callers free. Nobody waits for company, or for anybody's answer. A batch is
-an attempt: a caller whose job it did not store sends for itself, and gets the answer that it would
-have got without the others.
+The first caller of a turn is served at once, alone. Other callers in the same turn go together in
+the next turn. This happens when the event loop is busy, or when one answer or one commit of the
+server wakes many callers. Nobody waits for other callers, or for their answers. A batch is only an
+attempt: a caller whose job it did not store sends it alone, and gets the answer that it would have
+had without the others.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from zq.client.values import StoredJob
 
 MOST_JOBS = 100
 MOST_BYTES = 2**18
-"""Bounds of a batch. A larger job goes alone, and delays no other."""
+"""The limits of a batch. A larger job goes alone, and delays no other."""
 
 
 class Encoded(NamedTuple):
-    """A job as it is sent. A `safe` one may be sent again though it may be stored already."""
+    """A job in the form in which it is sent. A `safe` one may be sent twice."""
 
     text: bytes
     safe: bool
@@ -37,10 +37,10 @@ _Waiting = tuple[Encoded, asyncio.Future[Fate]]
 
 
 class Gatherer:
-    """Belongs to one event loop at a time. In another event loop it begins anew."""
+    """It belongs to one event loop at a time. In another event loop it starts over."""
 
     def __init__(self, alone: Alone, together: Together) -> None:
-        """`together` tries once, and tells the fate of each job. It raises nothing."""
+        """`together` tries once, and returns the fate of each job. It raises nothing."""
         self._alone = alone
         self._together = together
         self._turn: _Turn | None = None
@@ -49,7 +49,7 @@ class Gatherer:
         return {"_alone": self._alone, "_together": self._together, "_turn": None}
 
     async def store(self, job: Encoded) -> StoredJob:
-        """Store a job, alone or with others. Raises what `alone` raises."""
+        """Store a job, alone or with others. Raises the errors of `alone`."""
         fate = None
         if len(job.text) <= MOST_BYTES:
             turn = self._here()
@@ -71,7 +71,7 @@ class Gatherer:
 
 
 class _Turn:
-    """The state of an event loop: whether a request is under way in it, and who came after that."""
+    """The state of an event loop: whether a request is under way, and who has come since."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, together: Together) -> None:
         self.loop = loop
@@ -81,13 +81,13 @@ class _Turn:
         self._sending: set[asyncio.Task[None]] = set()
 
     def begin(self) -> None:
-        """Gather the callers who come from now until the turn ends."""
+        """Gather the callers that come from now until the turn ends."""
         self.has_begun = True
-        # The context of whichever caller comes first, such as its trace, has no part in the batch.
+        # The batch must not have the context of its first caller, such as its trace.
         self.loop.call_soon(self._end, context=Context())
 
     def wait(self, job: Encoded) -> asyncio.Future[Fate]:
-        """The fate of a job. A caller who gives up before it is sent is left out."""
+        """The fate of a job. A caller that gives up before it is sent is left out."""
         told: asyncio.Future[Fate] = self.loop.create_future()
         self._waiting.append((job, told))
         return told
@@ -117,7 +117,7 @@ class _Turn:
 
 
 def _batches(waiting: Sequence[_Waiting]) -> Iterator[Sequence[_Waiting]]:
-    """Share the callers out among batches within the bounds."""
+    """Distribute the callers among batches within the limits."""
     batch: list[_Waiting] = []
     size = 0
     for each in waiting:

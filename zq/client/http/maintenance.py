@@ -1,4 +1,4 @@
-"""What is asked of an admin listener: a backup, and to give free space back."""
+"""Requests to an admin listener: a backup, and a compaction."""
 
 import zlib
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from zq.client.http.transport import Request
 from zq.wire.archive import SIZE_HEADER
 
 TIMEOUT_S = 3600.0
-"""For a server to copy its database before the first byte comes, or to compact it."""
+"""How long a server may copy its database before the first byte, or compact it."""
 
 PIECE = 256 * 1024
 
@@ -20,11 +20,11 @@ PIECE = 256 * 1024
 def download_backup(
     address: Address, target: IO[bytes], progress: Callable[[int, int], object]
 ) -> int:
-    """Write a backup of a server to a file; its size in bytes.
+    """Write a backup of a server to a file. Return its size in bytes.
 
-    `progress` is called with the bytes of the database that have come, and all of them. Raises
-    `Unavailable` or another `BackendError`, also where the backup is cut off, and OSError of
-    `target`. What it has written then is of no use.
+    `progress` gets the received bytes of the database and their total. Raises `Unavailable` or
+    another `BackendError`, also if the backup is cut off, and OSError of `target`. After an error
+    the file is useless.
     """
     request = Request("POST", "/backup", timeout=TIMEOUT_S)
     with BlockingTransport(address).download(request) as response:
@@ -41,7 +41,7 @@ def download_backup(
 
 
 def compact(address: Address) -> None:
-    """Have a server give all free space back. Raises `Unavailable` or another `BackendError`."""
+    """Make a server give all free space back. Raises `Unavailable` or another `BackendError`."""
     transport = BlockingTransport(address)
     try:
         reply = run(transport.send(Request("POST", "/compact", timeout=TIMEOUT_S)))
@@ -52,7 +52,7 @@ def compact(address: Address) -> None:
 
 
 class _Whole:
-    """Unpacks what passes by, to see that it is whole."""
+    """Unpacks a backup as it passes, to check that it is complete."""
 
     def __init__(self, total: int) -> None:
         self.total = total

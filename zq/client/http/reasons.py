@@ -1,4 +1,4 @@
-"""Why a connection failed, and what to do about it."""
+"""The reason why a connection failed, and what to do about it."""
 
 import os
 import socket
@@ -7,7 +7,7 @@ from http.client import RemoteDisconnected
 from urllib.parse import urlsplit
 
 _OTHER_NAME = (62, 64)
-"""What OpenSSL calls X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
+"""OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
 
 _OTHER_TIME = (9, 10)
 """X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED."""

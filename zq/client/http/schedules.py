@@ -1,4 +1,4 @@
-"""Schedules over HTTP."""
+"""Cron entries over HTTP."""
 
 from collections.abc import Sequence
 from urllib.parse import quote
@@ -14,7 +14,7 @@ class _Names(msgspec.Struct):
 
 
 class HttpSchedules:
-    """The schedules of a server, by the requests of its backend."""
+    """The cron entries of a server, through the requests of its backend."""
 
     def __init__(self, call: HttpCall, read: HttpRead) -> None:
         self._call = call
@@ -31,22 +31,22 @@ class HttpSchedules:
     async def replace(
         self, group: str, entries: Sequence[Schedule], timezone: str | None = None
     ) -> ShownGroup:
-        """Let a group have these entries and no others."""
+        """Replace a group and all its entries."""
         body = {"entries": entries, "timezone": timezone}
         reply = await self._call("PUT", _place(group), body, safe=True)
         return self._read(reply, ShownGroup)
 
     async def put(self, group: str, entry: Schedule) -> ShownSchedule:
-        """Add an entry, or replace the one of its name."""
+        """Add an entry, or replace the entry with its name."""
         reply = await self._call("PUT", _place(group, entry.name), entry, safe=True)
         return self._read(reply, ShownSchedule)
 
     async def pause(self, group: str, entry: str | None, paused: bool) -> None:
-        """Pause or resume an entry, or its whole group."""
+        """Pause or resume an entry, or a whole group."""
         await self._call("PATCH", _place(group, entry), {"paused": paused}, safe=True)
 
     async def remove(self, group: str, entry: str | None = None) -> None:
-        """Remove an entry, or its whole group."""
+        """Delete an entry, or a whole group."""
         await self._call("DELETE", _place(group, entry))
 
 

@@ -1,4 +1,4 @@
-"""Connections to a server in one event loop, by aiohttp: pooled, kept open, with TLS."""
+"""Connections to a server in one event loop, with aiohttp: pooled, kept open, with TLS."""
 
 import asyncio
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _CONNECTING = aiohttp.ClientTimeout(connect=CONNECT_S)
 
 
 class Session:
-    """It must be made in the event loop in which it is used."""
+    """A session for one event loop. Make it in that loop."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -49,10 +49,11 @@ class Session:
         return self._streams.closed
 
     async def send(self, request: Request) -> Reply:
-        """One try. Raises `Unreachable`.
+        """Send a request once. Raises `Unreachable`.
 
-        The request goes to a connection of the pool as it is. What a `ClientSession` does besides
-        (cookies, redirects, forms, a task that writes) takes twice as long as all the rest.
+        The request is written directly to a connection of the pool. The other steps of a
+        `ClientSession` (cookies, redirects, forms, a task that writes) take twice as long as the
+        rest.
         """
         data = self._address.written(request)
         sent = False
@@ -71,7 +72,7 @@ class Session:
         return reply
 
     async def open(self, path: str, headers: Mapping[str, str]) -> Bytes:
-        """A stream. Raises `Unreachable`, or the error of the server's refusal."""
+        """Open a stream. Raises `Unreachable`, or the error of the server's refusal."""
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=SILENCE_S)
         url = URL(self._address.url + path, encoded=True)
         try:

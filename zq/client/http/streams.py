@@ -1,4 +1,4 @@
-"""The streams of a server, as they arrive over HTTP: deliveries of jobs, and events."""
+"""The streams of a server over HTTP: deliveries of jobs, and events."""
 
 from collections.abc import Sequence
 
@@ -36,13 +36,13 @@ class HttpTakeStream:
                 return found
 
     async def close(self) -> None:
-        """Hang up. Unsettled jobs go back."""
+        """Close the connection. Its unsettled jobs are returned."""
         await self._body.close()
 
 
 class HttpEventStream:
-    """Server-sent events, as https://html.spec.whatwg.org/multipage/server-sent-events.html has
-    them and a zq server sends them: fields `id`, `event` and `data` of one line each.
+    """Server-sent events, as in https://html.spec.whatwg.org/multipage/server-sent-events.html, in
+    the form that a zq server sends: the fields `id`, `event` and `data` have one line each.
     """
 
     def __init__(self, body: Bytes, address: Address, last_id: str | None) -> None:
@@ -52,7 +52,7 @@ class HttpEventStream:
         self._rest = b""
 
     async def events(self) -> Sequence[JobEvent]:
-        """Wait for events, or for a heartbeat, which tells the place."""
+        """Wait for events, or for a heartbeat, which brings a new place."""
         chunk = await self._body.read()
         if not chunk:
             raise Unavailable(f"{self._address.url} ended the stream")
@@ -72,5 +72,5 @@ class HttpEventStream:
         return found
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         await self._body.close()

@@ -1,4 +1,4 @@
-"""One HTTP exchange over any transport, and when a failed one is tried again."""
+"""One HTTP exchange over any transport, and the rule when a failed one is tried again."""
 
 import random
 import re
@@ -60,7 +60,7 @@ class Reply:
     body: bytes
 
     def error(self, hint: str = "") -> ZqError:
-        """The answer as an error; the `hint` follows its message."""
+        """The answer as an error. The `hint` follows its message."""
         said = self._said()
         code = self.headers.get("zq-error") or f"http_{self.status}"
         message = (said.error or self._foreign()) + hint
@@ -73,7 +73,7 @@ class Reply:
 
     @property
     def retry_after(self) -> float:
-        """Seconds that the server asks the client to wait, or 0."""
+        """The seconds that the server asks the client to wait, or 0."""
         text = self.headers.get("retry-after", "")
         return float(text) if text.isdigit() else 0.0
 
@@ -82,12 +82,12 @@ class Reply:
         try:
             return codec.decode(self.body, _Said)
         except msgspec.MsgspecError:
-            # Some answers are text, as Zizq's are; the header tells ours from a proxy's.
+            # Some answers are text, as in Zizq. The header distinguishes zq's from a proxy's.
             ours = "zq-error" in self.headers
             return _Said(self.body.decode("utf-8", "replace") if ours else "")
 
     def _foreign(self) -> str:
-        """The message for an answer of a proxy or of another kind of server."""
+        """The message for an answer from a proxy or another kind of server."""
         text = self.body[:500].decode("utf-8", "replace")
         words = " ".join(re.sub("<[^>]*>?", " ", text).split())[:100]
         told = f"{self.status}: {words}" if words else str(self.status)
@@ -103,20 +103,20 @@ class Bytes(Protocol):
     """The body of a stream, as it arrives."""
 
     async def read(self) -> bytes:
-        """The next bytes, empty at the end. Raises `Unreachable`."""
+        """The next bytes; empty at the end. Raises `Unreachable`."""
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
 
 
 class Transport(Protocol):
     """Carries requests over connections that it keeps open."""
 
     async def send(self, request: Request) -> Reply:
-        """One try. Raises `Unreachable`."""
+        """Send a request once. Raises `Unreachable`."""
 
     async def open(self, path: str, headers: Mapping[str, str]) -> Bytes:
-        """A stream. Raises `Unreachable`, or the error of the server's refusal."""
+        """Open a stream. Raises `Unreachable`, or the error of the server's refusal."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -141,7 +141,7 @@ async def persist(
 ) -> Reply:
     """Send a request until the answer is not a passing refusal.
 
-    A request that the server may have carried out already is repeated only if it is safe.
+    A request that the server may have carried out is repeated only if it is safe.
     """
     for attempt in range(tries):
         last = attempt == tries - 1

@@ -1,6 +1,6 @@
-"""Acknowledgements in bulk: while one post is under way, the next one gathers.
+"""Acknowledgements in bulk: while one request is under way, the next one gathers.
 
-Nothing waits for company: what finishes while no post is under way is posted at once.
+No acknowledgement waits for others: if no request is under way, it is sent at once.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ def follows(again: Delivery, before: Delivery) -> bool:
 
 
 class Acknowledger:
-    """Sends successes, in one task, and tries until the server has answered."""
+    """Sends successes, in one task, and repeats until the server has answered."""
 
     def __init__(self, backend: Backend, on_lost: Callable[[str], Awaitable[None]]) -> None:
         """`on_lost` is called for acknowledgements that came too late."""
@@ -45,15 +45,15 @@ class Acknowledger:
         self._idle.set()
 
     def add(self, delivery: Delivery, success: Success) -> None:
-        """Send it with the next post."""
+        """Send an acknowledgement with the next request."""
         self._pending[success.id] = delivery, success
         self._idle.clear()
         self._wake.set()
 
     def adopt(self, again: Delivery) -> bool:
-        """Whether a job that is delivered again is done already and needs only its acknowledgement.
+        """Whether a redelivered job is already done and only needs its acknowledgement again.
 
-        This happens where a broken stream ended the earlier delivery before its post was sent.
+        This happens if a broken stream ended the earlier delivery before its request was sent.
         """
         id = again.id
         known = self._pending.get(id) or self._posting.get(id) or self._late.pop(id, None)
@@ -72,7 +72,7 @@ class Acknowledger:
         await self._idle.wait()
 
     async def run(self) -> None:
-        """Post for ever."""
+        """Send acknowledgements for ever."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -100,7 +100,7 @@ class Acknowledger:
                 await self._remember({*refused.stale, *refused.not_found}, batch)
 
     async def _remember(self, refused: set[str], batch: Sequence[Done]) -> None:
-        """These came too late. If their jobs are delivered here again, they need not run again."""
+        """Remember acknowledgements that came too late. A job delivered here again need not run."""
         for done in batch:
             id = done[1].id
             if id in refused and id not in self._pending:
@@ -110,7 +110,7 @@ class Acknowledger:
             self._late.popitem(last=False)
 
     async def _apart(self, batch: Sequence[Done], error: ZqError) -> None:
-        """The result of one of the batch is at fault: find it, and report its job as failed."""
+        """Find the result in the batch that the server refuses, and report its job as failed."""
         if len(batch) > 1:
             half = len(batch) // 2
             await self._post(batch[:half])
@@ -145,7 +145,7 @@ async def report(
 
 
 async def persistently(send: Callable[[], Awaitable[RefusedItems | object]]) -> RefusedItems:
-    """Try for as long as the cause is a passing one. Raises any other error."""
+    """Try as long as the cause is a passing one. Raises any other error."""
     attempt = 0
     while True:
         try:

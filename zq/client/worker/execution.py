@@ -1,9 +1,9 @@
-"""A handler's life: it begins, has limited time, is cancelled for a reason, cleans up, and ends.
+"""The life of a handler: it begins, has limited time, may be cancelled, cleans up, and ends.
 
-Every execution is a task of its own, and the tasks that its handler starts belong to it. The caller
-who ends it gives a reason and a time for the clean-up. A handler that goes on after that is
-cancelled once more. One that goes on even then is deaf: the log names it, and the worker leaves it
-behind without waiting for it.
+Every execution is a task of its own, and owns the tasks that its handler starts. To end it, a
+caller gives a reason and a time for the clean-up. A handler that goes on after that is cancelled
+once more. If it goes on even then, it is deaf: the log names it, and the worker leaves it behind
+without waiting for it.
 """
 
 import asyncio
@@ -21,16 +21,16 @@ from zq.client.worker.handlers import Handler
 log = logging.getLogger("zq.worker")
 
 INSISTING_S = 0.1
-"""A handler has this long after a second cancellation before it is taken to be deaf."""
+"""After a second cancellation, a handler has this long until it counts as deaf."""
 
 Work = asyncio.Future[Any]
-"""A task, or the call that a thread runs."""
+"""A task, or a call that a thread runs."""
 
 
 class Execution:
-    """One delivery under way, with everything that its handler has begun.
+    """One delivery under way, with everything that its handler has started.
 
-    `on_over` is called once, when all of it has ended or was given up.
+    `on_over` is called once, when all of it has ended or was left behind.
     """
 
     __slots__ = (
@@ -48,15 +48,15 @@ class Execution:
         context: Context,
         on_over: Callable[["Execution"], None],
     ) -> None:
-        """`context` is the worker's. What follows the handler runs in it."""
+        """`context` is the worker's. The steps after the handler run in it."""
         self.running = running
         self.handler = handler
         self.after: Execution | None = None
-        """An earlier execution of the same job, which has to be over before this one begins."""
+        """An earlier execution of the same job, which must be over before this one begins."""
         self.reason: Reason | None = None
-        """Why it was ended, if it was. The first reason holds."""
+        """Why it was ended, if it was. The first reason counts."""
         self.seconds: float | None = None
-        """How long it may take, from the moment when its handler begins."""
+        """How long it may take, from the start of its handler."""
         self.started_at = 0.0
         """When its handler began, in seconds since the epoch."""
         self.result: Any = MISSING
@@ -78,7 +78,7 @@ class Execution:
         self._main.add_done_callback(self._on_main_done, context=self._context)
 
     def limit(self, seconds: float | None) -> None:
-        """The handler begins now, and may take this long."""
+        """Note that the handler begins now, and may take this long."""
         self.seconds = seconds
         if seconds is not None and self.reason is None:
             loop = asyncio.get_running_loop()
@@ -89,7 +89,7 @@ class Execution:
         if self.is_over:
             return
         seconds = self._clean_up_s if clean_up_s is None else min(clean_up_s, self._clean_up_s)
-        # The handler has ended for another reason: the tasks that it left are cancelled already.
+        # If the handler has ended for another reason, the tasks that it left are cancelled already.
         works = self._main is not None and not self._main.done()
         first = works and self.reason is None
         if first or clean_up_s is not None:
@@ -135,7 +135,7 @@ class Execution:
             self._finish()
             return
         if self.reason is None:
-            # The time was the handler's, which has ended: its remaining tasks may clean up.
+            # The time limit was the handler's, which has ended. Its remaining tasks may clean up.
             self._then(self._clean_up_s, self._insist)
         for each in list(self._side):
             each.cancel()
@@ -155,7 +155,7 @@ class Execution:
         self._timer = loop.call_later(seconds, step, context=self._context)
 
     def _insist(self) -> None:
-        """The time for the clean-up is over too."""
+        """Cancel it once more: the time for the clean-up is over too."""
         self._then(INSISTING_S, self._give_up)
         for each in self._left():
             each.cancel()
@@ -184,7 +184,7 @@ class Execution:
 
 
 class Deaf:
-    """Work that goes on although it was told to end. `on_full` is called when there is too much."""
+    """Work that goes on although it was told to end. `on_full` is called if it is too much."""
 
     def __init__(self, most: int, on_full: Callable[[], None]) -> None:
         self._most = most
@@ -214,7 +214,7 @@ class Deaf:
 
 
 class _Watch:
-    """A task factory that tells an execution of the tasks that its handler starts."""
+    """A task factory that tells an execution which tasks its handler starts."""
 
     def __init__(self, before: Any) -> None:
         self.before = before
@@ -248,7 +248,7 @@ def watching_tasks() -> Iterator[None]:
         yield
     finally:
         watch.users -= 1
-        # A factory that somebody else has put around it stays.
+        # A factory that other code has put around this one stays.
         factory: Any = loop.get_task_factory()
         if watch.users == 0 and factory is watch:
             loop.set_task_factory(watch.before)

@@ -24,12 +24,12 @@ from zq.client.worker.settling import Settler
 log = logging.getLogger("zq.worker")
 
 LEAST_DEAF = 10
-"""A worker goes on with this many deaf executions, or with as many as its concurrency if larger."""
+"""A worker goes on with this many deaf executions, or with its concurrency if that is larger."""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """Bounds of what runs at a time: all executions, and ordinary functions in threads or
+    """Limits on what runs at a time: all executions, and ordinary functions in threads or
     processes."""
 
     concurrency: int
@@ -38,7 +38,7 @@ class Capacity:
 
 
 class Executor:
-    """Runs deliveries. `running` has those under way by id, as long as their deliveries count."""
+    """Runs deliveries. `running` has those under way by id, while their deliveries count."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Executor:
 
     @property
     def has_room(self) -> bool:
-        """Whether another may begin."""
+        """Whether another execution may begin."""
         return len(self._under_way) + len(self._settling) < self._concurrency
 
     @property
@@ -105,14 +105,14 @@ class Executor:
         execution.begin(self._execute)
 
     def drop(self, id: str, lease: int | None, event: EventName = "requeued") -> None:
-        """The delivery of a running job has ended: stop the job, and report only the event."""
+        """Stop a running job whose delivery has ended, and report only the event."""
         execution = self.running.get(id)
         if execution is not None and execution.running.delivery.lease == lease:
             execution.running.lost = event
             execution.end(_REASONS.get(event, "requeued"))
 
     def end_all(self, clean_up_s: float) -> None:
-        """The worker stops: jobs that still run may clean up for this long."""
+        """End all executions, since the worker stops. Jobs may clean up for this long."""
         for execution in list(self._under_way):
             execution.end("shutdown", clean_up_s)
 
@@ -136,7 +136,7 @@ class Executor:
                 await self._call_in_place(execution)
         except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
             raise
-        except BaseException as error:  # SystemExit too: it is the handler's
+        except BaseException as error:  # SystemExit too: the handler has raised it
             execution.error = error
 
     async def _call_in_place(self, execution: Execution) -> None:

@@ -1,4 +1,4 @@
-"""The function for a job, the call of it, and the report of a job whose function fails."""
+"""Handlers: finding the function for a job, calling it, and reporting its failure."""
 
 import inspect
 import logging
@@ -38,12 +38,12 @@ MOST_DETAILS = 16_384
 
 
 class Timeout(Exception):
-    """An execution took longer than it may."""
+    """An execution took longer than its limit."""
 
 
 @dataclass(frozen=True)
 class Handler:
-    """A function, with what its jobs need of a worker. `timeout` is in seconds."""
+    """A function, with the requirements of its jobs. `timeout` is in seconds."""
 
     function: Callable[..., Any]
     arguments: Callable[[Running[Any]], Arguments]
@@ -115,7 +115,7 @@ class Handlers:
 
 
 def timeout_of(handler: Handler, delivery: Delivery) -> float | None:
-    """Seconds that this execution may take. The job's own limit overrides the function's."""
+    """The time limit of this execution in seconds. The job's own limit overrides the function's."""
     if delivery.meta is not None and "timeout_ms" in delivery.meta:
         return float(delivery.meta["timeout_ms"]) / 1000
     return handler.timeout
@@ -129,7 +129,7 @@ def failure_of(
     The result of an exception's method `to_dict` becomes `JobError.details`.
     """
     kill, delay = _fate(error, delivery.attempts + 1, on_exception)
-    # The server keeps the limit, and a `retry_at` would override it.
+    # The server applies the limit. A `retry_at` would override it.
     last = delivery.retry_limit is not None and delivery.attempts >= delivery.retry_limit
     backtrace, details = _backtrace(error), _details(error)
     if details is not None:
@@ -155,7 +155,7 @@ def is_final(failure: LeasedFailure, delivery: Delivery) -> bool:
 def _fate(
     error: BaseException, attempts: int, on_exception: OnException
 ) -> tuple[bool, float | None]:
-    """(whether the job is to die, seconds until its next try or None: the server decides)."""
+    """Whether the job dies, and the seconds until its next try (None: the server decides)."""
     if isinstance(error, Retry):
         return False, error.delay
     if isinstance(error, Discard | Kill | InvalidPayload):
@@ -192,7 +192,7 @@ def _words(error: BaseException) -> str:
 
 
 def _sendable(text: str) -> str:
-    """File names, for example, may hold bytes that are not characters."""
+    """Text without the bytes in file names, for example, that are not characters."""
     return text.encode(errors="replace").decode()
 
 
@@ -203,7 +203,7 @@ def _backtrace(error: BaseException) -> str | None:
 
 
 def _details(error: BaseException) -> str | None:
-    """The exception's own details, as JSON; None where it has none that can be sent."""
+    """The exception's own details, as JSON; None if it has none that can be sent."""
     to_dict = getattr(error, "to_dict", None)
     if to_dict is None:
         return None

@@ -1,4 +1,4 @@
-"""Holds deliveries, and gives them back in good order."""
+"""Renews deliveries while they are held, and returns jobs."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ PAUSE_S = 10.0
 EVERY_S = 60.0
 
 MOST_KNOWN = 1_000
-"""The most things that are counted apart. Beyond that, the counts start anew."""
+"""At most so many things are counted separately. Beyond that, the counts start over."""
 
 
 async def renew(
@@ -31,7 +31,7 @@ async def renew(
     held: Callable[[], list[Held]],
     on_ended: Callable[[Held], None],
 ) -> None:
-    """Renew held deliveries while this event loop lives. `on_ended` gets those that ended."""
+    """Renew held deliveries while this event loop runs. `on_ended` gets those that have ended."""
     while True:
         await asyncio.sleep(lease_ms / 1000 / RENEWALS_PER_LEASE)
         deliveries = held()
@@ -51,7 +51,7 @@ async def renew(
 async def give_back(
     backend: Backend, events: Listeners, unfinished: Sequence[Delivery], seconds: float
 ) -> list[str]:
-    """Give jobs back; returns their ids. If this takes too long, the end of the stream does it."""
+    """Give jobs back. Return their ids. If this takes too long, the end of the stream does it."""
     if not unfinished:
         return []
     try:
@@ -72,8 +72,8 @@ async def _tell(events: Listeners, gone: Sequence[Delivery]) -> None:
 class Strangers:
     """Jobs of tasks that this worker does not know. They go back for another worker, after a pause.
 
-    This spends no attempt. While a new version of an app is rolled out, its jobs come to workers of
-    the old version.
+    No attempt is spent. During the rollout of a new version of an app, its jobs also reach workers
+    of the old version.
     """
 
     def __init__(self, backend: Backend, events: Listeners) -> None:
@@ -86,7 +86,7 @@ class Strangers:
         """Whether all have gone back."""
 
     def add(self, delivery: Delivery) -> None:
-        """Give a job back with the next request. Log it at most once a minute for each task."""
+        """Return a job with the next request. Log it at most once a minute for each task."""
         if times := self._seldom.count(delivery.type):
             log.warning(
                 "this worker has neither a task %r nor a handler for the queue %r: %s back to the"
@@ -99,7 +99,7 @@ class Strangers:
         self._wake.set()
 
     async def run(self) -> None:
-        """Give jobs back for ever. Raises a `BackendError` that does not pass."""
+        """Return jobs for ever. Raises a `BackendError` that does not pass."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -113,15 +113,15 @@ class Strangers:
 
 
 class Seldom:
-    """Counts how often something happens, and tells when to log it."""
+    """Counts how often something happens, and limits how often it is logged."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._known: dict[str, tuple[float, int]] = {}
-        """When each thing was logged, and how often it has happened since."""
+        """The time at which each thing was logged, and how often it has happened since."""
 
     def count(self, thing: str) -> int:
-        """How often it has happened since it was logged last, if it is to be logged now; else 0."""
+        """How often it has happened since the last log line, if it is time to log it; else 0."""
         now = self._clock()
         told, times = self._known.get(thing, (now - EVERY_S, 0))
         due = now - told >= EVERY_S

@@ -1,4 +1,4 @@
-"""A worker from one start to its end: its tasks while it runs, and the order in which they end."""
+"""One run of a worker: its tasks while it runs, and the order in which they end."""
 
 import asyncio
 import contextlib
@@ -29,17 +29,17 @@ LAST_POSTS_S = 5.0
 """How long a stopping worker tries to send its last reports, if its time allows."""
 
 LEAST_S = 0.5
-"""Each step of the end may take this long in any case, even where the time is over."""
+"""Each step of the end may take at least this long, even if the time is over."""
 
 CLEAN_UP_SHARE = 0.2
-"""The share of the time for a stop that is left for the clean-up of unfinished jobs."""
+"""The share of the stop's time that is left for the clean-up of unfinished jobs."""
 
 LOOK_EVERY_S = 0.02
 
 
 @dataclass(frozen=True)
 class WorkerPlan:
-    """How a worker is to work. Times are in seconds."""
+    """The settings of a worker. Times are in seconds."""
 
     request: TakeRequest
     capacity: Capacity
@@ -52,7 +52,7 @@ class WorkerPlan:
 
 
 class Life:
-    """A worker from one start to its end."""
+    """One run of a worker."""
 
     def __init__(self, app: App, plan: WorkerPlan) -> None:
         self._app = app
@@ -85,7 +85,7 @@ class Life:
         self._unstarted: list[Delivery] = []
         self._returned: list[str] = []
 
-    # From outside
+    # Calls from outside
 
     def stop(self, patience: float | None) -> None:
         """Begin to drain."""
@@ -113,7 +113,7 @@ class Life:
         return await asyncio.shield(self._done)
 
     def leave(self) -> None:
-        """Say that it has ended, even if it never began to work."""
+        """Set the end of the run, even if it never began to work."""
         if not self._done.done():
             self._executor.close()
             self._done.set_result(DrainReport(0, []))
@@ -169,7 +169,7 @@ class Life:
             execution = self._executor.running.get(delivery.id)
             running = None if execution is None else execution.running
             if running and running.lost is None and follows(delivery, running.delivery):
-                # It came back when a stream broke, and still runs here: go on with it.
+                # It was delivered again after a stream broke, and still runs here: let it go on.
                 running.delivery = delivery
             elif not self._acks.adopt(delivery):
                 self._put(delivery)
@@ -183,7 +183,7 @@ class Life:
             self._drop(Held(notice.id, notice.lease), event)
 
     def _drop(self, held: Held, event: EventName = "requeued") -> None:
-        """A delivery has ended: do not begin it any more, and stop it if it runs."""
+        """Do not begin a delivery that has ended; if it runs, stop it."""
         waiting = self._waiting.get(held.id)
         if waiting is not None and waiting[0].lease == held.lease:
             del self._waiting[held.id]
@@ -212,7 +212,7 @@ class Life:
                 self._executor.begin(*wanted)
 
     def _on_lost(self) -> None:
-        """The stream is gone. Jobs that have not begun are gone with it, and will come again."""
+        """Drop the jobs that have not begun: their stream has broken, and they will come again."""
         if self._left is not None and not self._stopping.is_set():
             self._left += len(self._waiting)
         self._waiting.clear()
@@ -244,28 +244,28 @@ class Life:
                 if await self._backend.count(query) == 0:
                     self._begin_nothing_more()
 
-    # How it ends
+    # The end
 
     async def _until_stopped(self, helpers: Sequence[asyncio.Task[None]]) -> None:
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([stopping, *helpers], return_when=asyncio.FIRST_COMPLETED)
             for task in helpers:
-                # None of them ends by itself, except by an error.
+                # None of these tasks ends by itself, except by an error.
                 if task.done():
                     task.result()
         finally:
             stopping.cancel()
 
     def _begin_nothing_more(self) -> None:
-        """Give back jobs that have not begun, as soon as no other can come in their place."""
+        """Return jobs that have not begun, as soon as no others can come in their place."""
         self._stopping.set()
         self._unstarted += [delivery for delivery, _ in self._waiting.values()]
         self._waiting.clear()
         self._left_s()
 
     def _left_s(self) -> float:
-        """The time that is left for the stop. It begins now if it has not begun before."""
+        """The time that is left for the stop. If the stop has not begun, it begins now."""
         now = asyncio.get_running_loop().time()
         if self._deadline is None:
             self._deadline = now + self._patience
@@ -273,11 +273,11 @@ class Life:
 
     @property
     def _clean_up_s(self) -> float:
-        """The part of that time for the clean-up of jobs that have to be ended."""
+        """The part of that time for the clean-up of jobs that must be ended."""
         return min(self._plan.clean_up_s, CLEAN_UP_SHARE * self._patience)
 
     async def _drain(self) -> None:
-        """Let running jobs finish, and as many more as were asked for."""
+        """Let running jobs finish, and as many more as were requested."""
 
         async def finish() -> None:
             with contextlib.suppress(ZqError, TimeoutError):
@@ -293,7 +293,7 @@ class Life:
             await self._unless_aborted(finish(), time_for_it)
 
     async def _end(self, helpers: Sequence[asyncio.Task[None]]) -> DrainReport:
-        """End everything, whatever handlers do: each step has its time."""
+        """End everything, whatever handlers do. Each step has its own time."""
         executor = self._executor
         try:
             self._begin_nothing_more()
@@ -330,7 +330,7 @@ class Life:
         return max(LEAST_S, min(LAST_POSTS_S, self._left_s()))
 
     async def _unless_aborted(self, work: Coroutine[Any, Any, None], seconds: float) -> None:
-        """Wait this long for a task; stop waiting where the worker has to end at once."""
+        """Wait this long for a task. End the wait if the worker must stop at once."""
         task = asyncio.ensure_future(work)
         waiting: set[asyncio.Future[Any]] = {task}
         aborted = asyncio.create_task(self._aborted.wait())

@@ -20,10 +20,10 @@ class Place(Protocol):
     """A place where one function runs at a time."""
 
     async def prepare(self, handler: Handler) -> None:
-        """Make ready for a handler, before its time begins."""
+        """Prepare for a handler, before its time begins."""
 
     async def run(self, execution: Execution) -> Any:
-        """The result of the handler. The execution may end it."""
+        """Return the result of the handler. The execution may end it."""
 
     def close(self) -> None:
         """Leave the place. Work that still runs there no longer counts."""
@@ -39,11 +39,11 @@ class Places:
             self._free.put_nowait(place)
 
     async def take(self) -> Place:
-        """Wait for a free one; give it back with `put`."""
+        """Wait for a free place. Give it back with `put`."""
         return await self._free.get()
 
     def put(self, place: Place) -> None:
-        """The place is free again."""
+        """Make the place free again."""
         self._free.put_nowait(place)
 
     def close(self) -> None:
@@ -53,9 +53,9 @@ class Places:
 
 
 class Thread:
-    """A place for a thread, started when it is first needed. No thread can be ended from outside.
+    """A place for a thread, which starts when it is first needed. A thread cannot be killed.
 
-    One that does not hear (`job.cancelled`) is left behind, and the place gets another. It does not
+    A thread that ignores `job.cancelled` is left behind, and the place gets another. It does not
     keep the interpreter from ending.
     """
 
@@ -67,7 +67,7 @@ class Thread:
         """A thread needs no preparation."""
 
     async def run(self, execution: Execution) -> Any:
-        """The result of the handler. To end it, the thread is told, and may clean up."""
+        """Return the result of the handler. To end it, the thread is told, and may clean up."""
         args, kwargs = execution.handler.arguments(execution.running)
         function = execution.handler.function
         work = self._submit(lambda: function(*args, **kwargs))
@@ -109,7 +109,7 @@ class Thread:
 
 
 async def _patiently(work: asyncio.Future[Came]) -> bool:
-    """Wait for a thread that was told to end; returns whether it does before a second cancel."""
+    """Wait for a thread that was told to end. Return whether it ends before a second cancel."""
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.wait({work})
     return work.done()
@@ -124,7 +124,7 @@ def _work(calls: "SimpleQueue[Call | None]") -> None:
 def _came(call: Call) -> Came:
     try:
         return call(), None
-    except BaseException as error:  # StopIteration too, which no future may have
+    except BaseException as error:  # StopIteration too, which no future accepts
         return None, error
 
 

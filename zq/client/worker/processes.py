@@ -1,4 +1,4 @@
-"""Handlers in processes: one job at a time in each, and a process is killed when time is up.
+"""Handlers in processes: one job at a time in each. A process is killed when time is up.
 
 Arguments and results cross as JSON. The process finds the function by its module and name, so the
 function must be importable: a task, or a function of a module.
@@ -44,7 +44,7 @@ PREPARING_S = 60.0
 
 
 class ProcessDied(Exception):
-    """The process that ran a job has ended, by a crash or because memory ran out."""
+    """The process that ran a job has ended: it crashed, or memory ran out."""
 
 
 class Failed(Exception):
@@ -64,7 +64,7 @@ class Process:
         self._known: set[_Name] = set()
 
     async def prepare(self, handler: Handler) -> None:
-        """Start the process, and have it import the function. Raises `ProcessDied`."""
+        """Start the process, and make it import the function. Raises `ProcessDied`."""
         name = _name(handler)
         if name in self._known:
             return
@@ -78,7 +78,7 @@ class Process:
         self._known.add(name)
 
     async def run(self, execution: Execution) -> Any:
-        """The result of the handler. Raises `Failed` or `ProcessDied`."""
+        """Return the result of the handler. Raises `Failed` or `ProcessDied`."""
         job = msgspec.json.encode(execution.running.delivery)
         async with self._giving_up_with():
             failure, result = await self._submit(_run, _name(execution.handler), job)
@@ -92,7 +92,7 @@ class Process:
 
     @asynccontextmanager
     async def _giving_up_with(self) -> AsyncIterator[None]:
-        """Give the process up with its work."""
+        """Kill the process if the block ends with an error."""
         try:
             yield
         except BrokenProcessPool:
@@ -112,26 +112,26 @@ class Process:
         return await loop.run_in_executor(self._pool, function, *args)
 
     def kill(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process."""
         if self._pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
         self.forget()
 
     def forget(self) -> None:
-        """Let the next job have another process. This one is gone, and its number may be too."""
+        """Use another process for the next job. This one is gone, and its number may be reused."""
         pool, self._pool, self._pid, self._known = self._pool, None, 0, set()
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _leave_signals_to_the_worker() -> None:
-    # Ctrl-C reaches the whole group, but the worker decides the fate of its jobs.
+    # Ctrl-C reaches the whole process group, but the worker decides what happens to its jobs.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _prepare(function: _Name) -> None:
-    """In the process: import the function. An error of the import is told when the function is
+    """In the process: import the function. An import error is reported when the function is
     called."""
     with contextlib.suppress(Exception):
         find(*function)
@@ -160,7 +160,7 @@ def _run(function: _Name, job: bytes) -> tuple[bytes | None, bytes]:
 
 
 def find(module: str, qualname: str) -> tuple[Handler, Backend]:
-    """A task, or the handler of a queue, by the module and name of its function, and its server."""
+    """A task, or the handler of a queue, by the module and name of its function; and its server."""
     home = importlib.import_module(module)
     place: Any = home
     for name in qualname.split("."):

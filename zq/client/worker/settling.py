@@ -1,4 +1,4 @@
-"""The settlement of an execution that has ended: the server, the hook and listeners are told."""
+"""The settlement of an execution: the server, the hook and listeners get its outcome."""
 
 import logging
 import time
@@ -46,7 +46,7 @@ class Settler:
         self._after = after
 
     def at_once(self, execution: Execution) -> bool:
-        """Settle a success that needs neither hook nor listeners; returns whether it was one."""
+        """Settle a success that needs neither hook nor listeners. Return whether it was one."""
         if self._error(execution) is not None or self._is_watched(ok=True):
             return False
         self._journal.completed(execution)
@@ -54,7 +54,7 @@ class Settler:
         return True
 
     async def settle(self, execution: Execution) -> None:
-        """Tell the outcome to the server, the hook and the listeners."""
+        """Report the outcome to the server, the hook and the listeners."""
         running, result = execution.running, execution.result
         error = self._error(execution)
         failure = None
@@ -78,7 +78,7 @@ class Settler:
             await self._tell(outcome)
 
     async def lost(self, id: str, event: EventName = "requeued") -> None:
-        """Say that the outcome is dropped, because the delivery had ended before."""
+        """Drop an outcome, since its delivery had ended before."""
         log.warning("the outcome of the job %s is dropped: its delivery has ended", id)
         if self._events.wanted(event):
             await self._events.emit(Event(event, id=id))
@@ -116,7 +116,7 @@ class Settler:
         )
 
     async def _call_after(self, hook: AfterExecution, outcome: Outcome) -> None:
-        """An error of the hook is the worker's, not the job's: the hook's change of `ttl` is
+        """Call the hook. Its error is the worker's, not the job's, and its change of `ttl` is then
         undone."""
         try:
             waiting = hook(outcome)

@@ -1,4 +1,4 @@
-"""A worker's jobs: one take stream, opened again whenever it breaks."""
+"""A worker's supply of jobs: one take stream, which is opened again whenever it breaks."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ log = logging.getLogger("zq.worker")
 
 
 class Supply:
-    """Keeps a stream open, from `open` to `close`, and passes on what it delivers."""
+    """Keeps a stream open, from `open` to `close`, and passes its deliveries on."""
 
     def __init__(self, backend: Backend, request: TakeRequest, stopping: asyncio.Event) -> None:
         self._backend = backend
@@ -58,7 +58,7 @@ class Supply:
     async def run(
         self, on_jobs: Callable[[Sequence[Delivery | Notice]], None], on_lost: Callable[[], None]
     ) -> None:
-        """Run until cancelled. Raises `BackendError` where opening again can never succeed."""
+        """Run until cancelled. Raises `BackendError` if another stream can never be opened."""
         attempt = 0
         while True:
             try:
@@ -77,7 +77,7 @@ class Supply:
                 attempt += 1
 
     async def close(self) -> None:
-        """End the stream. Its jobs go back."""
+        """End the stream. Its jobs are returned."""
         stream, self._stream = self._stream, None
         if stream is not None:
             await stream.close()

@@ -1,4 +1,4 @@
-"""The worker: it takes jobs of an app from the server, executes them, and stops in good order."""
+"""The worker: it takes jobs of an app from the server, executes them, and stops in order."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ from zq.client.worker.life import Life, WorkerPlan
 from zq.client.worker.settling import AfterExecution
 
 MARGIN_S = 5.0
-"""A worker that does not end in time is ended by force after this much more."""
+"""A worker that does not end in time is killed after this much more time."""
 
 AT_ONCE_S = 3.0
 """The same time after the second signal."""
@@ -53,17 +53,17 @@ class Worker:
         max_jobs: int | None = None,
         after_execution: AfterExecution | None = None,
     ) -> None:
-        """`queues` are by default those for which the app has functions.
+        """By default, `queues` are those for which the app has functions.
 
         The worker holds at most `prefetch` jobs, running ones included; the default is twice
         `concurrency`. A delivery ends `lease` after this event loop has stopped renewing it. With a
         `lease` of None it ends only with the connection.
 
-        A handler that is cancelled (its time is up, its delivery has ended) may clean up for
-        `cleanup_timeout`. One that does not end then is left behind, and the worker goes on. A stop
-        takes `shutdown_timeout`, the last fifth of which is for such clean-ups.
+        A cancelled handler (its time is up, or its delivery has ended) may clean up for
+        `cleanup_timeout`. If it does not end then, it is left behind, and the worker goes on. A
+        stop takes `shutdown_timeout`. The last fifth of it is for such clean-ups.
 
-        Ordinary functions run in `threads` threads, or in `processes` processes where that is more
+        Ordinary functions run in `threads` threads, or in `processes` processes if that is more
         than 0. With `burst` the worker stops when no job is left. It always stops after `max_jobs`.
         Raises `InvalidOption`.
         """
@@ -109,8 +109,8 @@ class Worker:
         second one stops it at once. A process in which a handler blocks the event loop cannot end
         otherwise, so it exits with code 1.
 
-        Raises `Unavailable` where the server cannot be reached at the start, and the error of a
-        stream that the server refuses.
+        Raises `Unavailable` if the server cannot be reached at the start, and the error of a
+        refused stream.
         """
         life = self._begin(self._plan)
         listening: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
@@ -124,9 +124,9 @@ class Worker:
                 life.leave()
 
     async def stop(self, timeout: Seconds | None = None) -> DrainReport | None:
-        """Take nothing more, let running jobs finish within `timeout`, and give back the rest.
+        """Take no more jobs, let running jobs finish within `timeout`, and return the rest.
 
-        The default of `timeout` is `shutdown_timeout`. Returns None where the worker does not run.
+        By default, `timeout` is `shutdown_timeout`. Returns None if the worker does not run.
         """
         life = self._life
         if life is None:
@@ -141,9 +141,10 @@ class Worker:
         return (0, 0) if self._life is None else self._life.counts
 
     async def run_until_idle(self, timeout: Seconds = 10.0) -> list[Outcome]:
-        """Work until no job of the queues is ready or in flight; returns all outcomes.
+        """Work until no job of the queues is ready or in flight. Return all outcomes.
 
-        Jobs that are due later, for another try too, stay in their queues. Raises `WaitTimeout`.
+        Jobs that are due later, also for another attempt, stay in their queues. Raises
+        `WaitTimeout`.
         """
         seconds = milliseconds("timeout", timeout) / 1000
         life = self._begin(replace(self._plan, burst=True))
@@ -167,10 +168,10 @@ class Worker:
 
 
 def run_blocking(work: Coroutine[Any, Any, DrainReport]) -> DrainReport:
-    """Run a worker in an event loop of its own, uvloop's where it is installed.
+    """Run a worker in an event loop of its own: uvloop's if it is installed.
 
-    A loop that is closed would wait for handlers that the worker has left behind, so this loop
-    stays open for them.
+    Closing a loop would wait for handlers that the worker has left behind. So this loop stays open
+    for them.
     """
     new_event_loop: Callable[[], asyncio.AbstractEventLoop]
     try:
@@ -192,9 +193,9 @@ def run_blocking(work: Coroutine[Any, Any, DrainReport]) -> DrainReport:
 def _signals(on_signal: Callable[[], None], shutdown_s: float) -> Iterator[None]:
     """Call `on_signal` in the event loop for each signal. It must be entered in the main thread.
 
-    These are Python's own handlers, because the loop's would not run while a handler blocks it.
-    Where the handler does not unblock the loop in time, the process prints the stack of each thread
-    on stderr and exits with code 1. Its streams end too, so its jobs go back.
+    These are Python's own handlers, since the loop's would not run while a handler blocks it. If
+    the loop is not unblocked in time, the process prints the stack of each thread on stderr and
+    exits with code 1. Its streams end too, so its jobs are returned.
     """
     loop = asyncio.get_running_loop()
     count = 0
