@@ -53,6 +53,9 @@ class Stopwatch:
     def in_transaction(self) -> bool:
         return self._connection.in_transaction
 
+    def cursor(self) -> Stopwatch:
+        return self
+
     def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
         began = time.thread_time()
         cursor = self._connection.execute(sql, parameters)

@@ -13,7 +13,7 @@ async def test_large_results_fill_a_tick_as_many_rows_do() -> None:
     for key in range(10):
         inbox.submit(Succeed([key], size=8 * MIB))
     taken = []
-    while inbox:
+    while inbox.commands:
         taken.append(len(inbox.take(20_000, 0)))
     assert taken == [3, 3, 3, 1]
 
@@ -34,7 +34,7 @@ async def test_a_job_has_one_settlement_a_tick_whatever_kind_it_is() -> None:
     for command in commands:
         inbox.submit(command)
     taken = []
-    while inbox:
+    while inbox.commands:
         taken += [[request.command for request in inbox.take(20_000, 0)]]
     assert taken == [[command] for command in commands]
     assert inbox.waiting == (0, 0)

@@ -10,7 +10,7 @@ from zq.engine.inbox import Inbox, PendingReply
 from zq.engine.loop import Durability, Guides, TickLoop
 from zq.engine.news.waiters import HistoryReaders
 from zq.engine.pace import Pace
-from zq.engine.timetable import Openings, Timetable
+from zq.engine.timetable import Alarm, Openings, Timetable
 from zq.engine.upkeep import Upkeep
 from zq.model.clock import ManualClock
 from zq.model.commands import Clear
@@ -47,6 +47,7 @@ async def test_each_who_listens_hears_once_and_after_whoever_waits(tmp_path: Pat
     first, deaf, last = (Noting(name, told, replies) for name in ("first", "deaf", "last"))
     deaf.listens = False
     guides = Guides(
+        Alarm(clock, inbox.awake.set),
         Timetable(clock, store.deadlines, 30),
         Openings(clock),
         Pace(),
@@ -54,7 +55,8 @@ async def test_each_who_listens_hears_once_and_after_whoever_waits(tmp_path: Pat
     )
     streams = Streams(0, 0, inbox.give_back)
     loop = TickLoop(
-        store, clock, inbox, streams, guides, Durability(True, True), [first, deaf, last]
+        *(store, clock, inbox, streams, guides, Durability(True, True), [first, deaf, last]),
+        reschedule=lambda _: None,
     )
     running = asyncio.create_task(loop.run())
     replies.append(inbox.submit(Clear()))

@@ -15,7 +15,7 @@ from zq.engine.news.viewers import Viewers
 from zq.engine.news.waiters import HistoryReaders, Waiters
 from zq.engine.pace import Pace
 from zq.engine.scheduler import Scheduler
-from zq.engine.timetable import Openings, Timetable
+from zq.engine.timetable import Alarm, Openings, Timetable
 from zq.engine.upkeep import Upkeep
 from zq.model.clock import Clock
 from zq.model.commands import SetAside
@@ -51,11 +51,13 @@ class Engine:
         self.scheduler = Scheduler(store, clock, self.inbox, self.mint, options.zone)
         self.flows = Flows(clock)
         self.stats = Stats()
-        upkeep = Upkeep(store, clock, self.history, self.inbox.awake.set)
+        alarm = Alarm(clock, self.inbox.awake.set)
+        upkeep = Upkeep(store, clock, self.history, alarm.ring)
         self.compact = upkeep.compact
         """Gives all free space back. Its future is done when that has happened."""
         self.viewers = Viewers(store.reads, clock)
         guides = Guides(
+            alarm,
             Timetable(clock, store.deadlines, options.reaper_interval),
             Openings(clock),
             Pace(),
@@ -66,7 +68,6 @@ class Engine:
             self.waiters,
             self.history,
             self.streams,
-            self.scheduler,
             # Nobody waits for the rest.
             self.flows,
             self.stats,
@@ -74,7 +75,8 @@ class Engine:
             self.viewers,
         )
         self._loop = TickLoop(
-            store, clock, self.inbox, self.streams, guides, options.durability, subscribers
+            *(store, clock, self.inbox, self.streams, guides, options.durability, subscribers),
+            self.scheduler.reschedule,
         )
         self.failure = self._loop.failure
         """Set when the disk has failed: nothing can be stored any more."""

@@ -92,6 +92,8 @@ class Inbox:
         self._returns: deque[PendingCommand] = deque()
         self._changes: deque[PendingCommand] = deque()
         self._enqueues: deque[PendingCommand] = deque()
+        self.commands = 0
+        """How many of them wait."""
         self._queues: dict[type, deque[PendingCommand]] = {
             Return: self._returns,
             **dict.fromkeys(SETTLEMENTS, self._settlements),
@@ -104,11 +106,8 @@ class Inbox:
         self._waiting_rest = 0
         self._next_rows = max_jobs
         self._put_off = False
-        self.when_taken: Callable[[], object] = _nobody_asks
+        self.when_taken: Callable[[], object] | None = None
         """Called when a tick has taken its commands."""
-
-    def __bool__(self) -> bool:
-        return bool(self._settlements or self._returns or self._changes or self._enqueues)
 
     @property
     def waiting(self) -> tuple[int, int]:
@@ -176,6 +175,7 @@ class Inbox:
             self._waiting_rest += rows
             queue = self._queues.get(kind, self._changes)
         queue.append(PendingCommand(command, rows, reply))
+        self.commands += 1
         self.awake.set()
         return reply
 
@@ -189,17 +189,23 @@ class Inbox:
         that the statements of a tick never meet a job twice.
         """
         taken: list[PendingCommand] = []
+        room, put_off = most_rows, False
         if self._settlements or self._returns or self._changes:
             taken = self._take_rest(most_rows)
-        rows = sum(map(_ROWS, taken))
-        self._waiting_rest -= rows
-        room = most_rows - rows
-        fair = max(rows * FAIR_ROWS, beside) if rows else room
-        self._put_off = not self._put_off and fair < min(room, self._waiting_new)
+            rows = sum(map(_ROWS, taken))
+            self._waiting_rest -= rows
+            room -= rows
+            fair = max(rows * FAIR_ROWS, beside)
+            put_off = not self._put_off and fair < min(room, self._waiting_new)
+            if put_off:
+                room = fair
+        self._put_off = put_off
         if self._enqueues:
-            taken += self._take_enqueues(fair if self._put_off else room, bool(taken))
+            taken += self._take_enqueues(room, bool(taken))
+        self.commands -= len(taken)
         self._next_rows = most_rows
-        self.when_taken()
+        if self.when_taken is not None:
+            self.when_taken()
         return taken
 
     def close(self) -> None:
@@ -210,7 +216,9 @@ class Inbox:
                 request.reply(OutcomeUnknown("the server is stopping after a failure of its disk"))
             queue.clear()
         self.waiting_jobs = self.waiting_bytes = self._waiting_new = self._waiting_rest = 0
-        self.when_taken()
+        self.commands = 0
+        if self.when_taken is not None:
+            self.when_taken()
 
     def _take_rest(self, most_rows: int) -> list[PendingCommand]:
         taken: list[PendingCommand] = []
@@ -233,19 +241,19 @@ class Inbox:
 
     def _take_enqueues(self, rows: int, some: bool) -> list[PendingCommand]:
         taken: list[PendingCommand] = []
-        size = 0
-        while self._enqueues:
-            command: Any = self._enqueues[0].command
-            weight = self._enqueues[0].rows
-            fits = weight <= rows and size + command.size <= MOST_BYTES
+        queue, size = self._enqueues, 0
+        while queue:
+            first = queue[0]
+            command: Any = first.command
+            fits = first.rows <= rows and size + command.size <= MOST_BYTES
             if not fits and (taken or some):
                 break
-            rows -= weight
+            rows -= first.rows
             size += command.size
-            self._waiting_new -= weight
+            self._waiting_new -= first.rows
             self.waiting_jobs -= len(command.jobs)
-            self.waiting_bytes -= command.size
-            taken.append(self._enqueues.popleft())
+            taken.append(queue.popleft())
+        self.waiting_bytes -= size
         return taken
 
 
@@ -259,10 +267,6 @@ def result_of(reply: R | ZqError) -> R:
             # too, the whole request would stay in memory until the next garbage collection.
             del reply
     return reply
-
-
-def _nobody_asks() -> None:
-    """Do nothing: nobody waits for the inbox."""
 
 
 def _rows_of(command: Any) -> int:

@@ -5,7 +5,7 @@ No timer delays a commit. The next tick gathers while one commits, so ticks grow
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -49,6 +49,7 @@ class Durability(NamedTuple):
 class Guides(NamedTuple):
     """The schedule and the limits that the loop follows."""
 
+    alarm: Alarm
     timetable: Timetable
     openings: Openings
     pace: Pace
@@ -67,19 +68,21 @@ class TickLoop:
         guides: Guides,
         durability: Durability,
         subscribers: Sequence[Subscriber],
+        reschedule: Callable[[int | None], object],
     ) -> None:
-        """`subscribers` learn of each tick in this order, after its commands have their replies."""
+        """`subscribers` hear of each tick, in this order, after those who wait for its commands.
+
+        `reschedule` hears of a change when the first cron entry is due, if there is one.
+        """
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._store = store
         self._clock = clock
         self._inbox = inbox
         self._streams = streams
-        self._timetable, self._openings, self._pace, self._upkeep = guides
+        self._alarm, self._timetable, self._openings, self._pace, self._upkeep = guides
         self._durability = durability
         self._subscribers = subscribers
-        self._alarm = Alarm(clock, inbox.awake.set)
-        self._is_calm = False
-        """Whether nothing falls due before the alarm rings."""
+        self._reschedule = reschedule
         self._stopping = False
         self._synced = clock.monotonic()
 
@@ -91,10 +94,10 @@ class TickLoop:
     async def run(self) -> None:
         """Tick until stopped. This never raises: it sets an error as `failure`."""
         try:
-            while not (self._stopping and not self._inbox):
+            while not (self._stopping and not self._inbox.commands):
                 if self._has_work():
                     await self._tick()
-                elif self._is_calm and self._alarm.is_set and not self._upkeep.is_compacting:
+                elif self._alarm.is_set:
                     await self._sleep()
                 elif (nap := await self._upkeep.tidy()) > 0:
                     self._set_alarm(nap)
@@ -112,7 +115,7 @@ class TickLoop:
 
     def _has_work(self) -> bool:
         """Whether a tick would find work, as far as a cheap check can tell."""
-        if self._inbox or (self._streams.listens and self._streams.is_hungry):
+        if self._inbox.commands or (self._streams.listens and self._streams.is_hungry):
             return True
         if self._timetable.deadlines and self._timetable.is_due:
             return True
@@ -121,7 +124,8 @@ class TickLoop:
     async def _tick(self) -> None:
         """Run one tick, unless it has nothing to do."""
         time = self._timetable.look()
-        requests = self._inbox.take(self._pace.rows, self._pace.beside)
+        inbox, pace = self._inbox, self._pace
+        requests = inbox.take(pace.rows, pace.beside) if inbox.commands else []
         batch: list[AnyCommand] = [*map(_COMMAND, requests)]
         if self._openings.times:
             self._streams.touch(self._openings.due())
@@ -161,10 +165,12 @@ class TickLoop:
         result = committed.result
         if result.deadlines is not None:
             self._timetable.learn(committed)
-            self._is_calm = False
+            self._alarm.is_set = False
         if result.openings:
             self._openings.note(result.openings)
-            self._is_calm = False
+            self._alarm.is_set = False
+        if result.rescheduled:
+            self._reschedule(result.next_firing)
         self._pace.learn(committed)
         # Replies come before frames are rendered: a worker with its reply sends more meanwhile.
         for request, reply in zip(committed.requests, result.replies, strict=True):
@@ -204,7 +210,6 @@ class TickLoop:
             if awaited is not None and awaited < nap:
                 nap = awaited
         self._alarm.set(max(nap, 0.0))
-        self._is_calm = True
 
     async def _sleep(self) -> None:
         """Wait until something arrives or the alarm rings."""

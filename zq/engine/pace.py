@@ -56,17 +56,20 @@ class Pace:
         `new` says whether it had new jobs, `rest` whether it had others. `now` is monotonic.
         """
         # The time of the smallest flush does not depend on the size of a tick.
-        self._disk_s = min(flush_s, self._disk_s * FORGET)
-        seconds -= self._disk_s
+        disk_s = self._disk_s * FORGET
+        if flush_s < disk_s:
+            disk_s = flush_s
+        self._disk_s = disk_s
+        seconds -= disk_s
         if new:
             self._new_until = now + SHARED_S
         if rest:
             self._rest_until = now + SHARED_S
         goal = GOAL_S
-        if now < min(self._new_until, self._rest_until):
-            goal = min(goal, max(SHARED_GOAL_S, self._disk_s))
+        if now < self._new_until and now < self._rest_until:
+            goal = min(goal, max(SHARED_GOAL_S, disk_s))
         if seconds > goal:
             self.rows = max(int(self.rows * goal / seconds), LEAST_ROWS)
         elif rows * 2 >= self.rows:  # a tick that is short for lack of work proves nothing
             self.rows = min(self.rows * 2, MOST_ROWS)
-        self.beside = int(self.rows * self._disk_s / goal)
+        self.beside = int(self.rows * disk_s / goal)

@@ -12,7 +12,6 @@ from datetime import tzinfo
 
 from msgspec import structs
 
-from zq.engine.after_commit import Committed
 from zq.engine.folding.folding import Folding
 from zq.engine.inbox import Inbox
 from zq.model.clock import Clock
@@ -56,7 +55,6 @@ class Scheduler:
     """Fires cron entries while it runs. `zone` is the time zone of entries without one."""
 
     def __init__(self, store: Store, clock: Clock, inbox: Inbox, mint: Mint, zone: tzinfo) -> None:
-        self.listens = True
         self.admit: Admit = _admit_all
         """Called with the number of jobs and their bytes. Raises if there is no room for them."""
         self.folding: Folding | None = None
@@ -82,11 +80,10 @@ class Scheduler:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    def learn(self, committed: Committed) -> None:
-        """Learn when the first entry is due."""
-        if committed.result.rescheduled:
-            self._next = committed.result.next_firing
-            self._awake.set()
+    def reschedule(self, next_firing: int | None) -> None:
+        """Hear when the first entry is due, if there is one."""
+        self._next = next_firing
+        self._awake.set()
 
     def lag(self) -> int:
         """How many milliseconds ago the first entry became due."""

@@ -139,10 +139,11 @@ class Openings:
 
 
 class Alarm:
-    """Wakes the loop at the next deadline, or sometimes earlier.
+    """Wakes the loop at the next deadline, at the latest; sooner at times, for an earlier one.
 
-    Most deadlines move before they come. Letting a timer fire costs less than cancelling it and
-    setting it again with every tick.
+    While it `is_set`, nothing falls due before it rings, so nobody need look. Whoever learns of
+    something earlier clears that. Most deadlines move on before they come: a timer that is left to
+    fire costs less than one that is cancelled and set again with every tick.
     """
 
     def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
@@ -150,11 +151,7 @@ class Alarm:
         self._wake = wake
         self._timer: Timer | None = None
         self._at = math.inf
-
-    @property
-    def is_set(self) -> bool:
-        """Whether the alarm will ring."""
-        return self._timer is not None
+        self.is_set = False
 
     def set(self, delay: float) -> None:
         """Wake the loop in `delay` seconds at the latest."""
@@ -162,14 +159,21 @@ class Alarm:
         if at < self._at:
             self.stop()
             self._at = at
-            self._timer = self._clock.call_later(delay, self._ring)
+            self._timer = self._clock.call_later(delay, self._go_off)
+        self.is_set = True
+
+    def ring(self) -> None:
+        """Wake now: there is something to look at."""
+        self.is_set = False
+        self._wake()
 
     def stop(self) -> None:
         """Turn the alarm off."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer, self._at = None, math.inf
+        self.is_set = False
 
-    def _ring(self) -> None:
+    def _go_off(self) -> None:
         self._timer, self._at = None, math.inf
-        self._wake()
+        self.ring()

@@ -52,7 +52,7 @@ class Upkeep:
         history: HistoryReaders,
         wake: Callable[[], object] = lambda: None,
     ) -> None:
-        """`wake` makes an idle loop check whether there is something to do."""
+        """`wake` has an idle loop look whether there is something to do."""
         self._wake = wake
         self._compaction: _Compaction | None = None
         self._store = store
@@ -60,11 +60,6 @@ class Upkeep:
         self._history = history
         self._untidy = True
         self._ticked = self._checkpointed = self._checked = clock.monotonic()
-
-    @property
-    def is_compacting(self) -> bool:
-        """Whether an idle moment is needed at once."""
-        return self._compaction is not None
 
     def ticked(self, now: float) -> bool:
         """Note that a tick has ended. Return whether upkeep comes before the server is idle."""

@@ -92,17 +92,22 @@ class Application:
 class Router:
     """A tree of path segments: `{name}` stands for any, `{name...}` for all that are left.
 
-    Where a word fits too, the word wins.
+    Where a word fits too, the word wins. So a path without parameters always leads to one place,
+    and is looked up whole.
     """
 
     def __init__(self, doors: Sequence[Door]) -> None:
         self._root = _Node(doors[0])
+        self._known: dict[str, _Node] = {}
         # What grows out of a place is behind the same door, so the prefixes come first.
         for door in sorted(doors, key=lambda door: len(door.prefix)):
             self._place(door.prefix).door = door
         for door in doors:
             for route in door.routes:
-                place = self._place(door.prefix + route.path)
+                path = door.prefix + route.path
+                place = self._place(path)
+                if "{" not in path:
+                    self._known[path] = place
                 for method in route.methods:
                     place.methods[method] = route
 
@@ -111,6 +116,9 @@ class Router:
 
         `path` has slashes and percent signs of its segments escaped, and nothing else.
         """
+        known = self._known.get(path)
+        if known is not None:
+            return known.door, known.methods, {}
         node = self._root
         parameters: dict[str, str] = {}
         for segment in path.split("/"):

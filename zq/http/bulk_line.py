@@ -41,7 +41,6 @@ class BulkLine:
         self._lines: dict[object, deque[_Waiting]] = {}
         self._left = TURN_BYTES
         self._turning = False
-        self._nobody_asks = inbox.when_taken
 
     async def take(self, connection: object, size: int) -> None:
         """Wait until a body of `size` bytes may go on. Raises `InboxFull`: others wait too long."""
@@ -78,7 +77,7 @@ class BulkLine:
                 self._spend(waiting.size)
                 break
         if not self._lines:
-            self._inbox.when_taken = self._nobody_asks
+            self._inbox.when_taken = None
 
     def _first(self) -> _Waiting:
         """The oldest of the connection that has waited longest since it had its turn."""

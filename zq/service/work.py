@@ -74,12 +74,11 @@ class Work:
         if rest is not None:
             self._inbox.give_back(rest)
 
-    def written(self, stream: Stream) -> None:
-        """Note that bytes were sent to a stream's peer: the stream may have credit again."""
-        if stream.choked:
-            stream.choked = False
-            self._streams.credit_changed(stream)
-            self._inbox.awake.set()
+    def relieved(self, stream: Stream) -> None:
+        """Say that a choked stream has less to send than it had: it may have credit again."""
+        stream.choked = False
+        self._streams.credit_changed(stream)
+        self._inbox.awake.set()
 
     async def large_payloads(self, jobs: Sequence[JobRecord]) -> list[JobRecord]:
         """Fill in payloads that are stored apart. Jobs that were deleted are left out."""

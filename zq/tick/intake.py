@@ -1,7 +1,7 @@
 """The tick's phase of new jobs."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Sequence, Set
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
@@ -49,6 +49,7 @@ _Head = tuple[int, str, str, int, int, int]
 """Key, queue, type, priority, status, ready_at."""
 
 _OPTIONS = attrgetter("options")
+_NONE: Set[str] = frozenset()
 
 ALL_STORED = EnqueueResult({})
 """The reply to most commands: they bring only new jobs."""
@@ -83,15 +84,16 @@ class _Intake:
         self._work = work
         self._commands = commands
         self._depths = None if work.rulebook.is_empty else DepthTable(work, commands)
-        self._timed = frozenset[str]() if work.rulebook.is_empty else work.rulebook.timed
+        self._timed = _NONE if work.rulebook.is_empty else work.rulebook.timed
         self._plain: list[tuple[object, ...]] = []
         self._tuned: list[tuple[object, ...]] = []
         self._full: list[_Full] = []
         self._replaced: dict[int, NewJob | FoldedPayload] = {}
         self._contents: dict[int, Extras | None] = {}
-        """The extras of jobs that were replaced, by key."""
+        """The new extras of jobs whose content a duplicate has replaced, by key."""
         self._beside: list[tuple[int, NewJob | FoldedPayload]] = []
-        self._stored: list[tuple[str, Status]] = []
+        self._stored: defaultdict[tuple[str, Status], int] = defaultdict(int)
+        """How many new jobs each queue gets in each status."""
         self._unusual = False
         """Whether a job has come that may have a group, a unique key or a name."""
 
@@ -126,7 +128,8 @@ class _Intake:
             create_missing(self._work, command.jobs)
         if command.keys:
             self._work.highest_key = max(self._work.highest_key, command.keys[-1])
-        now, timed, reply, jobs = command.now, self._timed, ALL_STORED, command.jobs
+        now, timed, plain, stored = command.now, self._timed, self._plain, self._stored
+        reply, jobs = ALL_STORED, command.jobs
         if command.defaults is not None:
             work = self._work
             jobs = [fixed(job, work.settings_of(job.queue), command.defaults) for job in jobs]
@@ -153,16 +156,16 @@ class _Intake:
                 # Client libraries send such jobs: rows with few columns are half the work of full
                 # rows.
                 if job.options is None:
-                    self._plain.append((*head, *_payload(job)))
+                    plain.append((*head, *_payload(job)))
                 elif job.options.budgets is None:
                     self._tuned.append((*head, *_payload(job), as_json(job.options)))
                 else:
                     self._full.append(_Full(head, job, None))
-                    self._stored.append((job.queue, status))
+                    stored[job.queue, status] += 1
                     continue
                 if job.payload_size > INLINE_PAYLOAD:
                     self._beside.append((key, job))
-            self._stored.append((job.queue, status))
+            stored[job.queue, status] += 1
         if command.plan is not None:
             self._replaced |= command.plan.payloads
             self._hosts.note_folds(command)
@@ -222,8 +225,8 @@ class _Intake:
     def store(self) -> Sliced[None]:
         """Write the decided jobs."""
         work = self._work
-        work.effects.tally.stored += len(self._stored)
-        for (queue, status), n in Counter(self._stored).items():
+        for (queue, status), n in self._stored.items():
+            work.effects.tally.stored += n
             work.counts[queue, status] += n
             if status is Status.READY:
                 work.effects.woken.add(queue)

@@ -9,6 +9,7 @@ from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord, Reason
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
+from zq.model.settings import QueueSettings
 from zq.model.settling import Failure, after_failure, kept_until
 from zq.store.api import BYTES_A_ROW
 from zq.tick.bury import bury
@@ -17,6 +18,7 @@ from zq.tick.moves import apply
 from zq.tick.work import UnitOfWork, stale_deliveries, within_reach
 
 NOTHING_SAID = Completion()
+NOTHING_SET: Mapping[str, QueueSettings] = {}
 _NONE = frozenset[int]()
 
 _ERROR_COLUMNS = "job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at"
@@ -33,7 +35,7 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
     if stale:
         held = [job for job in held if job.key not in stale]
     usual = kept_until(Status.COMPLETED, None, work.now, work.rulebook.server)
-    special = work.rulebook.settings
+    special = NOTHING_SET if work.rulebook.is_empty else work.rulebook.settings
     gone: list[Brief] = []
     kept: dict[int, Brief] = {}
     purges: dict[int, int] = {}

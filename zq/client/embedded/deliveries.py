@@ -51,7 +51,8 @@ class Deliveries:
             # Undelivered jobs of an ended stream return to their queue; notices are still sent.
             jobs = [] if self._stream.ended else self._stream.next_jobs(MOST_UNSENT)
             jobs = await services.work.large_payloads(jobs)
-            services.work.written(self._stream)
+            if self._stream.choked:
+                services.work.relieved(self._stream)
             ids = services.ids.texts_to_return([job.key for job in jobs])
             told = self._stream.next_notices()
             if jobs or told:

@@ -268,11 +268,12 @@ class Streams:
         self.touch(result.woken)
         orphans = [give_back(stream) for stream in lapsed if stream.held]
         for group, claim, jobs in zip(plan.groups, plan.claims, result.claimed, strict=False):
-            if len(jobs) < claim.limit:
-                group.dry = True
-                self._hungry.pop(group, None)
+            group.dry = len(jobs) < claim.limit
             orphans += self._deliver(jobs)
-        self.touch(result.left)
+            if group.dry or not group.waiting:
+                self._hungry.pop(group, None)
+        if result.left:
+            self.touch(result.left)
         if len(result.claimed) < len(plan.claims):
             self.postpone(plan)
         else:
@@ -314,22 +315,19 @@ class Streams:
         for holder, given in by_holder.items():
             assert holder is not None, "a claimed job has a holder"
             taker = self._taker(holder)
-            gone = taker is None or taker.is_done
+            if taker is not None and taker.deliver(given):
+                taker.group.served(taker)
+            else:
+                taker = None
             is_streams = given[0].claimant is None
             if is_streams:
-                stream = taker if isinstance(taker, Stream) and not gone else _NOBODY
+                stream = taker if isinstance(taker, Stream) else _NOBODY
                 self._holders.update([(job.key, stream) for job in given])
             else:
                 self._claimed += len(given)
-            if taker is None or gone:
+            if taker is None:
                 leases = {job.key: job.deliveries for job in given}
                 yield Return(holder, list(leases)) if is_streams else unclaimed(leases)
-                continue
-            taker.deliver(given)
-            waiting = taker.group.waiting
-            if taker in waiting:
-                del waiting[taker]
-                waiting[taker] = None
 
     def _taker(self, number: int) -> Taker | None:
         return self._streams.get(number) or self._claimers.get(number)

@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
+import msgspec
+
 from zq.model.commands import AnyCommand, Claim, Fail, Return, Succeed, TickResult
 from zq.model.job import JobRecord
 from zq.model.leasing import Terms
@@ -31,8 +33,8 @@ class Taker(Protocol):
     def credit(self, freed: int) -> int:
         """How many jobs it can take once `freed` of its jobs are settled."""
 
-    def deliver(self, jobs: Sequence[JobRecord]) -> None:
-        """Give it claimed jobs."""
+    def deliver(self, jobs: Sequence[JobRecord]) -> bool:
+        """Give it claimed jobs; False where it takes nothing any more."""
 
 
 class ClaimGroup:
@@ -52,6 +54,13 @@ class ClaimGroup:
         self.members = 0
         self.waiting: dict[Taker, None] = {}
         self.dry = False
+
+    def served(self, taker: Taker) -> None:
+        """Let a taker that was given jobs wait behind the others, if it can take more."""
+        if taker in self.waiting:
+            del self.waiting[taker]
+            if taker.credit(0) > 0:
+                self.waiting[taker] = None
 
     def is_within(self, reach: Reach) -> bool:
         """Whether all queues that it takes from lie within a reach."""
@@ -127,17 +136,21 @@ class Stream:
         """How many jobs it can take once `freed` of its jobs are settled."""
         if self.is_done:
             return 0
-        if self.unsent > MOST_UNSENT:
+        room = self.subscription.window - len(self.held) + freed
+        if room > 0 and self.unsent > MOST_UNSENT:
             self.choked = True
             return 0
-        return self.subscription.window - len(self.held) + freed
+        return room
 
-    def deliver(self, jobs: Sequence[JobRecord]) -> None:
-        """Queue claimed jobs for writing."""
+    def deliver(self, jobs: Sequence[JobRecord]) -> bool:
+        """Queue claimed jobs for writing, unless it is to end."""
+        if self.is_done:
+            return False
         self.held.update([(job.key, job.deliveries) for job in jobs])
         self._outbox.extend(jobs)
         self._outbox_bytes += sum([job.payload_size for job in jobs]) + FRAME_BYTES * len(jobs)
         self._wake.set()
+        return True
 
     def tell(self, kind: NoticeKind, key: int | None = None) -> None:
         """Queue a notice about the stream or one of its jobs, if it asked for notices."""
@@ -237,10 +250,13 @@ class Claimer:
     def credit(self, freed: int) -> int:
         return 0 if self.is_done else self._most
 
-    def deliver(self, jobs: Sequence[JobRecord]) -> None:
+    def deliver(self, jobs: Sequence[JobRecord]) -> bool:
+        if self.is_done:
+            return False
         self.leases = {job.key: job.deliveries for job in jobs}
         self._jobs = list(jobs)
         self._decided.set_result(None)
+        return True
 
     async def take(self) -> list[JobRecord]:
         """Wait for the answer and return its jobs. It forgets them, since they may be large."""
@@ -254,14 +270,13 @@ class Claimer:
             self._decided.set_result(None)
 
 
-class Plan:
+class Plan(msgspec.Struct):
     """The claims of one tick, and the groups for which they are made."""
 
-    def __init__(self) -> None:
-        self.claims: list[Claim] = []
-        self.groups: list[ClaimGroup] = []
-        self.hasty: list[Claimer] = []
-        """The claimers that take part in the tick and do not wait."""
+    claims: list[Claim] = []
+    groups: list[ClaimGroup] = []
+    hasty: list[Claimer] = []
+    """Claimers that take part and do not wait."""
 
 
 NO_PLAN = Plan()

@@ -43,6 +43,8 @@ class Heartbeats:
         self._fields = fields
         self._heartbeat = heartbeat
         self._written_at = clock.monotonic()
+        self.is_due = False
+        """Whether a heartbeat is to be written now."""
         self._peer = PeerWatch(
             channel,
             silence=heartbeat * SILENT_HEARTBEATS,
@@ -54,11 +56,7 @@ class Heartbeats:
     def written(self) -> None:
         """Note that something is written now."""
         self._written_at = self._clock.monotonic()
-
-    @property
-    def is_due(self) -> bool:
-        """Whether to write a heartbeat. None is written while earlier bytes are unsent."""
-        return self._silence() >= self._heartbeat and not self._channel.unsent()
+        self.is_due = False
 
     def stop(self) -> None:
         """End the watch."""
@@ -70,14 +68,14 @@ class Heartbeats:
             log.info("a stream is cut off", extra={"fields": self._fields | {"peer": found.value}})
             self._channel.cut_off(found)
             return
-        silence = self._silence()
+        silence = self._clock.monotonic() - self._written_at
         if silence >= self._heartbeat:
-            self._nudge()
+            # A peer that does not read gets none piled up.
+            if not self._channel.unsent():
+                self.is_due = True
+                self._nudge()
             silence = 0.0
         self._moment = self._visits.book(self._heartbeat - silence, self._look)
-
-    def _silence(self) -> float:
-        return self._clock.monotonic() - self._written_at
 
 
 class HeartbeatTimer:

@@ -173,9 +173,13 @@ class _Pump:
                     jobs = await self._work.large_payloads(jobs)
                     frames = await self._frames(jobs)
                     await self._write(frames)
-                    self._work.written(self._stream)
                     if self._stream.notices:
                         await self._notify()
+                    if self._stream.choked:
+                        self._work.relieved(self._stream)
+                if self._stream.choked:
+                    # What was too much has been settled before it was written.
+                    self._work.relieved(self._stream)
                 if self._heartbeats.is_due:
                     await self._write(self._framing.heartbeat)
             # It may have ended during a heartbeat, because a lease was lost.

@@ -80,6 +80,8 @@ class SqliteTransaction(Transaction):
         self.misfits: list[Misfit] = []
         self.removed: list[SetAsideJob] = []
         self._connection = connection
+        # One cursor for all of them: each that is made costs as much as a twentieth of a commit.
+        self._execute = connection.cursor().execute
         self._now = now
 
     @property
@@ -88,11 +90,11 @@ class SqliteTransaction(Transaction):
 
     def begin(self) -> Callable[[], object] | None:
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
             if not is_busy(error):
                 raise store_error(error) from error
-            again = partial(self._connection.execute, "BEGIN IMMEDIATE")
+            again = partial(self._execute, "BEGIN IMMEDIATE")
             return partial(_run_translated, partial(patiently, self._connection, again))
         except sqlite3.Error as error:
             raise store_error(error) from error
@@ -267,7 +269,7 @@ class SqliteTransaction(Transaction):
 
     def _do(self, sql: str, parameters: Parameters | Sequence[object] = ()) -> sqlite3.Cursor:
         try:
-            return self._connection.execute(sql, parameters)
+            return self._execute(sql, parameters)
         except sqlite3.Error as error:
             raise store_error(error) from error
 
@@ -276,7 +278,7 @@ class SqliteTransaction(Transaction):
         values = _bound(parameters)
         while True:
             try:
-                return decoder.decode(self._connection.execute(sql, values).fetchone()[0])
+                return decoder.decode(self._execute(sql, values).fetchone()[0])
             except Exception as error:
                 known = len(self.removed)
                 query = keys_query(sql)
