@@ -1,4 +1,4 @@
-"""The command `zq`. Each command has a file, and imports what only it needs when it runs."""
+"""The command `zq`. Each command has its own file, and imports its requirements when it runs."""
 
 import os
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ from zq.cli.worker import worker
 
 
 def _open_standard_descriptors() -> None:
-    """Give 0, 1 and 2 to /dev/null where they are closed.
+    """Open /dev/null as 0, 1 and 2 if they are closed.
 
     Otherwise the next file or socket that is opened would get one of them. This process or a child
     would then read or write it as if it were the terminal.
@@ -43,7 +43,7 @@ def _open_standard_descriptors() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # The lowest number that is free is this one.
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number is this one
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def _in_one_line() -> Iterator[None]:
 
 
 class _Commands(click.Group):
-    """Runs `serve` where no command is named: `zq --port 0` is `zq serve --port 0`."""
+    """Runs `serve` if no command is named: `zq --port 0` is `zq serve --port 0`."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         _open_standard_descriptors()

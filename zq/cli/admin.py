@@ -1,4 +1,4 @@
-"""What all commands that talk to the admin listener share: its address."""
+"""The options that all commands for the admin listener share: its address."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -59,7 +59,7 @@ def administers(command: Callable[..., None]) -> Callable[..., None]:
 def _option(
     flag: str, variable: str, **rest: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """An option with its variable, which may also be named as Zizq names it."""
+    """An option with its variable, which may also have Zizq's name."""
     return click.option(
         flag, envvar=[f"ZQ_{variable}", f"ZIZQ_{variable}"], show_default=True, **rest
     )

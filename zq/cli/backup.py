@@ -1,4 +1,4 @@
-"""`zq backup`: write a copy of all that a running server stores."""
+"""`zq backup`: writes a copy of everything that a running server stores."""
 
 import os
 import sys
@@ -48,7 +48,7 @@ def backup(admin: "Address", file: str, overwrite: bool, as_json: bool) -> None:
             size = _download(admin, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
-            # Python would flush it once more at its end.
+            # Python would flush it once more when it exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise Refused("the program that reads the backup has ended") from None
         say(f"{size:,} bytes", err=True)

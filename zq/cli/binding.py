@@ -1,4 +1,4 @@
-"""`zq budgets bind` and `unbind`: change what jobs that wait draw from a budget."""
+"""`zq budgets bind` and `unbind`: change what waiting jobs draw from a budget."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +74,7 @@ Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answer
 def unbind(remote: Remote, key: str, **chosen: Any) -> None:
     """Let jobs that wait no longer draw from the budget KEY."""
     query = _chosen(**chosen)
-    remote.run(remote.backend.budgets.get(key))  # A wrong key would change nothing, in silence.
+    remote.run(remote.backend.budgets.get(key))  # Refuse a wrong key here, or nothing happens.
     _bind(remote, query, "remove", key)
 
 

@@ -178,7 +178,7 @@ def _row(budget: "ShownBudget") -> tuple[object, ...]:
 
 
 def _limit(budget: "ShownBudget") -> str:
-    """How many tokens there are, in words."""
+    """The limit of a budget in words."""
     strategy = budget.strategy
     if strategy.duration_ms is None:
         return f"{budget.allocation:,} at once"

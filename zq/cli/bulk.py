@@ -1,4 +1,4 @@
-"""Enqueues the jobs of a file of any size: in bulk requests, in order, with bounded memory."""
+"""Enqueues a file of jobs of any size: in bulk requests, in order, with bounded memory."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,13 +18,13 @@ from zq.model.strict import StrictBackoff, StrictRetention
 BATCH_JOBS = 1000
 BATCH_BYTES = 2**20
 LONGEST_LINE = 2**26
-"""Bytes; longer than the largest body that a server takes unless told otherwise."""
+"""This many bytes are more than the largest body that a server accepts by default."""
 
 
 class JobLine(
     Submission, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True
 ):
-    """A job as `POST /jobs` takes it. The text of the payload is kept as it is."""
+    """A job in the form of `POST /jobs`. The text of its payload is kept as it is."""
 
     queue: str = ""
     type: str = ""
@@ -36,7 +36,7 @@ class JobLine(
 
 
 class Numbered(NamedTuple):
-    """A line, by its number from 1, and where it ends in the file."""
+    """A line, with its number from 1 and its end in the file."""
 
     number: int
     end: int
@@ -62,7 +62,7 @@ class Interrupted(ZqError):
 
 @dataclass
 class Load:
-    """Enqueues a file. `defaults` hold for the fields that a line does not have."""
+    """Enqueues a file. `defaults` are for fields that a line lacks."""
 
     backend: Backend
     defaults: JobLine
@@ -132,7 +132,7 @@ class Load:
         return msgspec.structs.replace(job, type=check_name("queue", job.queue))
 
     def _store(self, lines: list[Numbered]) -> None:
-        """Store the lines. A refused batch is halved until the line at fault is found."""
+        """Store the lines. A refused batch is halved until the bad line is found."""
         if not lines:
             return
         first, last = lines[0].number, lines[-1].number

@@ -1,7 +1,7 @@
 """The certificates of a small authority of your own: `zq tls` makes and signs them.
 
-Keys are P-256, because every TLS library supports it. Extensions are what strict verifiers require
-(RFC 5280, section 4.2).
+Keys are P-256, since every TLS library supports it. The extensions are those that strict verifiers
+require (RFC 5280, section 4.2).
 """
 
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPri
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 SKEW = timedelta(minutes=5)
-"""Certificates begin this much in the past, because the clocks of clients may be behind."""
+"""Certificates begin this much in the past, since the clocks of clients may be behind."""
 
 
 class Pair(NamedTuple):
@@ -33,7 +33,7 @@ class Authority(NamedTuple):
 
 
 def make_authority(common_name: str, days: int) -> Pair:
-    """Make a self-signed authority, which signs end certificates only."""
+    """Make a self-signed authority. It signs only end certificates."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(common_name)
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
@@ -52,7 +52,7 @@ def make_authority(common_name: str, days: int) -> Pair:
 
 
 def read_authority(pair: Pair) -> Authority:
-    """Read an authority. Raises `ValueError` if the files do not hold one."""
+    """Read an authority. Raises `ValueError` if the files do not contain one."""
     certificate = x509.load_pem_x509_certificate(pair.certificate)
     key = serialization.load_pem_private_key(pair.key, password=None)
     if key.public_key() != certificate.public_key():

@@ -1,4 +1,4 @@
-"""`zq check`: look for damage in a data directory whose server is stopped."""
+"""`zq check`: looks for damage in the data directory of a stopped server."""
 
 from pathlib import Path
 

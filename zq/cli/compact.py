@@ -1,4 +1,4 @@
-"""`zq compact`: give the free space of a running server back to the file system."""
+"""`zq compact`: gives the free space of a running server back to the file system."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`zq cron`: shows the schedules of a server, and changes them."""
+"""`zq cron`: shows the cron entries of a server, and changes them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -240,7 +240,7 @@ def _document(group: "ShownGroup") -> dict[str, Any]:
 
 
 def _payload(word: str | None) -> Any:
-    """JSON, or text where it is none; nothing is null."""
+    """The word as JSON, or as text if it is not JSON. No word means null."""
     if word is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A file that gets its name when it is whole and on the disk; before that nothing is to be seen."""
+"""Writes a file that gets its name when it is complete and on the disk. Before, it is invisible."""
 
 import os
 import tempfile
@@ -12,10 +12,10 @@ PRIVATE = 0o600
 
 @contextmanager
 def new_file(path: Path, *, replace: bool = False) -> Iterator[BinaryIO]:
-    """A file for its owner alone to be written. When this ends well, it has its name.
+    """Write a file for its owner alone. It gets its name if the block ends without an error.
 
-    Otherwise nothing is left of it; nor after a kill, if the file system can have files without a
-    name. Raises FileExistsError where there is a file and none is to be replaced, or OSError.
+    Otherwise nothing of it is left; nor after a kill, if the file system supports files without a
+    name. Raises FileExistsError if the file exists and must not be replaced, or OSError.
     """
     if not replace and os.path.lexists(path):
         raise FileExistsError(path)
@@ -34,11 +34,11 @@ def new_file(path: Path, *, replace: bool = False) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[tuple[BinaryIO, str]]:
-    """A new file, and a path that leads to it."""
+    """A new file, and a path to it."""
     try:
         descriptor = os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, PRIVATE)
     except OSError:
-        # Not every file system has them; the directory may be at fault too, which this tells.
+        # Not every file system supports them. If the directory is at fault, the next line shows it.
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".zq-", suffix=".part") as named:
             yield cast(BinaryIO, named), named.name
         return
@@ -48,7 +48,7 @@ def _opened(folder: Path) -> Iterator[tuple[BinaryIO, str]]:
 
 @contextmanager
 def _named(folder: Path, name: str) -> Iterator[Path]:
-    """Another name for a file, with which it can replace one."""
+    """Another name for a file, under which it can replace an existing one."""
     beside = folder / f".zq-{os.getpid()}.part"
     _link(name, beside)
     try:
@@ -58,8 +58,8 @@ def _named(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _link(name: str, path: Path) -> None:
-    # Python passes on that a link is to be followed only where it passes a directory too; whose
-    # number is ignored, for the name is absolute.
+    # Python passes the flag to follow a link on only if it also passes a directory. The number of
+    # the directory is ignored, since the name is absolute.
     os.link(name, path, src_dir_fd=0, follow_symlinks=True)
 
 

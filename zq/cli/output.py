@@ -1,4 +1,4 @@
-"""Shows answers: as tables to people, as aligned text in pipes, as JSON to scripts."""
+"""Prints answers: as tables for people, as aligned text in pipes, as JSON for scripts."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from zq.client.values import StoredJob
 
 LONGEST_TEXT = 60
-"""Characters of a payload or an error in a table."""
+"""The most characters of a payload or an error in a table."""
 
 _AGES = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"))
 
@@ -51,7 +51,7 @@ def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]], numeric: Seque
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name, right in zip(columns, numeric, strict=True):
-        # An id that is folded cannot be copied.
+        # A wrapped id cannot be copied.
         table.add_column(name, justify="right" if right else "left", no_wrap=name == "ID")
     for cells in texts:
         table.add_row(*map(Text, cells))
@@ -65,11 +65,11 @@ def _cell(value: object) -> str:
 
 
 def short(value: object) -> str:
-    """Text, or other data as JSON, cut to what fits into a table."""
+    """Text, or other data as JSON, cut to the width of a table column."""
     if isinstance(value, msgspec.UnsetType):
         return ""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    # There is no need to look at the rest of a long payload.
+    # Only the beginning of a long payload is needed.
     text = one_line(text[: 2 * LONGEST_TEXT])
     return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 

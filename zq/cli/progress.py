@@ -1,16 +1,16 @@
-"""A progress bar on stderr, where that is a terminal."""
+"""A progress bar on stderr, if that is a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Advance = Callable[[int, int], None]
-"""Takes the bytes that are done, and all of them."""
+"""Takes the number of bytes done, and the number of all."""
 
 
 @contextmanager
 def bar_of_bytes(title: str) -> Iterator[Advance]:
-    """A bar for as long as this lasts, and what moves it."""
+    """A bar within the block. Yields the function that moves it."""
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
 
 RESULT_KEPT_MS = 3_600_000
-"""Retention of a job that this command waits for, so that its result is there to be read."""
+"""The retention of a job that this command waits for, so that its result can be read."""
 
 
 @click.command(
@@ -109,7 +109,7 @@ def _is_of_file(options: dict[str, Any]) -> bool:
 
 
 def _push_one(remote: Remote, queue: str, payload: str | None, options: dict[str, Any]) -> None:
-    # A bad queue name is also a bad type; the message is to name the queue, which was given.
+    # A bad queue name is also a bad type. The message must name the queue, which the user gave.
     check_name("queue", queue)
     data = _data(payload, as_text=options["text"])
     job = _job(queue, data, options | {"type_": options["type_"] or queue})

@@ -1,4 +1,4 @@
-"""What all commands that talk to a server share: its address, and their exit codes."""
+"""The options that all commands for a server share: its address; and their exit codes."""
 
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ _FILE = click.Path(exists=True, dir_okay=False)
 
 
 class Refused(click.ClickException):
-    """The server or the command refuses; another try would be refused as well."""
+    """The server or the command refuses. Another try would be refused too."""
 
     exit_code = 1
 
@@ -48,7 +48,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """The server that the options and variables of a command name. None is the default."""
+    """The server in the options and variables of a command. None means the default."""
 
     url: str | None
     token: str | None
@@ -123,7 +123,7 @@ def explained() -> Iterator[None]:
 
 
 def ending(error: "ZqError", more: str = "") -> click.ClickException:
-    """The error with which a command ends; `more` follows its message."""
+    """The error that ends a command. `more` follows its message."""
     said = one_line(f"{error.message}{hint(error)}{more}")
     return NoServer(said) if is_absent(error) else Refused(said)
 
@@ -136,7 +136,7 @@ def is_absent(error: "ZqError") -> bool:
 
 
 def hint(error: "ZqError") -> str:
-    """What to do about errors whose message does not tell it."""
+    """Advice for errors whose message has none."""
     from zq.client.errors import BackendError, JobNotFound
 
     if isinstance(error, JobNotFound):

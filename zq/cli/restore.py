@@ -1,4 +1,4 @@
-"""`zq restore`: make a data directory of a backup."""
+"""`zq restore`: makes a data directory from a backup."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`zq serve`: run a server until it is told to stop."""
+"""`zq serve`: runs a server until it is told to stop."""
 
 import logging
 import os
@@ -12,11 +12,11 @@ from zq.config import SETTINGS, Settings
 from zq.logfile import RotatingFile
 from zq.setting import SWITCH, ConfigError, Setting, variable_given
 
-EX_CONFIG = 78  # sysexits.h; systemd does not restart a service that ends so
+EX_CONFIG = 78  # sysexits.h; systemd does not restart a service after this code
 
 log = logging.getLogger("zq.serve")
 
-# Flags of Zizq that have no meaning here. They are accepted, because scripts for Zizq pass them.
+# Flags of Zizq without a meaning here. They are accepted, since scripts for Zizq pass them.
 _IGNORED = (
     "--complete-batch-size",
     "--enqueue-batch-size",

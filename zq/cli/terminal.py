@@ -1,7 +1,7 @@
-"""Writes what commands tell people.
+"""Writes the output of commands.
 
-All output passes through here. Otherwise whoever names a queue could control an operator's
-terminal. Characters that are not printable (control characters, marks that turn the direction of
+All output passes through here. Otherwise a client that names a queue could control an operator's
+terminal. Characters that are not printable (control characters, marks that change the direction of
 text, line breaks in names) are shown as escapes.
 """
 
@@ -30,7 +30,7 @@ def say_json(document: str) -> None:
 
 
 def say_over(text: str) -> None:
-    """Print over the last such line. Nothing is printed if stderr is not a terminal."""
+    """Print over the last line of this kind. Nothing is printed if stderr is not a terminal."""
     if sys.stderr.isatty():
         click.echo(RENEW + escaped(text), nl=False, err=True)
 
@@ -65,7 +65,7 @@ def interrupted() -> click.ClickException:
 class _Told(click.ClickException):
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
-        self.exit_code = code  # type: ignore[misc]  # it comes from the error that is told
+        self.exit_code = code  # type: ignore[misc]  # it comes from the original error
 
 
 def _shown(character: str) -> str:

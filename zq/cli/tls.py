@@ -231,7 +231,7 @@ class _Files:
             raise click.ClickException(f"{paths[0]}: {error}") from None
 
     def authority(self, certificate: Path | None, key: Path | None) -> "Authority":
-        """The authority that signs, from the files named or from this directory's."""
+        """The authority that signs, from the named files or from this directory's."""
         made = _certificates()
         own_certificate, own_key = self._paths("ca")
         paths = certificate or own_certificate, key or own_key

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from zq.client.values import JobOutcome
 
 ONE_REQUEST_MS = 30_000
-"""The longest time that a server waits in one request; then it is asked again."""
+"""The longest time that a server waits in one request. After that it is asked again."""
 
 
 @click.command(

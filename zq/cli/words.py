@@ -16,7 +16,7 @@ class Milliseconds(click.ParamType[int]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """In milliseconds."""
+        """Convert to milliseconds."""
         if isinstance(value, int):
             return value
         try:
@@ -33,7 +33,7 @@ class Seconds(click.ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """In seconds."""
+        """Convert to seconds."""
         if isinstance(value, float):
             return value
         return MILLISECONDS.convert(value, param, ctx) / 1000
@@ -58,13 +58,13 @@ class Moment(click.ParamType[int]):
             self.fail(
                 f"{text!r} is not a time: write 7d, 2026-01-31 or 2026-01-31T18:00", param, ctx
             )
-        # A time without a zone is in UTC, like all times in the history.
+        # A time without a zone is UTC, like all times in the history.
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return int(moment.timestamp() * 1000)
 
 
 class Name(click.ParamType[str]):
-    """An id or a name. It is empty if a script's variable was never set."""
+    """An id or a name. An empty text is refused: a script's variable was never set."""
 
     name = "name"
 
@@ -75,7 +75,7 @@ class Name(click.ParamType[str]):
 
 
 class Names(click.ParamType[tuple[str, ...]]):
-    """Names with commas between them, at least one."""
+    """One or more names with commas between them."""
 
     name = "names"
 

@@ -117,7 +117,7 @@ def worker(ctx: click.Context, /, app: str | None, package: str | None, **option
 
 
 def _tell_of_jobs() -> None:
-    """Have what handlers log say which job it is about."""
+    """Add the current job to the log lines of handlers."""
     from zq.client.worker.journal import JobContext
 
     for handler in logging.getLogger().handlers:
@@ -155,7 +155,7 @@ def load(spec: str) -> "App":
             f"there is no module {module!r} in the Python path or this directory{hint}"
         ) from None
     except ZqError as error:
-        # The app cannot be made, for example because a variable holds no valid address.
+        # The app cannot be made, for example because a variable has an invalid address.
         raise click.UsageError(f"{spec}: {error.message}") from None
     except AttributeError:
         raise click.UsageError(f"the module {module!r} has no {name or 'app'!r}") from None
@@ -188,7 +188,7 @@ def _work(app: "App", options: dict[str, Any]) -> int:
     if report.returned:
         log.warning(f"{len(report.returned)} jobs went back to their queues unfinished")
     if report.stuck:
-        # The interpreter might wait for what is left, perhaps for ever.
+        # The interpreter might wait for the remaining handlers, perhaps for ever.
         log.warning(f"{report.stuck} handlers did not end although they were told to")
         logging.shutdown()
         sys.stdout.flush()
@@ -212,7 +212,7 @@ async def _run(app: "App", worker: "Worker", progress_s: float | None) -> "Drain
 
 
 async def _tell_progress(worker: "Worker", every_s: float) -> None:
-    """Log now and then how far the worker has come, if it has come any further."""
+    """Log the progress of the worker now and then, if there is any."""
     before = 0
     while True:
         await asyncio.sleep(every_s)

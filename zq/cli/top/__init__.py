@@ -1,1 +1,1 @@
-"""`zq top`: shows on a terminal what a server's jobs are doing."""
+"""`zq top`: shows the jobs of a server on a terminal as they change."""

@@ -1,4 +1,4 @@
-"""The terminal program: what is on the screen, and what each key does."""
+"""The terminal program: the screen, and the action of each key."""
 
 from typing import ClassVar
 
@@ -65,7 +65,7 @@ class Main(Screen[None]):
         self.draw()
 
     def draw(self) -> None:
-        """Draw everything anew, as the board is now."""
+        """Draw everything again, from the present board."""
         board = self._board
         lines = (
             summary.connection_line(board, self._url),

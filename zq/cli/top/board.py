@@ -1,4 +1,4 @@
-"""What a viewer knows and asks for: the lists, what is shown of them, and what is sent for it."""
+"""The state of a viewer: the lists, the shown part of them, and the messages to the server."""
 
 import time
 from collections.abc import Callable
@@ -9,16 +9,16 @@ from zq.cli.top.messages import HEAD, LISTS, TAIL, Direction, Heard, Item, ListN
 from zq.cli.top.shown_list import ShownList
 
 SCREENS = 3
-"""Screens of a list that are asked for at a time, so that most moves need no answer."""
+"""So many screens of a list are requested at a time, so that most moves need no answer."""
 
 HIDDEN_ROWS = 1
-"""Jobs that a list is asked for while it is not shown."""
+"""So many jobs of a list are requested while it is hidden."""
 
 FROZEN_EDGE = "the display is frozen: press p, then scroll further"
 
 
 class Query(NamedTuple):
-    """What is looked for: texts that the type and the queue contain. Empty ones match all."""
+    """The search: texts that the type and the queue contain. Empty texts match all."""
 
     type: str
     queue: str
@@ -41,31 +41,31 @@ class Board:
         self.notice = ""
         self.detail = False
         self.peak = 0
-        """The largest number of jobs that was seen."""
+        """The largest number of jobs so far."""
         self.query: Query | None = None
         self.awaited = True
-        """Whether somebody waits for the answer that comes next."""
+        """Whether the user waits for the next answer."""
 
     @property
     def view(self) -> ShownList:
-        """What is shown."""
+        """The list on the screen."""
         return self._frozen or self._live[self.list]
 
     @property
     def frozen(self) -> bool:
-        """Whether news are kept from the display."""
+        """Whether the display ignores news."""
         return self._frozen is not None
 
     # The connection
 
     def greeting(self) -> list[Said]:
-        """What a new connection is told."""
+        """The first messages on a new connection."""
         self._asked.clear()
         said = [messages.subscribe(*request) for request in map(self._request, LISTS)]
         return [*([messages.set_detail_level(True)] if self.detail else []), *said]
 
     def hear(self, heard: Heard) -> None:
-        """Take in a message of the server."""
+        """Process a message from the server."""
         self.server = heard.server
         self.heard_at = time.monotonic()
         total = sum(map(heard.server.total, LISTS))
@@ -84,7 +84,7 @@ class Board:
         self._ask_for_more()
 
     def lose(self, reason: str) -> None:
-        """There is no connection any more."""
+        """Note that the connection is lost."""
         self.heard_at = None
         self.trouble = reason
 
@@ -111,7 +111,7 @@ class Board:
             view.follow(view.items[index].id)
             self._subscribe(messages.around(view.items[index].id))
 
-    # What is asked for
+    # Requests
 
     def _request(self, name: ListName) -> tuple[ListName, Said, int]:
         rows = SCREENS * self.rows if name == self.list else HIDDEN_ROWS
@@ -133,7 +133,7 @@ class Board:
     # Keys
 
     def resize(self, rows: int) -> None:
-        """The screen has this many rows for jobs."""
+        """Set the number of rows for jobs on the screen."""
         if rows != self.rows:
             self.rows = max(rows, 1)
             self._subscribe(self._live[self.list].anchor)
@@ -173,16 +173,16 @@ class Board:
         self._subscribe(TAIL if tail else HEAD)
 
     def let_go(self) -> None:
-        """Let the cursor follow no job."""
+        """Make the cursor follow no job."""
         self.view.let_go()
 
     def toggle_frozen(self) -> None:
-        """Keep news from the display, or no longer."""
+        """Freeze the display, or update it again."""
         self._frozen = None if self.frozen else self._live[self.list].copy()
         self.notice = ""
 
     def toggle_detail(self) -> None:
-        """Show all that is known of the job under the cursor, or no longer."""
+        """Show all details of the job under the cursor, or hide them."""
         self.detail = not self.detail
         self._say(messages.set_detail_level(self.detail))
 

@@ -1,4 +1,4 @@
-"""The connection of a viewer to the admin listener. It comes back by itself."""
+"""The connection of a viewer to the admin listener. It is opened again if it breaks."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -13,7 +13,7 @@ from zq.client.http.address import Address
 from zq.client.http.reasons import reason_of
 
 SILENCE_S = 10.0
-"""A server that says nothing for so long is gone: it sends a heartbeat every two seconds."""
+"""A server that is silent for so long is gone: it sends a heartbeat every two seconds."""
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 5.0
@@ -38,7 +38,7 @@ class Link:
             raise self._lost(reason_of(self._url, error)) from error
 
     async def hear(self) -> Heard:
-        """The next message. Raises `Unavailable`, or `BackendError` for what is not a message."""
+        """Return the next message. Raises `Unavailable`, or `BackendError` for anything else."""
         try:
             message = await self._socket.receive(SILENCE_S)
         except TimeoutError as error:
@@ -60,7 +60,7 @@ class Link:
 
 @asynccontextmanager
 async def link(address: Address) -> AsyncIterator[Link]:
-    """A connection. Raises `Unavailable` if no server answers, `BackendError` if it refuses."""
+    """Connect. Raises `Unavailable` if no server answers, `BackendError` if it refuses."""
     tls = address.tls.context() if address.parts.scheme == "https" else True
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=tls), headers=address.headers()
@@ -93,7 +93,7 @@ def _refusal(url: str, status: int) -> BackendError:
 
 
 class Feed:
-    """Keeps a connection, and hands over what is heard."""
+    """Keeps a connection open, and passes messages on."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Feed:
         hear: Callable[[Heard], None],
         lose: Callable[[str], None],
     ) -> None:
-        """`greet` tells what to say on each new connection; `lose` hears why there is none."""
+        """`greet` returns the first messages of a connection. `lose` gets the reason of a loss."""
         self._address = address
         self._greet = greet
         self._hear = hear
@@ -110,7 +110,7 @@ class Feed:
         self._to_say = asyncio.Queue[Said]()
 
     def say(self, message: Said) -> None:
-        """Send a message, unless the connection is lost meanwhile."""
+        """Send a message, unless the connection is lost."""
         self._to_say.put_nowait(message)
 
     async def run(self) -> None:
@@ -127,7 +127,7 @@ class Feed:
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
     async def _talk(self, connection: Link) -> None:
-        # What was said to the connection before belongs to a state that is gone.
+        # Messages for the previous connection belong to a state that is gone.
         self._to_say = asyncio.Queue()
         for message in self._greet():
             self.say(message)
@@ -144,4 +144,4 @@ class Feed:
             try:
                 await connection.say(message)
             except Unavailable:
-                return  # whoever hears finds the same
+                return  # the reader finds the same error

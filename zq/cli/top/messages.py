@@ -1,4 +1,4 @@
-"""What the admin listener and a viewer say to each other, as JSON over a WebSocket."""
+"""The messages between the admin listener and a viewer, as JSON over a WebSocket."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -12,7 +12,7 @@ LISTS: tuple[ListName, ...] = ("in_flight", "ready", "scheduled")
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A job as lists show it. The fields behind `failed_at` come with the detail level only."""
+    """A job in a list. The fields after `failed_at` are present only at the detail level."""
 
     id: str
     queue: str
@@ -38,7 +38,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Window(msgspec.Struct, frozen=True):
-    """A part of a list: `items` begin at `first_position`, counted from 0, of `total`."""
+    """A part of a list of `total` jobs. `items` begin at `first_position`, counted from 0."""
 
     items: list[Item] = []
     first_position: int = 0
@@ -46,7 +46,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class ServerState(msgspec.Struct, frozen=True):
-    """What each message tells of the server."""
+    """The server's state, which every message has."""
 
     version: str
     uptime_ms: int
@@ -66,7 +66,7 @@ class ServerState(msgspec.Struct, frozen=True):
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """A message of the server. Which fields it has depends on its `event`."""
+    """A message from the server. Its `event` decides which fields it has."""
 
     server: ServerState
     event: str
@@ -82,13 +82,13 @@ class Heard(msgspec.Struct, frozen=True):
     message: str | None = None
 
     def windows(self) -> Mapping[ListName, Window]:
-        """The parts of lists that a snapshot shows."""
+        """The parts of lists in a snapshot."""
         found = {"in_flight": self.in_flight, "ready": self.ready, "scheduled": self.scheduled}
         return {name: window for name in LISTS if (window := found[name]) is not None}
 
 
 Said = dict[str, Any]
-"""A message of a viewer."""
+"""A message from a viewer."""
 
 HEAD: Said = {"kind": "head"}
 TAIL: Said = {"kind": "tail"}
@@ -107,7 +107,7 @@ def around(job_id: str) -> Said:
 
 
 def subscribe(name: ListName, anchor: Said, limit: int) -> Said:
-    """Ask to be told of a part of a list from now on."""
+    """Ask for a part of a list, and its changes from now on."""
     return {"type": "subscribe", "list": name, "anchor": anchor, "limit": limit}
 
 

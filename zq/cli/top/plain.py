@@ -15,7 +15,7 @@ from zq.cli.top.table import TIME_COLUMNS, duration
 from zq.client.http.address import Address
 
 ROWS = 20
-"""Jobs of each list that are shown."""
+"""The number of jobs of each list that are shown."""
 
 
 async def print_once(address: Address) -> None:
@@ -38,7 +38,7 @@ async def print_once(address: Address) -> None:
 
 
 async def print_lines(address: Address, refresh_s: float, *, once: bool) -> None:
-    """Print what the server has as a JSON document a refresh, until interrupted.
+    """Print the lists as JSON, one document in each interval, until interrupted.
 
     Raises `Unavailable` or `BackendError`.
     """
@@ -51,10 +51,10 @@ async def print_lines(address: Address, refresh_s: float, *, once: bool) -> None
 
 
 async def _look(connection: Link) -> Heard:
-    """A snapshot as the lists are now."""
+    """Read a snapshot of the present lists."""
     for name in LISTS:
         await connection.say(messages.subscribe(name, HEAD, ROWS))
-    # The first snapshot shows what the server chose; each request is answered with another.
+    # The server chooses the first snapshot; each request gets another one.
     shown = 0
     while True:
         heard = await connection.hear()
@@ -64,7 +64,7 @@ async def _look(connection: Link) -> Heard:
 
 
 def _row(job: Item, name: ListName) -> tuple[object, ...]:
-    # Priorities are not amounts: they are shown without separators.
+    # A priority is not an amount, so it has no separators.
     waited = duration(job, name, time.time_ns() // 1_000_000)
     return job.id, str(job.priority), job.queue, waited, job.attempts, job.job_type
 

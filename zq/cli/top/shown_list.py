@@ -1,4 +1,4 @@
-"""What a viewer sees of one list of jobs: the known part of it, and the cursor."""
+"""The viewer's copy of one list of jobs: the known part of it, and the cursor."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class ShownList:
         return self.items[self.cursor] if self.cursor < len(self.items) else None
 
     def copy(self) -> "ShownList":
-        """The same, which later news do not change."""
+        """A copy, which later news do not change."""
         twin = ShownList(self.name)
         twin.__dict__.update(self.__dict__)
         twin.items = list(self.items)
@@ -46,14 +46,14 @@ class ShownList:
     # News
 
     def show(self, window: Window) -> None:
-        """Take over a part of the list as the server shows it."""
+        """Replace the known part by a part from the server."""
         self.items = list(window.items)
         self.first = window.first_position
         self.total = window.total
         self._settle()
 
     def add(self, job: Item) -> None:
-        """A job has come into the part that is known."""
+        """Add a job that has entered the known part."""
         order = ORDERS[self.name]
         left = [each for each in self.items if each.id != job.id]
         left.insert(bisect_left(left, order(job), key=order), job)
@@ -61,18 +61,18 @@ class ShownList:
         self._settle()
 
     def drop(self, job_id: str) -> None:
-        """A job has left the part that is known, if it was there."""
+        """Remove a job that has left the known part, if it was there."""
         left = [job for job in self.items if job.id != job_id]
         if len(left) < len(self.items):
             self.items = left
             self._settle()
 
     def is_lost(self) -> bool:
-        """Whether the followed job may be in a part of the list that is not known."""
+        """Whether the followed job may be in an unknown part of the list."""
         return self.followed is not None and self.selected != self.followed
 
     def _settle(self) -> None:
-        """Put the cursor on its job again, if that is known."""
+        """Put the cursor on its job again, if that is in the known part."""
         followed = self.followed
         if followed is not None:
             index = next((at for at, job in enumerate(self.items) if job.id == followed.id), None)
@@ -95,14 +95,14 @@ class ShownList:
     # Moves
 
     def move(self, rows: int) -> bool:
-        """Move the cursor by rows; whether it went as far as that."""
+        """Move the cursor by rows. Return whether it could move that far."""
         goal = self.cursor + rows
         self.cursor = min(max(goal, 0), max(len(self.items) - 1, 0))
         self.followed = self.selected
         return self.cursor == goal
 
     def follow(self, job_id: str) -> None:
-        """Put the cursor on a job that is known."""
+        """Put the cursor on a known job."""
         for index, job in enumerate(self.items):
             if job.id == job_id:
                 self.cursor = index
@@ -113,12 +113,12 @@ class ShownList:
         self.followed = None
 
     def scroll(self, rows: int) -> None:
-        """Have the cursor on a screen of so many rows."""
+        """Scroll so that the cursor is on a screen of this many rows."""
         lowest = max(len(self.items) - rows, 0)
         self.top = min(max(self.top, self.cursor - rows + 1, 0), self.cursor, lowest)
 
     def wanted(self) -> Said | None:
-        """The anchor of a part with more around the cursor; None if this one is good."""
+        """The anchor of a part with more jobs around the cursor; None if this part is good."""
         if self.is_lost() and self.followed is not None:
             return around(self.followed.id)
         margin = len(self.items) // 4

@@ -19,13 +19,13 @@ NAMES: dict[ListName, str] = {
 }
 KEYS = "Tab list  j/k move  i info  p freeze  / find  n/N next  D delete  ? help  q quit"
 MARKS: dict[ListName, str] = {"in_flight": "#", "ready": "|", "scheduled": "."}
-"""What the bar is made of, so that it can be read without colours."""
+"""The marks of the bar. They can be told apart without colours."""
 
 LONGEST_PAYLOAD = 2000
 
 
 def connection_line(board: Board, url: str) -> str:
-    """Whether there is a connection, to what, and how old the data is."""
+    """The state of the connection, its address, and the age of the data."""
     where = url.partition("://")[2]
     if board.server is None or board.heard_at is None:
         return f" zq {__version__}   ! not connected to {where}: {one_line(board.trouble)}"
@@ -45,7 +45,7 @@ def totals_line(state: ServerState | None) -> str:
 
 
 def depth_bar(board: Board, width: int) -> str:
-    """All unfinished jobs against the most that were seen, one mark for each list."""
+    """All unfinished jobs against the peak, with one mark for each list."""
     if board.server is None:
         return " "
     total = sum(map(board.server.total, LISTS))
@@ -63,7 +63,7 @@ def list_line(board: Board) -> str:
 
 
 def details(job: Item | None) -> str:
-    """All that is known of a job, a line for each fact."""
+    """All known fields of a job, one on a line."""
     if job is None:
         return " no job is selected"
     return "\n".join(f" {name:<13}{value}" for name, value in _facts(job))

@@ -1,7 +1,7 @@
 """Draws the jobs of a list, line by line.
 
-Only the lines on the screen are made. The tables that textual comes with keep every row as widgets
-do, and take most of a core where rows change ten times a second
+It makes only the lines on the screen. textual's own tables keep every row in memory, as widgets do,
+and take most of a core if rows change ten times a second
 (https://github.com/Textualize/textual/issues/6457).
 """
 
@@ -26,7 +26,7 @@ TIME_COLUMNS: dict[ListName, str] = {
 QUEUE_WIDTH = 20
 SIDE_STEP = 8
 LONGEST_NAME = 200
-"""Characters of a queue or a type that are drawn. Names may be longer."""
+"""The most characters of a queue or a type that are drawn. Names may be longer."""
 
 _HEAD = Style(bold=True, reverse=True)
 _CURSOR = Style(reverse=True)
@@ -34,7 +34,7 @@ _PLAIN = Style()
 
 
 class JobTable(Widget):
-    """The list that the board shows."""
+    """The list on the board."""
 
     def __init__(self, board: Board) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class JobTable(Widget):
         self._board.resize(self.size.height - 1)
 
     def scroll_sideways(self, steps: int) -> None:
-        """Show what lies further right, or left."""
+        """Show the part further right, or left."""
         self._side = max(self._side + steps * SIDE_STEP, 0)
         self.refresh()
 
@@ -68,7 +68,7 @@ class JobTable(Widget):
         return self._strip(line, _CURSOR if is_selected else _PLAIN, width)
 
     def _strip(self, line: str, style: Style, width: int) -> Strip:
-        # The mark of the cursor stays where it is.
+        # The mark of the cursor does not scroll.
         shown = Strip([Segment(line[1:], style)]).crop(self._side, self._side + width - 1)
         return Strip([Segment(line[:1], style), *shown]).adjust_cell_length(width, style)
 
@@ -92,7 +92,7 @@ def row(job: Item, name: ListName, now_ms: int, is_selected: bool) -> str:
 
 
 def duration(job: Item, name: ListName, now_ms: int) -> str:
-    """How long a job has run or waited, or how long it is until it is due."""
+    """How long a job has run or waited, or the time until it is due."""
     if name == "scheduled":
         return span(job.ready_at - now_ms)
     since = job.ready_at if name == "ready" else job.dequeued_at
