@@ -11,11 +11,11 @@ PipelineError
 
 
 class SourceError(Exception):
-    """The data source cannot do what it was asked for; the message says what to change."""
+    """The data source cannot do this. The message says what to change."""
 
 
 class PipelineError(Exception):
-    """The pipeline cannot go on; the message is for the user."""
+    """The pipeline cannot go on. The message is for the user."""
 
 
 class JavaMissing(PipelineError):

@@ -1,8 +1,8 @@
-"""A Spark session for the pipeline, for callers who have none, and a start without noise.
+"""A Spark session for the pipeline, for callers without one, and a quiet start.
 
-Java and Spark's launcher warn of modules and log levels before any setting of Spark's has effect.
-`starting_quietly` holds their words back until Spark has started, and shows them only if it does
-not. Later it leaves out Java's own warnings and passes everything else.
+Java and Spark's launcher warn of modules and log levels before any setting of Spark has an effect.
+`starting_quietly` holds their output back until Spark has started, and shows it only if Spark does
+not start. Later it drops Java's own warnings and passes everything else on.
 """
 
 import os
@@ -20,8 +20,8 @@ from zq.spark.errors import JavaMissing
 
 LOCAL = "local[*]"
 SHUFFLE_PARTITIONS = max(32, 2 * (os.cpu_count() or 1))
-"""The number of parts of a shuffle in local mode. Spark's 200 parts cost a quarter more processor
-time where little is new."""
+"""The number of parts of a shuffle in local mode. Spark's default of 200 costs a quarter more
+processor time if little is new."""
 
 LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -32,7 +32,7 @@ LAST_WORDS_S = 5.0
 
 
 def need_java() -> None:
-    """Raise `JavaMissing` where Spark would find no Java."""
+    """Raise `JavaMissing` if Spark would find no Java."""
     home = os.environ.get("JAVA_HOME")
     if home is not None:
         if not Path(home, "bin", "java").is_file():
@@ -86,7 +86,7 @@ class _Relay:
         self.thread.start()
 
     def release(self, show: bool) -> None:
-        """Let lines pass from now on, and with `show` also the lines that were held back."""
+        """Let lines pass from now on. With `show`, also print the lines that were held back."""
         with self._lock:
             for line in (self._held or []) if show else []:
                 os.write(self._error, line)
@@ -104,7 +104,7 @@ class _Relay:
 
 @contextmanager
 def starting_quietly() -> Iterator[None]:
-    """Start Java within this context: its standard error goes through a relay for all its life."""
+    """Start Java within this context. Its standard error goes through a relay from then on."""
     sys.stderr.flush()
     error = os.dup(2)
     reading, writing = os.pipe()

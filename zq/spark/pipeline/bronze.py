@@ -19,8 +19,8 @@ from zq.spark.source.reading import HISTORY
 STEP = "bronze"
 
 CHUNK = 200_000
-"""The most sequence numbers of a day of a device that one task takes. A device that sends a year at
-once must not become the work of one task."""
+"""One task takes at most so many sequence numbers of a day of a device. A device that sends a whole
+year must not become the work of a single task."""
 
 LATEST = 4_102_444_800_000
 """2100-01-01 in Unix milliseconds. No clock shows a time beyond it, or before 1970."""

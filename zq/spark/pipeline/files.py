@@ -78,7 +78,7 @@ class Files:
             stream.close()
 
     def create(self, path: str, text: str) -> bool:
-        """Write a whole new file, and return when it is on disk. False if there is one already."""
+        """Write a whole new file, and return when it is on disk. Return False if it exists."""
         there, system = self._at(path)
         if system.exists(there):
             return False
@@ -102,7 +102,7 @@ class Files:
         goal = self._path(target)
         system.mkdirs(goal.getParent())
         if not system.rename(there, goal):
-            # A store that moves by copying may leave half a copy. The source is whole.
+            # A store that moves by copying may leave half a copy. The source is still whole.
             system.delete(goal, False)
             if not system.rename(there, goal):
                 raise OSError(f"{source} could not be moved to {target}")

@@ -1,11 +1,11 @@
-"""Gold: what happened per queue, type and hour, as sums that can be added up further.
+"""Gold: sums for each queue, type and hour, which can be added up further.
 
-An attempt counts for each hour that it touches: it arrives in one hour, waits and runs through
-some, and finishes in one. All of that follows from the attempt alone. So the sums of new attempts
-are added to the days that they touch, also for late attempts, and the step reads no other day.
+An attempt counts in each hour that it touches: it arrives in one hour, waits and runs in some, and
+finishes in one. This follows from the attempt alone. So the sums of new attempts, also of late
+ones, are added to the days that they touch, and the step reads no other day.
 
-The sums can also be of shorter times than hours (`size`, in milliseconds; then the column `hour`
-has the beginnings of these times). The report shows short spans in that way.
+The sums can also be of shorter times than hours (`size`, in milliseconds). The column `hour` then
+has the beginnings of these times. The report uses that for short spans.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -63,8 +63,8 @@ def contributions(
 ) -> DataFrame:
     """A row for each hour that an attempt touches, with its contribution there (`FACT_SUMS`).
 
-    `within` bounds the hours: from the first time on (Unix ms, the beginning of an hour) and before
-    the second.
+    `within` limits the hours: from the first time (Unix ms, the beginning of an hour) to before the
+    second.
     """
     ready, finished = F.unix_millis("ready_at"), F.unix_millis("finished_at")
     timed = attempts.withColumns(

@@ -25,7 +25,7 @@ from zq.spark.pipeline.ledger import LakeCommit, LakeState, Ledger, SourceState,
 from zq.spark.pipeline.tables import TABLES, Table
 
 Combine = Callable[[DataFrame, DataFrame], DataFrame]
-"""Takes the rows of the lake and the new rows, and gives the rows that the lake shall have."""
+"""Combines the rows of the lake with the new rows, to those that the lake shall have."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Aside:
         return sorted({folder_of(file) for file in self.files})
 
     def where(self, wanted: Callable[[str], bool]) -> "Aside":
-        """The files of those partitions only."""
+        """The files of the wanted partitions only."""
         return Aside(self.root, tuple(file for file in self.files if wanted(folder_of(file))))
 
 
@@ -82,7 +82,7 @@ class Lake:
         return f"{self.path}/_zq/aside/{folder}"
 
     def read(self, table: Table) -> DataFrame:
-        """The whole table; no rows where there is no table yet."""
+        """The whole table; no rows if there is no table yet."""
         root = self.root(table)
         return self._rows(table, root, [root] if self.files.exists(root) else [])
 
@@ -126,7 +126,7 @@ class Lake:
         return self.spark.read.schema(table.schema).option("basePath", root).parquet(*paths)
 
     def _sweep(self, done: LakeCommit) -> None:
-        """Delete the folders aside whose number is taken and which no step has yet to consume."""
+        """Delete folders aside whose number is taken, unless a step has yet to consume them."""
         kept = {commit.folder for commit in self.state.pending}
         folder = f"{self.path}/_zq/aside"
         for name in self.files.folders(folder):
@@ -135,7 +135,7 @@ class Lake:
 
 
 class LakeTransaction:
-    """The changes of one step, which become one commit."""
+    """The changes of one step. They become one commit."""
 
     def __init__(self, lake: Lake, step: str) -> None:
         self._lake = lake
@@ -174,7 +174,7 @@ class LakeTransaction:
         self.add(table, self.write(table, rows, ".combined"), remove=there if replace else ())
 
     def add(self, table: Table, aside: Aside, remove: Iterable[str] = ()) -> None:
-        """Have the commit put these files into the table, and delete the files `remove` from it."""
+        """Make the commit put these files into the table, and delete the files `remove` from it."""
         base = self._lake.aside(self._folder)
         below = aside.root.removeprefix(f"{base}/")
         goals = {file: file for file in aside.files}

@@ -1,4 +1,4 @@
-"""The ledger of a lake: what each run has done, in numbered commits.
+"""The ledger of a lake: numbered commits, which say what each run has done.
 
 A step writes its Parquet files aside. Then it creates the next commit, which names the place of
 each file and the files that go. With that commit file the step has happened, even if no file has
@@ -21,7 +21,7 @@ from zq.spark.pipeline.files import Files
 _Stored = TypeVar("_Stored")
 
 SNAPSHOT_EVERY = 50
-"""After so many commits the ledger writes its state down and deletes them."""
+"""After so many commits the ledger writes a snapshot of its state and deletes them."""
 
 SourceState = tuple[int, int]
 """Size in bytes and last change (Unix ms) of a segment when it was read."""
@@ -112,7 +112,7 @@ class Ledger:
         self.state = self.state.after(commit, self._follows)
 
     def tidy(self) -> None:
-        """Replace the commits by a snapshot where there are many.
+        """Replace the commits by a snapshot if there are many.
 
         The files of the last commit must be in place.
         """

@@ -59,7 +59,7 @@ def find(files: Files, folders: Iterable[str], known: Mapping[str, SourceState])
 
 
 def check_folder(files: Files, folder: str) -> str:
-    """The absolute path of a folder of segments. Raises `NoHistory` where there is none."""
+    """The absolute path of a folder of segments. Raises `NoHistory` if it does not exist."""
     root = files.absolute(folder)
     if not files.exists(root):
         raise NoHistory(f"{folder} does not exist: name a directory of exported history")

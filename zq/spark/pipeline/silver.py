@@ -22,8 +22,8 @@ VARYING = [
     (r"[0-9]+", "<n>"),
     (r"\s+", " "),
 ]
-"""The parts in which errors of one cause differ, and their replacements: quoted words, UUIDs,
-ULIDs, hexadecimal, numbers, white space."""
+"""Errors of one cause may differ in these parts: quoted words, UUIDs, ULIDs, hexadecimal, numbers,
+white space. Each has its replacement."""
 
 
 def add_attempts(lake: Lake, commits: list[LakeCommit]) -> LakeCommit:
@@ -52,7 +52,7 @@ def add_jobs(lake: Lake, commits: list[LakeCommit]) -> LakeCommit:
 
 
 def fingerprint(error_type: Column, message: Column) -> Column:
-    """Sixteen hex digits that errors of one cause share; null where both are null."""
+    """Sixteen hex digits that errors of one cause share; null if both are null."""
     text = F.coalesce(message, F.lit(""))
     for pattern, instead in VARYING:
         text = F.regexp_replace(text, pattern, instead)

@@ -28,8 +28,8 @@ FOLLOWS = {
 
 @dataclass(frozen=True)
 class PipelineOptions:
-    """`target_ms` is the wait below which 95 % of the attempts shall stay (`workers_needed`). With
-    `allow_gaps` the run goes on where a server has removed records before they were read."""
+    """The options of a run. 95 % of the attempts should wait less than `target_ms`
+    (`workers_needed`). With `allow_gaps` the run goes on if a server has removed unread records."""
 
     target_ms: int = DEFAULT_TARGET_MS
     allow_gaps: bool = False
@@ -46,7 +46,7 @@ def open_lake(spark: SparkSession, path: str) -> Lake:
 
 
 def report_bronze(step: RunStep, commit: LakeCommit, source: str) -> None:
-    """Tell in the step's line what became of the lines of `source`."""
+    """Report in the step's line what happened to the lines of `source`."""
     step.result = f"{commit.tables[BRONZE.name].rows:,} new records of {source}"
     if rejected := commit.tables[REJECTED.name].rows:
         step.result += f"; {rejected:,} lines are not records: see {REJECTED.name} in the lake"

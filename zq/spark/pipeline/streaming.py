@@ -4,8 +4,8 @@ Spark's checkpoints remember the rows of each batch, and the ledger remembers th
 lake. A batch that is repeated after a crash finds its records there and adds none. So runs and
 streams may take turns on one lake, and a device may send both segments and records.
 
-Segments have to appear whole, by renaming, as `zq history export` and rsync write them: a stream
-looks at each segment once and does not read the manifest.
+Segments must appear whole, by renaming, as `zq history export` and rsync write them. A stream looks
+at each segment once and does not read the manifest.
 """
 
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ from zq.spark.source.datasource import register
 from zq.spark.source.reading import HISTORY
 
 SEGMENTS_CHECKPOINT = "_zq/stream"
-"""A path below the lake. The checkpoint belongs to one list of folders: with another list Spark
-refuses to go on."""
+"""A path below the lake. The checkpoint belongs to one list of folders. With another list Spark
+refuses to continue."""
 
 SERVERS_CHECKPOINT = "_zq/servers"
 """A path below the lake. The checkpoint says how far each server has been read."""

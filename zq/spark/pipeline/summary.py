@@ -1,6 +1,6 @@
 """Summaries of gold's sums: rates, percentiles, backlog and workers needed.
 
-The step computes each day anew whose sums have changed, and all days when the target changes.
+The step computes each day again whose sums have changed, and all days if the target changes.
 
 - failure_rate: failed and dead among attempts that ran to an end (completed, failed, dead).
 - backlog: attempts that waited, on average over the hour (Little: time waited over time).
@@ -53,7 +53,7 @@ def _summarise(
 
 
 def with_rates(sums: DataFrame, target_ms: int, hours: float = 1) -> DataFrame:
-    """Sums over `hours` hours, with the columns that the module's text lists."""
+    """Sums over `hours` hours, with the columns in the list above."""
     seconds, millis = hours * 3600, hours * HOUR_MS
     run_s = F.try_divide(F.col("run_ms"), F.col("runs") * 1000)
     variation = F.try_divide(

@@ -17,8 +17,8 @@ from zq.spark.report.queries import ReportQueries
 from zq.spark.report.scale import ReportSpan, moment
 
 OUTLIERS = 0.001
-"""This share of the attempts may lie after the last day that is shown: one device whose clock is
-years ahead must not choose the days."""
+"""This share of the attempts may lie after the last day that is shown. So one device whose clock is
+years ahead does not choose the days."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from zq.spark.report.queries import MOST_DEVICES
 from zq.spark.report.scale import SIZES, ReportSpan, count, duration, moment, percent
 
 BAD_RATE = 0.05
-"""A figure with this failure rate or more is marked. Below it no bar of rates is full."""
+"""A figure with at least this failure rate is marked. A smaller rate does not fill its bar."""
 
 
 @dataclass(frozen=True)

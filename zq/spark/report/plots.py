@@ -1,9 +1,9 @@
 """The plots of the report, as SVG for the middle of an HTML page.
 
-Matplotlib draws them. It is the best kept of all plotting libraries, and its drawings need no
-script: the page shows in mail and print, its text can be selected, and two weeks take a megabyte
+Matplotlib draws them. It is the best maintained of all plotting libraries, and its drawings need no
+script: the page works in mail and print, its text can be selected, and two weeks take a megabyte
 (the code of an interactive library alone takes one to four). Colours are names of the page's style
-sheet, so one drawing serves light and dark. A hover tells the figures of a bucket.
+sheet, so one drawing serves light and dark. A tooltip shows the figures of a bucket.
 """
 
 import html
@@ -37,7 +37,7 @@ ROUND = (
     *(hours * HOUR_MS for hours in (1, 2, 6, 12)),
     *(days * DAY_MS for days in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
 )
-"""Durations in milliseconds that a reader takes in at a glance."""
+"""Durations in milliseconds that are easy to read."""
 
 # Matplotlib needs colours. Each of these stands for a variable of the page's style sheet.
 INK, MUTED, GRID = "#010101", "#010102", "#010103"

@@ -1,7 +1,7 @@
-"""The rows of a lake within the span of a report, added up by Spark.
+"""Queries of a lake within the span of a report. Spark adds the rows up.
 
-Gold has the sums of hours. Where a bucket is shorter, the sums are made from the attempts in the
-same way.
+Gold has the sums of hours. For shorter buckets, the sums are made from the attempts, in
+the same way.
 """
 
 from pyspark.sql import Column, DataFrame, Row, Window
@@ -33,7 +33,7 @@ class ReportQueries:
     """Queries of the lake within the span. Times in rows are Unix milliseconds; `begin` is the
     beginning of a bucket.
 
-    As a context it keeps the sums that several figures need.
+    As a context manager it keeps the sums that several figures need.
     """
 
     def __init__(self, lake: Lake, span: ReportSpan, target_ms: int) -> None:
@@ -64,7 +64,7 @@ class ReportQueries:
         self._histograms.unpersist()
 
     def total(self) -> Row:
-        """The sums of all; rates are means over the span."""
+        """The sums over everything. Rates are means over the span."""
         return self._summed([], self._span.hours).collect()[0]
 
     def by_time(self, size: int) -> list[Row]:

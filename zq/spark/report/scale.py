@@ -37,8 +37,8 @@ class ReportSpan:
 
     @classmethod
     def fitted(cls, since: int, until: int, attempts: int) -> "ReportSpan":
-        """A span over at least this time, with the shortest buckets for which a chart has room and
-        which so many attempts fill."""
+        """A span over at least this time. It has the shortest buckets that fit in a chart and that
+        so many attempts fill."""
         most = min(MOST_BUCKETS, max(FEW_BUCKETS, attempts // ENOUGH))
         size = next((size for size in SIZES if until - since <= most * size), DAY_MS)
         return cls(since // size * size, -(-until // size) * size, size)
@@ -50,7 +50,7 @@ class ReportSpan:
 
     @property
     def grain(self) -> int:
-        """The length of the sums behind the figures: an hour, or a bucket where that is shorter."""
+        """The length of the sums behind the figures: an hour, or a bucket if that is shorter."""
         return min(self.size, HOUR_MS)
 
     @property
@@ -97,7 +97,7 @@ def count(number: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """`0.4 %`, `0.02 %` where it is that small but not nothing; a dash for None."""
+    """`0.4 %`; `0.02 %` if the share is that small but not zero; a dash for None."""
     if share is None:
         return NOTHING
     if 0 < share < 0.001:

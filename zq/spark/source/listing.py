@@ -1,4 +1,4 @@
-"""Batch reads of the stored jobs: the server's listing, split by the times when jobs were made."""
+"""Batch reads of stored jobs: the server's listing, split by the times of jobs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlencode
@@ -22,7 +22,7 @@ TIMEOUT_S = 60.0
 
 
 class ListedJob(msgspec.Struct):
-    """A job as the listing shows it: `payload` and `result` are JSON text, times are Unix ms."""
+    """A job in the listing: `payload` and `result` are JSON text, times are Unix ms."""
 
     id: str
     queue: str
@@ -69,7 +69,7 @@ class IdSpan(InputPartition):
 
 
 class JobsRead(DataSourceReader):
-    """The jobs that are there while the read runs, in `partitions` spans of ids."""
+    """The jobs that exist while the read runs, in `partitions` spans of ids."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
@@ -141,5 +141,5 @@ def _plain(value: object) -> object:
 
 
 def _prefix(time: int) -> str:
-    """The first characters of the ids of that moment, which no earlier id has."""
+    """The first characters of ids from that moment. No earlier id has them."""
     return "".join(ALPHABET[time >> 5 * n & 31] for n in reversed(range(10)))

@@ -14,14 +14,14 @@ SELECTING = {
     "jobs": ("queue", "type", "status", "filter"),
     "dead": ("queue", "type", "filter"),
 }
-"""Table → the options that say which of its rows are read.
+"""Table → the options that select its rows.
 
-Only options leave rows out at the source, which takes no filters from Spark. Spark may plan the
-scan of a DataFrame once for several queries, and a filter would give all of them the rows of
-one."""
+Only options leave rows out at the source. It accepts no filters from Spark, since Spark may plan
+the scan of a DataFrame once for several queries, and a filter would then give all of them the rows
+of one."""
 
 LISTS = ("queue", "type", "status", "outcome")
-"""The options that name columns. Each lists names with commas; a row must have one of them."""
+"""The options that name columns. Each lists names with commas; a row must have one."""
 
 KNOWN = (
     *("url", "urls", "token", "table", "recordsPerPartition", "partitions"),
@@ -29,7 +29,7 @@ KNOWN = (
     *dict.fromkeys(name for names in SELECTING.values() for name in names),
     *("priority", "batchSize", "writeId", "retryFor", "badRows", "dedupeFor"),
 )
-"""All options. `SPARKS_OWN`, which Spark adds by itself, are passed over."""
+"""All options. Spark adds `SPARKS_OWN` itself; these are ignored."""
 
 SPARKS_OWN = ("path", "checkpointlocation", "queryname", "truncate", "numrows")
 
@@ -46,8 +46,8 @@ class SourceOptions:
     finished_since: int | None
     finished_before: int | None
     filters: Mapping[str, str]
-    """`LISTS` and `filter`, as the server's listing takes them. In writes `queue` and `type` fill
-    in what rows do not name."""
+    """`LISTS` and `filter`, in the form of the server's listing. In writes, `queue` and `type` are
+    for rows that do not name them."""
     records_per_partition: int
     partitions: int
     max_records_per_batch: int | None
@@ -70,7 +70,7 @@ class SourceOptions:
 
 
 class _Given:
-    """Options as Spark gives them: texts, with names in any case."""
+    """Options from Spark: texts, with names in any case."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         known = {name.lower() for name in KNOWN}
@@ -159,7 +159,8 @@ def _urls(url: str | None, urls: str | None) -> tuple[str, ...]:
                 f"{each!r} is not the address of a server: write {DEFAULT_URL}, or https://…"
             )
         if "@" in parts.netloc or parts.query or parts.fragment:
-            # Checkpoints hold addresses, so a secret must not be in one, nor in this message.
+            # Checkpoints hold addresses, so neither an address nor this message may contain a
+            # secret.
             raise SourceError(
                 f"the address of {parts.hostname} holds more than an address: give a key as token,"
                 " or in the variable ZQ_TOKEN"

@@ -1,7 +1,7 @@
-"""Reads of the history: ranges of sequence numbers, which come as Arrow batches.
+"""Reads of the history: ranges of sequence numbers, which arrive as Arrow batches.
 
-A batch read has the records that are there when it is planned. A streaming read (`streaming`)
-fetches its ranges in the same way.
+A batch read has the records that exist when it is planned. A streaming read (`streaming`) fetches
+its ranges in the same way.
 """
 
 import io
@@ -76,7 +76,7 @@ def split(url: str, epoch: str, after: int, until: int, most: int) -> list[Histo
 def look(url: str, options: SourceOptions, tries: int) -> HistoryPage:
     """The extent of the history on a server.
 
-    Raises `Unavailable`, or `SourceError` where the server refuses or has never kept a history.
+    Raises `Unavailable`, or `SourceError` if the server refuses or has never kept a history.
     """
     reader = HistoryReader(url, options.token, tries)
     try:
@@ -126,7 +126,7 @@ def other_database(url: str, before: str, now: str) -> SourceError:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow form of the history's columns that are asked for. Raises `SourceError`."""
+    """The Arrow form of the requested history columns. Raises `SourceError`."""
     strangers = [name for name in schema.names if name not in _ARROW.names]
     if strangers:
         raise SourceError(f"the history has no columns {', '.join(strangers)}")
@@ -148,7 +148,7 @@ def _selected(table: pa.Table, options: SourceOptions) -> pa.Table:
 def _table(lines: bytes) -> pa.Table:
     return arrow_json.read_json(
         io.BytesIO(lines),
-        # One block, because a line must not lie in two.
+        # One block, since a line must not span two.
         read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
         parse_options=arrow_json.ParseOptions(
             explicit_schema=_ARROW, unexpected_field_behavior="ignore"
@@ -157,7 +157,7 @@ def _table(lines: bytes) -> pa.Table:
 
 
 class HistoryRead(DataSourceReader):
-    """The records that are there when the read is planned."""
+    """The records that exist when the read is planned."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
@@ -171,7 +171,7 @@ class HistoryRead(DataSourceReader):
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one range. Spark gives no range where there is nothing to read."""
+        """The records of one range. Spark gives no range if there is nothing to read."""
         if isinstance(partition, HistoryRange):
             yield from fetch(partition, self._options, self._schema)
 

@@ -1,6 +1,6 @@
 """Rows of a DataFrame as jobs: each column is a field of the job, and other columns are refused.
 
-A row that is not a job fails the write, or goes to a table beside it (`BadRows`).
+A row that is not a job fails the write, or goes to a separate table (`BadRows`).
 """
 
 import datetime
@@ -21,7 +21,7 @@ FIELDS = (
 )
 
 MOST_NAMED = 5
-"""So many bad rows fail a task, each named in the message."""
+"""So many bad rows fail a task. The message names each of them."""
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -31,7 +31,7 @@ class BadRow(Exception):
 
 
 def check_columns(schema: StructType, options: SourceOptions) -> None:
-    """Raise `SourceError` where a column is not a field of a job, or a needed one is missing."""
+    """Raise `SourceError` if a column is not a field of a job, or a required one is missing."""
     strangers = [name for name in schema.names if name not in FIELDS]
     if strangers:
         raise SourceError(
@@ -44,7 +44,8 @@ def check_columns(schema: StructType, options: SourceOptions) -> None:
 
 
 def job_of(row: Mapping[str, Any], options: SourceOptions, identity: str) -> dict[str, Any]:
-    """A row as the server takes it. `identity` names the row among all rows that are ever written.
+    """A row in the form that the server accepts. `identity` names the row among all rows ever
+    written.
 
     Raises `BadRow`.
     """
@@ -61,14 +62,14 @@ def job_of(row: Mapping[str, Any], options: SourceOptions, identity: str) -> dic
         job["ready_at"] = _millis(job["ready_at"])
     if "unique_key" not in job:
         job |= {"unique_key": identity, "unique_while": "exists"}
-    # The server knows a row that is sent twice, even if its job is done and gone meanwhile.
+    # The server recognises a row that is sent twice, even after its job is done and deleted.
     window = min(int(options.dedupe_for_s * 1000), 2**32 - 1)
     job["dedupe"] = {"id": identity, "window_ms": window}
     return job
 
 
 def encoded(job: Mapping[str, Any]) -> bytes:
-    """The job as JSON. Raises `BadRow` for what JSON does not have."""
+    """The job as JSON. Raises `BadRow` for values that JSON does not have."""
     try:
         return msgspec.json.encode(job)
     except (TypeError, ValueError, OverflowError) as error:
@@ -81,7 +82,7 @@ def body_of(jobs: Iterable[bytes]) -> bytes:
 
 
 def _payload(value: Any) -> Any:
-    """Text is JSON already; everything else becomes JSON as it is."""
+    """Text is JSON already. Every other value becomes JSON."""
     if not isinstance(value, str):
         return value
     try:
@@ -113,7 +114,7 @@ class BadRows:
         self._named: list[str] = []
 
     def add(self, number: int, row: Mapping[str, Any], reason: str) -> None:
-        """Note a row. Without a folder, raises `SourceError` at the last row that it names."""
+        """Note a row. Without a folder, the last row that fits the message raises `SourceError`."""
         self.count += 1
         text = msgspec.json.encode(row, enc_hook=str).decode()
         if self._folder is not None:

@@ -1,9 +1,8 @@
 """Streaming reads of the history, of one server or a fleet.
 
-An offset is ``{"servers": {address: {"epoch": …, "seq": …}}}``: the last record that has been read
-of each server. A server may join a stream that goes on already, or may have lost records. Then
-`from` beside `seq` tells where its first batch begins, so that the batch has the same records when
-it is read again.
+An offset is ``{"servers": {address: {"epoch": …, "seq": …}}}``: the last record that was read from
+each server. A server may join a running stream, or may have lost records. Then `from` beside `seq`
+tells where its first batch begins, so that the batch has the same records when it is read again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +34,7 @@ class HistoryStream(DataSourceStreamReader):
         self._target: Offset | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Before the first record, or behind the last one (`startingFrom`)."""
+        """The place before the first record, or after the last one (`startingFrom`)."""
         return _offset({url: self._begin(page) for url, page in self._look().items()})
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -61,7 +60,7 @@ class HistoryStream(DataSourceStreamReader):
         self._target = _offset({url: _position(p, p.max_seq) for url, p in self._look().items()})
 
     def latest(self, start: Offset, limit: int | None) -> Offset:
-        """How far a batch after `start` goes: `limit` records at most, over all servers."""
+        """The end of a batch after `start`: at most `limit` records, over all servers."""
         before = start["servers"]
         begins: dict[str, Position] = {}
         ends: dict[str, int] = {}
@@ -71,20 +70,20 @@ class HistoryStream(DataSourceStreamReader):
             ends[url] = max(self._end(url, page), begins[url]["seq"])
         waiting = {url: ends[url] - begin["seq"] for url, begin in begins.items()}
         shares = admit(waiting, limit)
-        # A server that does not answer keeps its position. So does one that is no longer named.
+        # A server that does not answer keeps its position. So does one that is no longer listed.
         after = {url: dict(position) for url, position in before.items()}
         for url, begin in begins.items():
             end = {"epoch": begin["epoch"], "seq": begin["seq"] + shares[url]}
             if url not in before or begin["seq"] != before[url]["seq"]:
                 end["from"] = begin["seq"]
             elif not shares[url]:
-                # Spark sees that nothing is new if the offset is exactly the one that it knows.
+                # Spark recognises that nothing is new only by an offset that equals the last one.
                 end = after[url]
             after[url] = end
         return _offset(after)
 
     def _look(self) -> dict[str, HistoryPage]:
-        """What the servers have, of those that answer."""
+        """The extents of the histories of the servers that answer."""
         found: dict[str, HistoryPage] = {}
         for url in self._options.urls:
             try:
@@ -124,10 +123,10 @@ class HistoryStream(DataSourceStreamReader):
 
 
 class CappedStream(HistoryStream):
-    """The reader for PySpark before 4.2, which tells no beginning of a batch and sets no limit.
+    """The reader for PySpark before 4.2, which gives no start of a batch and sets no limit.
 
-    The reader remembers its position. Right after a restart it knows of no batch yet: it takes all
-    there is, and Spark's own offset decides where that begins.
+    The reader remembers its position. Right after a restart it does not know any batch: it takes
+    all records, and Spark's own offset decides where that begins.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -135,12 +134,12 @@ class CappedStream(HistoryStream):
         self._at: Offset | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """As in every stream; from there on the batches are capped."""
+        """As in every stream. Batches from there on are limited."""
         self._at = super().initialOffset()
         return self._at
 
     def latestOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802 - Spark's name
-        """How far the next batch goes."""
+        """The end of the next batch."""
         if self._at is None:
             there = self._look().items()
             return _offset(
@@ -150,7 +149,7 @@ class CappedStream(HistoryStream):
         return self._at
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """As in every stream; it also tells the position of the stream."""
+        """As in every stream. It also shows the position of the stream."""
         self._at = end
         return super().partitions(start, end)
 
@@ -169,16 +168,16 @@ else:
     class AdmittingStream(HistoryStream, SupportsTriggerAvailableNow):
         """The reader for PySpark from 4.2 on, which says where a batch begins and where it may end.
 
-        It keeps to the limit of the trigger, and stops where `availableNow` began.
+        It respects the limit of the trigger, and stops where `availableNow` began.
         """
 
         def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
-            """`maxRecordsPerBatch`, where it is set."""
+            """`maxRecordsPerBatch`, if it is set."""
             most = self._options.max_records_per_batch
             return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
         def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802 - Spark's name
-            """How far a batch after `start` goes."""
+            """The end of a batch after `start`."""
             return self.latest(start, getattr(limit, "max_rows", None))
 
     StreamReader = AdmittingStream

@@ -1,7 +1,7 @@
-"""Writes: rows become jobs, in bulk, and once even if a task or a batch runs again.
+"""Writes: rows become jobs, in bulk, and only once even if a task or a batch runs again.
 
 The name of a row is its write (or its streaming query and batch), its partition and its place
-there. A row that is sent again under its name finds the job that is there.
+there. If a row is sent again under its name, the server finds the existing job.
 """
 
 import itertools
@@ -30,7 +30,7 @@ from zq.spark.source.rows import BadRow, BadRows, body_of, check_columns, encode
 
 TIMEOUT_S = 60.0
 WAITS = (408, 429, 500, 502, 503, 504, 507)
-"""Statuses after which the same jobs are sent again: their names make that harmless."""
+"""Statuses after which the same jobs are sent again. Their names make that harmless."""
 
 _AT_FAULT = re.compile(r"jobs\[(\d+)\]")
 
@@ -49,11 +49,11 @@ class JobsWriter(DataSourceWriter):
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_columns(schema, options)
         self._options = options
-        # The name is made once, where the write is planned. All tries of its tasks share it.
+        # The name is made once, when the write is planned. All tries of its tasks share it.
         self._write = options.write_id or uuid4().hex
 
     def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
-        """Store the rows of a partition. Raises `SourceError` for bad rows that have no table."""
+        """Store the rows of a partition. Raises `SourceError` for bad rows without a table."""
         context = TaskContext.get()
         assert context is not None
         return _Task(self._options, f"{self._write},{context.partitionId()}").store(iterator)
