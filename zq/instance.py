@@ -29,6 +29,7 @@ from zq.service.listing import Listing
 from zq.service.maintenance import Maintenance
 from zq.service.queues import QueueCounts, Queues
 from zq.service.sweeps import Sweeps
+from zq.service.waits import Waits
 from zq.service.work import Work
 from zq.store.api import Store
 from zq.store.errors import DamagedDatabase
@@ -119,6 +120,7 @@ class Instance:
             ),
             Listing(store, clock, counts, self._filter, settings.read_timeout / 1000),
             sweeps,
+            Waits(store, clock, ids, engine.streams, engine.openings),
             Work(
                 *(store, clock, ids, engine.inbox, engine.streams, engine.events),
                 max_result=settings.max_result,

@@ -40,3 +40,14 @@ async def test_it_shows_what_an_exception_says_of_itself(shell: Shell) -> None:
 async def test_an_unknown_job_gives_1(shell: Shell) -> None:
     said = await shell.zq("status", "0" * 26)
     assert (said.code, said.output, said.errors) == (1, "", f"Error: {UNKNOWN}\n")
+
+
+async def test_it_says_why_a_job_does_not_run(shell: Shell) -> None:
+    _, job = await shell.push(1, 2)
+    told = (await shell.zq("status", job.id)).table
+    nobody = 'nobody takes jobs of queue "mail"'
+    assert told[-2:] == [["why", nobody], ["why", "1 job of its queue comes first"]]
+    (document,) = (await shell.zq("status", job.id, "--json")).documents
+    assert document["why"][0] == {"code": "no_worker", "text": nobody, "queue": "mail"}
+    await shell.zq("cancel", job.id)
+    assert "why" not in (await shell.zq("status", job.id)).output

@@ -67,6 +67,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/queues/{queue}/push/{group}"): {"n": 1},
     ("POST", "/queues/{queue}/push/{group}/{dedupe}"): {"n": 1},
     ("GET", "/jobs/{id}"): None,
+    ("GET", "/jobs/{id}/why"): None,
     ("PATCH", "/jobs"): {"priority": 1},
     ("PATCH", "/jobs/{id}"): {"priority": 1},
     ("DELETE", "/jobs"): None,

@@ -12,11 +12,13 @@ from zq.cli.words import NAME
 
 if TYPE_CHECKING:
     from zq.client.job_error import JobError
+    from zq.model.waits import WaitReason
 
 TIMES = (
     *("created_at", "ready_at", "dequeued_at", "lease_until", "failed_at", "completed_at"),
     *("cancelled_at", "purge_at"),
 )
+UNFINISHED = ("scheduled", "ready", "in_flight")
 
 
 @click.command(
@@ -32,20 +34,23 @@ Exit codes: 0 if the job exists, whatever its status, 1 if it does not exist or 
 @click.argument("id", type=NAME)
 @talks
 def status(remote: Remote, id: str) -> None:
-    """Show the job ID: its fields, payload, result and last failures.
+    """Show the job ID: its fields, why it does not run, and its last failures.
 
     The traceback of the latest failure comes last.
     """
     job = remote.run(remote.backend.get(id))
     errors = remote.run(remote.backend.errors(id)) if job.failed_at is not None else []
+    reasons = _reasons(remote, id) if job.status in UNFINISHED else []
     if remote.as_json:
-        print_json(job_document(job) | {"errors": errors})
+        print_json(job_document(job) | {"errors": errors, "why": reasons})
         return
     document = job_document(job)
     width = max(map(len, document))
     for name, value in document.items():
         if value or name in ("payload", "result", "priority", "attempts"):
             say(f"{name.ljust(width)}  {_shown(name, value)}")
+    for reason in reasons:
+        say(f"{'why'.ljust(width)}  {one_line(reason.text)}")
     for error in errors:
         say(f"{f'failure {error.attempt}'.ljust(width)}  {failure_text(error)}")
         if error.details is not None:
@@ -53,6 +58,18 @@ def status(remote: Remote, id: str) -> None:
     if errors:
         for line in errors[-1].traceback.splitlines():
             say(f"  {line}")
+
+
+def _reasons(remote: Remote, id: str) -> "list[WaitReason]":
+    """Why the job does not run. Other servers than ours do not tell, and it may be gone by now."""
+    from zq.client.errors import BackendError, JobNotFound
+
+    try:
+        return remote.run(remote.backend.why(id))
+    except (BackendError, JobNotFound) as error:
+        if isinstance(error, BackendError) and error.status != 404:
+            raise
+        return []
 
 
 def _shown(name: str, value: object) -> str:

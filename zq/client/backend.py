@@ -29,6 +29,7 @@ from zq.client.values import (
     TakeRequest,
 )
 from zq.model.settings import QueueSettings, SettingsPatch
+from zq.model.waits import WaitReason
 
 T = TypeVar("T")
 
@@ -114,6 +115,9 @@ class Backend(Protocol):
 
     async def result(self, id: str, wait_ms: int) -> JobOutcome:
         """The outcome of a job, now or within `wait_ms` (at most 30,000). Raises `JobNotFound`."""
+
+    async def why(self, id: str) -> list[WaitReason]:
+        """Why a job does not run now, the strongest reason first. Raises `JobNotFound`."""
 
     async def errors(self, id: str) -> list[JobError]:
         """The last 50 failures of a job, the oldest first. Raises `JobNotFound`."""

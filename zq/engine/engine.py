@@ -56,10 +56,12 @@ class Engine:
         self.compact = upkeep.compact
         """Gives all free space back. Its future is done when that has happened."""
         self.viewers = Viewers(store.reads, clock)
+        self.openings = Openings(clock)
+        """When the rates of queues let the next jobs through."""
         guides = Guides(
             alarm,
             Timetable(clock, store.deadlines, options.reaper_interval),
-            Openings(clock),
+            self.openings,
             Pace(),
             upkeep,
         )

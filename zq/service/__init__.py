@@ -6,6 +6,7 @@ never documents. The subject of a verb decides its service:
 jobs      new jobs, and single jobs by a key or a unique key
 listing   reading the jobs that match a filter
 sweeps    changing the jobs that match a filter
+waits     why a job does not run
 work      deliveries: taking jobs, holding them, settling them
 queues    a queue as a whole
 budgets   what jobs draw tokens from
@@ -34,6 +35,7 @@ from zq.service.listing import Listing
 from zq.service.maintenance import Maintenance
 from zq.service.queues import Queues
 from zq.service.sweeps import Sweeps
+from zq.service.waits import Waits
 from zq.service.work import Work
 
 
@@ -43,6 +45,7 @@ class Services(NamedTuple):
     jobs: Jobs
     listing: Listing
     sweeps: Sweeps
+    waits: Waits
     work: Work
     queues: Queues
     budgets: Budgets

@@ -17,6 +17,7 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
+from zq.model.waits import WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.cron import CronReads
 
@@ -74,6 +75,9 @@ class Reads(Protocol):
 
     async def row(self, key: int, reach: Reach, now: int) -> JobRecord | None:
         """The same job without a large payload or result."""
+
+    async def waiting(self, key: int, reach: Reach, now: int) -> WaitingJob | None:
+        """The same job with what it may wait for, by a bounded number of rows."""
 
     async def owner(self, lock: str, reach: Reach, now: int) -> JobRecord | None:
         """The job that owns a unique key, named by its lock, with its payload and result."""

@@ -16,7 +16,7 @@ from zq.model.reach import EVERYWHERE, reach_of
 from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.settling import Failure
 from zq.model.unique import Scope
-from zq.store.sqlite import lookups
+from zq.store.sqlite import lookups, waits
 from zq.store.sqlite.queries import load
 
 from ..rig import FOREVER, NOW, Ticker, new_job
@@ -180,6 +180,16 @@ FINDS: dict[str, set[str]] = {
     "free_of_budgets": {BY_ID},
     "line_up": {BY_ID},
     "step_out": {"SEARCH parked USING INTEGER PRIMARY KEY (rowid=?)"},
+    "in_flight_of": {"SEARCH queue_counts USING PRIMARY KEY (queue=? AND status=?)"},
+    "head_of_group": {OF_GROUP},
+    "is_shut": {BY_ID},
+    "budget": {"SEARCH budgets USING PRIMARY KEY (key=?)"},
+    "more_urgent": {CLAIM_QUEUE.replace(")", " AND priority<?)")},
+    "older": {CLAIM_QUEUE.replace(")", " AND priority=? AND id<?)")},
+    "first_in_line": {
+        "SEARCH parked USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH parked USING COVERING INDEX parked_by_line (line=? AND priority<?)",
+    },
     "line_arm": {"SEARCH parked USING COVERING INDEX parked_by_line (line=?)"},
     "rebind": {BY_ID},
     "clear_lines": set(),
@@ -291,6 +301,7 @@ def named_queries() -> dict[str, str]:
     found |= load("batches.sql")
     found |= load("budgets.sql")
     found |= load("cron.sql")
+    found |= load("waits.sql")
     found |= {f"look for cron {name}": sql for name, sql in load("cron_lookups.sql").items()}
     found["append"] = found["append"].replace("SOURCE", found["attempts"])
     return {name: sql.replace("NAMES", ":one, :other") for name, sql in found.items()}
@@ -512,6 +523,9 @@ HOT: dict[str, Callable[[Ticker], object]] = {
     "claim from 30 queues": lambda t: t.run(claims=[Claim(QUEUES, [(1, 5)])]),
     "look for what is due": lambda t: t.run(promote=True, purge=True),
     "enqueue a unique job": lambda t: t.store(1, unique_key="new", unique_while=Scope.QUEUED),
+    "say why a job waits": lambda t: waits.waiting_job(
+        t.connection, t.store(1, queue="of one job")[0], EVERYWHERE, NOW
+    ),
     "count by queue": lambda t: lookups.visible_counts(t.connection, NOW),
     "list a page": lambda t: lookups.list_jobs(t.connection, EVERYTHING, 0, False, 5, NOW),
     "list dead jobs": lambda t: lookups.list_jobs(

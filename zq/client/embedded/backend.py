@@ -49,6 +49,7 @@ from zq.model.job import JobRecord
 from zq.model.names import check_name
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
+from zq.model.waits import WaitReason
 from zq.service import Services
 from zq.wire import bodies, lease_bodies
 from zq.wire import codecs as wire
@@ -136,6 +137,14 @@ class EmbeddedBackend:
         async def verb(services: Services) -> JobOutcome:
             key = key_of(id, services.ids)
             return job_outcome(await services.jobs.ending(key, EVERYWHERE, wait_ms))
+
+        return await self._do(verb)
+
+    async def why(self, id: str) -> list[WaitReason]:
+        """Why a job does not run now."""
+
+        async def verb(services: Services) -> list[WaitReason]:
+            return (await services.waits.why(key_of(id, services.ids), EVERYWHERE)).reasons
 
         return await self._do(verb)
 

@@ -38,6 +38,7 @@ from zq.client.values import (
     TakeRequest,
 )
 from zq.model.settings import QueueSettings, SettingsPatch
+from zq.model.waits import WaitReason
 
 T = TypeVar("T")
 
@@ -57,6 +58,10 @@ class _Page(msgspec.Struct):
 
 class _Errors(msgspec.Struct):
     errors: list[JobError]
+
+
+class _Why(msgspec.Struct):
+    reasons: list[WaitReason]
 
 
 class _Count(msgspec.Struct):
@@ -142,6 +147,10 @@ class HttpBackend:
         path = f"{job_path(id)}/result?wait_ms={wait_ms}"
         reply = await self._call("GET", path, wait_ms=wait_ms, also=(410,))
         return self._read(reply, JobOutcome)
+
+    async def why(self, id: str) -> list[WaitReason]:
+        """Why a job does not run now."""
+        return self._read(await self._call("GET", f"{job_path(id)}/why"), _Why).reasons
 
     async def errors(self, id: str) -> list[JobError]:
         """The last 50 failures of a job, the oldest first."""

@@ -76,12 +76,10 @@ class Streams:
     @property
     def is_hungry(self) -> bool:
         """Whether a tick without commands could claim jobs, or answer a hasty claim."""
-        if self._stopped:
-            return False
-        return bool(self._hasty) or (bool(self._hungry) and self._free > 0)
+        return not self._stopped and bool(self._hasty or (self._hungry and self.free > 0))
 
     @property
-    def _free(self) -> int:
+    def free(self) -> int:
         """How many more jobs may be in flight."""
         return self._limit - len(self._holders) - self._claimed
 
@@ -193,10 +191,14 @@ class Streams:
     def touch(self, queues: Iterable[str]) -> None:
         """Note that queues may have ready jobs that they did not have before."""
         for queue in queues:
-            ranging = [group for group in self._ranging if group.reach.covers(queue)]
-            for group in (*self._by_queue.get(queue, ()), *ranging):
+            for group in self.groups_of(queue):
                 group.dry = False
                 self._consider(group)
+
+    def groups_of(self, queue: str) -> list[ClaimGroup]:
+        """The groups that take from a queue."""
+        ranging = (group for group in self._ranging if group.reach.covers(queue))
+        return [*self._by_queue.get(queue, ()), *ranging]
 
     def plan(self, commands: Sequence[AnyCommand]) -> Plan:
         """The claims of a tick that applies these commands first.
@@ -217,7 +219,7 @@ class Streams:
         if self._grouped.queues:
             self.touch(self._grouped.settled(commands))
         plan = Plan()
-        budget = self._free + freed.total()
+        budget = self.free + freed.total()
         for group in list(self._hungry):
             if budget <= 0:
                 break
@@ -286,10 +288,8 @@ class Streams:
     def _end(self, ended: Sequence[tuple[int, int]]) -> None:
         """Remove ended leases, given as (holder, key). Their streams have credit again."""
         holders = {holder for holder, _ in ended}
-        for holder in holders:
-            stream = self._streams.get(holder)
-            if stream is not None:
-                self.credit_changed(stream)
+        for holder in holders & self._streams.keys():
+            self.credit_changed(self._streams[holder])
         if 0 in holders:
             self._claimed -= sum(holder == 0 for holder, _ in ended)
         for _, key in ended:

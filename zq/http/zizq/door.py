@@ -28,6 +28,7 @@ from zq.http.zizq.settlements import SettlementsApi
 from zq.http.zizq.stats import StatsApi
 from zq.http.zizq.sweeps import SweepsApi
 from zq.http.zizq.take import TakeApi, TakeOptions
+from zq.http.zizq.waits import WaitsApi
 from zq.http.zizq.workers import WorkersApi
 from zq.model.errors import ZqError
 from zq.service import Services
@@ -67,6 +68,7 @@ def zizq_routes(
         OutcomesApi(services, endpoints),
         PushApi(services, bodies, line, limits),
         LeasesApi(services, guard, endpoints, answers, limits),
+        WaitsApi(services),
         TakeApi(services, guard, take),
         HistoryApi(services),
         WorkersApi(services),

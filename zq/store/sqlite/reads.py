@@ -16,9 +16,10 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
+from zq.model.waits import WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.api import Reads
-from zq.store.sqlite import lookups, windows
+from zq.store.sqlite import lookups, waits, windows
 from zq.store.sqlite.logs import read_log, unreadable_batch
 from zq.store.sqlite.readers import SCANNERS, ReaderPool
 
@@ -43,6 +44,9 @@ class SqliteReads(Reads):
 
     async def row(self, key: int, reach: Reach, now: int) -> JobRecord | None:
         return await self._looks(lookups.get_row, key, reach, now)
+
+    async def waiting(self, key: int, reach: Reach, now: int) -> WaitingJob | None:
+        return await self._looks(waits.waiting_job, key, reach, now)
 
     async def owner(self, lock: str, reach: Reach, now: int) -> JobRecord | None:
         return await self._looks(lookups.get_owner, lock, reach, now)

@@ -37,6 +37,7 @@ class Managing(Contract):
         asked: Sequence[Any] = (
             *(backend.get(unknown), backend.by_key("k"), backend.cancel(unknown)),
             *(backend.result(unknown, 0), backend.retain(unknown, completed_ms=1)),
+            backend.why(unknown),
         )
         for question in asked:
             with pytest.raises(JobNotFound):
@@ -54,6 +55,14 @@ class Managing(Contract):
         assert refused.value.state == "in_flight"
         assert (await backend.cancel(running.id, force=True)).status == "cancelled"
         assert (await backend.result(running.id, 0)).status == "cancelled"
+
+    async def test_a_job_says_why_it_does_not_run(self, backend: Backend) -> None:
+        _, waiting = await stored(backend, "first", "second")
+        await backend.change_settings("q", SettingsPatch(paused=True))
+        reasons = await backend.why(waiting.id)
+        assert [reason.code for reason in reasons] == ["paused", "no_worker", "ahead"]
+        assert (reasons[0].queue, reasons[2].count) == ("q", 1)
+        await backend.change_settings("q", SettingsPatch(paused=None))
 
     async def test_a_key_is_free_again_after_cancelling(self, backend: Backend) -> None:
         wanted = {"unique_key": "k", "unique_while": "exists"}

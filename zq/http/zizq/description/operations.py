@@ -48,6 +48,7 @@ from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
 from zq.wire.history import HistoryDocument
 from zq.wire.stats import QueueStatsDocument, StatsDocument
+from zq.wire.waits import WaitDocument
 
 
 class Parameter(NamedTuple):
@@ -217,6 +218,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("GET", "/queues"): Operation({200: QueuesSchema}),
     ("GET", "/jobs/{id}"): Operation({200: JobDocument}, refusals=_NO_JOB),
+    ("GET", "/jobs/{id}/why"): Operation({200: WaitDocument}, refusals=_NO_JOB),
     ("PATCH", "/jobs"): Operation(
         {200: Patched}, bodies.PatchBody, parameters=_CHOICE, refusals=_REFUSED | _MANY_SWEEPS
     ),

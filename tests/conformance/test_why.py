@@ -1,0 +1,128 @@
+"""Why a job waits: the facts come from the store and from the streams."""
+
+from .client import Client, Doc
+from .test_budgets import IN_FLIGHT, a_second
+from .test_budgets import put as put_budget
+from .test_settings import put
+
+
+async def why(client: Client, job_id: str) -> list[Doc]:
+    reply = await client.get(f"/jobs/{job_id}/why")
+    assert reply.status == 200, reply.doc
+    doc = reply.doc
+    assert (doc["id"], doc["status"]) == (job_id, (await client.job(job_id))["status"])
+    reasons: list[Doc] = doc["reasons"]
+    assert all(reason["text"] for reason in reasons)
+    return reasons
+
+
+async def codes(client: Client, job_id: str) -> list[str]:
+    return [reason["code"] for reason in await why(client, job_id)]
+
+
+async def test_a_job_that_nobody_takes_says_so_with_the_jobs_ahead(client: Client) -> None:
+    later = (await client.enqueue(queue="q", priority=9))["id"]
+    same = (await client.enqueue(queue="q", priority=9))["id"]
+    await client.enqueue(queue="q", priority=1)
+    await client.enqueue(queue="other", priority=1)
+    await client.take(queue="unrelated")
+    nobody, ahead = await why(client, same)
+    assert (nobody["code"], nobody["queue"]) == ("no_worker", "q")
+    assert (ahead["code"], ahead["queue"], ahead["count"]) == ("ahead", "q", 2)
+    assert (await why(client, later))[1]["count"] == 1
+
+
+async def test_a_worker_with_a_full_window_is_busy_and_a_drained_one_too(client: Client) -> None:
+    stream = await client.take(queue="q", headers={"worker-id": "w"})
+    first, second = await client.enqueue_many(2, queue="q")
+    assert (await stream.job())["id"] == first
+    (busy,) = await why(client, second)
+    assert (busy["code"], busy["count"]) == ("workers_busy", 1)
+    (running,) = await why(client, first)
+    assert (running["code"], running["worker"]) == ("in_flight", "w")
+    await client.send("POST", "/workers/w/drain")
+    await client.succeed(first)
+    (drained,) = await why(client, second)
+    assert drained["code"] == "workers_busy"
+    assert drained["text"].endswith("1 drained")
+
+
+async def test_a_worker_of_all_queues_takes_from_each(client: Client) -> None:
+    await put(client, "q", paused=True)
+    await client.take()
+    job = await client.enqueue(queue="q")
+    (paused,) = await why(client, job["id"])
+    assert (paused["code"], paused["queue"]) == ("paused", "q")
+
+
+async def test_a_claimed_job_names_its_claimant_and_its_deadline(client: Client) -> None:
+    job = await client.enqueue(queue="q")
+    claim = {"holder": "robot", "max": 1, "lease_ms": 5_000}
+    assert (await client.post("/queues/q/claim", claim)).status == 200
+    (running,) = await why(client, job["id"])
+    assert (running["worker"], running["until"]) == ("robot", client.site.now + 5_000)
+
+
+async def test_a_job_of_a_group_names_the_one_before_it(client: Client) -> None:
+    await client.take(queue="q", prefetch=9)
+    first, second, third = await client.enqueue_many(3, queue="q", group="g")
+    await client.until(first, status="in_flight")
+    for waiting in (second, third):
+        (group,) = await why(client, waiting)
+        assert (group["code"], group["job"]) == ("group", first)
+
+
+async def test_a_job_without_tokens_names_its_budget_and_when_it_can_pay(client: Client) -> None:
+    await put_budget(client, "slots", 2, IN_FLIGHT)
+    await put_budget(client, "pace", 1, a_second(1))
+    await client.take(queue="q", prefetch=9)
+    draws = [{"key": "slots", "cost": 2}, {"key": "pace"}]
+    first, second, third = await client.enqueue_many(3, queue="q", budgets=draws)
+    await client.until(first, status="in_flight")
+    slots, pace = await why(client, second)
+    assert (slots["code"], slots["budget"]) == ("budget", "slots")
+    assert "until" not in slots
+    assert (pace["budget"], pace["until"]) == ("pace", client.site.now + 1_000)
+    ahead = (await why(client, third))[-1]
+    assert (ahead["code"], ahead["count"]) == ("ahead", 1)
+
+
+async def test_a_queue_at_its_limits_says_which_and_when_the_rate_opens(client: Client) -> None:
+    await put(client, "q", concurrency=1)
+    await put(client, "slow", rate=1)
+    await client.take(prefetch=9)
+    first, second = await client.enqueue_many(2, queue="q")
+    await client.until(first, status="in_flight")
+    (full,) = await why(client, second)
+    assert (full["code"], full["count"]) == ("concurrency", 1)
+    quick, slow = await client.enqueue_many(2, queue="slow")
+    await client.until(quick, status="in_flight")
+    (rate,) = await why(client, slow)
+    assert (rate["code"], rate["until"]) == ("rate", client.site.now + 1_000)
+
+
+async def test_a_job_waits_for_its_time_or_backs_off(client: Client) -> None:
+    later = client.site.now + 60_000
+    job = await client.enqueue(ready_at=later)
+    (scheduled,) = await why(client, job["id"])
+    assert (scheduled["code"], scheduled["until"]) == ("scheduled", later)
+    failed = await client.in_flight(queue="q")
+    ready_at = (await client.fail(failed["id"]))["ready_at"]
+    (backing_off,) = await why(client, failed["id"])
+    assert backing_off["code"] == "backing_off"
+    assert (backing_off["until"], backing_off["count"]) == (ready_at, 1)
+
+
+async def test_a_finished_job_waits_for_nothing_and_an_unknown_one_is_404(client: Client) -> None:
+    for status in ("completed", "dead", "cancelled"):
+        assert await codes(client, await client.make(status)) == ["finished"]
+    reply = await client.get(f"/jobs/{'0' * 26}/why")
+    assert (reply.status, reply.headers["zq-error"]) == (404, "job_not_found")
+    job = await client.enqueue()
+    assert (await client.get(f"/jobs/{job['id']}/why", verbose=1)).status == 400
+
+
+async def test_the_answer_waits_for_no_tick(client: Client) -> None:
+    job = await client.enqueue(queue="q")
+    with client.site.busy():
+        assert await codes(client, job["id"]) == ["no_worker"]

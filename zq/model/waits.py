@@ -1,0 +1,205 @@
+"""Why a job waits: the reasons, the strongest first, from the facts of one moment."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from zq.model.job import MAX_TIME, JobRecord
+from zq.model.lifecycle import NAMES, Status
+from zq.model.settings import NO_SETTINGS, QueueSettings
+
+MOST_AHEAD = 1_000
+"""At most so many jobs ahead of another are counted."""
+
+
+class WaitCode(StrEnum):
+    """The names of the reasons. Programs may rely on them."""
+
+    FINISHED = "finished"
+    IN_FLIGHT = "in_flight"
+    SCHEDULED = "scheduled"
+    BACKING_OFF = "backing_off"
+    EXPIRING = "expiring"
+    PAUSED = "paused"
+    GROUP = "group"
+    BUDGET = "budget"
+    CONCURRENCY = "concurrency"
+    RATE = "rate"
+    SERVER_LIMIT = "server_limit"
+    NO_WORKER = "no_worker"
+    WORKERS_BUSY = "workers_busy"
+    AHEAD = "ahead"
+    NEXT = "next"
+
+
+class WaitReason(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One reason: its code, a sentence for people, and what it names.
+
+    `queue`, `job`, `worker` and `budget` are names. `until` is a time in milliseconds. `count` is a
+    number of jobs or workers.
+    """
+
+    code: str
+    """A `WaitCode`; newer servers may have others."""
+    text: str
+    queue: str | None = None
+    job: str | None = None
+    worker: str | None = None
+    budget: str | None = None
+    until: int | None = None
+    count: int | None = None
+
+
+class BudgetWait(NamedTuple):
+    """A budget that has fewer tokens than a job draws. `pays_at` is None if a job must end."""
+
+    key: str
+    cost: int
+    available: int
+    pays_at: int | None = None
+
+
+class WaitingJob(NamedTuple):
+    """A job, and what the store has around it."""
+
+    job: JobRecord
+    settings: QueueSettings = NO_SETTINGS
+    in_flight: int = 0
+    """How many jobs of its queue are in flight."""
+    head: int | None = None
+    """The key of the job of its group for which it waits."""
+    budgets: Sequence[BudgetWait] = ()
+    ahead: int = 0
+    """How many jobs of its queue come first, up to `MOST_AHEAD`."""
+
+
+class QueueTakers(NamedTuple):
+    """Those who take from one queue at a moment."""
+
+    all: int = 0
+    """Streams and claims."""
+    open: int = 0
+    """Those that have room for another job."""
+    draining: int = 0
+    choked: int = 0
+    """Streams whose peers do not read what was sent."""
+
+
+class WaitFacts(NamedTuple):
+    """All that the reasons follow from. Times in milliseconds."""
+
+    now: int
+    waiting: WaitingJob
+    takers: QueueTakers = QueueTakers()
+    head: str | None = None
+    """The id of the group's job for which this one waits."""
+    worker: str | None = None
+    """The worker that has the job, if it is in flight."""
+    opens_at: int | None = None
+    """When the rate of its queue lets the next job through, if that is known."""
+    is_full: bool = False
+    """Whether as many jobs are in flight as the server allows."""
+
+
+def wait_reasons(facts: WaitFacts) -> list[WaitReason]:
+    """Why a job does not run now: at least one reason, the strongest first."""
+    job = facts.waiting.job
+    if job.status is Status.SCHEDULED:
+        return [_of_time(facts)]
+    if job.status is Status.IN_FLIGHT:
+        return [_of_running(facts)]
+    if job.status is not Status.READY:
+        text = f"the job is {NAMES[job.status]}: it waits for nothing"
+        return [WaitReason(WaitCode.FINISHED, text)]
+    found = [*_of_gates(facts), *_of_takers(facts)]
+    ahead = facts.waiting.ahead
+    if ahead and facts.head is None:
+        number = f"{ahead:,} or more" if ahead >= MOST_AHEAD else f"{ahead:,}"
+        does = "jobs of its queue come" if ahead > 1 else "job of its queue comes"
+        found.append(WaitReason(WaitCode.AHEAD, f"{number} {does} first", job.queue, count=ahead))
+    return found or [WaitReason(WaitCode.NEXT, "nothing holds the job: it is next in its queue")]
+
+
+def _of_time(facts: WaitFacts) -> WaitReason:
+    job = facts.waiting.job
+    failures = job.attempts - job.forgiven
+    until = job.ready_at
+    if failures > 0:
+        text = f"the job backs off until {_clock(until)}: attempt {job.attempts} has failed"
+        return WaitReason(WaitCode.BACKING_OFF, text, until=until, count=failures)
+    text = f"the job is scheduled for {_clock(until)}"
+    return WaitReason(WaitCode.SCHEDULED, text, until=until)
+
+
+def _of_running(facts: WaitFacts) -> WaitReason:
+    job, worker = facts.waiting.job, facts.worker
+    who = "a worker without a name" if worker is None else f"worker {_quoted(worker)}"
+    text = f"{who} has the job since {_clock(job.dequeued_at or 0)}"
+    if job.lease_until is not None:
+        text += f", and its lease ends at {_clock(job.lease_until)}"
+    return WaitReason(WaitCode.IN_FLIGHT, text, worker=worker, until=job.lease_until)
+
+
+def _of_gates(facts: WaitFacts) -> Iterator[WaitReason]:
+    around = facts.waiting
+    queue, settings = around.job.queue, around.settings
+    name = _quoted(queue)
+    expires_at = around.job.expires_at
+    if expires_at is not None and expires_at <= facts.now:
+        text = f"no worker took the job by {_clock(expires_at)}: it is about to expire"
+        yield WaitReason(WaitCode.EXPIRING, text, until=expires_at)
+    if settings.paused:
+        text = f"queue {name} is paused: resume it to have its jobs delivered"
+        yield WaitReason(WaitCode.PAUSED, text, queue)
+    if facts.head is not None:
+        text = f"job {facts.head} of its group has to end first"
+        yield WaitReason(WaitCode.GROUP, text, job=facts.head)
+    for budget in around.budgets:
+        yield _of_budget(budget)
+    most = settings.concurrency
+    if most is not None and around.in_flight >= most:
+        text = f"queue {name} has {around.in_flight:,} jobs in flight and may have {most:,}"
+        yield WaitReason(WaitCode.CONCURRENCY, text, queue, count=around.in_flight)
+    if settings.rate is not None and facts.opens_at is not None and facts.opens_at > facts.now:
+        text = f"queue {name} is at its rate of {settings.rate:g} jobs a second"
+        yield WaitReason(WaitCode.RATE, text, queue, until=facts.opens_at)
+    if facts.is_full:
+        text = "as many jobs are in flight as --global-in-flight-limit allows"
+        yield WaitReason(WaitCode.SERVER_LIMIT, text)
+
+
+def _of_budget(budget: BudgetWait) -> WaitReason:
+    text = f"budget {_quoted(budget.key)} has {budget.available:,} of {budget.cost:,} tokens"
+    if budget.pays_at is not None:
+        text += f" and can pay at {_clock(budget.pays_at)}"
+    return WaitReason(WaitCode.BUDGET, text, budget=budget.key, until=budget.pays_at)
+
+
+def _of_takers(facts: WaitFacts) -> Iterator[WaitReason]:
+    takers, queue = facts.takers, facts.waiting.job.queue
+    name = _quoted(queue)
+    if not takers.all:
+        yield WaitReason(WaitCode.NO_WORKER, f"nobody takes jobs of queue {name}", queue)
+    elif not takers.open:
+        text = f"all {takers.all:,} workers of queue {name} are busy"
+        if takers.all == 1:
+            text = f"the only worker of queue {name} is busy"
+        if takers.draining:
+            text += f"; {takers.draining:,} drained"
+        if takers.choked:
+            text += f"; {takers.choked:,} slow to read"
+        yield WaitReason(WaitCode.WORKERS_BUSY, text, queue, count=takers.all)
+
+
+def _clock(ms: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(min(ms, MAX_TIME) // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms since 1970"
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'

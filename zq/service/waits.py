@@ -1,0 +1,77 @@
+"""The verb that says why a job waits."""
+
+from typing import NamedTuple
+
+from zq.engine.delivery.streams import Streams
+from zq.engine.delivery.takers import MOST_UNSENT
+from zq.engine.timetable import Openings
+from zq.model.clock import Clock
+from zq.model.errors import JobNotFound
+from zq.model.ids import IdCodec
+from zq.model.job import JobRecord
+from zq.model.lifecycle import Status
+from zq.model.reach import Reach
+from zq.model.waits import QueueTakers, WaitFacts, WaitReason, wait_reasons
+from zq.store.api import Store
+
+
+class WaitVerdict(NamedTuple):
+    """The status of a job, and why it does not run: the strongest reason first."""
+
+    status: Status
+    reasons: list[WaitReason]
+
+
+class Waits:
+    """Gathers the facts: one bounded read of the store, and what memory knows of workers."""
+
+    def __init__(
+        self, store: Store, clock: Clock, ids: IdCodec, streams: Streams, openings: Openings
+    ) -> None:
+        self._reads = store.reads
+        self._clock = clock
+        self._ids = ids
+        self._streams = streams
+        self._openings = openings
+
+    async def why(self, key: int, reach: Reach) -> WaitVerdict:
+        """Why a job waits. Raises `JobNotFound`."""
+        now = self._clock.now_ms()
+        waiting = await self._reads.waiting(key, reach, now)
+        if waiting is None:
+            raise JobNotFound
+        job = waiting.job
+        facts = WaitFacts(
+            now,
+            waiting,
+            self._takers(job.queue),
+            None if waiting.head is None else self._ids.text(waiting.head),
+            self._worker(job),
+            self._opens_at(job.queue, now),
+            self._streams.free <= 0,
+        )
+        return WaitVerdict(job.status, wait_reasons(facts))
+
+    def _takers(self, queue: str) -> QueueTakers:
+        groups = self._streams.groups_of(queue)
+        streams = [stream for stream in self._streams.all() if stream.group in groups]
+        draining = sum(stream.is_done for stream in streams)
+        choked = sum(stream.unsent > MOST_UNSENT for stream in streams if not stream.is_done)
+        full = sum(
+            stream.subscription.window <= len(stream.held)
+            for stream in streams
+            if not stream.is_done and stream.unsent <= MOST_UNSENT
+        )
+        count = sum(group.members for group in groups)
+        return QueueTakers(count, count - draining - choked - full, draining, choked)
+
+    def _worker(self, job: JobRecord) -> str | None:
+        if job.holder is None or job.holder == 0:
+            return job.claimant
+        return self._streams.workers.get(job.holder)
+
+    def _opens_at(self, queue: str, now: int) -> int | None:
+        time = self._openings.times.get(queue)
+        if time is None:
+            return None
+        return now + round((time - self._clock.monotonic()) * 1000)

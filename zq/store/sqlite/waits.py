@@ -1,0 +1,70 @@
+"""The read of a job with what stands around it, for the question why it waits."""
+
+import sqlite3
+from collections.abc import Iterator
+
+from zq.model.budgets import Account, BudgetPolicy
+from zq.model.job import JobRecord
+from zq.model.lifecycle import Status
+from zq.model.reach import Reach
+from zq.model.waits import MOST_AHEAD, BudgetWait, WaitingJob
+from zq.store.sqlite.lookups import get_row, settings
+from zq.store.sqlite.queries import load
+
+QUERIES = load("waits.sql")
+
+
+def waiting_job(
+    connection: sqlite3.Connection, key: int, reach: Reach, now: int
+) -> WaitingJob | None:
+    """A job without its large bodies, and what it may wait for. It reads a bounded number of rows.
+
+    None if the job is not within reach, or its retention is over.
+    """
+    job = get_row(connection, key, reach, now)
+    if job is None or job.status is not Status.READY:
+        return None if job is None else WaitingJob(job)
+    return WaitingJob(
+        job,
+        settings(connection, job.queue),
+        _number(connection, "in_flight_of", queue=job.queue),
+        _head(connection, job),
+        list(_unpaid(connection, job, now)),
+        _ahead(connection, job),
+    )
+
+
+def _head(connection: sqlite3.Connection, job: JobRecord) -> int | None:
+    """The job of its group for which a job waits."""
+    if job.group is None or not _number(connection, "is_shut", key=job.key):
+        return None
+    return _number(connection, "head_of_group", queue=job.queue, group=job.group) or None
+
+
+def _unpaid(connection: sqlite3.Connection, job: JobRecord, now: int) -> Iterator[BudgetWait]:
+    """The budgets that cannot pay a job now."""
+    draws = None if job.options is None else job.options.budgets
+    for draw in draws or ():
+        row = connection.execute(QUERIES["budget"], {"key": draw.key}).fetchone()
+        if row is None:
+            continue
+        key, allocation, duration_ms, burst, created_at, updated_at, *tokens = row
+        policy = BudgetPolicy(allocation, duration_ms, burst)
+        account = Account(key, policy, created_at, updated_at, *tokens)
+        left = max(account.available(now), 0)
+        if left < draw.cost:
+            yield BudgetWait(key, draw.cost, left, account.pays(draw.cost, now))
+
+
+def _ahead(connection: sqlite3.Connection, job: JobRecord) -> int:
+    place = {"queue": job.queue, "priority": job.priority, "key": job.key}
+    counted = 0
+    for name in ("more_urgent", "older", "first_in_line"):
+        if counted < MOST_AHEAD:
+            counted += _number(connection, name, **place, most=MOST_AHEAD - counted)
+    return counted
+
+
+def _number(connection: sqlite3.Connection, name: str, **parameters: object) -> int:
+    row = connection.execute(QUERIES[name], parameters).fetchone()
+    return row[0] if row else 0

@@ -1,0 +1,31 @@
+-- What stands around one job: each statement takes a few steps, or as many as :most.
+
+-- name: in_flight_of
+SELECT n FROM queue_counts WHERE queue = :queue AND status = {in_flight}
+
+-- name: head_of_group
+-- The index has the open jobs of a group before the others.
+SELECT id FROM jobs WHERE queue = :queue AND group_id = :group AND held & 1 = 0
+    AND status <= {in_flight} LIMIT 1
+
+-- name: is_shut
+SELECT held & 1 FROM jobs WHERE id = :key
+
+-- name: budget
+SELECT key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at
+FROM budgets WHERE key = :key
+
+-- name: more_urgent
+SELECT count(*) FROM (
+    SELECT 1 FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue
+        AND priority < :priority LIMIT :most)
+
+-- name: older
+SELECT count(*) FROM (
+    SELECT 1 FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue
+        AND priority = :priority AND id < :key LIMIT :most)
+
+-- name: first_in_line
+SELECT count(*) FROM (
+    SELECT 1 FROM parked WHERE line = (SELECT line FROM parked WHERE job_id = :key)
+        AND (priority, job_id) < (:priority, :key) LIMIT :most)
