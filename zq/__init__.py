@@ -1,4 +1,4 @@
-"""zq: a persistent job queue for one host. What programs use of it is imported when it is named."""
+"""zq: a persistent job queue for one host. A name is imported when a program first uses it."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

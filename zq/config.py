@@ -1,11 +1,11 @@
 """The settings of a server, in one table.
 
-A field of `Settings` says all there is to say about a setting: default, kind, limits, meaning.
-Flags, variables, `--help` and the table in docs/configuration.md are derived from it
-(`python -m zq.config` prints that table).
+A field of `Settings` has everything about a setting: default, kind, limits, meaning. Flags,
+variables, `--help` and the table in docs/configuration.md are derived from it (`python -m
+zq.config` prints that table).
 
-The value of a setting is the flag's, else that of `ZQ_…`, else that of `ZIZQ_…`, else the default.
-A variable that is empty counts as unset.
+The value of a setting comes from the flag, or else from `ZQ_…`, or else from `ZIZQ_…`, or else it
+is the default. An empty variable counts as unset.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ _U32 = 2**32 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(DoorSettings):
-    """What a server is told at its start. A value out of range raises ConfigError."""
+    """The settings of a server's start. A value out of range raises ConfigError."""
 
     root_dir: Annotated[
         Path, Rule(PATH, "Directory for the data. One server at a time owns it.")
@@ -324,7 +324,7 @@ class Settings(DoorSettings):
 
     @property
     def log_directory(self) -> Path | None:
-        """Where the log is written to, None where it is not written to files."""
+        """The directory of the log; None if it is not written to files."""
         if self.log_dir is None and self.log_to_disk:
             return self.root_dir / "log"
         return self.log_dir
@@ -336,7 +336,7 @@ class Settings(DoorSettings):
         admin = (self.admin_tls_cert, self.admin_tls_key, self.admin_tls_client_ca)
         _check_tls("--admin-", *admin)
         if self.max_inbox_bytes < self.max_body:
-            # Such a body would get 503, "try again", for ever.
+            # Such a body would always get 503, "try again".
             raise ConfigError(
                 f"--max-inbox-bytes: {SIZE.show(self.max_inbox_bytes)} cannot hold a body of "
                 f"--max-body ({SIZE.show(self.max_body)}): raise the one or lower the other"
@@ -344,7 +344,7 @@ class Settings(DoorSettings):
 
     @classmethod
     def load(cls, flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Self:
-        """The settings of a command line. `flags` maps field names to what was typed, or None.
+        """The settings of a command line. `flags` maps field names to the user's text, or None.
 
         Raises ConfigError for the first value that cannot be used.
         """

@@ -1,4 +1,4 @@
-"""The settings about doors other than the native one: which are open, and their defaults."""
+"""The settings of doors other than Zizq's: which are open, and their defaults."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,7 +10,7 @@ _U32 = 2**32 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class DoorSettings:
-    """What a server is told about its doors. They come last in the table of settings."""
+    """The settings of a server's doors. They come last in the table of settings."""
 
     doors: Annotated[
         tuple[str, ...],

@@ -1,4 +1,4 @@
-"""An entrance: one address to listen on, who may come in there, and by which certificates."""
+"""An entrance: an address to listen on, the clients that may enter, and its certificates."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from zq.setting import ConfigError
 log = logging.getLogger("zq.serve")
 
 ADMIN_PORT = 8901
-"""Where the admin listener listens unless it is told another port."""
+"""The default port of the admin listener."""
 
 ADMIN_CONNECTIONS = 128
-"""Connections to the admin listener. They are counted by themselves: producers and workers that use
-up theirs do not lock out who wants to see why."""
+"""The most connections to the admin listener. They are counted separately: if producers and workers
+use up theirs, an operator can still look at the server."""
 
 
 class ListeningPlace(NamedTuple):
-    """Where an entrance is, and what its flags begin with."""
+    """The address of an entrance, and the prefix of its flags."""
 
     api: str
     prefix: str
@@ -47,7 +47,7 @@ class ListeningPlace(NamedTuple):
 
     @classmethod
     def primary(cls, settings: Settings) -> ListeningPlace:
-        """Of everything that clients use."""
+        """The entrance for clients."""
         return cls(
             *("primary", "--", settings.host, settings.port),
             *(settings.tls_cert, settings.tls_key, settings.tls_client_ca),
@@ -57,7 +57,7 @@ class ListeningPlace(NamedTuple):
 
     @classmethod
     def admin(cls, settings: Settings) -> ListeningPlace:
-        """Of what operators use."""
+        """The entrance for operators."""
         port = ADMIN_PORT if settings.admin_port is None else settings.admin_port
         return cls(
             *("admin", "--admin-", settings.admin_host, port),
@@ -78,7 +78,7 @@ class Entrance:
         refused: Counter[str],
         passed: socket.socket | None = None,
     ) -> None:
-        """`passed` listens already, in place of the place's host and port."""
+        """`passed` is a socket that listens already. It replaces the place's host and port."""
         self.gate = Gate(
             clock,
             refused,
@@ -96,7 +96,7 @@ class Entrance:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The address on which it listens."""
         return url(self._address, self.scheme)
 
     @property
@@ -115,10 +115,10 @@ class Entrance:
         return self._certificates is not None
 
     async def prepare(self, keys: KeyRing | None) -> None:
-        """See whether it can be opened. Raises `ConfigError` or `CertificateError`."""
+        """Check whether it can be opened. Raises `ConfigError` or `CertificateError`."""
         place, settings = self._place, self._settings
         await self._refuse_exposure()
-        # Some systems take 0.0.0.0 for this machine: a page must not come in by that name.
+        # Some systems accept 0.0.0.0 for this machine. A page must not enter by that name.
         everywhere = is_wildcard(place.host)
         own = () if everywhere else (place.host,)
         browsers = Browsers(
@@ -132,7 +132,7 @@ class Entrance:
             self._certificates = Certificates(files)
 
     async def listen(self, responder: Responder, make_codec: MakeCodec) -> None:
-        """Have requests answered from now on. Raises `ListenError`."""
+        """Answer requests from now on. Raises `ListenError`."""
         place, settings = self._place, self._settings
         listener = Listener(
             responder,
@@ -149,7 +149,7 @@ class Entrance:
         self._listener = listener
 
     def announce(self) -> None:
-        """Log where it listens; scripts go by this line."""
+        """Log the address. Scripts read this line."""
         address = self.url.removeprefix(f"{self.scheme}://")
         fields = {"api": self._place.api, "addr": address, "scheme": self.scheme}
         if self._passed is not None:
@@ -157,7 +157,7 @@ class Entrance:
         log.info("listening", extra={"fields": fields})
 
     def reload_certificates(self) -> None:
-        """Read them again for new connections. What is wrong with them is logged; they stay."""
+        """Read the certificates again for new connections. Bad ones are logged and not used."""
         if self._certificates is None:
             return
         fields = {"api": self._place.api}
@@ -174,7 +174,7 @@ class Entrance:
             await self._listener.stop(patience)
 
     async def _refuse_exposure(self) -> None:
-        """Raise ConfigError where whoever reaches this machine could use the queue."""
+        """Raise ConfigError if anybody who reaches this machine could use the queue."""
         place, settings = self._place, self._settings
         if settings.keys is not None or place.client_ca is not None or settings.insecure:
             return
@@ -187,7 +187,7 @@ class Entrance:
             try:
                 found = await loop.getaddrinfo(place.host, place.port, flags=socket.AI_PASSIVE)
             except OSError:
-                return  # The listener says what is wrong with it.
+                return  # the listener reports the error
             addresses = [address for *_, address in found]
         if not all(is_loopback(str(address[0])) for address in addresses):
             raise ConfigError(

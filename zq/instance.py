@@ -1,4 +1,4 @@
-"""One data directory's engine and services: what a server and an embedded app have in common."""
+"""The engine and services of one data directory, for a server or an embedded app."""
 
 import logging
 import socket
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 class Instance:
-    """One data directory's engine. `start` it in the event loop that it is to live in."""
+    """The engine of one data directory. `start` it in the event loop that it runs in."""
 
     def __init__(
         self, settings: Settings, *, clock: Clock | None = None, rng: Random | None = None
@@ -64,7 +64,7 @@ class Instance:
         return self._store.returned
 
     async def start(self) -> None:
-        """Recover the data and run. Leaves nothing open where it fails.
+        """Recover the data and run. If this fails, nothing stays open.
 
         Raises `DirectoryInUse`, `DatabaseTooNew`, `ForeignDatabase`, `RestoreUnfinished`,
         `StoreError` or OSError.
@@ -93,7 +93,7 @@ class Instance:
         self.engine.start()
 
     async def stop(self) -> None:
-        """Commit what waits, checkpoint, close. After a failure of the disk, only let go of it."""
+        """Run waiting commands, checkpoint, close. After a failure of the disk, only close."""
         failed = self.engine.failure.done()
         await self.services.sweeps.stop()
         await self.services.crons.stop()
@@ -139,23 +139,23 @@ class Instance:
 
 
 def database_of(directory: Path) -> Path:
-    """The file that a data directory's database lies in, whether it is there or not."""
+    """The path of a data directory's database, whether it exists or not."""
     return directory / FILE_NAME
 
 
 def examine(directory: Path) -> check.Report:
-    """Look for damage in a directory that no server has. Raises `DirectoryInUse` or `OSError`."""
+    """Check a directory without a server for damage. Raises `DirectoryInUse` or `OSError`."""
     return check.examine(directory)
 
 
 def restore(archive: IO[bytes], directory: Path, progress: Progress) -> None:
-    """Make an empty directory a data directory with what a backup holds, or leave it as it is.
+    """Make an empty directory a data directory with the contents of a backup, or leave it as it is.
 
-    Jobs that were in flight are ready. The history has another epoch, and new jobs get ids that
-    neither the server of the backup nor another restore of it gives. Raises what
-    `zq.store.sqlite.restore.restoring` does.
+    Jobs that were in flight are ready. The history has another epoch. New jobs get ids that neither
+    the original server nor another restore of the backup gives. Raises the errors of
+    `zq.store.sqlite.restore.restoring`.
     """
-    # The archive ends first: only then is it known to be whole.
+    # Read the archive to its end first: only then it is known to be complete.
     try:
         with restoring(directory) as write, database_in(archive) as (content, size):
             write(content, size, progress)
@@ -201,7 +201,7 @@ def _engine_options(settings: Settings) -> EngineOptions:
 
 
 def _local_zone() -> tzinfo:
-    """The time zone of this machine; UTC where its settings make no sense."""
+    """The time zone of this machine; UTC if its settings are not valid."""
     try:
         return get_localzone()
     except (LookupError, ValueError, OSError) as error:

@@ -1,4 +1,4 @@
-"""The key file on the disk: read by a server, edited by `zq keys`. See `zq.model.keys`."""
+"""The key file on the disk. A server reads it, and `zq keys` edits it. See `zq.model.keys`."""
 
 import contextlib
 import fcntl
@@ -11,19 +11,19 @@ from zq.model.keys import InvalidKey, Key, KeyRing, is_comment, parse_keys
 
 
 def read(path: Path) -> KeyRing:
-    """The keys in a file. Raises `InvalidKey`, also where the file cannot be read."""
+    """The keys in a file. Raises `InvalidKey`, also if the file cannot be read."""
     return parse_keys(_text(path), str(path))
 
 
 def add(path: Path, key: Key) -> None:
-    """Put a key into a file, which is made where it is missing. Raises `InvalidKey`."""
+    """Add a key to a file, which is made if it is missing. Raises `InvalidKey`."""
     with _edited(path) as lines:
         parse_keys("\n".join(lines), str(path)).add(key)
         lines.append(key.line)
 
 
 def revoke(path: Path, name: str) -> None:
-    """Take a key out of a file. Raises `InvalidKey` where it is not in it."""
+    """Remove a key from a file. Raises `InvalidKey` if it is not there."""
     with _edited(path) as lines:
         if parse_keys("\n".join(lines), str(path)).named(name) is None:
             raise InvalidKey(f"{path}: there is no key named {name!r}; `zq keys list` shows them")
@@ -32,7 +32,7 @@ def revoke(path: Path, name: str) -> None:
 
 @contextlib.contextmanager
 def _edited(path: Path) -> Iterator[list[str]]:
-    """The lines of a file, to be changed; written back at once, whole, if nothing is raised."""
+    """The lines of a file, for changes. They are written back together if nothing is raised."""
     with _alone_in(path.parent):
         lines = _text(path).rstrip("\n").split("\n") if path.exists() else []
         yield lines
@@ -41,7 +41,7 @@ def _edited(path: Path) -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def _alone_in(directory: Path) -> Iterator[None]:
-    """Keep other editors out: two at once would each write back what they had read."""
+    """Keep other editors out. Each of two would write back what it had read."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -54,10 +54,10 @@ def _alone_in(directory: Path) -> Iterator[None]:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Put a new file in the place of the old one, which a crash leaves whole.
+    """Replace the old file by a new one. A crash leaves one of them complete.
 
-    It keeps mode and owner; a new one is its owner's alone, who is the directory's: root may make
-    it for a server that runs as somebody else.
+    It keeps mode and owner. A new file is only for its owner, who is the directory's: root may make
+    it for a server that runs as another user.
     """
     try:
         model = (path if path.exists() else path.parent).stat()

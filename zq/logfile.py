@@ -1,6 +1,6 @@
-"""The log in files: `zq.log`, and before it `zq.log.1`, `zq.log.2` and so on, the newest first.
+"""The log in files: `zq.log`, and the older `zq.log.1`, `zq.log.2` and so on.
 
-The standard library rotates by size or by time. Here either begins a new file.
+The standard library rotates by size or by time. Here either of them begins a new file.
 """
 
 import logging
@@ -14,7 +14,7 @@ from pathlib import Path
 NAME = "zq.log"
 
 PERIODS = {"hourly": 3_600, "daily": 86_400, "never": 0}
-"""Seconds of UTC that one file is about; 0 is no limit."""
+"""The period of one file, in seconds of UTC; 0 means no limit."""
 
 log = logging.getLogger(__name__)
 
@@ -22,10 +22,10 @@ log = logging.getLogger(__name__)
 class RotatingFile:
     """Files of a log in a directory.
 
-    A new one begins with the first lines that would bring the last to `max_size` bytes, or that
-    belong to another period of PERIODS. Besides the last one, `max_files` are kept. `now` gives
-    seconds since the epoch. The directory is made, and the one that it lies in. Raises OSError
-    where nothing can be written there.
+    A new file begins with the lines that would bring the last to `max_size` bytes, or that belong
+    to another period of PERIODS. `max_files` older files are kept. `now` gives seconds since the
+    epoch. The directory and its parent are made if needed. Raises OSError if nothing can be written
+    there.
     """
 
     def __init__(
@@ -44,16 +44,16 @@ class RotatingFile:
         self._file = _File(path, max_size, max_files, _Period(PERIODS[rotation], now, written))
 
     def write(self, lines: bytes) -> None:
-        """Write whole lines. What cannot be written is lost, and the log says so once."""
+        """Write whole lines. Lines that cannot be written are lost, and the log says so once."""
         self._file.handle(logging.makeLogRecord({"msg": lines.decode().removesuffix("\n")}))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
 def _make_sure_of_room(path: Path) -> None:
-    """Raise OSError where the file cannot be opened, or the disk is full."""
+    """Raise OSError if the file cannot be opened, or the disk is full."""
     with path.open("ab") as file:
         end = file.tell()
         os.posix_fallocate(file.fileno(), end, 4096)
@@ -61,7 +61,7 @@ def _make_sure_of_room(path: Path) -> None:
 
 
 class _Period:
-    """Tells when another period begins, after one that `begun` is in."""
+    """Tells when a period is over. The first period is that of `begun`."""
 
     def __init__(self, length: int, now: Callable[[], float], begun: float) -> None:
         self._length = length
@@ -98,7 +98,7 @@ class _File(RotatingFileHandler):
         try:
             super().doRollover()
         except OSError:
-            self.stream = None  # the next lines open it afresh
+            self.stream = None  # the next lines open it again
             raise
         self._period.begin()
 

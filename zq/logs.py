@@ -1,20 +1,20 @@
-"""The log: one line an event on standard output, and in files too where these are asked for.
+"""The log: one line for each event, on standard output and on request also in files.
 
 Every layer logs through the standard library, with the values of an event beside its text:
 
     log = logging.getLogger("zq.serve")
     log.info("listening", extra={"fields": {"api": "primary", "addr": "127.0.0.1:7890"}})
 
-Who may import this module writes the same as `event(log, INFO, "listening", api="primary", …)`.
-In `json`, which scripts read, that is one line without a space between its tokens:
+Modules that may import this one can write `event(log, INFO, "listening", api="primary", …)`. In the
+form `json`, which scripts read, that is one line without spaces between its tokens:
 
     {"timestamp":"2026-01-01T00:00:00.000Z","level":"INFO",
      "fields":{"message":"listening","api":"primary","addr":"127.0.0.1:7890"},"target":"zq::serve"}
 
-Fields keep the order in which they were given. A field that is no text, number, bool or None is
-written as its str(). An exception becomes the fields `error` and `traceback`.
+Fields keep their order. A field that is not text, a number, a bool or None is written as its str().
+An exception becomes the fields `error` and `traceback`.
 
-Nobody who logs waits for whoever reads the log: see `LineWriter`.
+No code that logs waits for the reader of the log: see `LineWriter`.
 """
 
 import contextlib
@@ -39,13 +39,13 @@ WARN = WARNING
 LEVELS = {"trace": TRACE, "debug": DEBUG, "info": INFO, "warn": WARN, "error": ERROR}
 
 MOST_WAITING = 1024 * 1024
-"""Bytes of lines that wait for a reader of the log; what comes on top of them is dropped."""
+"""At most so many bytes of lines wait for a reader of the log. Further lines are dropped."""
 
 FLUSH_S = 1.0
-"""How long an end waits for a reader to take the last lines."""
+"""At its end, the process waits this long for a reader to take the last lines."""
 
 Write = Callable[[bytes], object]
-"""Writes all of some lines, and may wait."""
+"""Writes lines completely, and may block."""
 
 _STDOUT = 1
 _NAMES = {level: name.upper() for name, level in LEVELS.items()} | {logging.CRITICAL: "ERROR"}
@@ -53,27 +53,27 @@ _COLOURS = {"TRACE": "2", "DEBUG": "34", "INFO": "32", "WARN": "33", "ERROR": "3
 
 
 def event(logger: logging.Logger, level: int, message: str, /, **fields: object) -> None:
-    """Log `message` with `fields` beside it."""
+    """Log `message` with `fields`."""
     logger.log(level, message, extra={"fields": fields}, stacklevel=2)
 
 
 def set_up(
     level: str, form: str | None = None, fd: int = _STDOUT, file: RotatingFile | None = None
 ) -> None:
-    """Send everything of at least `level` (a key of LEVELS) to `fd`, and to `file` if there is one.
+    """Send everything of at least `level` (a key of LEVELS) to `fd`, and to `file` if it is given.
 
     `form` is pretty, compact or json; None means pretty on a terminal, else json.
     """
     handlers: list[logging.Handler] = []
     if fd == _STDOUT and sys.__stdout__ is None:
-        # Started with standard output closed: descriptor 1 may be a client's socket by now.
+        # Standard output was closed at the start, so descriptor 1 may be a client's socket by now.
         handlers.append(logging.NullHandler())
     else:
         handlers.append(_LineHandler(partial(_write_all, fd), _formatter(form, os.isatty(fd))))
     if file is not None:
         handlers.append(_LineHandler(file.write, _formatter(form, terminal=False), file.close))
     logging.basicConfig(level=LEVELS[level], handlers=handlers, force=True)
-    # It would tell of every header that it encodes.
+    # At DEBUG it would log every header that it encodes.
     logging.getLogger("hpack").setLevel(logging.INFO)
 
 
@@ -90,13 +90,13 @@ def _formatter(form: str | None, terminal: bool) -> logging.Formatter:
 
 
 def dropped_lines() -> int:
-    """How many lines this process has dropped, for the log was not read."""
+    """How many lines this process has dropped because the log was not read."""
     handlers = logging.getLogger().handlers
     return sum(each.writer.dropped for each in handlers if isinstance(each, _LineHandler))
 
 
 class _LineHandler(logging.Handler):
-    """Has whole lines written."""
+    """Passes whole lines to a writer."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class _LineHandler(logging.Handler):
         self.writer.write(line)
 
     def flush(self) -> None:
-        """Wait for what is logged already to be written, for `FLUSH_S` at most."""
+        """Wait until everything logged so far is written, for at most `FLUSH_S`."""
         self.writer.flush()
 
     def close(self) -> None:
@@ -142,13 +142,13 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 class LineWriter:
-    """Has lines written by a thread of its own, so that only this thread waits.
+    """Writes lines in a thread of its own, so that only this thread waits.
 
-    A pipe that nobody reads, a terminal that is stopped and a disk that is busy hold up whoever
-    writes to them, and making them non-blocking would change them for all who share them. Lines
-    wait in memory up to `MOST_WAITING`; the next ones are dropped until all that wait are on their
-    way, and `tell_of_gap` makes the line that stands in their place. After a write that failed (a
-    reader gone, a full disk) the next one is tried afresh.
+    A pipe that nobody reads, a stopped terminal and a busy disk block their writers. Making them
+    non-blocking would change them for all processes that share them. Lines wait in memory up to
+    `MOST_WAITING`. Further lines are dropped until the waiting ones are being written, and a line
+    from `tell_of_gap` replaces them. After a failed write (the reader has gone, the disk is full)
+    the next one is tried again.
     """
 
     def __init__(self, write: Write, tell_of_gap: Callable[[int], bytes]) -> None:
@@ -167,12 +167,12 @@ class LineWriter:
         threading.Thread(target=self._run, name="zq-log", daemon=True).start()
 
     def write(self, line: bytes) -> None:
-        """Have a line written; it never waits."""
+        """Queue a line. This never waits."""
         if self._pid != os.getpid():
-            self._begin()  # A fork has not taken the thread along.
+            self._begin()  # a fork does not copy the thread
         with self._changed:
             full = self._size and self._size + len(line) > MOST_WAITING
-            # Whatever comes after a gap waits for the line that tells of it.
+            # After a gap, lines wait for the line that reports it.
             if full or self._missing:
                 self._missing += 1
                 self.dropped += 1
@@ -182,12 +182,12 @@ class LineWriter:
             self._changed.notify_all()
 
     def flush(self) -> None:
-        """Wait until all is written, for `FLUSH_S` at most."""
+        """Wait until everything is written, for at most `FLUSH_S`."""
         with self._changed:
             self._changed.wait_for(lambda: not (self._lines or self._writing), FLUSH_S)
 
     def close(self) -> None:
-        """Flush, and let the thread end."""
+        """Flush, and end the thread."""
         self.flush()
         with self._changed:
             self._closed = True
@@ -195,11 +195,11 @@ class LineWriter:
 
     def _run(self) -> None:
         while data := self._next():
-            with contextlib.suppress(OSError):  # there is nowhere left to tell of it
+            with contextlib.suppress(OSError):  # nothing is left to report the error to
                 self._write(data)
 
     def _next(self) -> bytes:
-        """All that waits, once something does; nothing after the end."""
+        """All waiting lines, once there are any; empty at the end."""
         with self._changed:
             self._writing = False
             self._changed.notify_all()
@@ -234,7 +234,7 @@ class CompactFormatter(logging.Formatter):
 
 
 class PrettyFormatter(logging.Formatter):
-    """Columns for a person; further lines of a message and tracebacks follow indented."""
+    """Columns for people. Further lines of a message and tracebacks are indented."""
 
     def __init__(self, colour: bool) -> None:
         super().__init__()
@@ -300,5 +300,5 @@ def _word(value: object) -> str:
 
 
 def _printable(text: str) -> str:
-    """`text` without anything that could move a terminal's cursor or begin a line of its own."""
+    """`text` without characters that could move a terminal's cursor or begin a new line."""
     return text if text.isprintable() else json.dumps(text)

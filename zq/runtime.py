@@ -1,4 +1,4 @@
-"""The composition root: what a server is made of, in which order it starts, and how it stops."""
+"""The composition root: the parts of a server, the order of their start, and the stop."""
 
 import asyncio
 import contextlib
@@ -59,10 +59,10 @@ EX_TEMPFAIL = os.EX_TEMPFAIL
 EX_CONFIG = os.EX_CONFIG
 
 OWN_DESCRIPTORS = 128
-"""Descriptors that are no connection: the database's, the log's, and some to spare."""
+"""The descriptors besides connections: the database's, the log's, and some to spare."""
 
 CLOSE_TIMEOUT_S = 1.0
-"""How long requests under way may take once the drain is over."""
+"""Requests under way may take this long after the drain."""
 
 
 class Server:
@@ -76,7 +76,7 @@ class Server:
         rng: Random | None = None,
         passed: socket.socket | None = None,
     ) -> None:
-        """`passed` listens already, in place of the settings' host and port."""
+        """`passed` is a socket that listens already. It replaces the settings' host and port."""
         self._settings = settings
         self._core = Instance(settings, clock=clock, rng=rng)
         self._clock = self._core.clock
@@ -97,12 +97,12 @@ class Server:
 
     @property
     def services(self) -> Services:
-        """What may be asked of it, once it has started."""
+        """The services, once the server has started."""
         return self._core.services
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The address on which it listens."""
         return self._primary.url
 
     @property
@@ -112,16 +112,16 @@ class Server:
 
     @property
     def admin_url(self) -> str | None:
-        """Where its admin listener listens, if it has one."""
+        """The address of its admin listener, if it has one."""
         return None if self._admin is None else self._admin.url
 
     @property
     def entrances(self) -> list[Entrance]:
-        """Those that are open, the primary one first."""
+        """The open entrances, the primary one first."""
         return [self._primary, *([self._admin] if self._admin is not None else [])]
 
     async def start(self) -> None:
-        """Recover the data, then accept requests. Leaves nothing open where it fails."""
+        """Recover the data, then accept requests. If this fails, nothing stays open."""
         settings = self._settings
         keys = None if settings.keys is None else keyfile.read(settings.keys)
         for entrance in self.entrances:
@@ -179,7 +179,7 @@ class Server:
             log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
 
     def _other_doors(self, bodies: Bodies, line: BulkLine, answers: Answers) -> list[Door]:
-        """Those beside the native one that the settings name."""
+        """The doors in the settings besides Zizq's."""
         settings = self._settings
         if "queue-ti" not in settings.doors:
             return []
@@ -197,9 +197,9 @@ class Server:
         return [QueueTiDoor(ids, routes)]
 
     def reload(self) -> None:
-        """Read the keys and the certificates again, the latter for new connections.
+        """Read the keys and the certificates again. New certificates are for new connections.
 
-        What is wrong with either is logged, and it stays as it is.
+        If one of them is bad, this is logged, and the old one stays in use.
         """
         entrances = self.entrances
         if self._settings.keys is not None:
@@ -220,7 +220,7 @@ class Server:
         log.info("keys reloaded")
 
     async def drain(self) -> None:
-        """Deliver nothing more, and take acknowledgements until nothing is held or time is up."""
+        """Deliver no more jobs. Accept acknowledgements until no job is held or the time is up."""
         self.engine.streams.stop()
         if not self._settings.drain:
             return
@@ -231,7 +231,7 @@ class Server:
         timer.cancel()
 
     async def stop(self, *, drain: bool = True) -> None:
-        """Drain, end the streams, give back what they held, commit, checkpoint, close."""
+        """Drain, end the streams, return their jobs, commit, checkpoint, close."""
         failed = self.engine.failure.done()
         if drain and not failed:
             await self.drain()
@@ -241,8 +241,8 @@ class Server:
     async def _open_admin(self, answers: Answers, make_codec: MakeCodec) -> None:
         """Open the admin listener.
 
-        Where another program, say a second server on this machine, has the port that nobody chose,
-        this one does without: a queue is worth more than a look at it.
+        If another program, such as a second server on this machine, has the default port, this
+        server does without it: the queue is worth more than a view of it.
         """
         if self._admin is None:
             return
@@ -263,12 +263,12 @@ class Server:
 
 
 def prepare_process() -> None:
-    """Do what comes before the first thread, such as the one that writes the log."""
+    """Prepare the process before its first thread, such as the one that writes the log."""
     share_one_heap()
 
 
 def serve(settings: Settings) -> int:
-    """Run a server until a signal; the process's exit code (see sysexits.h)."""
+    """Run a server until a signal. Return the process's exit code (see sysexits.h)."""
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     with contextlib.suppress(ImportError):
         from uvloop import new_event_loop as factory
@@ -289,7 +289,7 @@ async def _serve(settings: Settings) -> int:
     code = await _start(server, settings)
     if code:
         return code
-    # What is alive now stays alive; requests leave few cycles behind, so look for them seldom.
+    # Objects that exist now will stay. Requests leave few cycles, so collect them seldom.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     for entrance in server.entrances:
@@ -310,7 +310,7 @@ async def _serve(settings: Settings) -> int:
     ends = {stop, impatience}
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     if not stop.done():
-        # The second signal: leave as a crash would. The next start gives everything back.
+        # The second signal: exit as in a crash. The next start returns all jobs.
         log.warning("leaving at once")
         logging.shutdown()
         os._exit(1)
@@ -342,7 +342,7 @@ def _allow_connections(count: int) -> None:
 
 
 async def _start(server: Server, settings: Settings) -> int:
-    """Start, or say in one line why that is not possible; the exit code, 0 if it runs."""
+    """Start, or say in one line why not. Return the exit code; 0 if it runs."""
     try:
         await server.start()
     except DirectoryInUse as error:
@@ -385,7 +385,7 @@ def _catch_signals() -> asyncio.Queue[signal.Signals]:
 
 
 async def _feed_watchdog(services: Services) -> None:
-    """Tell systemd that the server lives: once ticks and the database's thread have moved on."""
+    """Tell systemd that the server lives, whenever ticks and the database's thread have moved."""
     interval = systemd.watchdog_interval()
     while interval is not None:
         await services.admin.ping()

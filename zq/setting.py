@@ -1,7 +1,7 @@
-"""A setting: which kinds of values there are, and how one is written, read, checked and shown.
+"""A setting: its kinds of values, and how these are written, read, checked and shown.
 
-Durations are held in milliseconds, sizes in bytes. A duration is written with its unit: a bare
-number would be seconds to users of the library and milliseconds to users of the HTTP API.
+Durations are stored in milliseconds, sizes in bytes. A duration has its unit: a bare number would
+mean seconds to users of the library and milliseconds to users of the HTTP API.
 """
 
 import re
@@ -21,7 +21,7 @@ _ORIGIN = re.compile(r"https?://[^\s,/?#]+")
 
 
 def _quantity(text: str, units: Mapping[str, int]) -> int:
-    """`64MiB` → 67108864. ValueError where the number has none of the `units`."""
+    """`64MiB` → 67108864. Raises ValueError if the number has none of the `units`."""
     match = re.fullmatch(r"([0-9]{1,16})\s*([A-Za-z]*)", text.strip())
     factors = {unit.lower(): factor for unit, factor in units.items()}
     if match is None or match[2].lower() not in factors:
@@ -30,7 +30,7 @@ def _quantity(text: str, units: Mapping[str, int]) -> int:
 
 
 def _duration(text: str) -> int:
-    """`3s` → 3000. Nothing takes no time in any unit, so 0 may stand alone."""
+    """`3s` → 3000. Zero needs no unit."""
     return 0 if re.fullmatch("0+", text.strip()) else _quantity(text, _DURATIONS)
 
 
@@ -69,7 +69,7 @@ def _non_empty(text: str) -> str:
 
 @dataclass(frozen=True)
 class Kind:
-    """How values of one sort are read and written."""
+    """How values of one kind are read and written."""
 
     noun: str
     remedy: str
@@ -124,21 +124,21 @@ SIZE = Kind(
 )
 
 
-# Milliseconds and bytes stay exact as floats, and a time far ahead still fits SQLite's integers.
+# Milliseconds and bytes up to this are exact as floats, and far times still fit in SQLite.
 _LARGEST = 2**53 - 1
 
 
 ZIZQ = "ZIZQ_"
-"""Begins the names of Zizq's variables. A bare number in one is milliseconds, as Zizq has it."""
+"""The prefix of Zizq's variables. A bare number in one is milliseconds, as in Zizq."""
 
 
 class ConfigError(ValueError):
-    """A setting that cannot be used. The text names the flag or variable, and the remedy."""
+    """A setting cannot be used. The text names the flag or variable, and the remedy."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a setting means and which values it takes."""
+    """The meaning of a setting and its allowed values."""
 
     kind: Kind
     help: str
@@ -147,7 +147,7 @@ class Rule:
     low: float = 0
     high: float = _LARGEST
     short: str = ""
-    unset: str = ""  # what a default of None means
+    unset: str = ""  # the meaning of a default of None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +173,7 @@ class Setting:
     def given(
         self, flags: Mapping[str, str | None], environ: Mapping[str, str]
     ) -> tuple[str, str] | None:
-        """(the flag or variable that sets it, its text), or None: the default holds."""
+        """The flag or variable that sets it, with its text; None means the default."""
         flag = flags.get(self.name)
         if flag is not None:
             return self.flag, flag
@@ -192,7 +192,7 @@ class Setting:
         return value
 
     def check(self, value: Any, source: str) -> None:
-        """Raises ConfigError if `value` is none of the choices or out of range."""
+        """Raises ConfigError if `value` is not one of the choices, or is out of range."""
         rule = self.rule
         if value is None and rule.unset:
             return
@@ -212,7 +212,7 @@ class Setting:
 
 
 def variable_given(variable: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """(name, text) of a `ZQ_…` variable or, where that is unset, of its `ZIZQ_…` twin."""
+    """The name and text of a `ZQ_…` variable or, if that is unset, of its `ZIZQ_…` twin."""
     for name in (variable, ZIZQ + variable.removeprefix("ZQ_")):
         if environ.get(name):
             return name, environ[name]

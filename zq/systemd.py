@@ -1,8 +1,8 @@
-"""What systemd and a service tell each other: the protocols of sd_notify(3) and sd_listen_fds(3).
+"""The protocols between systemd and a service: sd_notify(3) and sd_listen_fds(3).
 
-Each notice is one datagram to the socket that NOTIFY_SOCKET names; the call returns whether systemd
-has got it, and without that variable nothing is sent. No notice raises for a socket that does not
-answer: a server must not die of a lost status line.
+Each notice is one datagram to the socket in NOTIFY_SOCKET. The call returns whether it was sent.
+Without that variable nothing is sent. No notice raises if the socket does not answer: a server must
+not die of a lost status line.
 """
 
 import logging
@@ -15,18 +15,18 @@ log = logging.getLogger(__name__)
 _TIMEOUT_S = 1.0
 
 FIRST_FD = 3
-"""By definition: those passed begin after the three standard streams."""
+"""By definition, passed descriptors follow the three standard streams."""
 
 
 class ActivationError(Exception):
-    """What was passed cannot be used; the message says what to change in the socket unit."""
+    """The passed descriptors cannot be used. The message says what to change in the socket unit."""
 
 
 def passed_socket() -> socket.socket | None:
-    """The listening socket that this process was started with, or None.
+    """The listening socket that was passed to this process, or None.
 
-    The variables are cleared, so that no child takes the descriptor for its own. Raises
-    `ActivationError` where there are several or it is none that listens for TCP.
+    The variables are cleared, so that no child uses the descriptor. Raises `ActivationError` if
+    there are several, or if it does not listen for TCP.
     """
     meant_for = os.environ.pop("LISTEN_PID", "")
     count = os.environ.pop("LISTEN_FDS", "")
@@ -57,29 +57,29 @@ def _listens_for_tcp(passed: socket.socket) -> bool:
 
 
 def ready() -> bool:
-    """The server answers requests."""
+    """Report that the server answers requests."""
     return _send("READY=1")
 
 
 def stopping() -> bool:
-    """The server has begun to stop."""
+    """Report that the server has begun to stop."""
     return _send("STOPPING=1")
 
 
 def watchdog() -> bool:
-    """The server is alive; due every `watchdog_interval()` seconds."""
+    """Report that the server is alive. It is due every `watchdog_interval()` seconds."""
     return _send("WATCHDOG=1")
 
 
 def status(text: str) -> bool:
-    """One line for `systemctl status`."""
+    """Send one line for `systemctl status`."""
     return _send("STATUS=" + " ".join(text.splitlines()))
 
 
 def watchdog_interval() -> float | None:
-    """Seconds between two calls of `watchdog()`, or None if systemd expects none.
+    """The seconds between two calls of `watchdog()`; None if systemd expects none.
 
-    That is half of the time after which systemd gives the server up, as sd_watchdog_enabled(3)
+    They are half of the time after which systemd gives the server up, as sd_watchdog_enabled(3)
     advises.
     """
     limit = os.environ.get("WATCHDOG_USEC", "")

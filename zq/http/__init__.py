@@ -1,1 +1,1 @@
-"""The HTTP doors: they translate between requests and the engine's verbs and hold no rules."""
+"""The HTTP doors. They translate between requests and the services' verbs and hold no rules."""

@@ -1,4 +1,4 @@
-"""The application: every door's routes behind one guard."""
+"""The application: the routes of all doors, behind one guard."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ Methods = Mapping[str, Route]
 
 
 class Application:
-    """Answers requests: finds door and endpoint, asks the guard, has the door word every error.
+    """Answers requests: it finds door and endpoint, asks the guard, and lets the door format
+    errors.
 
-    The first door answers what is under nobody's prefix. `refused` counts errors by their codes.
+    The first door answers paths outside of all prefixes. `refused` counts errors by their codes.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Application:
         self._refused = refused
 
     async def __call__(self, request: web.BaseRequest) -> Response:
-        """Answer a request. Raises where its connection is lost, or it is cancelled."""
+        """Answer a request. Raises if its connection is lost or it is cancelled."""
         door = self._doors[0]
         try:
             door, methods, request[PATH] = self._router.find(request.rel_url.path_safe)
@@ -53,10 +54,10 @@ class Application:
         if not isinstance(response, Answer):
             return response
         if is_withheld(request):
-            # Whether its body comes after all nobody knows, so nothing can follow it.
+            # Whether its body still comes is unknown, so nothing can follow it.
             response.closes = True
         if len(response.body) <= SMALL and request.version.major < 2:
-            return response  # which its connection sends at once
+            return response  # the connection sends it at once
         try:
             await self._answers.send(request, response)
         except AnswersFull as error:
@@ -65,11 +66,11 @@ class Application:
         return response
 
     def malformed(self, status: int, text: str) -> Answer:
-        """The answer to what is no request of HTTP."""
+        """The answer to a request that is not valid HTTP."""
         return self._doors[0].malformed(None, status, text)
 
     def refusal(self, error: ZqError) -> Answer:
-        """The answer to a connection of which no request was read."""
+        """The answer for a connection on which no request was read."""
         return self._doors[0].problem(None, error)
 
     def _refuse(self, request: web.BaseRequest, door: Door, error: ZqError) -> Answer:
@@ -85,21 +86,21 @@ class Application:
         if expected.lower() != "100-continue" and request.version == HttpVersion11:
             return door.malformed(request, 417, "expectation failed")
         if not route.ticks and asyncio.current_task() is None:
-            await asyncio.sleep(0)  # it goes on as a task, which time-outs and the like want
+            await asyncio.sleep(0)  # this makes it a task, which time-outs need
         return await route.handler(request)
 
 
 class Router:
-    """A tree of path segments: `{name}` stands for any, `{name...}` for all that are left.
+    """A tree of path segments: `{name}` stands for any segment, `{name...}` for all that are left.
 
-    Where a word fits too, the word wins. So a path without parameters always leads to one place,
-    and is looked up whole.
+    A literal segment wins over a parameter. So a path without parameters always leads to the same
+    place, and is looked up as a whole.
     """
 
     def __init__(self, doors: Sequence[Door]) -> None:
         self._root = _Node(doors[0])
         self._known: dict[str, _Node] = {}
-        # What grows out of a place is behind the same door, so the prefixes come first.
+        # The places below a place belong to the same door, so the prefixes come first.
         for door in sorted(doors, key=lambda door: len(door.prefix)):
             self._place(door.prefix).door = door
         for door in doors:
@@ -112,9 +113,10 @@ class Router:
                     place.methods[method] = route
 
     def find(self, path: str) -> tuple[Door, Methods, dict[str, str]]:
-        """The door of a path, its routes by method, none where there is no such path; parameters.
+        """The door of a path, its routes by method (empty if there is no such path), and
+        parameters.
 
-        `path` has slashes and percent signs of its segments escaped, and nothing else.
+        In `path`, only the slashes and percent signs within segments are escaped.
         """
         known = self._known.get(path)
         if known is not None:
@@ -142,7 +144,7 @@ class Router:
 
 
 class _Node:
-    """A place in the tree, whose door it is behind, and what may follow."""
+    """A place in the tree, with its door and the places below it."""
 
     def __init__(self, door: Door) -> None:
         self.door = door

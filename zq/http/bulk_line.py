@@ -1,8 +1,8 @@
-"""Large bodies of new jobs take turns, so that everything else passes between them.
+"""Large bodies of new jobs take turns, so that other requests pass in between.
 
-A body is decoded, and its jobs are queued for a tick, in one go. Two hundred of them in one turn of
-the event loop would hold up whoever comes next; decoded long before a tick takes their jobs, they
-would only hold memory. So they wait as bytes, and their connections with them.
+A body is decoded, and its jobs are queued for a tick, in one go. Two hundred bodies in one turn of
+the event loop would delay every other request. Jobs that are decoded long before their tick only
+hold memory. So bodies wait as bytes, and their connections wait with them.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from zq.model.clock import Clock
 from zq.model.errors import InboxFull
 
 SMALL = 2 * 1024
-"""Bytes of a body that never waits: it is decoded as fast as it could be queued."""
+"""A body of this many bytes never waits: it is decoded as fast as it could be queued."""
 
 TURN_BYTES = 16 * 1024
-"""Bytes of bodies after which the next one waits: half a millisecond of decoding."""
+"""After so many bytes of bodies the next one waits. That is half a millisecond of decoding."""
 
 PATIENCE_S = 5.0
-"""Once one has waited so long, more are refused: they would wait longer than clients do."""
+"""Once a body has waited this long, more are refused, since they would wait too long."""
 
 
 class _Waiting(NamedTuple):
@@ -30,9 +30,10 @@ class _Waiting(NamedTuple):
 
 
 class BulkLine:
-    """Lets large bodies go on, one in each turn of the event loop, while the next tick has room.
+    """Admits large bodies, one in each turn of the event loop, while the next tick has room.
 
-    Connections take turns too: who sends more at once gets no more. Who comes alone does not wait.
+    Connections also take turns: a connection with more bodies gets no more turns. A body without
+    competition does not wait.
     """
 
     def __init__(self, inbox: Inbox, clock: Clock) -> None:
@@ -43,7 +44,7 @@ class BulkLine:
         self._turning = False
 
     async def take(self, connection: object, size: int) -> None:
-        """Wait until a body of `size` bytes may go on. Raises `InboxFull`: others wait too long."""
+        """Wait until a body may go on. Raises `InboxFull` if others wait too long."""
         if size <= SMALL:
             return
         if not self._lines and self._left > 0 and self._inbox.has_room:
@@ -73,14 +74,15 @@ class BulkLine:
             waiting = self._pop()
             if not waiting.turn.done():  # its connection may be gone
                 waiting.turn.set_result(None)
-                # Its jobs are in the inbox by the next turn, and only then is room for more known.
+                # Its jobs are in the inbox in the next turn. Only then is it known whether there is
+                # room.
                 self._spend(waiting.size)
                 break
         if not self._lines:
             self._inbox.when_taken = None
 
     def _first(self) -> _Waiting:
-        """The oldest of the connection that has waited longest since it had its turn."""
+        """The oldest body of the connection whose last turn was longest ago."""
         return next(iter(self._lines.values()))[0]
 
     def _pop(self) -> _Waiting:

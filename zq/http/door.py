@@ -1,4 +1,4 @@
-"""A door: a prefix, routes, and how ids, formats and errors look behind it."""
+"""A door: a prefix, its routes, and its forms of ids and errors."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -13,15 +13,15 @@ from zq.model.keys import KeyScope
 Handler = Callable[[web.BaseRequest], Awaitable[Response]]
 
 PATH = web.RequestKey("path", dict[str, str])
-"""What the parameters in the path of a request's endpoint are."""
+"""The parameters in the path of a request."""
 
 
 class Route(NamedTuple):
-    """An endpoint's place and what a key must have for it.
+    """The path of an endpoint, and the rights that a key needs for it.
 
-    Its handler's docstring tells users what it does. A `scope` of None asks for no key. A route
-    that is about the `whole` server is not for keys with queue prefixes. One that `ticks` waits for
-    a tick and hardly ever for anything else: it can do without a task (see
+    The docstring of its handler describes it to users. A `scope` of None needs no key. A route
+    about the `whole` server is not for keys with queue prefixes. A route that `ticks` waits for a
+    tick and hardly ever for anything else, so it needs no task (see
     `zq.http.transport.connection`).
     """
 
@@ -34,22 +34,22 @@ class Route(NamedTuple):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods that it answers: where GET is one, HEAD is another."""
+        """The methods that it answers. GET includes HEAD."""
         return ("GET", "HEAD") if self.method == "GET" else (self.method,)
 
 
 class Ids(Protocol):
-    """How a door writes the ids of jobs."""
+    """The ids of jobs behind a door."""
 
     def text(self, key: int) -> str:
         """The id of the job with this key."""
 
     def key(self, text: str) -> int | None:
-        """The key that an id stands for, None where it can be no job's."""
+        """The key of an id; None if no job can have this id."""
 
 
 Statuses = Mapping[type[ZqError], int]
-"""Errors of a door. One that is not named has the status of its nearest named ancestor."""
+"""The statuses of errors. An error without one has the status of its nearest ancestor."""
 
 
 def status_in(statuses: Statuses, error: ZqError) -> int:
@@ -58,9 +58,9 @@ def status_in(statuses: Statuses, error: ZqError) -> int:
 
 
 class Door(ABC):
-    """One API over the one engine. It words what its clients see and holds no rules of its own.
+    """One API over the engine. It formats its clients' answers and holds no rules of its own.
 
-    Its routes begin with its `prefix`; whatever else comes under that, it turns away.
+    Its routes begin with its `prefix`. It refuses all other paths under that prefix.
     """
 
     prefix = ""
@@ -71,16 +71,16 @@ class Door(ABC):
 
     @abstractmethod
     def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
-        """An error as an answer, in a format that the request accepts. There may be no request."""
+        """An error as an answer, in a format that the request accepts. `request` may be None."""
 
     @abstractmethod
     def malformed(self, request: web.BaseRequest | None, status: int, text: str) -> Answer:
-        """The answer to what is wrong as HTTP, before anybody asks what it means."""
+        """The answer to a request that is not valid HTTP, before its meaning is known."""
 
     def not_found(self, request: web.BaseRequest) -> Answer:
-        """The answer where no route has the request's path. May raise an error instead."""
+        """The answer if no route has the request's path. It may raise an error instead."""
         return self.malformed(request, 404, "not found")
 
     def not_allowed(self, request: web.BaseRequest, methods: Iterable[str]) -> Answer:
-        """The answer where the routes of the path have other methods."""
+        """The answer if the routes of the path have other methods."""
         return Answer(405, headers={"Allow": ", ".join(sorted(methods))})

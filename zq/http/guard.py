@@ -1,4 +1,4 @@
-"""Who gets in: every request passes here before its body is read. Browsers first, then keys."""
+"""The guard: it checks every request before its body is read. Browsers first, then keys."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from zq.model.reach import EVERYWHERE, Reach
 log = logging.getLogger(__name__)
 
 CHALLENGE = 'Bearer realm="zq", Basic realm="zq", charset="UTF-8"'
-"""For the header `WWW-Authenticate` of a 401."""
+"""The header `WWW-Authenticate` of a 401."""
 
 SEC_FETCH_SITE = istr("Sec-Fetch-Site")
 OWN_SITES = frozenset({"same-origin", "none"})
-"""Asked for by our own page, or by the user: an address typed, a bookmark."""
+"""Requests of our own page or of the user, who has typed the address or used a bookmark."""
 
 BROWSER = "Mozilla/"
-"""What the `User-Agent` of every browser begins with."""
+"""The `User-Agent` of every browser begins with this."""
 
 MOST_KNOWN = 1024
 
 
 KEY = web.RequestKey("key", Key)
-"""The key that a request was let in with; it has none where none is needed."""
+"""The key of a request. It is missing if no key is needed."""
 
 REACH = web.RequestKey("reach", Reach)
 
@@ -43,10 +43,10 @@ READING = frozenset({KeyScope.READ, KeyScope.HISTORY, None})
 """Scopes of routes that change nothing."""
 
 NOWHERE = Reach(())
-"""For what is open to all although there are keys: it sees no queue."""
+"""The reach of routes that need no key, although there are keys. It covers no queue."""
 
 reach_of: Callable[[web.BaseRequest], Reach] = itemgetter(REACH)
-"""How far the view of a request's sender goes."""
+"""The reach of a request's sender."""
 
 
 class Guard:
@@ -58,9 +58,9 @@ class Guard:
         self._streams: dict[object, tuple[Key, Callable[[], object]]] = {}
 
     def admit(self, request: web.BaseRequest, route: Route | None) -> None:
-        """Let a request for a route in, or raise `Unauthorized` or a `Forbidden`.
+        """Admit a request for a route, or raise `Unauthorized` or a `Forbidden`.
 
-        A request for no route of ours needs a key that is known, where there are keys.
+        If there are keys, a request for an unknown route needs a known key.
         """
         self._browsers.check(request, reads=route is None or route.scope in READING)
         if self._keys is None:
@@ -69,19 +69,19 @@ class Guard:
             _grant(request, route, self._keys)
 
     def change_keys(self, keys: KeyRing) -> None:
-        """Go by other keys from now on. Streams end whose key is no longer what it was."""
+        """Use other keys from now on. Streams end if their key has changed."""
         self._keys = keys
         for key, end in list(self._streams.values()):
             self._end_without(key, end)
 
     @contextlib.contextmanager
     def while_granted(self, request: web.BaseRequest, end: Callable[[], object]) -> Iterator[None]:
-        """Call `end` once the request's key is changed or revoked, as long as this lasts."""
+        """Within the block, call `end` once the request's key is changed or revoked."""
         key = request.get(KEY)
         if key is None:
             yield
             return
-        # The keys may have changed since the request was let in.
+        # The keys may have changed since the request was admitted.
         self._end_without(key, end)
         place = object()
         self._streams[place] = (key, end)
@@ -118,23 +118,23 @@ def _require(key: Key, route: Route) -> None:
 
 
 class Browsers:
-    """Keeps web pages out: a browser carries a page's requests to wherever its visitor can reach.
+    """Keeps web pages out: a browser sends a page's requests to every host that its user can reach.
 
-    Four headers tell. `Host` names whom the client believes to talk to: a page that had its own
-    name point here (DNS rebinding) gives itself away by it. `Sec-Fetch-Site` and, from browsers
-    that do not send it, `Origin` tell which site a request comes from. A page can set none of them,
-    and a client that is no browser sends neither of these two.
+    Four headers help. `Host` names the server that the client believes to talk to. It exposes a
+    page whose own name points here (DNS rebinding). `Sec-Fetch-Site` and, from browsers that do not
+    send it, `Origin` tell the site of a request. A page can set none of them, and other clients
+    than browsers send neither of these two.
 
-    Over plain http to a name that is no loopback one a browser sends no `Sec-Fetch-Site` at all,
-    and no `Origin` with what it gets for an image, a frame, a script or a `fetch` of mode no-cors.
-    Such a request looks like that of a client that is none, but for its `User-Agent`, which no page
-    can set for these either. It may read, for the browser shows the answer to no page of another
-    site (and a user may have typed the address); it may change nothing, and take no job.
+    Over plain http, to a name that is not a loopback name, a browser never sends `Sec-Fetch-Site`.
+    It sends no `Origin` for an image, a frame, a script or a `fetch` of mode no-cors. Such a
+    request looks like one from another client, except for its `User-Agent`, which no page can set
+    for these either. It may read, since the browser shows the answer to no page of another site
+    (and a user may have typed the address). It may change nothing, and take no job.
 
-    `hosts` are names or addresses of this server besides the loopback ones and the address that a
-    connection has come to; `origins` are sites whose pages may use it. With `any_address` the
-    server goes by every address but the wildcard ones: a port may be forwarded to it, and a page
-    whose `Host` is an address was reached without a name that could have been pointed here.
+    `hosts` are names or addresses of this server besides the loopback ones and the address of the
+    connection. `origins` are sites whose pages may use it. With `any_address` the server accepts
+    every address but the wildcard ones as its own: a port may be forwarded to it, and a page whose
+    `Host` is an address was not reached by a name that could point here.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class Browsers:
         self._known.add(host)
 
     def _is_own(self, origin: str, host: str | None) -> bool:
-        # Behind a proxy that ends TLS the schemes differ, so the place alone is compared.
+        # Behind a proxy that ends TLS the schemes differ, so only the host is compared.
         place = origin.lower().partition("://")[2]
         return origin.lower() in self._origins or (host is not None and place == host.lower())
 
@@ -217,7 +217,7 @@ def _certified(name: str | None, keys: KeyRing) -> Key:
 
 
 def _credentials(header: str) -> tuple[str, bytes]:
-    """The user name, empty where there is none, and the secret."""
+    """The user name (empty if there is none), and the secret."""
     scheme, _, rest = header.partition(" ")
     match scheme.lower():
         case "bearer" if rest.strip():
@@ -234,7 +234,7 @@ def _credentials(header: str) -> tuple[str, bytes]:
 
 
 def _name(host: str) -> str:
-    """The name or address in a `Host` header, or by itself, in the form in which it is compared."""
+    """The name or address in a `Host` header, or by itself, in the form for comparison."""
     if parse_address(host) is not None:
         return str(parse_address(host))
     bare = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
@@ -242,7 +242,7 @@ def _name(host: str) -> str:
 
 
 def _own_address(request: web.BaseRequest) -> str:
-    """The address of this machine that the connection has come to; empty once it is closed."""
+    """The address of this machine on the connection; empty once it is closed."""
     name = request.get_extra_info("sockname")
     return name[0] if isinstance(name, tuple) else ""
 

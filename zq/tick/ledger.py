@@ -1,13 +1,13 @@
 """The ledger of budgets: their tokens, and the lines of the jobs that draw from them.
 
-A job that draws from budgets waits in a line, with all unfinished jobs of its queue that draw the
-same. Bit 2 of its `held` keeps it out of the indexes that other claims read, from the moment it is
-stored until it is taken; `zq.tick.lines` takes it from the head of its line once all its budgets
-can pay. So a claim looks at lines, of which there are few, and never at the jobs behind a head.
+A job that draws from budgets waits in a line with all unfinished jobs of its queue that draw the
+same. Bit 2 of its `held` keeps it out of the indexes of other claims, from the time it is stored
+until it is taken. `zq.tick.lines` takes it from the head of its line once all its budgets can pay.
+So a claim looks at lines, of which there are few, and never at the jobs behind a head.
 
-Moves only note what they mean for tokens and lines. `flush` writes it, before the claims of the
-same transaction, so a crash cannot come between. What is written is in memory too, as it is in the
-database: a transaction that fails has it read again.
+Moves only note their effects on tokens and lines. `flush` writes these before the claims of the
+same transaction, so a crash cannot come in between. Every write goes to memory and to the database.
+If a transaction fails, the ledger is read again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,13 +21,13 @@ from zq.store.api import Transaction, as_json
 from zq.tick.tokens import TokenAccounts
 
 HELD_BY_BUDGET = 2
-"""The bit of `held` that is set for all jobs that draw from budgets, while they wait."""
+"""The bit of `held` that is set for waiting jobs that draw from budgets."""
 
 _WAITS = frozenset({Status.SCHEDULED, Status.READY})
 _UNFINISHED = _WAITS | {Status.IN_FLIGHT}
 
 LineName = tuple[str, str]
-"""The queue of a line, and what its jobs draw (JSON text)."""
+"""The queue of a line, and the draws of its jobs (JSON text)."""
 
 
 class TokenLedger:
@@ -35,7 +35,7 @@ class TokenLedger:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        """How many budgets there may be."""
+        """The most budgets that there may be."""
         self._tokens = TokenAccounts()
         self._accounts = self._tokens.by_key
         self._lines: dict[LineName, Line] = {}
@@ -47,11 +47,11 @@ class TokenLedger:
         self._has_stepped = False
         """Whether this transaction is earlier than the one before it."""
         self.is_retimed = False
-        """Whether something can be paid at another time than was known."""
+        """Whether a job can be paid at another time than was known."""
         self._clear_notes()
 
     def learn(self, tx: Transaction) -> None:
-        """Read what the store has, before the first transaction."""
+        """Read the store, before the first transaction."""
         self._tx = tx
         self._read()
 
@@ -66,25 +66,25 @@ class TokenLedger:
             self._touch_all()
 
     def serve(self, tx: Transaction) -> None:
-        """Go on in a part of the transaction, or behind one that was kept."""
+        """Continue in a part of the transaction, or after a part that was kept."""
         self._tx = tx
 
     def commit(self) -> None:
-        """Note that the transaction has come to its end."""
+        """Note that the transaction is committed."""
         self._tokens.commit()
 
     def roll_back(self) -> None:
-        """Note that it has come to nothing."""
+        """Note that the transaction has failed."""
         self._tokens.roll_back()
         self.forget()
 
     def forget(self) -> None:
-        """Know nothing: the next transaction reads."""
+        """Forget everything: the next transaction reads it again."""
         self._is_known = False
         self._clear_notes()
 
     def recall(self) -> None:
-        """Read again what a part that was undone may have changed."""
+        """Read again what an undone part may have changed."""
         self.forget()
         self._read()
         if self._has_stepped:
@@ -92,13 +92,13 @@ class TokenLedger:
 
     @property
     def is_used(self) -> bool:
-        """Whether there is any budget, or the last one has just gone. Else nothing is asked."""
+        """Whether there is a budget, or the last one has just gone. Else the ledger is skipped."""
         return bool(self._accounts or self._changed)
 
     # Budgets
 
     def account(self, key: str) -> Account | None:
-        """A budget's account, to look at."""
+        """A budget's account, for reading."""
         return self._accounts.get(key)
 
     @property
@@ -111,14 +111,14 @@ class TokenLedger:
         return self._accounts[key].available(self._tokens.now)
 
     def open(self, key: str, policy: BudgetPolicy, now: int) -> Account:
-        """Create a budget, which is full."""
+        """Create a budget. It is full."""
         account = opened(key, policy, now, self._tokens.now)
         self._accounts[key] = account
         self._touch(key)
         return account
 
     def change(self, key: str, policy: BudgetPolicy, now: int) -> Account:
-        """Let a budget have another policy from now on."""
+        """Give a budget another policy from now on."""
         account = self._accounts[key]
         account.change(policy, self._tokens.now)
         account.updated_at = now
@@ -126,7 +126,7 @@ class TokenLedger:
         return account
 
     def close(self, key: str) -> None:
-        """Delete a budget that no unfinished job refers to."""
+        """Delete a budget that no unfinished job draws from."""
         del self._accounts[key]
         self._touched.discard(key)
         self._gained.discard(key)
@@ -141,7 +141,7 @@ class TokenLedger:
         return sum(line.waiting for line, _ in self._drawing(key))
 
     def unpayable(self, key: str, most: int) -> tuple[int, int]:
-        """How many unfinished jobs draw more than so many tokens, and up to how many."""
+        """How many unfinished jobs draw more than `most` tokens, and the most that one draws."""
         drawing = [(line.unfinished, cost) for line, cost in self._drawing(key) if cost > most]
         over = [(n, cost) for n, cost in drawing if n]
         return sum(n for n, _ in over), max([cost for _, cost in over], default=0)
@@ -151,9 +151,9 @@ class TokenLedger:
     def note(
         self, job: Brief | JobRecord, before: Status | None, after: Status | None, queue: str
     ) -> None:
-        """Note a move of a job; None stands for a job that is not there.
+        """Note a move of a job. None means that the job does not exist.
 
-        `job` is as it was, but for its status; `queue` is where it comes to.
+        `job` is as before the move, except for its status; `queue` is the queue after the move.
         """
         draws = None if job.options is None else job.options.budgets
         if draws:
@@ -168,7 +168,7 @@ class TokenLedger:
         after: Status | None,
         queue: str,
     ) -> None:
-        """Note a move by which a job may draw other tokens than it did."""
+        """Note a move by which a job may change its draws."""
         if was and before in _UNFINISHED:
             self._leave(job, was, before, stays_in_flight=after is Status.IN_FLIGHT)
         if draws and after in _UNFINISHED:
@@ -189,7 +189,7 @@ class TokenLedger:
             self._holding.discard(job.key)
 
     def bring(self, key: int, queue: str, draws: Draws, status: Status) -> None:
-        """Note a new job, which was stored with its bit."""
+        """Note a new job that was stored with its bit."""
         line = self._line(queue, draws)
         line.unfinished += 1
         if status is Status.READY:
@@ -197,7 +197,7 @@ class TokenLedger:
             self._entering[key] = line
 
     def regroup(self, shut: Iterable[int], opened: Sequence[JobRecord]) -> None:
-        """Note that jobs came to wait behind the head of their group, or to be it."""
+        """Note that jobs now wait behind the head of their group, or have become the head."""
         for key in shut:
             self._leaving.add(key)
             self._entering.pop(key, None)
@@ -207,7 +207,7 @@ class TokenLedger:
                 self._entering[job.key] = self._line(job.queue, draws)
 
     def mend(self) -> None:
-        """Note that jobs were set aside, of which nobody knows what they drew."""
+        """Note that jobs were set aside whose draws are unknown."""
         self._is_torn = True
 
     # Claims
@@ -220,13 +220,13 @@ class TokenLedger:
         return [line for queue in queues if queue in by_queue for line in by_queue[queue].values()]
 
     def payable(self, line: Line) -> int:
-        """How many jobs of a line could be paid, if it got all tokens that there are."""
+        """How many jobs of a line could be paid with all present tokens."""
         return min([self.available(key) // cost for key, cost in _pairs(line.draws)])
 
     # The store
 
     def flush(self) -> set[str]:
-        """Write what was noted; the queues that have jobs which can be paid now."""
+        """Write what was noted. Return the queues with jobs that can be paid now."""
         tx = self._tx
         if self._is_torn:
             self._mend()
@@ -247,13 +247,13 @@ class TokenLedger:
         return woken
 
     def attend(self) -> None:
-        """Look for jobs that can be paid by now."""
+        """Look for jobs that can be paid now."""
         for account in self._accounts.values():
             if account.pays_at is not None and account.pays_at <= self._tokens.now:
                 self._touch(account.key)
 
     def clear(self, *, budgets: bool) -> None:
-        """Forget all jobs, and the budgets too if asked for."""
+        """Forget all jobs and, with `budgets`, the budgets too."""
         self._tx.run("clear_parked")
         self._tx.run("clear_lines")
         self._clear_notes()
@@ -315,7 +315,7 @@ class TokenLedger:
                     yield line, cost
 
     def _look_ahead(self) -> set[str]:
-        """Learn when lines can be paid next; the queues of those that can be now, by new tokens."""
+        """Learn when lines can be paid next. Return the queues of those that new tokens pay now."""
         woken: set[str] = set()
         times: dict[str, int] = {}
         for lines in self._by_queue.values():
@@ -365,7 +365,7 @@ class TokenLedger:
         self._is_known = True
 
     def _mend(self) -> None:
-        """Count anew by the rows that are left."""
+        """Count again from the remaining rows."""
         self._tx.run("forget_lost")
         for line in self._lines.values():
             line.unfinished = line.waiting = 0
@@ -385,7 +385,7 @@ class TokenLedger:
         self._touched: set[str] = set()
         """Budgets to write."""
         self._gained: set[str] = set()
-        """Those that have more tokens than they had."""
+        """Budgets that have more tokens than before."""
         self._changed: dict[LineName, Line] = {}
         self._leaving: set[int] = set()
         self._entering: dict[int, Line] = {}

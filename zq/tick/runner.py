@@ -1,9 +1,8 @@
 """The tick: one transaction for everything that waits.
 
-Order: settlements, returns, changes, enqueues, firings, what falls due, heads of groups, claims,
-COMMIT.
-Everything in a tick was pending together, so any serial order is a correct one; claims come last,
-so that a job can be stored and handed to a waiting worker by one commit.
+The order is: settlements, returns, changes, enqueues, firings, deadlines, heads of groups, claims,
+COMMIT. All commands of a tick waited at the same time, so any serial order of them is correct.
+Claims come last, so that one commit can store a job and hand it to a waiting worker.
 """
 
 import logging
@@ -48,15 +47,15 @@ from zq.tick.work import UnitOfWork
 log = logging.getLogger(__name__)
 
 RESERVED_KEYS = 1000 << 20
-"""How far ahead of the last key the stored high-water mark is set: a second's worth of keys, so
-that it is written once a second and not once a tick."""
+"""The stored high-water mark is this far ahead of the last key: a second's worth of keys. So it is
+written once a second, not once a tick."""
 
 STORAGE_FULL = (
     "no space left on the disk; acknowledgements still pass, new jobs when there is space"
 )
 
 LARGE_COMMIT = 4096
-"""Rows from which on a COMMIT writes for so long that the event loop does not wait for it."""
+"""A COMMIT of this many rows or more takes so long that the event loop does not wait for it."""
 
 Phase = Callable[[UnitOfWork, Sequence[Any]], Sliced[list[object]]]
 
@@ -71,10 +70,10 @@ PHASES: dict[Phase, tuple[type, ...]] = {
     enqueue: (Enqueue,),
     fire: (Fire,),
 }
-"""What each phase is for, in their order."""
+"""The phases and their commands, in order."""
 
 BRING_JOBS = (Enqueue, Fire)
-"""What is refused where the disk is full."""
+"""The commands that are refused if the disk is full."""
 
 _PHASE_OF = {kind: phase for phase, kinds in PHASES.items() for kind in kinds}
 
@@ -85,7 +84,7 @@ def make_ticks(
     device: str | None = None,
     max_budgets: int = MAX_BUDGETS,
 ) -> MakeTicks:
-    """What a store is opened with. `device` is whose history is kept; None where none is."""
+    """Make the function that makes a store's ticks. `device` names the history; None means none."""
 
     def ticks(transactions: Transactions, last_key: int) -> Ticks:
         return TickRunner(transactions, policy, random, last_key, device, max_budgets).slices
@@ -105,7 +104,7 @@ class TickRunner:
         device: str | None = None,
         max_budgets: int = MAX_BUDGETS,
     ) -> None:
-        """`device` is whose history is kept; None where none is."""
+        """`device` names the history; None means that none is kept."""
         self._transactions = transactions
         self._rulebook = Rulebook(policy, transactions(0).settings())
         self._version = transactions(0).version()
@@ -117,25 +116,25 @@ class TickRunner:
         self._device = device
 
     def run(self, tick: Tick) -> TickResult:
-        """Apply a tick and commit it, in one go."""
+        """Apply a tick and commit it in one go."""
         return exhaust(self.slices(tick))
 
     def slices(self, tick: Tick) -> Sliced[TickResult]:
-        """Apply a tick and commit it; whoever runs it may do something else between two slices.
+        """Apply a tick and commit it. The caller may do other work between two slices.
 
         Nothing else may use the connection meanwhile.
 
-        Where a statement or a decision raises, nothing of the transaction is kept; the commands run
-        again one by one, and only those that raise fail. Where the disk is full, only the enqueues
-        fail. Any other error of the disk is raised on: what it has left there is unknown; and so is
-        an error without a command, which would only come again.
+        If a statement or a decision raises, nothing of the transaction is kept. The commands then
+        run again one by one, and only those that raise fail. If the disk is full, only the enqueues
+        fail. Any other error of the disk is raised, since the state on the disk is unknown. So is
+        an error without a command, since it would come again.
         """
         try:
             return (yield from self._commit(tick, self._apply_together))
         except Exception as error:
             if not tick.commands or isinstance(error, StoreFailed):
                 raise
-            # The claims counted on settlements that may fail now; the next tick makes them.
+            # The claims counted on settlements that may fail now. The next tick makes them.
             again = msgspec.structs.replace(tick, claims=())
             if isinstance(error, StoreFull):
                 log.warning("the disk is full: new jobs are refused")
@@ -178,7 +177,7 @@ class TickRunner:
             if work.highest_key > high_water:
                 high_water = work.highest_key + RESERVED_KEYS
                 tx.run("raise_high_water", key=high_water)
-            # Claims may have set heads aside that cannot be read.
+            # Claims may have found unreadable heads and set them aside.
             result = work.finish()
             result.replies, result.claimed = replies, claimed
             if work.retimed or tick.due:
@@ -202,7 +201,7 @@ class TickRunner:
         return result
 
     def _reread_settings(self, tx: Transaction) -> None:
-        """Go by what is set, whoever has set it. Settings that cannot be read change nothing."""
+        """Adopt the stored settings, whoever has set them. Unreadable settings change nothing."""
         try:
             self._rulebook = Rulebook(self._rulebook.server, tx.settings())
         except msgspec.MsgspecError as error:
@@ -214,7 +213,7 @@ class TickRunner:
         self, work: UnitOfWork, commands: Sequence[AnyCommand]
     ) -> Sliced[list[object]]:
         kinds = set(map(type, commands))
-        if len(kinds) == 1:  # as they are in most ticks: there is nothing to sort
+        if len(kinds) == 1:  # as in most ticks: nothing to sort
             return (yield from _PHASE_OF[kinds.pop()](work, commands))
         chosen: dict[Phase, list[int]] = {phase: [] for phase in PHASES}
         for index, command in enumerate(commands):
@@ -251,7 +250,7 @@ class TickRunner:
             (reply,) = yield from self._apply_together(part, [command])
             part.finish()
         except Exception as error:
-            # Some errors of the disk have rolled the whole transaction back already.
+            # Some errors of the disk have already rolled the whole transaction back.
             if not work.tx.is_open:
                 raise
             work.drop()

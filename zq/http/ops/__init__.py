@@ -1,1 +1,1 @@
-"""What operators ask: health, version, metrics."""
+"""The endpoints for operators: health, version, metrics."""

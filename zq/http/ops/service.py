@@ -14,11 +14,11 @@ from zq.service import Services
 from zq.wire.codecs import BodyCodec
 
 API_VERSION = "0.7.0"
-"""The level of Zizq's API that its clients check for."""
+"""The level of Zizq's API. Zizq's clients check it."""
 
 
 class ServiceApi:
-    """Everything that is not about jobs."""
+    """The endpoints that are not about jobs."""
 
     def __init__(self, services: Services) -> None:
         self._admin = services.admin
@@ -31,14 +31,14 @@ class ServiceApi:
         ]
 
     def probes(self) -> list[Route]:
-        """Those that ask for no key: probes have none, and they tell nothing about jobs."""
+        """The routes that need no key: probes have none, and answers tell nothing about jobs."""
         return [
             Route("GET", "/health", endpoint(self.health), None),
             Route("GET", "/version", endpoint(self.version), None),
         ]
 
     async def health(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """What an acknowledgement waits for, why new jobs are refused, what is damaged."""
+        """What acknowledgements wait for, why new jobs are refused, and which rows are damaged."""
         health = self._admin.health()
         modes = {True: "fsync", False: "buffered"}
         document: dict[str, object] = {
@@ -48,7 +48,7 @@ class ServiceApi:
             "flushed_by": health.flushed_by,
         }
         if (refusal := health.refusal) is not None:
-            # Still 200: acknowledgements pass, and a restart would not help.
+            # The status is 200: acknowledgements are accepted, and a restart would not help.
             document["enqueues_refused"] = {"code": refusal.code, "error": refusal.message}
         if (set_aside := health.quarantined).rows:
             document["quarantined"] = {
@@ -65,7 +65,7 @@ class ServiceApi:
         return answer({"version": API_VERSION, "zq": __version__}, accepted)
 
     async def reset(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
-        """Delete everything, settings too. Without keys, only this machine may ask for it."""
+        """Delete everything, settings too. Without keys, only this machine may do it."""
         if request.get(KEY) is None and not is_loopback(request.remote):
             raise Forbidden("reset is only for clients on this machine, or with a key")
         await self._admin.clear()

@@ -1,1 +1,1 @@
-"""GET /metrics: what is measured (table), where it comes from (scrape), the endpoint (api)."""
+"""GET /metrics: the metrics (table), their values (scrape), and the endpoint (api)."""

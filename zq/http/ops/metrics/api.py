@@ -1,4 +1,4 @@
-"""GET /metrics, in Prometheus' text format or, where asked for, as OpenMetrics."""
+"""GET /metrics, in Prometheus' text format or, on request, as OpenMetrics."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
@@ -35,7 +35,7 @@ class MetricsApi:
         return [Route("GET", "/metrics", self.metrics, KeyScope.READ, whole=True)]
 
     async def metrics(self, request: web.BaseRequest) -> Answer:
-        """All metrics, and those of the process."""
+        """All metrics of the server and of its process."""
         encode, content_type = _encoder(request.headers.get("Accept", ""))
         page = _ScrapePage(await self._scraper.scrape(), self._process)
         return Answer(200, encode(page), {"Content-Type": content_type})
@@ -45,12 +45,12 @@ def _encoder(accept: str) -> tuple[Callable[[Collector], bytes], str]:
     try:
         return choose_encoder(accept)
     except (TypeError, ValueError):
-        # It trips over a version that is no number; what it does not know gets plain text.
+        # It raises for a version that is not a number. Such a client gets plain text.
         return choose_encoder("")
 
 
 class _ScrapePage(Collector):
-    """One scrape as prometheus-client wants to see it."""
+    """One scrape as a collector of prometheus-client."""
 
     def __init__(self, scrape: Scrape, process: Collector) -> None:
         self._scrape = scrape

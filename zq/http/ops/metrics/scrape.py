@@ -1,4 +1,4 @@
-"""One look at all that is measured: what the store holds, and what the server has counted."""
+"""One reading of all metrics: from the store, and from the counters of the server."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,13 +15,13 @@ from zq.service import Services
 from zq.service.admin import ServerFigures
 
 MOST_QUEUES = 100
-"""Queues that have a label of their own: what a scrape costs must not grow with their number."""
+"""So many queues have a label of their own. The cost of a scrape must not grow with the queues."""
 
 MOST_BUDGETS = 100
-"""The same of budgets."""
+"""The same for budgets."""
 
 REST = "*"
-"""Label of all others together; neither a queue nor a budget can have this name."""
+"""The label of all others together. Neither a queue nor a budget can have this name."""
 
 
 @dataclass(frozen=True)
@@ -30,33 +30,33 @@ class Sources:
 
     services: Services
     refused: Mapping[str, int]
-    """How many requests and connections, by the code of the error."""
+    """How many requests and connections were refused, by the code of the error."""
     gate: Gate
     bodies: Bodies
     answers: Answers
     lag: LagMeter
     dropped_lines: Callable[[], int]
-    """How many lines of the log nobody has taken."""
+    """How many lines of the log were dropped."""
 
 
 @dataclass(frozen=True)
 class Scrape:
-    """The numbers of one moment. Times in milliseconds since the epoch."""
+    """The numbers of one moment. Times are in milliseconds since the epoch."""
 
     now: int
     figures: ServerFigures
     jobs: Mapping[tuple[str, Status], int]
-    """By queue, where `REST` stands for all that have no label of their own."""
+    """By queue. `REST` stands for all queues without a label of their own."""
     oldest_ready: Mapping[str, int]
     budgets: int
     waiting: Mapping[str, int]
-    """Ready jobs that draw from a budget; `REST` stands for all that have no label."""
+    """Ready jobs that draw from a budget. `REST` stands for all budgets without a label."""
     tokens: Mapping[str, int]
-    """What is available, of the budgets that have a label."""
+    """The available tokens of the budgets that have a label."""
     crons: int
-    """Entries of cron groups."""
+    """How many cron entries there are."""
     cron_lag: float
-    """Seconds for which the first of them has been due."""
+    """How many seconds ago the first cron entry became due."""
     refused: Mapping[str, int]
     connections: int
     accepted: int
@@ -66,20 +66,20 @@ class Scrape:
     dropped_lines: int
 
     def ages(self) -> Iterator[tuple[str, float]]:
-        """Seconds since the longest waiting job of each queue became ready."""
+        """How many seconds ago the longest waiting job of each queue became ready."""
         for queue, ready_at in self.oldest_ready.items():
             yield queue, max(self.now - ready_at, 0) / 1000
 
 
 class _Labels:
-    """Who has a label of their own, and keeps it for as long as they are there."""
+    """Names with a label of their own. They keep it as long as they exist."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._kept: list[str] = []
 
     def of(self, sizes: Mapping[str, int]) -> list[str]:
-        """Labels go on to the largest of those that have none, as others go away."""
+        """The names with a label. Free labels go to the largest names without one."""
         self._kept = [name for name in self._kept if name in sizes]
         without = sizes.keys() - set(self._kept)
         free = self._most - len(self._kept)
@@ -88,7 +88,7 @@ class _Labels:
 
 
 class Scraper:
-    """Takes the looks. A queue that has a label keeps it for as long as it has jobs."""
+    """Takes scrapes. A queue with a label keeps it as long as it has jobs."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -96,7 +96,7 @@ class Scraper:
         self._budgets = _Labels(MOST_BUDGETS)
 
     async def scrape(self) -> Scrape:
-        """Read the store and look around. Raises `ReadTimeout`."""
+        """Read the store and the counters. Raises `ReadTimeout`."""
         sources, services = self._sources, self._sources.services
         counts = await services.queues.counts()
         queues = self._queues.of(_totals(counts.items()))
