@@ -6,9 +6,7 @@ import threading
 from pathlib import Path
 from traceback import StackSummary, TracebackException
 
-import zq
-
-_OURS = f"{Path(zq.__file__).parent}/"
+_OURS = f"{Path(__file__).parents[2]}/"
 _MACHINERY = (
     *(f"{package.__path__[0]}/" for package in (asyncio, concurrent.futures)),
     threading.__file__,
