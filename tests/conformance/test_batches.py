@@ -325,6 +325,8 @@ async def test_rules_are_tried_before_anything_is_stored(
         ({"key": 1, "when": "true", "fold": "1"}, "batch.key"),
         ({"key": "", "when": "true", "fold": "1"}, "batch.key must not be empty"),
         ({"key": "k" * 2_049, "when": "true", "fold": "1"}, "batch.key must not have more than"),
+        ({"key": "b", "when": "#" * 8_193, "fold": "1"}, "batch.when must not have more than 8192"),
+        ({"key": "b", "when": "1", "fold": "é" * 4_097}, "batch.fold must not have more than 8192"),
         ([], "batch"),
     ],
 )
@@ -332,6 +334,13 @@ async def test_a_batch_has_three_texts(client: Client, batch: Any, message: str)
     reply = await client.post("/jobs", new_job(batch=batch))
     assert reply.status == 400
     assert message in reply.error
+
+
+async def test_programs_may_be_as_long_as_that(client: Client) -> None:
+    rule = {name: f"{text} #".ljust(8_192, "x") for name, text in APPEND.items()}
+    host = await put(client, [1], **rule)
+    assert (await put(client, [2], **rule))["folded"] is True
+    assert await payload_of(client, host) == [1, 2]
 
 
 async def test_a_null_batch_is_none(client: Client) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from zq.model.names import check_batch, check_program
+
 
 class BatchRule(msgspec.Struct, frozen=True):
     """The batch of a job, and the rule by which others join it.
@@ -20,6 +22,13 @@ class BatchRule(msgspec.Struct, frozen=True):
     key: str
     when: str
     fold: str
+
+
+def check_rule(rule: BatchRule) -> None:
+    """Raise `InvalidRequest` if the key or a program is too long, or the key is empty."""
+    check_batch(rule.key)
+    check_program("batch.when", rule.when)
+    check_program("batch.fold", rule.fold)
 
 
 class HostPlace(msgspec.Struct, frozen=True, array_like=True):

@@ -1,4 +1,4 @@
-"""The rules for names: queues, job types, groups, unique keys, batches and dedupe ids."""
+"""The rules for names and texts: queues, job types, groups, unique keys, batches, dedupe ids."""
 
 from zq.model.errors import InvalidRequest
 
@@ -13,6 +13,9 @@ These names are in indexes, and pages of jobs, lists of queues and metrics repea
 MAX_KEY = 2048
 """The longest unique key, in bytes. Clients send a digest, or the source of the key. That is often
 an address, and addresses that every browser accepts are shorter."""
+
+MAX_PROGRAM = 8192
+"""The longest program of a batch, in bytes. The latest thousand rules stay in memory."""
 
 _fits = frozenset(f",\0{RESERVED}").isdisjoint
 
@@ -49,6 +52,16 @@ def check_batch(key: str) -> str:
     if not key:
         raise InvalidRequest("batch.key must not be empty")
     return _check_size("batch.key", key, MAX_KEY)
+
+
+def check_program(field: str, text: str) -> str:
+    """The same for a program of a batch: any text of up to `MAX_PROGRAM` bytes."""
+    if len(text) * 4 > MAX_PROGRAM and len(text.encode(errors="surrogatepass")) > MAX_PROGRAM:
+        raise InvalidRequest(
+            f"{field} must not have more than {MAX_PROGRAM} bytes: shorten the program, or keep"
+            " what it needs in the payload"
+        )
+    return text
 
 
 def check_dedupe(id: str) -> str:

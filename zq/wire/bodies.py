@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from zq.model.batch import BatchRule
+from zq.model.batch import BatchRule, check_rule
 from zq.model.errors import (
     InvalidRequest,
     PayloadTooLarge,
@@ -36,7 +36,7 @@ from zq.model.job import (
 )
 from zq.model.leasing import LeaseMillis
 from zq.model.metadata import check_content_type, check_traceparent
-from zq.model.names import check_batch, check_dedupe, check_group, check_key, check_name
+from zq.model.names import check_dedupe, check_group, check_key, check_name
 from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
 from zq.model.payload import MAX_DEPTH, nests_too_deeply
@@ -268,7 +268,7 @@ def _new_job(job: _Job, codec: BodyCodec, max_payload: int, names: set[str]) -> 
     if job.batch is not None:
         if job.unique_key is not None:
             raise InvalidRequest("unique_key and batch cannot be combined")
-        check_batch(job.batch.key)
+        check_rule(job.batch)
     options, created = _options(job), None
     if job.budgets:
         options, created = with_draws(options, job.budgets)
