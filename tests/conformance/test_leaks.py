@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from pathlib import Path
 
-from aiohttp import web
+from zq.http.transport.answer import Answer
 
 from .client import JSON, Client
 from .raw import RawConnection
@@ -63,7 +63,7 @@ def without_collections() -> Iterator[None]:
 
 def answers() -> int:
     """How many answers are in memory."""
-    return sum(isinstance(thing, web.StreamResponse) for thing in gc.get_objects())
+    return sum(isinstance(thing, Answer) for thing in gc.get_objects())
 
 
 async def test_the_answer_of_a_bulk_goes_when_it_is_sent(client: Client) -> None:
