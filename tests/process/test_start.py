@@ -137,6 +137,20 @@ async def test_a_database_of_a_newer_zq_is_refused_and_left_alone(tmp_path: Path
     assert file.read_bytes() == before
 
 
+async def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "zq.db"
+    database = sqlite3.connect(file)
+    database.execute("CREATE TABLE visits (at)")
+    database.close()
+    before = file.read_bytes()
+
+    code, server = await refused(tmp_path)
+
+    assert code == os.EX_CONFIG
+    assert "the database is not zq's" in only_error(server)
+    assert file.read_bytes() == before
+
+
 async def test_a_library_that_is_not_installed_is_named(tmp_path: Path) -> None:
     # Python takes a module for missing whose entry is None.
     hidden = tmp_path / "sitecustomize.py"
