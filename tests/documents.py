@@ -1,4 +1,4 @@
-"""The documents as tests read them: what stands between two marks, and its blocks of code.
+"""The documents as tests read them: the text between two marks, and its blocks of code.
 
 A mark is `<!-- name -->` and ends with `<!-- /name -->`. Names are unique over all pages, so a test
 does not say on which page a part stands.

@@ -1,4 +1,4 @@
-"""The documents: no block of code that no test runs, no link and no command that leads nowhere."""
+"""The documents: every block of code is run by a test, every link and command leads somewhere."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""The shape of the repository: who may import whom, and one test command for people and CI."""
+"""The shape of the repository: allowed imports, and one test command for people and CI."""
 
 import ast
 import os

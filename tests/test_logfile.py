@@ -1,4 +1,4 @@
-"""The log in files: when a new one begins, how many are kept, and what a bad disk does."""
+"""The log in files: when a new one begins, how many are kept, and bad disks."""
 
 import contextlib
 import json

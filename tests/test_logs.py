@@ -1,4 +1,4 @@
-"""What the log writes, read back from a real descriptor."""
+"""The lines of the log, read back from a real descriptor."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""What viewers are shown of the lists of jobs, and what they may ask for."""
+"""The lists of jobs that viewers see, and the messages that they may send."""
 
 import asyncio
 from collections.abc import AsyncIterator

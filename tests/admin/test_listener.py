@@ -1,4 +1,4 @@
-"""The admin listener: an address, certificates and a bound of its own, and everybody's rules."""
+"""The admin listener: its own address, certificates and limits, and the rules of all listeners."""
 
 import logging
 import socket

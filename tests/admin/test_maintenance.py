@@ -1,4 +1,4 @@
-"""POST /backup and POST /compact: whole, one at a time, within the disk, for those who may."""
+"""POST /backup and POST /compact: complete, one at a time, within the disk, and for whom."""
 
 import asyncio
 import io

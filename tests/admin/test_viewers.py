@@ -1,4 +1,4 @@
-"""How viewers end, what a slow one costs, and what is left of them."""
+"""The ends of viewers, the cost of a slow one, and what is left after them."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""The yardstick does its work: what it answers is on the disk, and workers get what is stored."""
+"""The baseline does its work: answered jobs are on the disk, and workers get stored jobs."""
 
 from __future__ import annotations
 

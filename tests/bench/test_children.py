@@ -1,4 +1,4 @@
-"""What a bench starts ends with it, at whatever moment the user interrupts."""
+"""Processes that a bench starts end with it, whenever the user interrupts."""
 
 from __future__ import annotations
 

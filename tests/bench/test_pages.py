@@ -1,4 +1,4 @@
-"""What is counted of a tick's writes is what lies in the log."""
+"""The counted writes of a tick are the pages in the log."""
 
 from __future__ import annotations
 

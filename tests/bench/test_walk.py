@@ -1,4 +1,4 @@
-"""The walks through zq are told file by file, and stay as short as they have become."""
+"""The walks through zq list every file, and stay as short as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The load of wrk, against what it says of itself."""
+"""The load of wrk against its own figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`zq backup`, `zq restore` and `zq compact` as a person meets them."""
+"""`zq backup`, `zq restore` and `zq compact` as users run them."""
 
 import os
 from collections.abc import AsyncIterator

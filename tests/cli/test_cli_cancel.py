@@ -1,4 +1,4 @@
-"""`zq cancel`: one job that is not to run."""
+"""`zq cancel`: one job that must not run."""
 
 from zq.client.values import TakeRequest
 

@@ -1,4 +1,4 @@
-"""`zq check` as a person meets it."""
+"""`zq check` as users run it."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""`zq dead`: the jobs that are given up, and why."""
+"""`zq dead`: dead jobs, and why they died."""
 
 from .shell import Shell
 

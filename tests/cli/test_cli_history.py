@@ -1,4 +1,4 @@
-"""`zq history export`: segments that are whole, a manifest that is true, and only what is new."""
+"""`zq history export`: complete segments, a correct manifest, and only new records."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""`zq jobs`: which jobs there are."""
+"""`zq jobs`: lists of jobs."""
 
 import pytest
 

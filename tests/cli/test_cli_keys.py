@@ -1,4 +1,4 @@
-"""`zq keys` as a person or a script meets it."""
+"""`zq keys` as users and scripts run it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`zq queues`: what each queue holds, and what goes through it."""
+"""`zq queues`: the jobs and the traffic of each queue."""
 
 from .shell import Shell
 

@@ -1,4 +1,4 @@
-"""What all commands for people share: where the server is, and how they end."""
+"""The options and exit codes that all commands for a server share."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""`zq requeue`: dead jobs once more."""
+"""`zq requeue`: dead jobs become ready again."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`zq serve` as a person or a script meets it."""
+"""`zq serve` as users and scripts run it."""
 
 import http.client
 import json

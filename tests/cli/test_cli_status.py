@@ -1,4 +1,4 @@
-"""`zq status`: all about one job."""
+"""`zq status`: everything about one job."""
 
 from .shell import Shell
 

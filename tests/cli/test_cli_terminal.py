@@ -1,4 +1,4 @@
-"""Names, payloads and errors that would steer a terminal are shown, not obeyed."""
+"""Names, payloads and errors that would control a terminal are shown as escapes."""
 
 import ast
 import json

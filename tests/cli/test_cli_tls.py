@@ -1,4 +1,4 @@
-"""`zq tls`: its files, and what TLS itself says of them."""
+"""`zq tls`: its files, and TLS connections with them."""
 
 import socket
 import ssl

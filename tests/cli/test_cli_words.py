@@ -1,4 +1,4 @@
-"""What all commands have in common: durations with a unit, help with examples."""
+"""Common parts of all commands: durations with a unit, help with examples."""
 
 from collections.abc import Iterator
 

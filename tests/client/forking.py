@@ -1,4 +1,4 @@
-"""A program that forks while its event loop has a connection open: run with the server's address.
+"""A program that forks while its event loop has an open connection. Its argument is the server.
 
 Child and parent go on enqueueing. It prints what each of the three enqueues came to.
 """

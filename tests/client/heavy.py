@@ -1,4 +1,4 @@
-"""Tasks that tests run in processes: found there again by module and name."""
+"""Tasks that tests run in processes, which find them by module and name."""
 
 import os
 import signal

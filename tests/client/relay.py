@@ -1,4 +1,4 @@
-"""A network that fails when it is told to."""
+"""A network that fails on command."""
 
 import asyncio
 from collections.abc import AsyncIterator

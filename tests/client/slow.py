@@ -1,4 +1,4 @@
-"""A task whose module takes its time to be imported, in the processes that run it."""
+"""A task in a module whose import takes long, in the processes that run it."""
 
 import multiprocessing
 import time

@@ -1,4 +1,4 @@
-"""Addresses that are none, and servers that are not what their address says."""
+"""Invalid addresses, and servers of another kind than their address says."""
 
 import asyncio
 import ssl

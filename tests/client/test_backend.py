@@ -1,4 +1,4 @@
-"""Every verb of the backend over HTTP, by both transports and in both formats."""
+"""Every verb of the backend over HTTP, with both transports and in both formats."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Budgets in the library: what tasks draw, and what programs do with them, over every backend."""
+"""Budgets in the library: the draws of tasks and the verbs of programs, over every backend."""
 
 import asyncio
 from collections.abc import AsyncIterator

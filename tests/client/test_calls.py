@@ -1,4 +1,4 @@
-"""Tasks that others call: over HTTP, on the command line, in other languages."""
+"""Tasks that other programs call: over HTTP, on the command line, in other languages."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""The contract of backends, over HTTP and in this process."""
+"""The contract of backends, over HTTP and with an engine in this process."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The engine in the caller's process: whose data it is, how long it lives, what it runs."""
+"""The engine in the caller's process: its directory, its life, and its jobs."""
 
 import asyncio
 import multiprocessing

@@ -1,4 +1,4 @@
-"""Handlers that do not end when they are to, and what they leave behind: the worker goes on."""
+"""Handlers that do not end when they should: the worker leaves them behind and goes on."""
 
 import asyncio
 import contextvars

@@ -1,4 +1,4 @@
-"""What happens to jobs, as programs hear of it; and what handlers tell of their progress."""
+"""The events of jobs in programs, and the progress that handlers report."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Queues that are files: found, pushed to, handled, and posted to."""
+"""Queues that are files: discovery, pushes, handlers, and posts."""
 
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator

@@ -1,4 +1,4 @@
-"""Single enqueues of many callers: who goes alone, who goes with others, and what each is told."""
+"""Single enqueues of many callers: which go alone, which go together, and what each one gets."""
 
 import asyncio
 import contextvars

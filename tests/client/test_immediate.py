@@ -1,4 +1,4 @@
-"""Handlers that run where jobs are enqueued, and apps that are pointed at another server."""
+"""Handlers that run at the enqueue, and apps that are pointed at another server."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""What a worker logs of each job, and the tracebacks that it tells."""
+"""A worker's log lines about jobs, and its tracebacks."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Leases: renewed while the worker lives, lost where it does not; notices; giving back by name."""
+"""Leases: renewed while the worker lives, lost when it hangs; notices; returns by name."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""`App.periodic`: what a worker registers at its start, what is refused where it is written."""
+"""`App.periodic`: the entries that a worker registers at its start, and refused schedules."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The push route of the server and that of the library: docs/files.md tells how they differ."""
+"""The push routes of the server and of the library. docs/files.md tells how they differ."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Queues by message id: three outcomes, one life an id, results that are kept and shared."""
+"""Queues by message id: three outcomes, one job for each id, results that are kept and shared."""
 
 import asyncio
 from datetime import timedelta

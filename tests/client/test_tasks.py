@@ -1,4 +1,4 @@
-"""Tasks: what an enqueue sends, what options mean, what comes back."""
+"""Tasks: the jobs that they enqueue, their options, and their results."""
 
 import asyncio
 import dataclasses

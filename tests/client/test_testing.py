@@ -1,4 +1,4 @@
-"""The testing kit, as tests of other people's programs use it."""
+"""The testing kit, as other programs' tests use it."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Connections: kept open, opened again, not shared where they must not be; and what is retried."""
+"""Connections: kept open, opened again, not shared across forks; and retries."""
 
 import asyncio
 import multiprocessing

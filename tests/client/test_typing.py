@@ -1,4 +1,4 @@
-"""The types that the library promises to those who use it, as mypy sees them."""
+"""The types that the library promises, as mypy sees them."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The worker: how jobs are executed, fail, are limited, and are given back."""
+"""The worker: how jobs are executed, fail, are limited, and are returned."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A worker whose stream breaks, whose server goes away, whose deliveries end under its hands."""
+"""A worker whose stream breaks, whose server stops, or whose deliveries end while it works."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""Every client against each library of HTTP/2."""
+"""Every client, with each HTTP/2 library of the server."""
 
 import pytest
 

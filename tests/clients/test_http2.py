@@ -1,4 +1,4 @@
-"""HTTP/2 by curl, nghttp, h2load, httpx and undici. Who lacks one of them runs .ci/setup dev."""
+"""HTTP/2 by curl, nghttp, h2load, httpx and undici. `.ci/setup dev` installs missing ones."""
 
 import asyncio
 import json

@@ -1,1 +1,1 @@
-"""The API's contract as tests: one promise each, run for every wire a client may speak."""
+"""The API's contract as tests: one promise each, for every wire that a client may use."""

@@ -1,4 +1,4 @@
-"""A client of the API that speaks one wire: a body format over an HTTP version."""
+"""A client of the API for one wire: a body format over an HTTP version."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The wires that the suite runs for, and a client that speaks one.
+"""The wires that the suite runs for, and a client for each.
 
 Each case runs over both versions of HTTP and in both formats. Two wires see to that where a rule
 is the subject, because rules lie behind versions and formats. Files whose subject is what a

@@ -1,4 +1,4 @@
-"""A site with keys: who they are, what each route is asked with, and clients that hold one."""
+"""A site with keys: the keys, a request for each route, and clients with a key."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""HTTP/1.1 by hand, for what a proper client would never send or do."""
+"""HTTP/1.1 by hand, for requests that a proper client would never send."""
 
 import asyncio
 import json

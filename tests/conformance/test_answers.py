@@ -1,4 +1,4 @@
-"""Large answers to clients that do not read them: a bound for all, an end for each."""
+"""Large answers to clients that do not read them: a limit for all together, an end for each."""
 
 import asyncio
 from typing import Self

@@ -1,4 +1,4 @@
-"""Batches: what folds into which job, what closes a batch, and what is refused."""
+"""Batches: which jobs fold into which host, when a batch closes, and what is refused."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What jobs draw from budgets, changed while they wait: one by one, and by a filter."""
+"""The draws of waiting jobs, changed one by one and by a filter."""
 
 from .client import Client, Doc
 from .test_budgets import IN_FLIGHT, budget, put

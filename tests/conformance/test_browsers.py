@@ -1,4 +1,4 @@
-"""What a browser would send for a page, and which pages get in: by raw requests."""
+"""Requests of browsers for a page, and which pages are admitted: by raw requests."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""Jobs that draw from budgets: who runs, who waits, what comes back, in which order."""
+"""Jobs with budgets: which run, which wait, which tokens come back, in which order."""
 
 from .client import Client, Doc
 from .streams import TakeStream

@@ -1,4 +1,4 @@
-"""What jobs say of the budgets that they draw from, and how they are found by them."""
+"""The budgets in job objects, and filters by budget."""
 
 from .client import Client, Doc, new_job
 from .test_budgets import IN_FLIGHT, a_second, budget, put

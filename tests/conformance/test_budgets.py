@@ -1,4 +1,4 @@
-"""Budgets themselves: their routes, their policies, what keeps one from being deleted."""
+"""Budgets themselves: their routes, their policies, and when one cannot be deleted."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Cancelling: by id, by key, by filter; a job in flight only by force."""
+"""Cancelling by id, by key and by filter; a job in flight only by force."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Taking jobs without a stream: what a claim gets, for how long, and what becomes of it."""
+"""Taking jobs without a stream: the jobs of a claim, their leases, and their ends."""
 
 import asyncio
 from typing import Any

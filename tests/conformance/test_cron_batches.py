@@ -1,4 +1,4 @@
-"""Entries of cron whose jobs come with a batch: they fold when they fire."""
+"""Cron entries whose jobs have a batch: they fold when they fire."""
 
 import pytest
 

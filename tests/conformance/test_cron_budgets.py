@@ -1,4 +1,4 @@
-"""Entries of cron whose jobs draw from budgets: who creates these, and what keeps them."""
+"""Cron entries whose jobs draw from budgets: when these are created, and what keeps them."""
 
 from .client import Client, Doc
 from .test_budgets import IN_FLIGHT

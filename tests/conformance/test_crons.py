@@ -1,4 +1,4 @@
-"""Cron over HTTP: groups and entries, what they answer, and what fires when."""
+"""Cron over HTTP: groups and entries, their answers, and their firings."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Jobs that die: to a dead-letter queue and back, revived one by one or by filter; sweeps shown."""
+"""Jobs that die: to a dead-letter queue and back, revived one by one or by filter; sweeps."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Names by which a second copy of a job is recognised, whatever has become of the first."""
+"""Names by which copies of a job are recognised, whatever has happened to the first."""
 
 import asyncio
 from typing import Any

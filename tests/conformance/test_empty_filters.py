@@ -1,4 +1,4 @@
-"""A filter that is given and empty: nothing to a read, a mistake in whatever changes jobs."""
+"""A filter that is given and empty: ignored in a read, refused in a change."""
 
 from typing import Any
 

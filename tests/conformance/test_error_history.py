@@ -1,4 +1,4 @@
-"""GET /jobs/{id}/errors: one record a failure."""
+"""GET /jobs/{id}/errors: one record for each failure."""
 
 from typing import Any
 

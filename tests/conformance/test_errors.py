@@ -1,4 +1,4 @@
-"""Statuses and messages of what goes wrong."""
+"""The statuses and messages of errors."""
 
 import pytest
 

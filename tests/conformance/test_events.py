@@ -1,4 +1,4 @@
-"""GET /events: what is told of a job's life, to whom, and what happens to those who miss some."""
+"""GET /events: the events of a job's life, their listeners, and gaps."""
 
 from collections.abc import Mapping
 from typing import Any

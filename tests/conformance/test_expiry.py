@@ -1,4 +1,4 @@
-"""Jobs that nobody takes in time expire: never delivered, gone for who waits, kept for a while."""
+"""Jobs that nobody takes in time expire: they are not delivered, and are kept for a while."""
 
 import asyncio
 

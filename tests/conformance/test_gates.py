@@ -1,4 +1,4 @@
-"""Gates of queues: paused, concurrency, rate. They are asked at each claim and touch no job."""
+"""Gates of queues: paused, concurrency, rate. Each claim asks them, and no job changes."""
 
 from .client import Client
 from .streams import TakeStream

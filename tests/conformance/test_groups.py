@@ -1,4 +1,4 @@
-"""FIFO groups: one job of a group at a time, in order; groups beside one another."""
+"""FIFO groups: one job of a group at a time, in order; groups run beside one another."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""GET /history: a record of each attempt that ended, in order, for as long as it is kept."""
+"""GET /history: a record of each ended attempt, in order, as long as it is kept."""
 
 import asyncio
 import json

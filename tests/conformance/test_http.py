@@ -1,4 +1,4 @@
-"""The edges of HTTP/1.1: limits, malformed requests, connections that go on after an error."""
+"""The edges of HTTP/1.1: limits, malformed requests, connections that survive an error."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Which fields a job shows, by its state and by the request that shows it."""
+"""The fields of a job object, by its state and by the request."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A key with a queue prefix neither sees nor counts nor changes anything else, on any route."""
+"""A key with a queue prefix sees, counts and changes nothing else, on any route."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Access keys: who is let in, with what, and what a wrong key is told."""
+"""Access keys: which requests they admit, and the answers to wrong keys."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Natively: keys among those of a queue, dead-letter queues of one job, tries without back-off."""
+"""Over Zizq's door: keys of a queue, dead-letter queues of one job, tries without back-off."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Connections and requests come and go: nothing of them stays."""
+"""Connections and requests come and go, and leave nothing behind."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What a server refuses when something is full or takes too long: an error, advice, no harm."""
+"""A server at a limit answers with an error and advice, and takes no harm."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Beside very many long reads: deliveries, metrics and health wait for none of them."""
+"""Beside many long reads, deliveries, metrics and health do not wait."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

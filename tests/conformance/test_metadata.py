@@ -1,4 +1,4 @@
-"""What comes with a job for its worker: metadata, a media type, a trace; when it was created."""
+"""Data besides the payload: metadata, a media type, a trace, and the time of creation."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""GET /metrics: every number is what the store holds, or what has happened."""
+"""GET /metrics: every number matches the store or the events so far."""
 
 import time
 

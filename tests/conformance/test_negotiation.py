@@ -1,4 +1,4 @@
-"""Which format is spoken: Accept for answers, Content-Type for bodies, each on its own."""
+"""The formats of requests and answers: Accept for answers, Content-Type for bodies."""
 
 import msgpack
 import pytest

@@ -1,4 +1,4 @@
-"""Pages of a list: cursors, links, and what deletions in between do to them."""
+"""Pages of a list: cursors, links, and deletions in between."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit

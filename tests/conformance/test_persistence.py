@@ -1,4 +1,4 @@
-"""What a directory remembers, and who may use it."""
+"""The contents of a directory after a restart, and its owners."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""POST /queues/{queue}/push: what forms and plain clients send becomes jobs."""
+"""POST /queues/{queue}/push: requests of forms and plain clients become jobs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Somebody has edited the file: what cannot be read is set aside and named, the rest goes on."""
+"""After somebody has edited the file, unreadable rows are set aside, and the rest goes on."""
 
 import sqlite3
 from contextlib import closing

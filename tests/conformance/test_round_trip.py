@@ -1,4 +1,4 @@
-"""Whatever payload is accepted is delivered equal, in both formats."""
+"""Every accepted payload is delivered equal, in both formats."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Settings of queues: set, merged, cleared, refused where they cannot be, kept over a restart."""
+"""Settings of queues: set, merged, cleared, refused if invalid, kept over a restart."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Statistics of queues: what each holds, how old, and how much goes through it."""
+"""Statistics of queues: jobs, ages, and traffic."""
 
 from .client import Client, Doc, new_job
 

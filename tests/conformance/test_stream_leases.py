@@ -1,4 +1,4 @@
-"""Streams whose leases have deadlines, stalls, notices beside jobs, and who is at work."""
+"""Streams whose leases have deadlines; stalls, notices, and the list of workers."""
 
 import asyncio
 from typing import Any

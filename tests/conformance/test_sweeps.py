@@ -1,4 +1,4 @@
-"""Changes by filter and those who ask for them: how many there may be, and who ends them."""
+"""Sweeps and their clients: how many may run, and when they end."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""GET /jobs/take: framings, parameters, heartbeats, and who gets what."""
+"""GET /jobs/take: framings, parameters, heartbeats, and the distribution of jobs."""
 
 import asyncio
 import json

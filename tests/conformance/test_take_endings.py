@@ -1,4 +1,4 @@
-"""How a stream ends: jobs go back at once, a stall harms nobody, a stopping server drains."""
+"""The ends of streams: jobs are returned at once, stalls harm nobody, a stop drains."""
 
 import asyncio
 from typing import Self

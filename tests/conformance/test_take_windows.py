@@ -1,4 +1,4 @@
-"""How many jobs a stream holds, what frees a slot, and the limit over all streams."""
+"""How many jobs a stream holds, what frees a place, and the limit over all streams."""
 
 import pytest
 

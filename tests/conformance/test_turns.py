@@ -1,4 +1,4 @@
-"""Large bodies of new jobs wait for their turn, as bytes; everything else passes them."""
+"""Large bodies of new jobs wait for their turn as bytes, and other requests pass them."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Unique keys: what conflicts, who owns a key, when it is dropped and when it comes back."""
+"""Unique keys: conflicts, owners, and when a key is dropped and comes back."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Fields of a body that nobody knows: passed over on Zizq's routes, else refused by name."""
+"""Unknown fields of a body: ignored on Zizq's routes, refused by name on others."""
 
 from typing import Any
 

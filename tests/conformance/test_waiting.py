@@ -1,4 +1,4 @@
-"""Waiting for a job to be finished, alone or together with storing it."""
+"""Waiting for a job to be finished, alone or together with its enqueue."""
 
 import asyncio
 import json

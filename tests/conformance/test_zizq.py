@@ -1,4 +1,4 @@
-"""Where Zizq's answers are unusual: the same requests were put to it, and it answered so."""
+"""Unusual answers of Zizq: the same requests were sent to it, and it answered like this."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What every client of the laboratory has: a notebook and a will of its own.
+"""The common parts of the laboratory's clients: a notebook and a random choice of actions.
 
 What a client does is drawn from its seed; how clients interleave is not.
 """

@@ -1,4 +1,4 @@
-"""Requests about many jobs, one answer to which names those that were left alone."""
+"""Requests about many jobs, whose answer names the jobs that were left unchanged."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

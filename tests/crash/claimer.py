@@ -1,4 +1,4 @@
-"""Workers that claim instead of streaming, with short leases that they do not always keep."""
+"""Workers that claim instead of streaming, with short leases that they sometimes lose."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Schedules of a server that is killed again and again, as its file shows them after each kill."""
+"""Schedules of a server that is killed again and again, read from its file after each kill."""
 
 import sqlite3
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Folds under SIGKILL: numbers that join hosts, and who has seen which number in which host."""
+"""Folds under SIGKILL: numbers that join hosts, and the hosts in which each number was seen."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""What the clients did and saw, in an append-only history.
+"""The actions and observations of clients, in an append-only history.
 
 A job goes by the name that its producer put into the payload, so that it can be followed even if
 the answer with its id never came. Times are wall-clock milliseconds of one machine; a server's own

@@ -1,4 +1,4 @@
-"""One scenario on a disk of which one call fails: whatever was answered stays true."""
+"""One scenario on a disk of which one call fails: every answer stays true."""
 
 import contextlib
 import signal

@@ -1,4 +1,4 @@
-"""Somebody who sets what queues may do, pauses them, and opens them again."""
+"""A client that changes settings of queues, pauses them, and opens them again."""
 
 import asyncio
 from typing import Any

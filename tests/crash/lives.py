@@ -1,4 +1,4 @@
-"""Lives of a server: what happens between a start and a death, whatever it dies of."""
+"""Lives of a server: the time between a start and a death, whatever the cause."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Workers of every kind, which do as they like until the server dies."""
+"""Workers of every kind, which act at random until the server dies."""
 
 from dataclasses import dataclass, replace
 from random import Random

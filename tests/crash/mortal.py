@@ -1,4 +1,4 @@
-"""Workers in processes of their own, so that they can be killed like any other.
+"""Workers in processes of their own, so that they can be killed.
 
 Such a process runs one `Worker` and writes each event to its standard output the moment that it
 happens; settlements also before they are sent, so that one cut off is known to be *unknown*.

@@ -1,4 +1,4 @@
-"""More than a server was made for, and whether those who behave notice.
+"""More load than a server was made for, and its effect on a well-behaved client.
 
 In each scenario a bystander acknowledges jobs one by one: on a calm server, beside as much as is
 usual there, and beside the overload, which a process of its own makes. Every one of its

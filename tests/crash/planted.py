@@ -1,4 +1,4 @@
-"""Breaches of groups, leases, cancels, times to live and pauses, and what only looks like one."""
+"""Breaches of groups, leases, cancels, times to live and pauses, and harmless lookalikes."""
 
 from .history import (
     Event,

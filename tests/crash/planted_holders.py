@@ -1,4 +1,4 @@
-"""Breaches of what a holder may ask for, one job or many, and what only looks like one."""
+"""Breaches of the rights of a holder, for one job or many, and harmless lookalikes."""
 
 from .history import NEVER, Event
 from .makers import (

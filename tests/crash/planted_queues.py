@@ -1,4 +1,4 @@
-"""Breaches of limits of queues, stream leases, dead-letter queues, and what only looks like one.
+"""Breaches of limits of queues, stream leases, dead-letter queues, and harmless lookalikes.
 
 Jobs of `mourned` go from the queue a to the queue dead when they die.
 """

@@ -1,4 +1,4 @@
-"""Breaches of jobs that come back from the dead, and what only looks like one."""
+"""Breaches of revived jobs, and harmless lookalikes."""
 
 from .history import NEVER, Event
 from .makers import (

@@ -1,4 +1,4 @@
-"""Power cuts under mixed load: the page cache goes too, and with it what was not synced."""
+"""Power cuts under mixed load: the page cache is lost, and everything that was not synced."""
 
 import asyncio
 from random import Random

@@ -1,4 +1,4 @@
-"""Producers: they enqueue by one and by many, whatever the API allows."""
+"""Producers: they enqueue single and bulk requests of every kind."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""Somebody who brings the dead back: one by one, or all of a queue."""
+"""A client that revives dead jobs: one by one, or all of a queue."""
 
 import asyncio
 

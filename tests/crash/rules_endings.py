@@ -1,4 +1,4 @@
-"""What the queue promises of tokens, deadlines, cancelled and expired jobs, and paused queues."""
+"""The promises about tokens, deadlines, cancelled and expired jobs, and paused queues."""
 
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What the queue promises of the order within a group, and of names that are not given twice."""
+"""The promises about the order within a group, and about names of copies."""
 
 from collections import defaultdict
 from collections.abc import Iterator

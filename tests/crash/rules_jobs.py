@@ -1,4 +1,4 @@
-"""What the queue promises of each job by itself."""
+"""The promises about each job by itself."""
 
 from collections import defaultdict
 from collections.abc import Iterator

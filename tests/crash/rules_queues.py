@@ -1,4 +1,4 @@
-"""What the queue promises of a queue's limits, of dead-letter queues and of the way back."""
+"""The promises about a queue's limits, dead-letter queues and the way back."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence

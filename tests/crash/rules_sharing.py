@@ -1,4 +1,4 @@
-"""What the queue promises of several jobs, streams or producers together."""
+"""The promises about several jobs, streams or producers together."""
 
 from bisect import bisect_right
 from collections import defaultdict

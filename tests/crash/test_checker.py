@@ -1,4 +1,4 @@
-"""The checker finds each kind of breach, and calls nothing a breach that may be right."""
+"""The checker finds each kind of breach, and reports nothing that may be right."""
 
 import pytest
 

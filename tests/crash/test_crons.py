@@ -1,4 +1,4 @@
-"""Schedules under SIGKILL: each time fires once at most, and what a stop has missed fires once."""
+"""Schedules under SIGKILL: each time fires at most once, and missed times fire once."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Files that something has damaged: a prefix comes back, or the start is refused; never in silence.
+"""Damaged files: a prefix is recovered, or the start is refused; never in silence.
 
 `CRASH_SEED` chooses the bits.
 """

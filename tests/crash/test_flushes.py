@@ -1,4 +1,4 @@
-"""The laboratory sees what is flushed, also by those who ask the kernel instead of libc."""
+"""The laboratory sees every flush, also those through the kernel instead of libc."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""SIGKILL in the middle of folds: no number is lost that was acknowledged, and none folded twice.
+"""SIGKILL in the middle of folds: no acknowledged number is lost, and none is folded twice.
 
 `CRASH_SEED` repeats a run's choices.
 """

@@ -1,4 +1,4 @@
-"""Whatever bytes arrive: a request is understood, or refused by name; nothing else happens.
+"""Arbitrary bytes: a request is understood, or refused by name; nothing else happens.
 
 `CRASH_FUZZ` sets the number of examples of each test; it also makes them other ones every time.
 """

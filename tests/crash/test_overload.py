@@ -1,4 +1,4 @@
-"""Overload, small enough for every run: refusals instead of growth, and acknowledgements pass."""
+"""Overload, small enough for every run: requests are refused, acknowledgements pass."""
 
 from pathlib import Path
 

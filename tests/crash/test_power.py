@@ -1,4 +1,4 @@
-"""Power cuts: what was acknowledged is on the disk; the laboratory itself can lose things."""
+"""Power cuts: acknowledged changes are on the disk; the laboratory itself can lose data."""
 
 from pathlib import Path
 from random import Random

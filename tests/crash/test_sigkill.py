@@ -1,4 +1,4 @@
-"""SIGKILL under mixed load: what was promised is kept.
+"""SIGKILL under mixed load: every promise is kept.
 
 `CRASH_SEED` repeats a run's choices, `CRASH_CYCLES` sets the number of kills.
 """

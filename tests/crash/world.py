@@ -1,4 +1,4 @@
-"""A history, sorted for the rules: by job, by stream, by what everyone noticed."""
+"""A history, sorted for the rules: by job, by stream, and by what all clients saw."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""What a tick takes from the inbox: bounded by rows and bytes, and one settlement a job."""
+"""The commands that a tick takes from the inbox: limits on rows and bytes, one settlement a job."""
 
 from zq.engine.inbox import Inbox
 from zq.model.commands import AnyCommand, Enqueue, Extend, Fail, Release, Return, Succeed

@@ -1,4 +1,4 @@
-"""Who hears of a tick: each who listens, once, after those who wait for its commands."""
+"""The subscribers of ticks: each listening one learns once, after the waiting commands."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""When the tick loop wakes up by itself, and what it has to attend to then."""
+"""The times at which the tick loop wakes up by itself, and what is due then."""
 
 import pytest
 

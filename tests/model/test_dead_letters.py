@@ -1,4 +1,4 @@
-"""Where jobs go that die, and when failures are their last."""
+"""The queues that dying jobs move to, and failures that are a job's last."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Ids: keys that rise for ever, ULIDs in the same order, and cursors at any place between them."""
+"""Ids: keys that always rise, ULIDs in the same order, and cursors at any place between them."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""How long leases last, when stalls kill, and the time that leases go by."""
+"""The length of leases, stalls that kill, and the clock of leases."""
 
 from itertools import product
 

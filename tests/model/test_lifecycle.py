@@ -1,4 +1,4 @@
-"""The table of legal moves, against the lifecycle as people know it and the code that decides."""
+"""The table of legal moves, against the known lifecycle and the code that decides."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""PATCH: every cell of the table of fields, for every state a job can be patched in."""
+"""PATCH: every cell of the table of fields, for every state in which a job can be patched."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Token buckets: what they let through in any stretch of time."""
+"""Token buckets: how much they let through in any stretch of time."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What becomes of a job after success and failure: worked values, precedence, bounds."""
+"""A job after success and failure: worked values, precedence, limits."""
 
 import math
 import sys

@@ -1,4 +1,4 @@
-"""Unique keys: the table of which owner blocks which newcomer."""
+"""Unique keys: the table of owners that block a new job."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What schemathesis needs to know to test zq: MessagePack, jobs that exist, and no patience.
+"""The hooks by which schemathesis tests zq: MessagePack, existing jobs, and short waits.
 
 A stream has no end: its reader hangs up when it has been quiet for a moment. The file named by
 `STREAMS_READ` gets a line for each stream of which a document was read: its path and media type.

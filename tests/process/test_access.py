@@ -1,4 +1,4 @@
-"""Who can reach a server that runs as a process: bindings, key files, changes by signal."""
+"""The clients that reach a server in a process: addresses, key files, changes by signal."""
 
 import signal
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A server to which systemd hands the port: requests that come before it wait for it."""
+"""A server that gets its port from systemd: early requests wait for it."""
 
 import asyncio
 import os

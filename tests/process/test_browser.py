@@ -1,4 +1,4 @@
-"""What a page of another site can do by a real browser to a server on plain http.
+"""A page of another site, in a real browser, against a server on plain http.
 
 The server goes by a name that is no loopback one, so Chromium takes neither it nor the page for
 trustworthy: it sends no `Sec-Fetch-Site`, and with an image no `Origin` either. The names lead to

@@ -1,4 +1,4 @@
-"""The examples of the page about batches, run as they stand there."""
+"""The examples of the page about batches, run as printed."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The examples of the page about budgets, run as they stand there."""
+"""The examples of the page about budgets, run as printed."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The commands of docs/access.md and docs/operating.md, run in a shell as they are printed."""
+"""The commands of docs/access.md and docs/operating.md, run in a shell as printed."""
 
 import os
 import subprocess

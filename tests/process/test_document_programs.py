@@ -1,4 +1,4 @@
-"""The Python of the documents: their files as they are printed, run the way they say."""
+"""The Python programs of the documents, written and run as printed."""
 
 import asyncio
 import json

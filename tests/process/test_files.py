@@ -1,4 +1,4 @@
-"""The files of a data directory and the standard descriptors: who may read them, who has them."""
+"""The permissions of a data directory's files, and the standard descriptors."""
 
 import asyncio
 import contextlib

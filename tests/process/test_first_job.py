@@ -1,4 +1,4 @@
-"""The examples of the documents, with nothing but a shell and curl, as a newcomer runs them."""
+"""The examples of the documents with only a shell and curl, as a newcomer runs them."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A disk that is really full: a file system of its own, small enough to be filled in a moment.
+"""A disk that is really full: a file system of its own, small enough to fill quickly.
 
 Needs root.
 """

@@ -1,4 +1,4 @@
-"""At its limits the server says so, and goes on taking acknowledgements."""
+"""At its limits the server says so, and still accepts acknowledgements."""
 
 import asyncio
 import sqlite3

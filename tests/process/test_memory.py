@@ -1,4 +1,4 @@
-"""What the server holds in memory does not grow with what went through it, or waits in it."""
+"""The server's memory grows neither with past jobs nor with waiting jobs."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The server keeps to its description: schemathesis draws requests from it, and judges answers."""
+"""The server matches its description: schemathesis draws requests from it, and judges answers."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""What people install: it is built from this checkout, and put into an empty environment."""
+"""The package for users: it is built from this checkout, and put into an empty environment."""
 
 import json
 import subprocess

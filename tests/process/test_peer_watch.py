@@ -1,4 +1,4 @@
-"""What a look at a connection's peer tells, on real sockets of both event loops.
+"""The watch on a connection's peer, on real sockets of both event loops.
 
 Peers that vanish or do not read are in `test_vanished_peer.py`.
 """

@@ -1,4 +1,4 @@
-"""What systemd and its owner see of a running server: notifications, and how little it costs."""
+"""A running server for systemd and its owner: notifications, and how little it costs."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: deliveries end, acknowledgements pass, streams end well, nothing is lost."""
+"""SIGTERM and SIGINT: deliveries end, acknowledgements pass, streams end, nothing is lost."""
 
 import asyncio
 import signal

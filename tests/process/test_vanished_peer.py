@@ -1,4 +1,4 @@
-"""Peers that are gone without a word, and peers that are there and only do not read.
+"""Peers that vanish without a word, and peers that stay and do not read.
 
 Real time and a real network: what TCP itself notices, and when, is what is tested.
 """

@@ -1,4 +1,4 @@
-"""A take stream that is read only when a test says so, over a connection of its choice."""
+"""A take stream that a test reads step by step, over a connection of its choice."""
 
 from conformance.raw import RawConnection
 from conformance.streams import Frame, Job, cut_ndjson

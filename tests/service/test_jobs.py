@@ -1,4 +1,4 @@
-"""Jobs by their keys, without a door between."""
+"""Jobs by their keys, without a door."""
 
 import asyncio
 

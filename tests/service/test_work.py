@@ -1,4 +1,4 @@
-"""Deliveries by the keys of their jobs, without a door between."""
+"""Deliveries by the keys of their jobs, without a door."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a process, and the lake that most of them look at."""
+"""One Spark session for all tests of a process, and the lake that most of them read."""
 
 import fcntl
 import os

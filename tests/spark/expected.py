@@ -1,4 +1,4 @@
-"""What the lake has to hold, worked out from the records one by one."""
+"""The expected contents of the lake, computed from the records one by one."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable

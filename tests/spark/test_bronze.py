@@ -1,4 +1,4 @@
-"""Segments that are odd: broken lines, half copied files, strange names and clocks."""
+"""Odd segments: broken lines, half copied files, strange names and clocks."""
 
 import gzip
 import json

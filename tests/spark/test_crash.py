@@ -1,4 +1,4 @@
-"""A run that dies anywhere is completed by the next: nothing lost, nothing doubled."""
+"""The next run completes a run that was killed anywhere: nothing is lost or doubled."""
 
 import signal
 import subprocess

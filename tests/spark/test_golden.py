@@ -1,4 +1,4 @@
-"""A thousand events of a fleet, in two runs, against what they add up to one by one."""
+"""A thousand events of a fleet, in two runs, against sums that are added one by one."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable

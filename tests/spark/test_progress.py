@@ -1,4 +1,4 @@
-"""What a run tells while it works."""
+"""The output of a run while it works."""
 
 from pathlib import Path
 from threading import Event, Thread

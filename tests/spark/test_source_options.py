@@ -1,4 +1,4 @@
-"""What `format("zq")` may be told, and what it keeps to itself."""
+"""The options of `format("zq")`, and the secrets that it keeps."""
 
 import pickle
 import re

@@ -1,4 +1,4 @@
-"""Reading a server's history, without Spark's engine: ranges, streams, and what goes wrong."""
+"""Reading a server's history without Spark's engine: ranges, streams, and errors."""
 
 from collections.abc import Iterator
 from pathlib import Path

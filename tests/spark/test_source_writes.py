@@ -1,4 +1,4 @@
-"""Rows become jobs once, however often they are sent, and bad ones are named or put aside."""
+"""Rows become jobs once, however often they are sent, and bad rows are named or set aside."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Stores to experiment on: commands with the dull fields filled in, time that stands still."""
+"""Stores to experiment on: commands with default fields, and a clock that stands still."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The log of the history: numbers without gaps, what retention removes, what readers are told."""
+"""The log of the history: numbers without gaps, retention, and readers."""
 
 import sqlite3
 from collections.abc import Iterator

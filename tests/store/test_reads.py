@@ -1,4 +1,4 @@
-"""What any store answers to reads: pages of large payloads, odd text, each read of a job's life."""
+"""The answers of any store to reads: pages of large payloads, odd text, each kind of read."""
 
 import msgspec
 import pytest

@@ -1,1 +1,1 @@
-"""The tick: what one transaction decides, and the naive model that it is held to."""
+"""The tick: the decisions of one transaction, and the naive model that they are compared with."""

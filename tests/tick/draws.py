@@ -1,4 +1,4 @@
-"""Random commands that fit the state of a queue: mostly meaningful, sometimes aimed at nothing."""
+"""Random commands that fit the state of a queue: most have an effect, some have none."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Random budgets, what jobs draw from them, and how that changes."""
+"""Random budgets, and random draws of jobs and their changes."""
 
 from collections.abc import Callable
 from typing import Literal

@@ -1,4 +1,4 @@
-"""The naive queue with budgets: what jobs draw, who can be paid, what comes back."""
+"""The naive queue with budgets: draws, payments and tokens that come back."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

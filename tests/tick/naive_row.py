@@ -1,4 +1,4 @@
-"""One job of the naive queue, and which filters mean it."""
+"""One job of the naive queue, and the filters that match it."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Moves of jobs that draw from budgets, and of the clock, each by itself."""
+"""Moves of jobs that draw from budgets, and steps of the clock, each by itself."""
 
 from pathlib import Path
 

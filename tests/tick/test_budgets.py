@@ -1,4 +1,4 @@
-"""Claims of jobs that draw from budgets, beside the plainest rule: walk all, take who is paid."""
+"""Claims of jobs with budgets, against the plainest rule: walk all, take those that are paid."""
 
 from fractions import Fraction
 from pathlib import Path

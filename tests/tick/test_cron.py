@@ -1,4 +1,4 @@
-"""Firings in the tick: what holds of them is done whole, the rest not at all; what they cost."""
+"""Firings in the tick: valid ones are done completely, others not at all; and their cost."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Claims through gates: as few statements for many queues as for few, and right after failures."""
+"""Claims through gates: as few statements for many queues as for few, also after failures."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""FIFO groups: whatever ends, moves or brings jobs, each group has one open job, the right one."""
+"""FIFO groups: whatever ends, moves or brings jobs, each group has one open job: its head."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Leases in the tick: who wins where two things come together, and what is counted."""
+"""Leases in the tick: the winner when two commands meet, and the counts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Owners of unique keys in the rarer turns of a job's life; the usual ones are everywhere else."""
+"""Owners of unique keys at rare points of a job's life. Other tests cover the usual ones."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A tick under a bounded reach: what lies beyond does not exist for it."""
+"""A tick with a bounded reach: jobs beyond it do not exist."""
 
 from collections.abc import Iterator
 from pathlib import Path

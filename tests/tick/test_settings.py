@@ -1,4 +1,4 @@
-"""Settings of queues in the store: stored, merged, effective in their own tick, never by half."""
+"""Settings of queues in the store: stored, merged, effective in their own tick, never half."""
 
 import itertools
 import sqlite3

@@ -1,4 +1,4 @@
-"""Long transactions in slices: others have their turn, and what comes of it stays the same."""
+"""Long transactions in slices: other tasks get their turn, and the result stays the same."""
 
 import asyncio
 import sqlite3

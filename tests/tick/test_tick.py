@@ -1,4 +1,4 @@
-"""What a tick costs and how it is bounded: statements, slices, syncs, jobs dealt out in turn."""
+"""The cost and the limits of a tick: statements, slices, syncs, jobs handed out in turn."""
 
 import re
 from collections import Counter

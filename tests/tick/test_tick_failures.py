@@ -1,4 +1,4 @@
-"""Ticks that go wrong: a command that raises, a full disk, a database that cannot be written."""
+"""Ticks that fail: a command that raises, a full disk, a database that cannot be written."""
 
 import logging
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Claims past queues that are not for them: always the next jobs in order, and what that costs."""
+"""Claims past closed queues: always the next jobs in order, and the cost of that."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Archives of a backup: what is refused, so that nothing else than a database is ever written."""
+"""Archives of a backup: refusals, so that only a database is ever written."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""A program on a terminal of its own, which a test reads and types on."""
+"""A program on a terminal of its own. A test reads the screen and types keys."""
 
 import asyncio
 import contextlib

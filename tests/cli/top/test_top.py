@@ -1,4 +1,4 @@
-"""`zq top` on a terminal of the test's, beside a real server of ours and beside the original."""
+"""`zq top` on a test's terminal, with a real zq server and with the original."""
 
 import asyncio
 import json

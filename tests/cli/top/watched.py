@@ -1,4 +1,4 @@
-"""A server to be watched, jobs for it, and what a display shows of them."""
+"""A server with jobs for `zq top`, and the texts that its display shows."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What type checkers are to accept. Read by mypy only."""
+"""Code that type checkers must accept. Only mypy reads it."""
 
 from datetime import timedelta
 from typing import assert_type

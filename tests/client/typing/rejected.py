@@ -1,4 +1,4 @@
-"""What type checkers are to reject: each line with `# no: CODE`, no other. Only mypy reads it."""
+"""Code that type checkers must reject: exactly the lines with `# no: CODE`. Only mypy reads it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who takes jobs, by hand: what happens between a plan and the result of its tick."""
+"""Takers, tested by hand: changes between a plan and the result of its tick."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A round of folds is planned as if all that was planned before came true: names as well."""
+"""A round of folds is planned as if all plans before were carried out; so are names."""
 
 from collections.abc import AsyncIterator
 

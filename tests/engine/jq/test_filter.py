@@ -1,4 +1,4 @@
-"""jq filters: what matches, what is refused, and that no program reaches the host or stays."""
+"""jq filters: matches, refusals, and that no program reaches the host or stays."""
 
 import asyncio
 import gc

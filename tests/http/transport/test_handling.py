@@ -1,4 +1,4 @@
-"""Handlers without tasks: what they wait for, how they end, who hears of it."""
+"""Handlers without tasks: their waits, their ends, and the notice of these."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -1,4 +1,4 @@
-"""Visits that share moments: none is lost, none comes too early."""
+"""Visits that share moments: none is lost, and none comes too early."""
 
 import asyncio
 from functools import partial

@@ -1,1 +1,1 @@
-"""What is SQLite's own: its file, its schema and plans, its log, its locks, its failures."""
+"""The parts of SQLite alone: file, schema, plans, log, locks, failures."""

@@ -1,4 +1,4 @@
-"""The tests of this folder are SQLite's alone."""
+"""These tests run for SQLite only."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A copy of a store that is in use: whole, of one moment, without a name, and in nobody's way."""
+"""A copy of a store in use: complete, of one moment, without a name, and in nobody's way."""
 
 import asyncio
 import os

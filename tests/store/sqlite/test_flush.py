@@ -1,4 +1,4 @@
-"""The flush of the log: every way of asking for it, each where the others are not to be had."""
+"""The flush of the log: every kind, and each one if the others are missing."""
 
 import asyncio
 import os

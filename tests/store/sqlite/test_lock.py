@@ -1,4 +1,4 @@
-"""One owner of a data directory, however the last one ended."""
+"""One owner of a data directory, however the last one has ended."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Query plans: which index serves which query, and that no hot query grows with the backlog."""
+"""Query plans: the index of each query, and that no hot query grows with the backlog."""
 
 import re
 import sqlite3

@@ -1,4 +1,4 @@
-"""A row that cannot be read is set aside by whoever meets it, and everything else goes on."""
+"""The reader of an unreadable row has it set aside, and everything else goes on."""
 
 import logging
 import sqlite3

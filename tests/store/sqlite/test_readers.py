@@ -1,4 +1,4 @@
-"""Reads: their deadline, what a cancelled one leaves behind, pages of large payloads, odd text."""
+"""Reads: deadlines, cancellations, pages of large payloads, odd text."""
 
 import asyncio
 import sqlite3

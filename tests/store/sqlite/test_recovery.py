@@ -1,4 +1,4 @@
-"""What a store finds when it opens again: jobs given back, locks restored, ids that still rise."""
+"""A store that opens again: jobs are returned, locks restored, and ids still rise."""
 
 import sqlite3
 from contextlib import closing

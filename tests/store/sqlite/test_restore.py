@@ -1,4 +1,4 @@
-"""A restored database: whole or not at all, and another one than the one that was copied."""
+"""A restored database: complete or missing, and with another identity than the original."""
 
 import io
 import sqlite3

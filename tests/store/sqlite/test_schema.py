@@ -1,4 +1,4 @@
-"""The schema refuses rows that cannot be, one CHECK at a time."""
+"""The schema refuses impossible rows, one CHECK at a time."""
 
 import re
 import sqlite3

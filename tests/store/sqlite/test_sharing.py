@@ -1,4 +1,4 @@
-"""What another program may do to the file beside a running server, as an operator's `sqlite3`."""
+"""Other programs on the file of a running server, such as an operator's `sqlite3`."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""The write-ahead log over its limit: a reader in the way is noticed, and that it has gone."""
+"""The write-ahead log over its limit: the reader in the way is noticed, and its end too."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Iterator

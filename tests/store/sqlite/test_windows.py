@@ -1,4 +1,4 @@
-"""Windows on lists of jobs: which indexes they walk, and how much a look costs."""
+"""Windows on lists of jobs: the indexes that they use, and the cost of a read."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -1,6 +1,6 @@
-"""Where zttp does otherwise than is asked here.
+"""The cases in which zttp differs from the tests here.
 
-Each of these tests must fail: one that passes is to leave the table.
+Each of these tests must fail. Remove one from the table once it passes.
 """
 
 _RESET = "it resets the stream of a malformed request by itself, as RFC 9113, 8.1.1 allows too"

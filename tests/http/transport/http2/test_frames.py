@@ -1,4 +1,4 @@
-"""What HTTP/2 asks of every server: settings, pings, windows, and ends that are told."""
+"""The duties of every HTTP/2 server: settings, pings, windows, and announced ends."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Whatever comes after the preface, the connection ends in good order or goes on."""
+"""After any bytes behind the preface, the connection ends in order or goes on."""
 
 import logging
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What is remembered of header blocks is what hpack would have said, whatever the tables do."""
+"""The cache of header blocks equals hpack's results, whatever the tables do."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How errors are told, where h2spec lets a server choose: the code, and how much else ends."""
+"""The form of errors where h2spec leaves a choice: the code, and how much else ends."""
 
 from collections.abc import Callable, Sequence
 

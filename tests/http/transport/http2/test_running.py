@@ -1,4 +1,4 @@
-"""Handlers and their streams: what counts as running, and back-pressure in both directions."""
+"""Handlers and their streams: which count as running, and back-pressure both ways."""
 
 import asyncio
 

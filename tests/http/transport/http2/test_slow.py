@@ -1,4 +1,4 @@
-"""A head that does not get whole ends its connection; one that waits between requests may rest."""
+"""An incomplete head ends its connection; a connection between requests may rest."""
 
 import asyncio
 

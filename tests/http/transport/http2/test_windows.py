@@ -1,4 +1,4 @@
-"""What holds for a connection with all its streams, however many those are."""
+"""The limits of a connection over all its streams, however many there are."""
 
 import asyncio
 

@@ -1,1 +1,1 @@
-"""TLS on the one port: versions, certificates, what ALPN does not decide."""
+"""TLS on the one port: versions, certificates, and cases that ALPN does not decide."""

@@ -1,4 +1,4 @@
-"""Both versions of HTTP inside TLS, and who is let in."""
+"""Both versions of HTTP inside TLS, and which clients are admitted."""
 
 import asyncio
 import ssl
