@@ -9,7 +9,7 @@ from typing import IO
 
 from tzlocal import get_localzone
 
-from zq.config import Settings
+from zq.config import SETTINGS, Settings
 from zq.engine.engine import Engine, EngineOptions
 from zq.engine.folding.folding import Folding
 from zq.engine.jq.filter import JqFilter
@@ -28,6 +28,7 @@ from zq.service.jobs import Admission, Jobs
 from zq.service.listing import Listing
 from zq.service.maintenance import Maintenance
 from zq.service.queues import QueueCounts, Queues
+from zq.service.status import ServerLimits, StatusBoard
 from zq.service.sweeps import Sweeps
 from zq.service.waits import Waits
 from zq.service.work import Work
@@ -132,6 +133,7 @@ class Instance:
             engine.events,
             engine.viewers,
             Admin(store, ids, engine, admission, _durability(settings)),
+            StatusBoard(store, clock, engine, admission, _limits(settings), _flags(settings)),
             Maintenance(store, engine, settings.disk_reserve),
             clock,
             ids,
@@ -181,6 +183,21 @@ def _history(settings: Settings) -> HistoryOptions | None:
         return None
     bounds = Bounds(settings.history, settings.history_max_records, settings.history_max_bytes)
     return HistoryOptions(settings.device or socket.gethostname(), bounds)
+
+
+def _limits(settings: Settings) -> ServerLimits:
+    return ServerLimits(
+        settings.max_inbox_jobs,
+        settings.global_in_flight_limit,
+        settings.max_wal,
+        settings.disk_reserve,
+    )
+
+
+def _flags(settings: Settings) -> dict[str, str]:
+    """The settings that are not at their defaults: flags and how their values are written."""
+    values = ((setting, getattr(settings, setting.name)) for setting in SETTINGS)
+    return {s.flag: s.rule.kind.show(value) for s, value in values if value != s.default}
 
 
 def _durability(settings: Settings) -> Durability:

@@ -102,6 +102,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/history"): None,
     ("GET", "/health"): None,
     ("GET", "/openapi.json"): None,
+    ("GET", "/status"): None,
     ("GET", "/version"): None,
     ("POST", "/reset"): None,
     ("GET", "/budgets"): None,

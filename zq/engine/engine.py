@@ -11,6 +11,7 @@ from zq.engine.inbox import Inbox
 from zq.engine.loop import Durability, Guides, TickLoop
 from zq.engine.news.events import EventHub
 from zq.engine.news.figures import Flows, Stats
+from zq.engine.news.recent import Pulse
 from zq.engine.news.viewers import Viewers
 from zq.engine.news.waiters import HistoryReaders, Waiters
 from zq.engine.pace import Pace
@@ -51,6 +52,7 @@ class Engine:
         self.scheduler = Scheduler(store, clock, self.inbox, self.mint, options.zone)
         self.flows = Flows(clock)
         self.stats = Stats()
+        self.pulse = Pulse(self.stats)
         alarm = Alarm(clock, self.inbox.awake.set)
         upkeep = Upkeep(store, clock, self.history, alarm.ring)
         self.compact = upkeep.compact
@@ -72,6 +74,7 @@ class Engine:
             self.streams,
             # Nobody waits for the rest.
             self.flows,
+            self.pulse,
             self.stats,
             self.events,
             self.viewers,

@@ -15,6 +15,7 @@ crons     schedules that enqueue jobs
 events    the events of jobs, for listeners
 viewers   the changing lists of unfinished jobs, for viewers
 admin     the server: its health, its workers, clearing it
+status    the state of the server, from what it counts anyway
 maintenance  the stored data: backup, and giving free space back
 
 A verb that touches jobs gets the reach of its caller. Jobs beyond the reach do not exist for it.
@@ -34,6 +35,7 @@ from zq.service.jobs import Jobs
 from zq.service.listing import Listing
 from zq.service.maintenance import Maintenance
 from zq.service.queues import Queues
+from zq.service.status import StatusBoard
 from zq.service.sweeps import Sweeps
 from zq.service.waits import Waits
 from zq.service.work import Work
@@ -54,6 +56,7 @@ class Services(NamedTuple):
     events: EventHub
     viewers: Viewers
     admin: Admin
+    status: StatusBoard
     maintenance: Maintenance
     clock: Clock
     """The clock of the whole server."""

@@ -16,6 +16,8 @@ from zq.wire.codecs import BodyCodec
 API_VERSION = "0.7.0"
 """The level of Zizq's API. Zizq's clients check it."""
 
+COMMIT_MODES = {True: "fsync", False: "buffered"}
+
 
 class ServiceApi:
     """The endpoints that are not about jobs."""
@@ -40,11 +42,10 @@ class ServiceApi:
     async def health(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """What acknowledgements wait for, why new jobs are refused, and which rows are damaged."""
         health = self._admin.health()
-        modes = {True: "fsync", False: "buffered"}
         document: dict[str, object] = {
             "status": "ok",
-            "commit_mode": modes[health.durability.changes],
-            "enqueue_commit_mode": modes[health.durability.enqueues],
+            "commit_mode": COMMIT_MODES[health.durability.changes],
+            "enqueue_commit_mode": COMMIT_MODES[health.durability.enqueues],
             "flushed_by": health.flushed_by,
         }
         if (refusal := health.refusal) is not None:

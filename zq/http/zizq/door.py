@@ -9,6 +9,7 @@ from zq.http.door import Door, Route
 from zq.http.guard import Guard
 from zq.http.ops.metrics.api import MetricsApi
 from zq.http.ops.service import ServiceApi
+from zq.http.ops.status import StatusApi
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
@@ -79,6 +80,7 @@ def zizq_routes(
         CronsApi(services, endpoints, limits),
         StatsApi(services),
         ServiceApi(services),
+        StatusApi(services),
         metrics,
     )
     routes = [route for api in apis for route in api.routes()]

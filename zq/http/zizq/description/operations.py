@@ -48,6 +48,7 @@ from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
 from zq.wire.history import HistoryDocument
 from zq.wire.stats import QueueStatsDocument, StatsDocument
+from zq.wire.status import StatusDocument
 from zq.wire.waits import WaitDocument
 
 
@@ -411,6 +412,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         },
     ),
     ("GET", "/health"): Operation({200: Health}),
+    ("GET", "/status"): Operation({200: StatusDocument}),
     ("GET", "/version"): Operation({200: Version}),
     ("GET", "/openapi.json"): Operation({200: dict[str, Any]}),
     ("GET", "/metrics"): Operation({200: str}),

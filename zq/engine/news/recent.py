@@ -1,0 +1,73 @@
+"""How long something has taken of late: quantiles over the last five minutes of a histogram."""
+
+from collections import deque
+from typing import NamedTuple
+
+from zq.engine.after_commit import Committed
+from zq.engine.news.figures import FIVE_MINUTES_S, MINUTE_S, Histogram, Stats
+
+
+class RecentTimes(NamedTuple):
+    """The observations of about five minutes, and the bounds that half and 99 % of them keep.
+
+    The bounds are None if there was no observation. The largest bound stands for all that is more.
+    """
+
+    observed: int
+    median: float | None = None
+    p99: float | None = None
+
+
+class Recent:
+    """Marks a histogram's counts once a minute, so that old observations can be left out."""
+
+    def __init__(self, histogram: Histogram) -> None:
+        self._histogram = histogram
+        self._marks: deque[tuple[float, list[int]]] = deque()
+        self._latest = float("-inf")
+
+    def mark(self, now: float) -> None:
+        """Note that an observation follows, at a monotonic time in seconds."""
+        self._latest = now
+        marks = self._marks
+        if marks and now - marks[-1][0] < MINUTE_S:
+            return
+        marks.append((now, list(self._histogram.counts)))
+        while len(marks) > 1 and marks[1][0] <= now - FIVE_MINUTES_S:
+            marks.popleft()
+
+    def look(self, now: float) -> RecentTimes:
+        """The distribution of what was observed lately."""
+        if now - self._latest > FIVE_MINUTES_S:
+            return RecentTimes(0)
+        old = [counts for at, counts in self._marks if at <= now - FIVE_MINUTES_S]
+        before = old[-1] if old else self._marks[0][1]
+        counts = [n - b for n, b in zip(self._histogram.counts, before, strict=True)]
+        total = sum(counts)
+        median, p99 = self._bound(counts, total * 0.5), self._bound(counts, total * 0.99)
+        return RecentTimes(total, median, p99)
+
+    def _bound(self, counts: list[int], wanted: float) -> float:
+        bounds = self._histogram.bounds
+        reached = 0
+        for bound, count in zip(bounds, counts, strict=False):
+            reached += count
+            if reached >= wanted:
+                return bound
+        return bounds[-1]
+
+
+class Pulse:
+    """Ticks and flushes of late. It hears of a tick before `Stats`, which observes the tick."""
+
+    def __init__(self, stats: Stats) -> None:
+        self.listens = True
+        self.ticks = Recent(stats.tick_seconds)
+        self.flushes = Recent(stats.fsync_seconds)
+
+    def learn(self, committed: Committed) -> None:
+        """Note that there was a tick."""
+        now = committed.tick.monotonic
+        self.ticks.mark(now)
+        if committed.tick.durable:
+            self.flushes.mark(now)

@@ -1,0 +1,71 @@
+"""GET /status: is it the queue or the disk?"""
+
+from aiohttp import web
+from msgspec import UNSET, UnsetType
+
+from zq import __version__
+from zq.engine.news.recent import RecentTimes
+from zq.http.door import Route
+from zq.http.ops.service import API_VERSION, COMMIT_MODES
+from zq.http.transport.answer import Answer
+from zq.http.zizq.endpoints import answer, endpoint
+from zq.http.zizq.query import parameters
+from zq.model.keys import KeyScope
+from zq.service import Services
+from zq.wire.codecs import BodyCodec
+from zq.wire.status import (
+    DiskDocument,
+    InboxDocument,
+    RecentTimesDocument,
+    StatusDocument,
+    WriteAheadLogDocument,
+)
+
+
+class StatusApi:
+    """`/status`."""
+
+    def __init__(self, services: Services) -> None:
+        self._admin, self._board = services.admin, services.status
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [Route("GET", "/status", endpoint(self.status), KeyScope.READ, whole=True)]
+
+    async def status(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """How the server does: ticks and flushes of the last five minutes, what waits, log, disk.
+
+        `limits_reached` names what is at its limit: `storage_full`, `wal_full`, `inbox_full`,
+        `server_limit` (jobs in flight). `flags` has the settings that are not at their defaults.
+        """
+        parameters(request, ())
+        now, health = self._board.look(), self._admin.health()
+        limits = now.limits
+        document = StatusDocument(
+            version=API_VERSION,
+            zq=__version__,
+            since=now.since,
+            commit_mode=COMMIT_MODES[health.durability.changes],
+            enqueue_commit_mode=COMMIT_MODES[health.durability.enqueues],
+            flushed_by=health.flushed_by,
+            ticks=_times(now.ticks),
+            flushes=_times(now.flushes),
+            inbox=InboxDocument(now.inbox_jobs, limits.inbox_jobs, now.inbox_changes),
+            streams=now.streams,
+            claims=now.claims,
+            log=WriteAheadLogDocument(now.log_bytes, limits.log_bytes, now.uncopied_bytes),
+            disk=DiskDocument(now.database_bytes, now.free_bytes, limits.disk_reserve),
+            limits_reached=now.reached,
+            flags=dict(now.flags),
+        )
+        if limits.in_flight:
+            document.in_flight_limit = limits.in_flight
+        return answer(document, accepted)
+
+
+def _times(recent: RecentTimes) -> RecentTimesDocument:
+    return RecentTimesDocument(recent.observed, _ms(recent.median), _ms(recent.p99))
+
+
+def _ms(seconds: float | None) -> float | UnsetType:
+    return UNSET if seconds is None else round(seconds * 1000, 3)

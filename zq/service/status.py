@@ -1,0 +1,92 @@
+"""The verb about the server's state at one moment: is it the queue or the disk?"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from zq.engine.engine import Engine
+from zq.engine.news.recent import RecentTimes
+from zq.model.clock import Clock
+from zq.model.errors import InboxFull, WalFull
+from zq.service.jobs import Admission
+from zq.store.api import Store
+
+
+class ServerLimits(NamedTuple):
+    """The settings that bound the server. Sizes in bytes; an `in_flight` of 0 is no bound."""
+
+    inbox_jobs: int
+    in_flight: int
+    log_bytes: int
+    disk_reserve: int
+
+
+class StatusLook(NamedTuple):
+    """The state of a server. Sizes in bytes, `since` in milliseconds."""
+
+    since: int
+    ticks: RecentTimes
+    flushes: RecentTimes
+    inbox_jobs: int
+    inbox_changes: int
+    streams: int
+    claims: int
+    log_bytes: int
+    uncopied_bytes: int
+    database_bytes: int
+    free_bytes: int
+    limits: ServerLimits
+    reached: list[str]
+    """The codes of the limits that are reached."""
+    flags: Mapping[str, str]
+    """The settings that are not at their defaults, as they are written."""
+
+
+class StatusBoard:
+    """Puts together what the engine counts anyway. No look waits for a tick, and none reads."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        engine: Engine,
+        admission: Admission,
+        limits: ServerLimits,
+        flags: Mapping[str, str],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._engine = engine
+        self._admission = admission
+        self._limits = limits
+        self._flags = flags
+        self._since = clock.now_ms()
+
+    def look(self) -> StatusLook:
+        """The state of this moment."""
+        engine, store, now = self._engine, self._store, self._clock.monotonic()
+        return StatusLook(
+            self._since,
+            engine.pulse.ticks.look(now),
+            engine.pulse.flushes.look(now),
+            *engine.inbox.waiting,
+            len(engine.streams),
+            engine.streams.claiming,
+            store.wal_bytes(),
+            store.uncopied_bytes,
+            store.database_bytes(),
+            store.free_bytes(),
+            self._limits,
+            self._reached(),
+            self._flags,
+        )
+
+    def _reached(self) -> list[str]:
+        refusal = self._admission.refusal()
+        reached = [] if refusal is None else [refusal.code]
+        if self._store.wal_is_over and WalFull.code not in reached:
+            reached.append(WalFull.code)
+        if self._engine.inbox.waiting_jobs >= self._limits.inbox_jobs:
+            reached.append(InboxFull.code)
+        if self._engine.streams.free <= 0:
+            reached.append("server_limit")
+        return reached

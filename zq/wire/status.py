@@ -1,0 +1,65 @@
+"""The state of a server as the document that clients read."""
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+
+class RecentTimesDocument(msgspec.Struct):
+    """The number of ticks or flushes of the last five minutes, and how long they took.
+
+    Half of them took up to `p50_ms`, and 99 % up to `p99_ms`; 5000 also stands for more. If there
+    were none, neither is shown.
+    """
+
+    count: int
+    p50_ms: float | UnsetType = UNSET
+    p99_ms: float | UnsetType = UNSET
+
+
+class InboxDocument(msgspec.Struct):
+    """The new jobs that wait for a tick, how many may, and the rows of other changes that wait."""
+
+    jobs: int
+    jobs_limit: int
+    changes: int
+
+
+class WriteAheadLogDocument(msgspec.Struct):
+    """The bytes of the log, its limit, and the bytes that the last checkpoint left in it."""
+
+    bytes: int
+    bytes_limit: int
+    uncopied_bytes: int
+
+
+class DiskDocument(msgspec.Struct):
+    """The bytes of the database without the log, the free bytes, and those kept in reserve."""
+
+    database_bytes: int
+    free_bytes: int
+    reserve_bytes: int
+
+
+class StatusDocument(msgspec.Struct):
+    """The state of a server.
+
+    `limits_reached` has codes, of errors and of reasons why jobs wait. `flags` has the settings
+    that are not at their defaults.
+    """
+
+    version: str
+    zq: str
+    since: int
+    commit_mode: str
+    enqueue_commit_mode: str
+    flushed_by: str
+    ticks: RecentTimesDocument
+    flushes: RecentTimesDocument
+    inbox: InboxDocument
+    streams: int
+    claims: int
+    log: WriteAheadLogDocument
+    disk: DiskDocument
+    limits_reached: list[str]
+    flags: dict[str, str]
+    in_flight_limit: int | UnsetType = UNSET
