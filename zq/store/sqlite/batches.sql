@@ -1,8 +1,8 @@
--- Statements about batches. A batch is open while its host is ready, and its time is not over.
+-- Statements about batches. A batch is open while its host is ready and its time is not over.
 
 -- name: read_hosts
--- NAMES stands for one parameter a key: json_each would cut a key short at a NUL. Two lists: the
--- revisions by host, and the hosts. One that is not open any more is there too.
+-- NAMES stands for one parameter a key: json_each would cut a key short at a NUL. There are two lists:
+-- the revisions by host, and the hosts. Hosts that are no longer open are included.
 SELECT json_group_array(json_array(job_id, revision)) FROM open_batches WHERE key IN (NAMES)
 
 -- name: read_host_jobs

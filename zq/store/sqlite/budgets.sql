@@ -1,4 +1,4 @@
--- The statements of budgets. Nothing of it runs while there is no budget.
+-- The statements of budgets. None of them runs while there is no budget.
 
 -- name: read_budgets
 SELECT json_group_array(json_array(
@@ -36,7 +36,7 @@ UPDATE jobs SET held = held | 2 WHERE id IN {keys} AND status IN ({scheduled}, {
 UPDATE jobs SET held = held & ~2 WHERE id IN {keys} AND held & 2 = 2
 
 -- name: line_up
--- :places lists [key, line]. Of these jobs, those that nothing but budgets holds.
+-- :places lists [key, line]. Adds those of the jobs that only budgets hold.
 INSERT OR REPLACE INTO parked (job_id, line, priority)
 SELECT jobs.id, p.value ->> 1, priority FROM json_each(:places) AS p
 CROSS JOIN jobs ON jobs.id = p.value ->> 0
@@ -58,7 +58,7 @@ FROM json_each(:draws) AS d
 WHERE jobs.id = CAST(d.key AS INTEGER) AND status IN ({scheduled}, {ready})
 
 -- name: count_lines
--- What the rows say of the lines, where rows have gone that nobody could read.
+-- Counts the lines again from the rows, after unreadable rows were set aside.
 SELECT json_group_array(json_array(queue, draws, unfinished, waiting)) FROM (
     SELECT queue, options -> '$.budgets' AS draws, count(*) AS unfinished,
         sum(status = {ready}) AS waiting
@@ -72,7 +72,7 @@ SELECT json_group_array(json_array(key, n)) FROM (
     WHERE status = {in_flight} AND status <> {ready} GROUP BY 1)
 
 -- name: forget_lost
--- Places of jobs that are no longer there.
+-- Places of jobs that no longer exist.
 DELETE FROM parked WHERE job_id NOT IN (SELECT id FROM jobs)
 
 -- name: clear_lines
@@ -85,11 +85,11 @@ DELETE FROM parked
 DELETE FROM budgets
 
 -- name: forget_in_use
--- At a start: the next statement says it anew, and the first tick looks who can be paid.
+-- At a start: the next statement computes it again, and the first tick finds jobs that can be paid.
 UPDATE budgets SET in_use = 0, pays_at = 0
 
 -- name: return_in_use
--- What the jobs in flight have drawn is told by their rows.
+-- The rows of the jobs in flight say what they have drawn.
 UPDATE budgets SET in_use = drawn.n
 FROM (
     SELECT d.value ->> 0 AS name, sum(d.value ->> 1) AS n

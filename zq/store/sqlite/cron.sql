@@ -1,4 +1,4 @@
--- Cron: what the tick writes and moves on, and what is read beside it.
+-- Cron: the statements by which the tick writes entries and moves them on.
 
 -- name: next_firing
 SELECT next_at FROM cron_entries WHERE next_at IS NOT NULL ORDER BY next_at LIMIT 1
@@ -11,7 +11,7 @@ ON CONFLICT (name) DO UPDATE SET timezone = excluded.timezone, paused = excluded
 
 -- name: write_crons
 -- :entries lists [name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at,
--- timed_at, queue, job]. What is there keeps its last_at; those that are :kept, their next_at too.
+-- timed_at, queue, job]. Existing entries keep their last_at; the :kept ones also their next_at.
 INSERT INTO cron_entries (cron, name, expression, timezone, paused, paused_at, resumed_at, next_at,
     last_at, timed_at, queue, job)
 SELECT :cron, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
@@ -43,8 +43,8 @@ DELETE FROM cron_entries
 DELETE FROM cron_groups
 
 -- name: read_guarded
--- :firings lists [group, entry, expression, zone or null, at]. The index of each that holds, and its
--- job as text, or null where the entry or its group is paused.
+-- :firings lists [group, entry, expression, zone or null, at]. The index of each valid firing, and its
+-- job as text, or null if the entry or its group is paused.
 SELECT json_group_array(json_array(f.key, iif(e.paused OR g.paused, NULL, e.job)))
 FROM json_each(:firings) AS f
 CROSS JOIN cron_entries AS e ON e.cron = f.value ->> 0 AND e.name = f.value ->> 1
@@ -53,7 +53,7 @@ WHERE e.next_at = f.value ->> 4 AND e.expression = f.value ->> 2
     AND ifnull(e.timezone, g.timezone) IS (f.value ->> 3)
 
 -- name: move_crons
--- :moves lists [group, entry, next_at or null, last_at or null where it stays].
+-- :moves lists [group, entry, next_at or null, last_at or null to keep it].
 UPDATE cron_entries SET next_at = m.value ->> 2, last_at = ifnull(m.value ->> 3, last_at),
     timed_at = :now
 FROM json_each(:moves) AS m

@@ -1,4 +1,4 @@
--- What readers ask of cron.
+-- The readers' queries about cron.
 
 -- name: group_names
 SELECT json_group_array(name) FROM (SELECT name FROM cron_groups ORDER BY name)

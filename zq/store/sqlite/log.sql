@@ -1,4 +1,4 @@
--- The statements of logs, and what the history of jobs takes from them.
+-- The statements of logs, and those of the history of jobs.
 
 -- name: append
 -- SOURCE yields one row: how many records there are (n), and a JSON array of them (records).
@@ -15,14 +15,14 @@ WHERE name = :log
 RETURNING min_seq, max_seq, bytes > max_bytes OR max_seq - min_seq >= max_records
 
 -- name: attempts
--- What the history has to know of jobs of which an attempt ends, as `zq.wire.history.Attempt` has
--- it.
+-- The history's facts about jobs whose attempt ends, in the form of
+-- `zq.model.history.StoredAttempt`.
 SELECT count(*) AS n, json_group_array(json_array({attempt_columns})) AS records
 FROM (SELECT value AS key FROM json_each(:keys)) CROSS JOIN jobs ON jobs.id = key
 
 -- name: failures
--- The same with what differs from one to the other. :failures lists [key, outcome, error_type,
--- message]; they are taken over as JSON, for as SQL text they would end at a NUL.
+-- The same, with the fields that differ between failures. :failures lists [key, outcome, error_type,
+-- message]. They stay JSON, since as SQL text they would end at a NUL.
 SELECT count(*) AS n, json_group_array(json_array({attempt_columns},
     failure -> 1, failure -> 2, failure -> 3)) AS records
 FROM (SELECT value AS failure FROM json_each(:failures)) CROSS JOIN jobs ON jobs.id = failure ->> 0

@@ -1,4 +1,4 @@
--- Queries of the readers. CONDITIONS stands for what a request filters by.
+-- Queries of the readers. CONDITIONS stands for the filter of a request.
 
 -- name: list_ascending
 SELECT json_group_array({job_row}) FROM (
@@ -33,14 +33,14 @@ SELECT count(*) FROM jobs WHERE CONDITIONS
 SELECT json_group_array(json_array(queue, status, n)) FROM queue_counts WHERE n > 0
 
 -- name: purged_counts
--- Rows that readers no longer see and the sweeper has not deleted yet.
+-- Rows that readers no longer see, although they are not deleted yet.
 SELECT json_group_array(json_array(queue, status, n)) FROM (
     SELECT queue, status, count(*) AS n FROM jobs
     WHERE purge_at IS NOT NULL AND purge_at <= :now GROUP BY queue, status)
 
 -- name: ready_heads
--- The first ready job of each queue, by one seek, and by another whether it is the oldest without
--- doubt: there are no other priorities, and it has been ready ever since it was created.
+-- One seek finds the first ready job of each queue. Another finds whether it is certainly the oldest:
+-- there are no other priorities, and it has been ready since it was created.
 SELECT json_group_array(json_array(head.queue, head.ready_at,
     head.ready_at <= (head.id >> {key_bits}) + {key_epoch} AND head.priority = (
         SELECT max(priority) FROM jobs
@@ -51,7 +51,7 @@ CROSS JOIN jobs AS head ON head.id = (
     ORDER BY priority, id LIMIT 1)
 
 -- name: oldest_ready
--- Steps from one priority to the next of each queue, so that no more rows are read than are asked for.
+-- Steps from one priority to the next of each queue, so that only the requested rows are read.
 WITH RECURSIVE heads (queue, priority) AS (
     SELECT q.value, (
         SELECT min(priority) FROM jobs
@@ -78,7 +78,7 @@ SELECT job_id, body FROM payloads WHERE job_id IN {keys}
 SELECT job_id, body FROM results WHERE job_id IN {keys}
 
 -- name: errors_ascending
--- Row by row, as their texts may be large: whoever asks stops when there is enough.
+-- Row by row, since their texts may be large: the caller stops when it has enough.
 SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at
 FROM errors WHERE job_id = :key AND attempt > :after ORDER BY attempt LIMIT :limit
 
@@ -104,7 +104,7 @@ SELECT key, allocation, duration_ms, burst, created_at, updated_at, in_use, leve
 FROM budgets WHERE :key IS NULL OR key = :key ORDER BY key
 
 -- name: demand
--- How many jobs wait for each budget, and how many draw from it in all: a step a line, of which there
--- are few.
+-- How many jobs wait for each budget, and how many draw from it in all. It takes a step for each line,
+-- and lines are few.
 SELECT d.value ->> 0, sum(waiting), sum(unfinished)
 FROM lines, json_each(draws) AS d GROUP BY 1

@@ -1,4 +1,4 @@
--- Rows that cannot be read: looking at them one by one, and what is told of those set aside.
+-- Unreadable rows: checking them one by one, and reporting those that were set aside.
 
 -- name: latest
 SELECT source, key, reason, at FROM quarantine ORDER BY at DESC, source, key LIMIT :limit
@@ -22,7 +22,7 @@ SELECT holder FROM jobs WHERE id = :key
 SELECT queue, group_id FROM jobs WHERE id = :key
 
 -- name: uncount
--- By what the row says, read as it is: its queue may be no text.
+-- From the raw values of the row: its queue may not be text.
 UPDATE queue_counts SET n = n - 1
 WHERE n > 0 AND (queue, status) = (SELECT queue, status FROM jobs WHERE id = :key)
 

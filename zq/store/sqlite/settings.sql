@@ -1,4 +1,4 @@
--- What operators have set for queues, and what gates ask of the kept counts.
+-- The settings of queues, and the kept counts that gates need.
 
 -- name: read_settings
 SELECT json_group_array(json_array(queue, json(settings))) FROM queue_settings

@@ -2,13 +2,13 @@
 -- that the number of statements, and of times the GIL changes hands, does not grow with the jobs.
 
 -- name: read_held
--- Jobs in flight among the keys: what a settlement or a return needs to know of them.
+-- The jobs in flight among the keys, with the columns that a settlement or a return needs.
 SELECT json_group_array({brief_row})
 FROM (SELECT value AS key FROM json_each(:keys)) CROSS JOIN jobs ON jobs.id = key
 WHERE status = {in_flight}
 
 -- name: read_briefs
--- The same of jobs in any state: what a deletion needs to know.
+-- The same for jobs in any state, for deletions.
 SELECT json_group_array({brief_row})
 FROM jobs WHERE id IN {keys}
 
@@ -19,15 +19,14 @@ SELECT json_group_array(id) FROM jobs WHERE status = {in_flight} AND status <> {
 SELECT json_group_array({job_row}) FROM jobs WHERE id IN {keys}
 
 -- name: read_stale
--- :leases maps a key to the delivery that is acknowledged. The jobs that are there, but of which this
--- delivery has ended.
+-- :leases maps a key to the acknowledged delivery. The existing jobs of which this delivery has ended.
 SELECT json_group_array(json_array(jobs.id, queue))
 FROM json_each(:leases) AS l
 JOIN jobs ON jobs.id = CAST(l.key AS INTEGER)
 WHERE (status <> {in_flight} OR deliveries <> l.value) AND (purge_at IS NULL OR purge_at > :now)
 
 -- name: read_current
--- :leases maps a key to a delivery. The jobs of which this delivery goes on.
+-- :leases maps a key to a delivery. The jobs of which this delivery still goes on.
 SELECT json_group_array(jobs.id)
 FROM json_each(:leases) AS l
 JOIN jobs ON jobs.id = CAST(l.key AS INTEGER)
@@ -53,7 +52,7 @@ FROM json_each(:purges) AS p
 WHERE jobs.id = CAST(p.key AS INTEGER) AND status = {in_flight}
 
 -- name: complete_with_results
--- :completions lists [key, purge_at, result_size, result or null where it lies beside].
+-- :completions lists [key, purge_at, result_size, result or null if it is stored apart].
 UPDATE jobs SET status = {completed}, {no_lease}, finished_at = :now, purge_at = c.value ->> 1,
     result_size = c.value ->> 2, result = c.value ->> 3,
     owns_key = owns_key AND unique_while <> {while_active}
@@ -83,8 +82,8 @@ WHERE jobs.id = g.value ->> 0 AND status = {in_flight}
 
 -- name: revive
 -- :revivals lists [key, status that it has, queue to be ready in, expires_at or null, extras, options].
--- A key among those of a queue is left behind: another may have it where the job comes to. A job that
--- waits already goes on waiting for its budgets.
+-- A key of a queue is given up, since another job may have it in the new queue. A job that waits
+-- already still waits for its budgets.
 UPDATE jobs SET status = {ready}, queue = r.value ->> 2, ready_at = :now, held = held & 2, {no_lease},
     finished_at = NULL, purge_at = NULL,
     forgiven = attempts, stalls = 0, expires_at = r.value ->> 3, extras = r.value ->> 4,
@@ -116,7 +115,7 @@ FROM json_each(:holders) AS h
 WHERE jobs.id = CAST(h.key AS INTEGER) AND status = {in_flight} AND holder = h.value
 
 -- name: release
--- :times lists [key, ready_at, or null where the job is ready as it was].
+-- :times lists [key, ready_at, or null if the job is ready in its old place].
 UPDATE jobs SET status = iif(t.value ->> 1 IS NULL, {ready}, {scheduled}), {no_lease},
     ready_at = ifnull(t.value ->> 1, ready_at)
 FROM json_each(:times) AS t
@@ -155,7 +154,7 @@ FROM json_each(:changes) AS c
 WHERE jobs.id = c.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
 
 -- name: restore_moved_locks
--- Jobs that came to another queue take their key there, unless the index says another has it.
+-- Jobs that moved to another queue take their key there, unless the index says another has it.
 UPDATE OR IGNORE jobs SET owns_key = 1
 WHERE id IN {keys} AND owns_key = 0 AND unique_in = {in_queue}
     AND (status < {in_flight} OR unique_while <> {while_queued})
@@ -178,7 +177,7 @@ UPDATE jobs SET purge_at = :purge_at
 WHERE id = :key AND status IN ({completed}, {dead}, {cancelled}, {expired})
 
 -- name: replace_payloads
--- :payloads lists [key, payload_size, payload or null where it lies beside].
+-- :payloads lists [key, payload_size, payload or null if it is stored apart].
 UPDATE jobs SET payload_size = p.value ->> 1, payload = p.value ->> 2
 FROM json_each(:payloads) AS p
 WHERE jobs.id = p.value ->> 0 AND status IN ({scheduled}, {ready})
@@ -203,7 +202,7 @@ SELECT json_group_array(json_array(id, queue, NULL, status)) FROM (
     ORDER BY ready_at, id LIMIT :limit)
 
 -- name: read_due_briefs
--- The same with what budgets have to know of them.
+-- The same with the columns that budgets need.
 SELECT json_group_array({brief_row}) FROM (
     SELECT * FROM jobs WHERE status = {scheduled} AND ready_at <= :now
     ORDER BY ready_at, id LIMIT :limit)
@@ -212,8 +211,8 @@ SELECT json_group_array({brief_row}) FROM (
 UPDATE jobs SET status = {ready} WHERE id IN {keys} AND status = {scheduled}
 
 -- name: shut_groups
--- :groups lists [queue, group]. Shuts what is open and waits. The index has the open jobs of a group
--- before the others, so that this and the next take a step in it, however long the group is.
+-- :groups lists [queue, group]. Shuts open jobs that wait. The index has the open jobs of a group before
+-- the others, so this statement and the next take one step in it, however long the group is.
 UPDATE jobs SET held = held | 1
 WHERE id IN (
     SELECT id FROM (SELECT value ->> 0 AS q, value ->> 1 AS g FROM json_each(:groups))
@@ -222,7 +221,7 @@ WHERE id IN (
 
 -- name: open_groups
 -- :groups lists [queue, group]. Opens the lowest job of each that has none open, not even in flight.
--- The LIMIT makes SQLite read each name from the JSON once, and not at every mention.
+-- The LIMIT makes SQLite read each name from the JSON only once.
 UPDATE jobs SET held = held & ~1
 WHERE id IN (
     SELECT (SELECT id FROM jobs WHERE queue = q AND group_id = g
@@ -248,7 +247,7 @@ SELECT json_group_array(id) FROM (
     SELECT id FROM jobs WHERE purge_at IS NOT NULL AND purge_at <= :now LIMIT :limit)
 
 -- name: read_names
--- :names lists [queue, group or '', name]. Those of them that are known, with the keys of their jobs.
+-- :names lists [queue, group or '', name]. The known ones, with the keys of their jobs.
 SELECT json_group_array(json_array(queue, group_id, name, job_id))
 FROM (SELECT value ->> 0 AS q, value ->> 1 AS g, value ->> 2 AS n FROM json_each(:names))
 CROSS JOIN dedupe ON queue = q AND group_id = g AND name = n
@@ -264,13 +263,13 @@ DELETE FROM dedupe WHERE (queue, group_id, name) IN (
     SELECT queue, group_id, name FROM dedupe WHERE until <= :now ORDER BY until LIMIT :limit)
 
 -- name: claim_any
--- The index gives the keys, in order; from the rows only what is wanted is read.
+-- The index gives the keys in order; only the wanted rows are read.
 SELECT json_group_array({job_row}) FROM (
     SELECT id AS key FROM jobs WHERE status = {ready} AND held = 0 ORDER BY priority, id LIMIT :limit)
 CROSS JOIN jobs ON jobs.id = key
 
 -- name: claim_behind
--- The same of the jobs behind a place in that order. SQLite seeks to a place by an equality only:
+-- The same for the jobs behind a place in that order. SQLite seeks to a place by an equality only:
 -- for (priority, id) > (:priority, :after) it would visit all jobs of that priority.
 SELECT json_group_array({job_row}) FROM (
     SELECT id AS key, priority AS urgency FROM jobs
@@ -281,7 +280,7 @@ SELECT json_group_array({job_row}) FROM (
 CROSS JOIN jobs ON jobs.id = key
 
 -- name: read_spots
--- Where the jobs behind a place stand in that order, and in which queues.
+-- The places of the jobs behind a place in that order, and their queues.
 SELECT json_group_array(json_array(urgency, key, queue)) FROM (
     SELECT priority AS urgency, id AS key, queue FROM jobs
     WHERE status = {ready} AND held = 0 AND priority = :priority AND id > :after
@@ -296,7 +295,7 @@ SELECT id AS key, priority AS urgency FROM jobs
 WHERE status = {ready} AND held = 0 AND queue = :queue
 
 -- name: claim_bounded_arm
--- The same of a queue of which only :most jobs may be claimed.
+-- The same for a queue of which only :most jobs may be claimed.
 SELECT key, urgency FROM (
     SELECT id AS key, priority AS urgency FROM jobs
     WHERE status = {ready} AND held = 0 AND queue = :queue ORDER BY priority, id LIMIT :most)
@@ -328,8 +327,8 @@ CROSS JOIN jobs AS head ON head.id = (
 WHERE (head.priority, head.id) <= (:priority, :upto)
 
 -- name: ready_queues
--- Queues with ready jobs whose names begin with :prefix: one seek a queue. Names hold no character
--- that means something else in a pattern.
+-- Queues with ready jobs whose names begin with :prefix: one seek a queue. No character of a name has
+-- a special meaning in a pattern.
 WITH RECURSIVE found (queue) AS (
     SELECT (SELECT queue FROM jobs
         WHERE status = {ready} AND held = 0 AND queue >= :prefix ORDER BY queue LIMIT 1)

@@ -1,4 +1,4 @@
--- What happens outside the tick: at start-up and while idle.
+-- The statements outside the tick: at start-up and while idle.
 
 -- name: read_left_in_flight
 -- Jobs in flight by this server's holders when it stopped, with their queues. No stream outlives it;
@@ -33,7 +33,7 @@ INSERT INTO meta (name, value) VALUES (:name, :value)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
 -- name: read_all_held
--- Every job in flight, whoever holds it, with its queue.
+-- Every job in flight with its queue.
 SELECT json_group_array(json_array(id, queue)) FROM jobs
 WHERE status = {in_flight} AND status <> {ready}
 

@@ -1,5 +1,5 @@
--- Windows on lists of unfinished jobs. LIST stands for the condition that a list's jobs match, PLACE
--- for the column that its order begins with.
+-- Windows on lists of unfinished jobs. LIST stands for the condition of a list's jobs, PLACE for the
+-- first column of its order.
 
 -- name: jobs
 SELECT json_group_array({job_row}) FROM jobs WHERE id IN {keys} AND LIST
