@@ -10,9 +10,9 @@ import pytest
 from bench.walk import HOUSE, Walk, walk_table, walks
 
 MOST = {
-    "POST /jobs": (28, 64),
-    "GET /jobs/take": (33, 88),
-    "POST /jobs/{id}/success": (35, 96),
+    "POST /jobs": (27, 61),
+    "GET /jobs/take": (33, 84),
+    "POST /jobs/{id}/success": (35, 92),
 }
 """Files that a request may enter, and how often it may change file."""
 

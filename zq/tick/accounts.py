@@ -120,7 +120,7 @@ def _open(work: UnitOfWork, key: str, policy: BudgetPolicy) -> BudgetState:
         raise BudgetExists(key)
     if ledger.room <= 0:
         raise _too_many(ledger)
-    return budget_of(ledger, ledger.open(key, policy, work.now))
+    return budget_of(ledger, ledger.open(work.tx, work.steady, key, policy, work.now))
 
 
 def _put(work: UnitOfWork, key: str, policy: BudgetPolicy) -> BudgetState:
@@ -206,7 +206,7 @@ def _refusal(
 def _create(work: UnitOfWork, made: Mapping[str, BudgetPolicy]) -> None:
     for key, policy in made.items():
         if work.ledger.account(key) is None:
-            work.ledger.open(key, policy, work.now)
+            work.ledger.open(work.tx, work.steady, key, policy, work.now)
 
 
 def _bind_job(work: UnitOfWork, command: BindJob) -> JobRecord:

@@ -31,7 +31,10 @@ LineName = tuple[str, str]
 
 
 class TokenLedger:
-    """The budgets of one store. A transaction calls `begin`, and then `commit` or `roll_back`."""
+    """The budgets of one store. A transaction calls `begin`, and then `commit` or `roll_back`.
+
+    Most stores have no budget. Their transactions skip the ledger, as it is not `is_used`.
+    """
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -46,6 +49,8 @@ class TokenLedger:
         self._tx: Transaction
         self._has_stepped = False
         """Whether this transaction is earlier than the one before it."""
+        self.is_used = True
+        """Whether there may be a budget, or the last one has gone in this transaction."""
         self.is_retimed = False
         """Whether a job can be paid at another time than was known."""
         self._clear_notes()
@@ -81,6 +86,7 @@ class TokenLedger:
     def forget(self) -> None:
         """Forget everything: the next transaction reads it again."""
         self._is_known = False
+        self.is_used = True
         self._clear_notes()
 
     def recall(self) -> None:
@@ -89,11 +95,6 @@ class TokenLedger:
         self._read()
         if self._has_stepped:
             self._touch_all()
-
-    @property
-    def is_used(self) -> bool:
-        """Whether there is a budget, or the last one has just gone. Else the ledger is skipped."""
-        return bool(self._accounts or self._changed)
 
     # Budgets
 
@@ -110,8 +111,13 @@ class TokenLedger:
         """How many tokens a budget has now."""
         return self._accounts[key].available(self._tokens.now)
 
-    def open(self, key: str, policy: BudgetPolicy, now: int) -> Account:
-        """Create a budget. It is full."""
+    def open(
+        self, tx: Transaction, steady: int, key: str, policy: BudgetPolicy, now: int
+    ) -> Account:
+        """Create a budget. It is full. The first one begins the transaction here."""
+        if not self.is_used:
+            self.begin(tx, steady)
+            self.is_used = True
         account = opened(key, policy, now, self._tokens.now)
         self._accounts[key] = account
         self._touch(key)
@@ -244,6 +250,7 @@ class TokenLedger:
         if self._touched:
             self._tokens.write(tx, self._touched)
         self._clear_notes()
+        self.is_used = bool(self._accounts)
         return woken
 
     def attend(self) -> None:
@@ -363,6 +370,7 @@ class TokenLedger:
                 if waiting:
                     self._wait(line, waiting)
         self._is_known = True
+        self.is_used = bool(self._accounts)
 
     def _mend(self) -> None:
         """Count again from the remaining rows."""

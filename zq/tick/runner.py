@@ -152,7 +152,8 @@ class TickRunner:
         try:
             if tx.version() != self._version:
                 self._reread_settings(tx)
-            self._ledger.begin(tx, tick.steady)
+            if self._ledger.is_used:
+                self._ledger.begin(tx, tick.steady)
             work = UnitOfWork(
                 tx,
                 tick.now,
@@ -193,7 +194,8 @@ class TickRunner:
             tx.roll_back()
             self._gates.forget()
             raise
-        self._ledger.commit()
+        if self._ledger.is_used:
+            self._ledger.commit()
         self._high_water = high_water
         self._rulebook = work.rulebook
         if self._gates.in_use:
