@@ -214,10 +214,10 @@ class App:
         types: EventType | Sequence[EventType] = (),
         since: str | None = None,
     ) -> AsyncGenerator[JobEvent, None]:
-        """What happens to jobs on the server: ``async for event in app.events(queue="mail")``.
+        """The events of jobs on the server: ``async for event in app.events(queue="mail")``.
 
         It begins with the next event, or after the one whose `event_id` is `since`. A broken
-        connection is opened again. Events that the server no longer has are told as a `gap`.
+        connection is opened again. A `gap` stands for events that the server no longer has.
         """
         query = EventQuery(_several(queue), _several(job), _several(types))
         return follow(self.backend, query, since)

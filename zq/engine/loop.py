@@ -70,9 +70,9 @@ class TickLoop:
         subscribers: Sequence[Subscriber],
         reschedule: Callable[[int | None], object],
     ) -> None:
-        """`subscribers` hear of each tick, in this order, after those who wait for its commands.
+        """`subscribers` learn of each tick in this order, after its commands have their replies.
 
-        `reschedule` hears of a change when the first cron entry is due, if there is one.
+        `reschedule` is called after changes of cron entries, with the time of the first firing.
         """
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._store = store

@@ -81,7 +81,7 @@ class Scheduler:
             await asyncio.wait([self._task])
 
     def reschedule(self, next_firing: int | None) -> None:
-        """Hear when the first entry is due, if there is one."""
+        """Learn when the first entry is due, if there is one."""
         self._next = next_firing
         self._awake.set()
 

@@ -139,7 +139,7 @@ class Openings:
 
 
 class Alarm:
-    """Wakes the loop at the next deadline, at the latest; sooner at times, for an earlier one.
+    """Wakes the loop at the next deadline, or sometimes earlier.
 
     While it `is_set`, nothing falls due before it rings, so nobody need look. Whoever learns of
     something earlier clears that. Most deadlines move on before they come: a timer that is left to

@@ -52,7 +52,7 @@ class Upkeep:
         history: HistoryReaders,
         wake: Callable[[], object] = lambda: None,
     ) -> None:
-        """`wake` has an idle loop look whether there is something to do."""
+        """`wake` makes an idle loop check whether there is something to do."""
         self._wake = wake
         self._compaction: _Compaction | None = None
         self._store = store

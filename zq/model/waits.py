@@ -36,7 +36,7 @@ class WaitCode(StrEnum):
 
 
 class WaitReason(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One reason: its code, a sentence for people, and what it names.
+    """One reason: its code, a sentence for people, and fields that go with the code.
 
     `queue`, `job`, `worker` and `budget` are names. `until` is a time in milliseconds. `count` is a
     number of jobs or workers.
@@ -63,7 +63,7 @@ class BudgetWait(NamedTuple):
 
 
 class WaitingJob(NamedTuple):
-    """A job, and what the store has around it."""
+    """A job, and the facts in the store that may keep it waiting."""
 
     job: JobRecord
     settings: QueueSettings = NO_SETTINGS
@@ -77,19 +77,19 @@ class WaitingJob(NamedTuple):
 
 
 class QueueTakers(NamedTuple):
-    """Those who take from one queue at a moment."""
+    """The takers of one queue at a moment."""
 
     all: int = 0
     """Streams and claims."""
     open: int = 0
-    """Those that have room for another job."""
+    """Takers with room for another job."""
     draining: int = 0
     choked: int = 0
-    """Streams whose peers do not read what was sent."""
+    """Streams whose peers do not read."""
 
 
 class WaitFacts(NamedTuple):
-    """All that the reasons follow from. Times in milliseconds."""
+    """The facts behind the reasons. Times are in milliseconds."""
 
     now: int
     waiting: WaitingJob

@@ -12,7 +12,7 @@ from zq.store.api import Store
 
 
 class ServerLimits(NamedTuple):
-    """The settings that bound the server. Sizes in bytes; an `in_flight` of 0 is no bound."""
+    """The limits in the settings. Sizes are in bytes; an `in_flight` of 0 means no limit."""
 
     inbox_jobs: int
     in_flight: int
@@ -21,7 +21,7 @@ class ServerLimits(NamedTuple):
 
 
 class StatusLook(NamedTuple):
-    """The state of a server. Sizes in bytes, `since` in milliseconds."""
+    """The state of a server. Sizes are in bytes, `since` is in milliseconds."""
 
     since: int
     ticks: RecentTimes
@@ -38,11 +38,11 @@ class StatusLook(NamedTuple):
     reached: list[str]
     """The codes of the limits that are reached."""
     flags: Mapping[str, str]
-    """The settings that are not at their defaults, as they are written."""
+    """The settings that are not at their defaults, in their written form."""
 
 
 class StatusBoard:
-    """Puts together what the engine counts anyway. No look waits for a tick, and none reads."""
+    """Collects numbers that the engine counts anyway. It waits for no tick and makes no query."""
 
     def __init__(
         self,

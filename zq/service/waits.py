@@ -23,7 +23,7 @@ class WaitVerdict(NamedTuple):
 
 
 class Waits:
-    """Gathers the facts: one bounded read of the store, and what memory knows of workers."""
+    """Gathers the facts: one bounded read of the store, and the workers in memory."""
 
     def __init__(
         self, store: Store, clock: Clock, ids: IdCodec, streams: Streams, openings: Openings

@@ -19,7 +19,7 @@ FIRST_PLACE = EntryPlace("", "")
 class CronReads(Protocol):
     """Each method sees one moment, and nothing that is not on the disk.
 
-    They raise what the methods of `zq.store.api.Reads` raise.
+    They raise the errors of `zq.store.api.Reads`.
     """
 
     async def groups(self) -> list[str]:

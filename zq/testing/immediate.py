@@ -1,4 +1,4 @@
-"""Handlers that run where jobs are enqueued: for tests of what a program does, step by step."""
+"""Runs handlers at the enqueue, for tests of a program step by step."""
 
 import asyncio
 import threading
@@ -27,7 +27,7 @@ AT_ONCE = 16
 
 
 def immediate(app: App) -> Elsewhere:
-    """Run the app's handlers when something is enqueued, until nothing is left to run.
+    """Run the app's handlers when a job is enqueued, until no job is left to run.
 
     ``with immediate(app):`` and ``async with immediate(app):`` give the app an engine of its own in
     memory. Enqueuing returns after the handlers have run, and after the jobs that these have
@@ -42,7 +42,7 @@ def immediate(app: App) -> Elsewhere:
 
 
 class _Runner:
-    """Runs the jobs of an app, and lets time pass for those that are tried again."""
+    """Runs the jobs of an app, and moves the clock for those that are tried again."""
 
     def __init__(self, app: App, home: Home, clock: TravelClock) -> None:
         self._app = app
@@ -51,7 +51,7 @@ class _Runner:
         self._busy = False
 
     async def run(self) -> None:
-        """Work until nothing is left. A handler that enqueues something leaves it to this."""
+        """Work until no job is left. This includes jobs that handlers enqueue."""
         if self._busy or not Handlers(self._app).queues:
             return
         self._busy = True
@@ -79,7 +79,7 @@ class _Runner:
 
 
 class _Immediate:
-    """An embedded backend, after whose enqueues the jobs are run."""
+    """An embedded backend that runs the jobs after each enqueue."""
 
     def __init__(self, app: App, runner: _Runner, backend: EmbeddedBackend) -> None:
         self._app, self._runner, self._backend = app, runner, backend
@@ -119,7 +119,7 @@ class _Blocking(_Immediate):
 
 
 def _in_a_loop(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine to its end in a thread. The caller's may have an event loop that runs."""
+    """Run a coroutine to its end in a thread, since the caller's thread may have a running loop."""
     raised: list[BaseException] = []
 
     def live() -> None:

@@ -36,7 +36,7 @@ class KeyTable:
         return None
 
     def follow(self, owner: JobRecord) -> None:
-        """Replace what is known of an owner."""
+        """Use an owner's new state from now on."""
         self._owners[owner.lock] = owner
 
     def hides_an_owner(self, command: Enqueue) -> bool:
@@ -112,7 +112,7 @@ class NameTable:
         self._new.append((*name, accepted.key, until))
 
     def follow(self, job: JobRecord) -> None:
-        """Replace what is known of a job."""
+        """Use a job's new state from now on."""
         if job.key in self._jobs:
             self._jobs[job.key] = job
 

@@ -1,4 +1,4 @@
-"""The state of a server as the document that clients read."""
+"""The state of a server as a document for clients."""
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -7,8 +7,8 @@ from msgspec import UNSET, UnsetType
 class RecentTimesDocument(msgspec.Struct):
     """The number of ticks or flushes of the last five minutes, and how long they took.
 
-    Half of them took up to `p50_ms`, and 99 % up to `p99_ms`; 5000 also stands for more. If there
-    were none, neither is shown.
+    Half of them took up to `p50_ms`, and 99 % up to `p99_ms`; 5000 also stands for more. Without
+    any, neither is shown.
     """
 
     count: int
@@ -17,7 +17,7 @@ class RecentTimesDocument(msgspec.Struct):
 
 
 class InboxDocument(msgspec.Struct):
-    """The new jobs that wait for a tick, how many may, and the rows of other changes that wait."""
+    """The new jobs that wait for a tick, their limit, and the waiting rows of other changes."""
 
     jobs: int
     jobs_limit: int

@@ -1,4 +1,4 @@
-"""Why a job waits, as the document that clients read."""
+"""Why a job waits, as a document for clients."""
 
 import msgspec
 

@@ -1,7 +1,7 @@
-"""What a worker logs of each job: its beginning, its end, and its failures.
+"""A worker's log lines about each job: its beginning, its end, and its failures.
 
 A line names the task, the job, its queue and attempt, how long the job has waited and how long the
-handler has run. Successes are told at INFO and beginnings at DEBUG, and cost nothing where the
+handler has run. Successes are logged at INFO and beginnings at DEBUG. They cost nothing if the
 logger `zq.worker` is set to a higher level.
 """
 
@@ -19,7 +19,7 @@ log = logging.getLogger("zq.worker")
 
 
 class JobContext(logging.Filter):
-    """Adds `task` and `job_id` to what is logged while a handler runs, and refuses nothing.
+    """Adds `task` and `job_id` to the log records of a running handler, and drops none.
 
     They are fields of the lines that zq's formatters write. Formatters of the standard library find
     them as attributes, which are empty outside of handlers. Add it to handlers, not to loggers.
@@ -42,17 +42,17 @@ class Journal:
         self._tells_starts = log.isEnabledFor(logging.DEBUG)
 
     def started(self, execution: Execution) -> None:
-        """Tell that a handler begins."""
+        """Log that a handler begins."""
         if self._tells_starts:
             log.debug("started", extra={"fields": _fields(execution.running)})
 
     def completed(self, execution: Execution) -> None:
-        """Tell that a handler has succeeded."""
+        """Log that a handler has succeeded."""
         if self._tells_ends:
             log.info("completed", extra={"fields": _fields(execution.running) | _times(execution)})
 
     def failed(self, execution: Execution, failure: LeasedFailure) -> None:
-        """Tell that an execution has failed, with the traceback that is stored with the job."""
+        """Log that an execution has failed, with the traceback that is stored with the job."""
         running = execution.running
         final = is_final(failure, running.delivery)
         fields = _times(execution)

@@ -1,4 +1,4 @@
-"""Tracebacks without the frames that lead to a handler, for those who write handlers."""
+"""Tracebacks without the frames that lead to a handler, for authors of handlers."""
 
 import asyncio
 import concurrent.futures
@@ -11,7 +11,7 @@ _MACHINERY = (
     *(f"{package.__path__[0]}/" for package in (asyncio, concurrent.futures)),
     threading.__file__,
 )
-"""What runs handlers for zq."""
+"""The modules that run handlers."""
 
 
 def traceback_of(error: BaseException) -> str:

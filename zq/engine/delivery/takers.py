@@ -34,7 +34,7 @@ class Taker(Protocol):
         """How many jobs it can take once `freed` of its jobs are settled."""
 
     def deliver(self, jobs: Sequence[JobRecord]) -> bool:
-        """Give it claimed jobs; False where it takes nothing any more."""
+        """Give it claimed jobs. Return False if it takes no more."""
 
 
 class ClaimGroup:

@@ -1,4 +1,4 @@
-"""How long something has taken of late: quantiles over the last five minutes of a histogram."""
+"""Recent times: quantiles over the last five minutes of a histogram."""
 
 from collections import deque
 from typing import NamedTuple
@@ -8,9 +8,9 @@ from zq.engine.news.figures import FIVE_MINUTES_S, MINUTE_S, Histogram, Stats
 
 
 class RecentTimes(NamedTuple):
-    """The observations of about five minutes, and the bounds that half and 99 % of them keep.
+    """The observations of about five minutes, and the bounds of half and of 99 % of them.
 
-    The bounds are None if there was no observation. The largest bound stands for all that is more.
+    The bounds are None if there was no observation. The largest bound also stands for more.
     """
 
     observed: int
@@ -37,7 +37,7 @@ class Recent:
             marks.popleft()
 
     def look(self, now: float) -> RecentTimes:
-        """The distribution of what was observed lately."""
+        """The distribution of recent observations."""
         if now - self._latest > FIVE_MINUTES_S:
             return RecentTimes(0)
         old = [counts for at, counts in self._marks if at <= now - FIVE_MINUTES_S]
@@ -58,7 +58,7 @@ class Recent:
 
 
 class Pulse:
-    """Ticks and flushes of late. It hears of a tick before `Stats`, which observes the tick."""
+    """Recent ticks and flushes. It learns of a tick before `Stats`, which observes the tick."""
 
     def __init__(self, stats: Stats) -> None:
         self.listens = True

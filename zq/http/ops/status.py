@@ -33,9 +33,9 @@ class StatusApi:
         return [Route("GET", "/status", endpoint(self.status), KeyScope.READ, whole=True)]
 
     async def status(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """How the server does: ticks and flushes of the last five minutes, what waits, log, disk.
+        """The state of the server: recent ticks and flushes, waiting commands, the log, the disk.
 
-        `limits_reached` names what is at its limit: `storage_full`, `wal_full`, `inbox_full`,
+        `limits_reached` names the reached limits: `storage_full`, `wal_full`, `inbox_full`,
         `server_limit` (jobs in flight). `flags` has the settings that are not at their defaults.
         """
         parameters(request, ())

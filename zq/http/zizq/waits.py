@@ -28,7 +28,7 @@ class WaitsApi:
     async def why(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """Why a job does not run now: `reasons`, the strongest first.
 
-        Each has a `code`, a `text` for people, and what it names: `queue`, `job`, `worker`,
+        Each has a `code`, a `text` for people, and fields of that code: `queue`, `job`, `worker`,
         `budget`, `until` (milliseconds), `count`. Codes: `finished`, `in_flight`, `scheduled`,
         `backing_off`, `expiring`, `paused`, `group` (`job` has to end first), `budget`,
         `concurrency`, `rate`, `server_limit`, `no_worker`, `workers_busy`, `ahead` (`count` jobs of

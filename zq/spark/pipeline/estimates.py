@@ -82,7 +82,7 @@ def percentiles(histograms: DataFrame, keys: list[str]) -> DataFrame:
 def workers_needed(
     arrivals_per_s: Column, run_s: Column, variation: Column, target_s: float
 ) -> Column:
-    """An INT from 1 on, null where run times are unknown; `variation` is v of the module's text."""
+    """An INT from 1 on, null if run times are unknown; `variation` is v of the module's text."""
     load = arrivals_per_s * run_s
     scale = F.lit(target_s) / (run_s * (1 + variation) / 2)
 

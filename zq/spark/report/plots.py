@@ -281,8 +281,8 @@ def _line(
     step: bool = False,
     fill: bool = False,
 ) -> None:
-    """A line through the values of buckets, by their beginnings. It has a gap where a value is
-    unknown, and a dot where a value stands alone. A bucket that is not in `values` has `missing`.
+    """A line through the values of buckets, by their beginnings. It has a gap if a value is
+    unknown, and a dot if a value stands alone. A bucket that is not in `values` has `missing`.
     """
     begins = range(span.since, span.until, span.size)
     times = [moment(begin + span.size // 2) for begin in begins]

@@ -1,4 +1,4 @@
-"""The read of a job with what stands around it, for the question why it waits."""
+"""The read behind the question why a job waits: the job, and the facts around it."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ QUERIES = load("waits.sql")
 def waiting_job(
     connection: sqlite3.Connection, key: int, reach: Reach, now: int
 ) -> WaitingJob | None:
-    """A job without its large bodies, and what it may wait for. It reads a bounded number of rows.
+    """A job without its large bodies, and what may hold it back, from a bounded number of rows.
 
     None if the job is not within reach, or its retention is over.
     """

@@ -1,4 +1,4 @@
--- What stands around one job: each statement takes a few steps, or as many as :most.
+-- The facts that may keep a job waiting. Each statement takes a few steps, or up to :most.
 
 -- name: in_flight_of
 SELECT n FROM queue_counts WHERE queue = :queue AND status = {in_flight}
