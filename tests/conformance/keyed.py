@@ -81,6 +81,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/jobs/{id}/extend"): {"lease_ms": 60_000},
     ("POST", "/jobs/{id}/release"): None,
     ("GET", "/workers"): None,
+    ("GET", "/leases"): None,
     ("POST", "/workers/{id}/drain"): None,
     ("GET", "/jobs/{id}/result"): None,
     ("GET", "/jobs/by-key"): None,

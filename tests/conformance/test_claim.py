@@ -594,3 +594,25 @@ async def test_a_job_claimed_for_who_has_gone_away_goes_back_at_once_and_free(
                 client.site.clock.advance(LEASE_MS + 1)
         assert len(jobs) == 1
         await client.succeed(jobs[0]["id"])
+
+
+async def test_leases_are_listed_with_the_earliest_deadline_first(client: Client) -> None:
+    assert (await client.get("/leases")).doc == {"leases": []}
+    now = client.site.now
+    later, sooner, streamed, endless = await client.enqueue_many(4, queue="q")
+    for lease_ms in (9_000, 5_000):
+        claim = {"holder": f"for {lease_ms}", "max": 1, "lease_ms": lease_ms}
+        assert (await client.post("/queues/q/claim", claim)).status == 200
+    stream = await client.take(queue="q", more={"lease_ms": 7_000})
+    assert (await stream.job())["id"] == streamed
+    await client.take(queue="q")
+    await client.until(endless, status="in_flight")
+    leases = (await client.get("/leases")).doc["leases"]
+    assert [(lease["id"], lease["lease_until"] - now) for lease in leases] == [
+        *((sooner, 5_000), (streamed, 7_000), (later, 9_000)),
+    ]
+    first = {"id": sooner, "queue": "q", "type": "test", "worker": "for 5000", "lease": 1}
+    assert leases[0] == first | {"dequeued_at": now, "lease_until": now + 5_000}
+    assert leases[1]["worker"].startswith("#")
+    assert (await client.get("/leases", limit=1)).doc["leases"] == leases[:1]
+    assert (await client.get("/leases", limit=0)).status == 400

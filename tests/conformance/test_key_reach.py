@@ -95,6 +95,7 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("POST", "/jobs/{id}/extend"): (404, "not_in_flight"),
     ("POST", "/jobs/{id}/release"): (404, "not_in_flight"),
     ("GET", "/workers"): (200, {"workers": []}),
+    ("GET", "/leases"): (200, {"leases": []}),
     ("POST", "/workers/{id}/drain"): (404, "worker_not_found"),
     ("GET", "/jobs/{id}/result"): (404, "job_not_found"),
     ("GET", "/jobs/by-key"): (404, "job_not_found"),

@@ -301,7 +301,12 @@ async def test_the_workers_are_listed_with_what_they_do(client: Client) -> None:
     assert (await client.get("/workers")).doc == {"workers": []}
     since = client.site.now
     issued = await client.enqueue_many(3, queue="a")
-    named = await take(client, prefetch=2, queue="b,a", worker="left/1", concurrency=2)
+    named = await client.take(
+        prefetch=2,
+        queue="b,a",
+        more={"worker": "left/1", "concurrency": 2},
+        headers={"user-agent": "scanner/1.2"},
+    )
     await named.jobs(2)
     client.site.clock.advance(5)
     other = await client.take(prefetch=0, more={"worker": "right"})
@@ -316,7 +321,11 @@ async def test_the_workers_are_listed_with_what_they_do(client: Client) -> None:
         "held": issued[:2],
         "since": since,
         "draining": False,
+        "address": "127.0.0.1",
+        "client": "scanner/1.2",
+        "unsent_bytes": 0,
     }
+    assert third["client"] == ""
     assert (second["id"], second["queues"], second["held"]) == ("right", [], issued[2:])
     assert second["since"] == since + 5
     assert third["id"].startswith("#")

@@ -12,6 +12,7 @@ from zq.model.damage import Quarantined
 from zq.model.effects import Tally
 from zq.model.errors import WorkerNotFound, ZqError
 from zq.model.ids import IdCodec
+from zq.model.job import JobRecord
 from zq.model.reach import Reach
 from zq.service.jobs import Admission
 from zq.store.api import Store
@@ -57,6 +58,18 @@ class OpenStream(NamedTuple):
     """The keys of its jobs, the oldest delivery first."""
     since: int
     draining: bool
+    address: str
+    client: str
+    """The program that its peer says it is."""
+    unsent_bytes: int
+    """What waits for its peer to read."""
+
+
+class OpenLease(NamedTuple):
+    """A job in flight whose lease has a deadline, and who has it."""
+
+    job: JobRecord
+    worker: str
 
 
 class Admin:
@@ -129,6 +142,16 @@ class Admin:
                 self._engine.inbox.give_back(rest)
         return [_described(stream) for stream in meant]
 
+    async def leases(self, reach: Reach, limit: int) -> list[OpenLease]:
+        """The leases with a deadline, the earliest deadline first."""
+        jobs = await self._store.reads.leases(reach, limit)
+        return [OpenLease(job, self._holder_of(job)) for job in jobs]
+
+    def _holder_of(self, job: JobRecord) -> str:
+        if job.claimant is not None:
+            return job.claimant
+        return self._engine.streams.workers.get(job.holder or 0) or f"#{job.holder}"
+
     def _within(self, reach: Reach) -> list[Stream]:
         return [stream for stream in self._engine.streams.all() if stream.group.is_within(reach)]
 
@@ -142,6 +165,9 @@ def _described(stream: Stream) -> OpenStream:
         list(stream.held),
         stream.since,
         stream.draining,
+        stream.subscription.address,
+        stream.subscription.client,
+        stream.unsent,
     )
 
 

@@ -101,6 +101,9 @@ class Reads(Protocol):
         The first `skip` jobs are left out.
         """
 
+    async def leases(self, reach: Reach, limit: int) -> list[JobRecord]:
+        """The jobs whose leases end first, without large payloads."""
+
     async def count(self, filter: Filter, now: int) -> int:
         """How many jobs match. `counts` is much faster for the filters that it can answer."""
 

@@ -186,6 +186,7 @@ FINDS: dict[str, set[str]] = {
     "budget": {"SEARCH budgets USING PRIMARY KEY (key=?)"},
     "more_urgent": {CLAIM_QUEUE.replace(")", " AND priority<?)")},
     "older": {CLAIM_QUEUE.replace(")", " AND priority=? AND id<?)")},
+    "leases": {"SEARCH jobs USING INDEX leases_by_deadline (lease_until>?)"},
     "first_in_line": {
         "SEARCH parked USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH parked USING COVERING INDEX parked_by_line (line=? AND priority<?)",
@@ -302,6 +303,7 @@ def named_queries() -> dict[str, str]:
     found |= load("budgets.sql")
     found |= load("cron.sql")
     found |= load("waits.sql")
+    found["leases"] = found["leases"].replace("CONDITIONS", "true")
     found |= {f"look for cron {name}": sql for name, sql in load("cron_lookups.sql").items()}
     found["append"] = found["append"].replace("SOURCE", found["attempts"])
     return {name: sql.replace("NAMES", ":one, :other") for name, sql in found.items()}

@@ -79,6 +79,10 @@ class Subscription(NamedTuple):
     lease_ms: int | None = None
     concurrency: int = 1
     control: bool = False
+    address: str = ""
+    """Its peer's address, for people."""
+    client: str = ""
+    """The program that its peer says it is."""
 
 
 NoticeKind = Literal["cancel", "lease_lost", "drain"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from zq.engine.delivery.takers import MOST_UNSENT, Stream, Subscription
 from zq.http.door import Route
@@ -127,11 +127,17 @@ def _subscription(request: web.BaseRequest, values: dict[str, str]) -> Subscript
             whole_number("prefetch", values.get("prefetch", "1"), MAX_UINT64), MOST_PREFETCH
         ),
         # A header may hold bytes that are not text; an answer cannot.
-        worker=worker[:MOST_WORKER_ID].encode(errors="replace").decode(),
+        worker=_readable(worker),
         lease_ms=None if lease_ms is None else whole_number("lease_ms", lease_ms, MAX_UINT32, 1),
         concurrency=whole_number("concurrency", values.get("concurrency", "1"), MAX_UINT32, 1),
         control=whole_number("control", values.get("control", "0"), 1) == 1,
+        address=request.remote or "",
+        client=_readable(request.headers.get(hdrs.USER_AGENT, "")),
     )
+
+
+def _readable(header: str) -> str:
+    return header[:MOST_WORKER_ID].encode(errors="replace").decode()
 
 
 class _Outlet(NamedTuple):

@@ -1,4 +1,4 @@
-"""The workers with open take streams."""
+"""The workers with open take streams, and the leases with a deadline."""
 
 from collections.abc import Sequence
 
@@ -8,15 +8,18 @@ from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.http.zizq.endpoints import answer, endpoint
-from zq.http.zizq.query import parameters
+from zq.http.zizq.query import parameters, whole_number
+from zq.model.ids import IdCodec
 from zq.model.keys import KeyScope
 from zq.service import Services
-from zq.service.admin import OpenStream
+from zq.service.admin import OpenLease, OpenStream
 from zq.wire.codecs import BodyCodec
+
+MOST_LEASES = 1_000
 
 
 class WorkersApi:
-    """`/workers`."""
+    """`/workers` and `/leases`."""
 
     def __init__(self, services: Services) -> None:
         self._admin, self._ids = services.admin, services.ids
@@ -25,6 +28,7 @@ class WorkersApi:
         """Method, path, handler and scope of each endpoint."""
         return [
             Route("GET", "/workers", endpoint(self.list), KeyScope.READ),
+            Route("GET", "/leases", endpoint(self.leases), KeyScope.READ),
             Route("POST", "/workers/{id}/drain", endpoint(self.drain), KeyScope.TAKE),
         ]
 
@@ -32,11 +36,24 @@ class WorkersApi:
         """The open streams, the oldest first.
 
         Each has `id`, `queues` (empty: all within its reach), `prefetch`, `concurrency`, `held`
-        (the ids of its jobs, the oldest delivery first), `since` and `draining`. A worker without a
-        name has its stream's number as `id`, such as `#7`.
+        (the ids of its jobs, the oldest delivery first), `since`, `draining`, `address`, `client`
+        (its `User-Agent`) and `unsent_bytes`. A worker without a name has its stream's number as
+        `id`, such as `#7`.
         """
         parameters(request, ())
         return self._answer(self._admin.workers(reach_of(request)), accepted)
+
+    async def leases(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """The leases with a deadline, the earliest deadline first: up to `limit` (100).
+
+        Each has the `id`, `queue` and `type` of its job, `worker` (the claimant, or the worker of
+        the stream), `lease` (the number of the delivery), `dequeued_at` and `lease_until`.
+        """
+        given = parameters(request, ("limit",))
+        limit = whole_number("limit", given.get("limit", "100"), MOST_LEASES, 1)
+        found = await self._admin.leases(reach_of(request), limit)
+        documents = [_lease(lease, self._ids) for lease in found]
+        return answer({"leases": documents}, accepted)
 
     async def drain(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """Deliver no more jobs to a worker: 200 with its streams, as in `GET /workers`.
@@ -51,3 +68,16 @@ class WorkersApi:
             stream._asdict() | {"held": self._ids.texts(stream.held)} for stream in streams
         ]
         return answer({"workers": documents}, accepted)
+
+
+def _lease(lease: OpenLease, ids: IdCodec) -> dict[str, object]:
+    job = lease.job
+    return {
+        "id": ids.text(job.key),
+        "queue": job.queue,
+        "type": job.type,
+        "worker": lease.worker,
+        "lease": job.deliveries,
+        "dequeued_at": job.dequeued_at,
+        "lease_until": job.lease_until,
+    }

@@ -64,6 +64,9 @@ class SqliteReads(Reads):
     ) -> list[JobRecord]:
         return await self._scans(lookups.list_jobs, filter, after, descending, limit, now, skip)
 
+    async def leases(self, reach: Reach, limit: int) -> list[JobRecord]:
+        return await self._scans(waits.leases, reach, limit)
+
     async def count(self, filter: Filter, now: int) -> int:
         return await self._scans(lookups.count_jobs, filter, now)
 

@@ -1,15 +1,17 @@
-"""The read behind the question why a job waits: the job, and the facts around it."""
+"""The reads behind the question why a job waits, and the leases that end first."""
 
 import sqlite3
 from collections.abc import Iterator
 
 from zq.model.budgets import Account, BudgetPolicy
+from zq.model.filters import Filter
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
 from zq.model.waits import MOST_AHEAD, BudgetWait, WaitingJob
-from zq.store.sqlite.lookups import get_row, settings
+from zq.store.sqlite.lookups import found_jobs, get_row, settings
 from zq.store.sqlite.queries import load
+from zq.store.sqlite.where import where
 
 QUERIES = load("waits.sql")
 
@@ -32,6 +34,13 @@ def waiting_job(
         list(_unpaid(connection, job, now)),
         _ahead(connection, job),
     )
+
+
+def leases(connection: sqlite3.Connection, reach: Reach, limit: int) -> list[JobRecord]:
+    """The jobs whose leases end first, without large payloads."""
+    conditions, parameters = where(Filter(reach=reach))
+    sql = QUERIES["leases"].replace("CONDITIONS", conditions)
+    return found_jobs(connection, sql, {**parameters, "limit": limit})
 
 
 def _head(connection: sqlite3.Connection, job: JobRecord) -> int | None:

@@ -1,4 +1,4 @@
--- The facts that may keep a job waiting. Each statement takes a few steps, or up to :most.
+-- The facts that may keep a job waiting, each by a few steps or up to :most; the leases that end.
 
 -- name: in_flight_of
 SELECT n FROM queue_counts WHERE queue = :queue AND status = {in_flight}
@@ -29,3 +29,9 @@ SELECT count(*) FROM (
 SELECT count(*) FROM (
     SELECT 1 FROM parked WHERE line = (SELECT line FROM parked WHERE job_id = :key)
         AND (priority, job_id) < (:priority, :key) LIMIT :most)
+
+-- name: leases
+-- The jobs whose leases end first. CONDITIONS stands for the reach of the caller.
+SELECT json_group_array({job_row}) FROM (
+    SELECT * FROM jobs WHERE lease_until IS NOT NULL AND CONDITIONS
+    ORDER BY lease_until LIMIT :limit)

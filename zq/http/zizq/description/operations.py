@@ -16,6 +16,7 @@ from zq.http.zizq.description.shapes import (
     Health,
     JobPageSchema,
     LeaseUntil,
+    OpenLeases,
     OutcomeSchema,
     Patched,
     QueuesSchema,
@@ -260,6 +261,10 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         for rest in ("", "/{group}", "/{group}/{dedupe}")
     },
     ("GET", "/workers"): Operation({200: WorkersDocument}),
+    ("GET", "/leases"): Operation(
+        {200: OpenLeases},
+        parameters=(Parameter("limit", _WHOLE, "How many at most: 1 to 1,000; 100 by default."),),
+    ),
     ("POST", "/workers/{id}/drain"): Operation({200: WorkersDocument}, refusals=_NO_WORKER),
     ("GET", "/queues/settings"): Operation({200: EverySetting}),
     ("GET", "/queues/{queue}/settings"): Operation({200: QueueSettings}),

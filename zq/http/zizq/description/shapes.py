@@ -79,12 +79,33 @@ class WorkerDocument(msgspec.Struct):
     held: list[str]
     since: int
     draining: bool
+    address: str
+    client: str
+    unsent_bytes: int
 
 
 class WorkersDocument(msgspec.Struct):
     """Streams, the oldest first."""
 
     workers: list[WorkerDocument]
+
+
+class LeaseDocument(msgspec.Struct):
+    """A lease with a deadline: its job, who has it, the number of the delivery, and the times."""
+
+    id: str
+    queue: str
+    type: str
+    worker: str
+    lease: int
+    dequeued_at: int
+    lease_until: int
+
+
+class OpenLeases(msgspec.Struct):
+    """Leases, the earliest deadline first."""
+
+    leases: list[LeaseDocument]
 
 
 class SweepDocument(msgspec.Struct):
