@@ -130,7 +130,7 @@ class _LineHandler(logging.Handler):
         return f"{self.format(record)}\n".encode()
 
     def _tell_of_gap(self, lines: int) -> bytes:
-        text = "lines of the log were dropped here, for nobody read it"
+        text = "lines of the log were dropped here because nobody read it"
         record = logging.LogRecord("zq.logs", WARN, __file__, 0, text, (), None)
         record.fields = {"lines": lines}
         return self._line(record)

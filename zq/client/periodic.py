@@ -35,7 +35,7 @@ class Periodic:
             payload = task.signature.payload((), {})
         except TypeError as error:
             raise InvalidOption(
-                f"{name} cannot be periodic, for it is called without arguments: {error}"
+                f"{name} cannot be periodic, because it is called without arguments: {error}"
             ) from None
         job = task.job(payload)
         if job.ready_at is not None:

@@ -112,5 +112,5 @@ def wait(spark: SparkSession) -> None:
 
 def _failed(error: StreamingQueryException) -> PipelineError:
     return PipelineError(
-        f"the stream has failed; when it is started again, it goes on where it was: {error}"
+        f"the stream has failed; when it is started again, it continues at the same place: {error}"
     )

@@ -79,13 +79,13 @@ METRICS = (
     Metric(
         "zq_duplicates_total",
         "counter",
-        "New jobs that were not stored, for their unique key was taken.",
+        "New jobs that were not stored because their unique key was taken.",
         lambda s: _one(s.figures.jobs.duplicates),
     ),
     Metric(
         "zq_folded_total",
         "counter",
-        "New jobs that were not stored, for they were folded into the host of their batch.",
+        "New jobs that were not stored because they were folded into a host.",
         lambda s: _one(s.figures.jobs.folded),
     ),
     Metric(
@@ -97,19 +97,19 @@ METRICS = (
     Metric(
         "zq_returns_total",
         "counter",
-        "Jobs that went back to their queue unfinished, at whosever wish.",
+        "Jobs that went back to their queue unfinished, for any reason.",
         lambda s: _one(s.figures.jobs.returned),
     ),
     Metric(
         "zq_stalls_total",
         "counter",
-        "Deliveries that ended without a word of their worker.",
+        "Deliveries that ended without a word from their worker.",
         lambda s: _one(s.figures.jobs.stalled),
     ),
     Metric(
         "zq_expired_total",
         "counter",
-        "Jobs that expired, for nobody took them in time.",
+        "Jobs that expired because nobody took them in time.",
         lambda s: _one(s.figures.jobs.expired),
     ),
     Metric(
@@ -121,7 +121,7 @@ METRICS = (
     Metric(
         "zq_cron_firings_total",
         "counter",
-        "Entries that were due and have moved on with their job, be it a duplicate.",
+        "Entries that were due and have moved on with their job, also with a duplicate.",
         lambda s: _one(s.figures.jobs.fired),
     ),
     Metric(
@@ -193,7 +193,7 @@ METRICS = (
     Metric(
         "zq_tick_seconds",
         "histogram",
-        "Time of a transaction, its flush included where it waits for that.",
+        "Time of a transaction, including its flush if it waits for that.",
         lambda s: s.figures.tick_seconds,
     ),
     Metric(
@@ -265,13 +265,13 @@ METRICS = (
     Metric(
         "zq_loop_lag_seconds",
         "histogram",
-        "How late the event loop runs a timer, looked at twice a second.",
+        "How late the event loop runs a timer, measured twice a second.",
         lambda s: s.lag,
     ),
     Metric(
         "zq_log_lines_dropped_total",
         "counter",
-        "Lines of the log that were dropped, for nobody read it.",
+        "Lines of the log that were dropped because nobody read it.",
         lambda s: _one(s.dropped_lines),
     ),
     Metric(

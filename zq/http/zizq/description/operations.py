@@ -123,7 +123,7 @@ def _choosing(parameter: Parameter) -> Parameter:
 _CHOICE = tuple(map(_choosing, _FILTERS))
 _PAGING = (
     Parameter("from", _TEXT, "Begin after this place: the `id` or number of the last row shown."),
-    Parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "The way to go; `asc`."),
+    Parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "The direction: `asc`."),
     Parameter(
         "limit",
         {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
@@ -136,15 +136,15 @@ _WAIT = Parameter(
     "How long to wait for the job to be finished, in milliseconds.",
 )
 _KEY = Parameter("key", _TEXT, "The unique key.", required=True)
-_KEY_QUEUE = Parameter("queue", _TEXT, "The queue among whose keys it is, if it is.")
-_HOME = Parameter("home", {"type": "boolean"}, "Whether the job goes back to where it died first.")
+_KEY_QUEUE = Parameter("queue", _TEXT, "The queue to which the key belongs, if it belongs to one.")
+_HOME = Parameter("home", {"type": "boolean"}, "Whether it goes to the queue of its first death.")
 _TAKEN = "A unique key belongs to a job that this key may not see."
 _FULL = {
-    429: "A queue has as many unfinished jobs as it may: try again after `Retry-After` seconds.",
+    429: "A queue is full: try again after `Retry-After` seconds.",
     507: "There is no room for new jobs.",
 }
 _PUSH = {
-    404: "A name that is no queue's, or a queue without groups.",
+    404: "The name is not valid for a queue, or the queue has no groups.",
     408: "The body took too long to arrive.",
     409: "The name of a copy belongs to a job that this key may not see.",
     413: "The body is over its limit.",
@@ -152,18 +152,18 @@ _PUSH = {
     422: "The body is empty or cannot be read, or a FIFO queue lacks its group.",
     **_FULL,
 }
-_LEFT_ALONE = {422: "Some were left alone: it says which."}
+_LEFT_ALONE = {422: "Some jobs were left unchanged; the answer names them."}
 _CIRCLE = {409: "Dead-letter queues would lead in a circle."}
 _NO_JOB = {404: "There is no such job."}
 _NO_WORKER = {404: "There is no such worker."}
 _NO_SWEEP = {404: "There is no such sweep."}
-_MANY_SWEEPS = {429: "As many changes by filter run as may: try again after `Retry-After` seconds."}
-_NOT_HELD = {404: "Nobody holds such a job."}
-_STALE = {409: "The delivery that is named has ended."}
+_MANY_SWEEPS = {429: "Too many changes by filter run: try again after `Retry-After` seconds."}
+_NOT_HELD = {404: "No such job is in flight."}
+_STALE = {409: "The named delivery has ended."}
 _ENDED = {409: "The job's status does not allow that."}
 _NO_GROUP = {404: "There is no such group."}
 _NO_ENTRY = {404: "There is no such group or entry."}
-_REFUSED = {422: "A status or a value that this cannot be done with."}
+_REFUSED = {422: "A status or a value does not allow this."}
 _NO_BUDGET = {404: "There is no such budget."}
 _BUDGET_FULL = {422: "Unfinished jobs need more than that, or there are too many budgets."}
 _BINDING = {
@@ -209,7 +209,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             Parameter(
                 "concurrency",
                 {"type": "integer", "minimum": 1},
-                "How many jobs its worker does at once: so many stall where it breaks off.",
+                "How many jobs its worker runs at once: so many stall if it breaks off.",
             ),
             Parameter("control", {"enum": [0, 1]}, "1: send notices too."),
             Parameter("worker", _TEXT, "The worker's name, as `worker-id` has it."),
@@ -291,7 +291,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("POST", "/budgets/{key}"): Operation(
         {201: BudgetDocument},
         budgets.PolicyBody,
-        refusals={409: "There is such a budget.", **_BUDGET_FULL},
+        refusals={409: "The budget exists already.", **_BUDGET_FULL},
     ),
     ("PUT", "/budgets/{key}"): Operation(
         {200: BudgetDocument}, budgets.PolicyBody, refusals=_BUDGET_FULL
@@ -391,7 +391,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("POST", "/crons/{group}/entries"): Operation(
         {201: CronEntryDocument},
         CronEntryBody,
-        refusals={409: "There is an entry of this name.", **_UNBUILT},
+        refusals={409: "An entry with this name exists already.", **_UNBUILT},
     ),
     ("GET", "/crons/{group}/entries/{entry}"): Operation(
         {200: CronEntryDocument}, refusals=_NO_ENTRY
