@@ -52,7 +52,7 @@ Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answer
 )
 @talks
 def bind(remote: Remote, key: str, cost: int, **chosen: Any) -> None:
-    """Let jobs that wait draw from the budget KEY, also where they do already."""
+    """Make waiting jobs draw from the budget KEY, also if they draw from it already."""
     _bind(remote, _chosen(**chosen), "put", key, cost)
 
 
@@ -72,7 +72,7 @@ Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answer
 @_choosing
 @talks
 def unbind(remote: Remote, key: str, **chosen: Any) -> None:
-    """Let jobs that wait no longer draw from the budget KEY."""
+    """Make waiting jobs no longer draw from the budget KEY."""
     query = _chosen(**chosen)
     remote.run(remote.backend.budgets.get(key))  # Refuse a wrong key here, or nothing happens.
     _bind(remote, query, "remove", key)

@@ -32,10 +32,10 @@ back; the rest goes on without them.
 )
 @click.pass_context
 def check(ctx: click.Context, root_dir: Path) -> None:
-    """Check the database for damage, and say what is in it.
+    """Check the database for damage, and list its contents.
 
-    Exit codes: 0 where there is no damage, 74 where there is some or rows were set aside, 75 while
-    a server runs, 78 where the database belongs to a newer zq or to another program.
+    Exit codes: 0 without damage, 74 with damage or if rows were set aside, 75 while a server runs,
+    78 if the database belongs to a newer zq or to another program.
     """
     from zq.instance import database_of, examine
     from zq.store.errors import DirectoryInUse

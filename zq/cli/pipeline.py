@@ -92,7 +92,7 @@ def run(
 ) -> None:
     """Bring the lake up to date with exported segments and with servers that keep a history.
 
-    A run reads only what is new. It completes a run that was killed before it. One run at a time
+    A run reads only new records. It completes a run that was killed before it. One run at a time
     writes a lake. A server that is down waits for the next run. ZQ_TOKEN holds the secret of a key
     with the scope history.
     """

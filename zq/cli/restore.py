@@ -36,7 +36,7 @@ other server gives, also if the server of the backup still runs.
 )
 @click.pass_context
 def restore(ctx: click.Context, path: str, root_dir: Path) -> None:
-    """Make an empty directory a data directory with what the backup PATH holds.
+    """Make an empty directory a data directory with the contents of the backup PATH.
 
     Exit codes: 0, 2 if the directory is not empty, 74 if the backup is damaged or the disk fails,
     75 if another zq has the directory, 78 if the backup is of a newer zq or of another program.

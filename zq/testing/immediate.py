@@ -51,7 +51,7 @@ class _Runner:
         self._busy = False
 
     async def run(self) -> None:
-        """Work until no job is left. This includes jobs that handlers enqueue."""
+        """Work until no job is left. Handlers that enqueue leave their jobs to this run."""
         if self._busy or not Handlers(self._app).queues:
             return
         self._busy = True

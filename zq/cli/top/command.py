@@ -39,7 +39,7 @@ no server answers.
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document each time.")
 @administers
 def top(admin: "Address", refresh_ms: int, once: bool, as_json: bool) -> None:
-    """Show what the jobs of a server are doing."""
+    """Show the jobs of a server as they change."""
     from zq.cli.top.plain import print_lines, print_once
 
     if refresh_ms < SHORTEST_MS:

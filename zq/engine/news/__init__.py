@@ -1,1 +1,1 @@
-"""The parts of memory that learn from each commit, and those who are told of it."""
+"""The parts of memory that learn from each commit, and pass it on to listeners."""
