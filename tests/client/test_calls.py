@@ -1,10 +1,12 @@
 """Tasks that other programs call: over HTTP, on the command line, in other languages."""
 
+import enum
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
+from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
 import zq
@@ -97,3 +99,69 @@ async def test_a_call_that_does_not_fit_tells_why_and_is_not_tried_again(
     assert outcome.error.error_type == "InvalidPayload"
     assert "send: " in outcome.error.message
     assert "an object holds named arguments" in outcome.error.message
+
+
+class Level(enum.StrEnum):
+    LOW = "low"
+
+
+async def test_a_call_with_an_argument_of_another_type_is_refused_at_once(app: App) -> None:
+    @app.task
+    async def send(
+        to: str,
+        copies: int = 1,
+        *,
+        ratio: float = 1.0,
+        tags: list[str] | None = None,
+        counts: dict[str, list[int]] | None = None,
+        level: Literal["low", "high"] = "low",
+        free: Any = None,
+        moment: datetime | str = "",
+    ) -> None: ...
+
+    refused: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
+        ((1,), {}, "to: Expected `str`, got `int`"),
+        (("a", "b"), {}, "copies: Expected `int`, got `str`"),
+        (("a",), {"copies": 1.5}, "copies: Expected"),
+        (("a",), {"ratio": "1"}, "ratio: Expected"),
+        (("a",), {"tags": "b"}, "tags: Expected `array | null`, got `str`"),
+        (("a",), {"tags": ["b", 1]}, "tags: Expected `str`, got `int` - at `$[1]`"),
+        (("a",), {"counts": {"b": [1, "c"]}}, "counts: Expected"),
+        (("a",), {"level": "middle"}, "level: Invalid enum value 'middle'"),
+        ((None,), {}, "to: Expected `str`, got `null`"),
+    ]
+    for args, kwargs, words in refused:
+        with pytest.raises(zq.InvalidPayload) as failure:
+            await send.enqueue(*args, **kwargs)
+        assert failure.value.message.startswith(f"{send.__qualname__}: {words}")
+        with pytest.raises(zq.InvalidPayload):
+            send.args(*args, **kwargs)
+    assert await app.backend.count() == 0
+
+    fine: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        (("a", True), {"ratio": 1}),
+        ((Level.LOW,), {"tags": (Level.LOW,), "counts": {"b": [1, True]}}),
+        (("a",), {"level": "high", "free": [datetime.now(UTC)], "tags": None}),
+        (("a",), {"moment": 5}),
+    ]
+    for args, kwargs in fine:
+        await send.enqueue(*args, **kwargs)
+    assert await app.backend.count() == len(fine)
+
+
+async def test_annotations_that_cannot_be_read_refuse_nothing(app: App) -> None:
+    @app.task
+    async def send(to: str, copy: "NotThere" = None) -> None: ...  # type: ignore  # noqa: F821
+
+    await send.enqueue(1)  # type: ignore[arg-type]
+    assert await app.backend.count() == 1
+
+
+async def test_an_app_may_leave_calls_unchecked(site: Site) -> None:
+    async with App(site.url, check_calls=False) as app:
+
+        @app.task
+        async def send(to: str) -> None: ...
+
+        await send.enqueue(1)  # type: ignore[arg-type]
+        assert await app.backend.count() == 1

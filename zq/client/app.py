@@ -52,6 +52,7 @@ class App:
         middleware: Sequence[Middleware] = (),
         standby: bool = False,
         cron_group: str | None = None,
+        check_calls: bool = True,
         backend: Backend | None = None,
     ) -> None:
         """Without `url`, `token` and `tls`, the variables ZQ_URL, ZQ_TOKEN and ZQ_CA are used.
@@ -61,9 +62,12 @@ class App:
 
         `cron_group` is the group of the app's schedules: see `periodic`. Apps that share a server
         need one each. An app that is given one registers it even when it has no schedules left.
+
+        Calls of tasks whose arguments are not of their plain annotated types are refused, unless
+        `check_calls` is false.
         """
         backend = connect(url, token, codec, tls, standby=standby) if backend is None else backend
-        self.core = Core(backend, {} if defaults is None else defaults)
+        self.core = Core(backend, {} if defaults is None else defaults, checks=check_calls)
         check(self.core.defaults)
         if "key" in self.core.defaults:
             raise InvalidOption("key: all jobs of the app would have the same one")

@@ -30,6 +30,8 @@ class Core:
     defaults: Options
     events: Listeners = field(default_factory=Listeners)
     handlers: dict[str, QueueHandler] = field(default_factory=dict)
+    checks: bool = True
+    """Whether the arguments of calls are held to the annotations of tasks."""
     startup: tuple[Callable[[], Any], ...] = ()
     """Functions that are called, or awaited, before a worker takes its first job."""
 

@@ -8,11 +8,13 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, get_args, get_origin
 from uuid import UUID, uuid4
 
 import msgspec
 
+from zq.client.checks import CallCheck
 from zq.client.errors import InvalidPayload
 from zq.client.formats import plain
 from zq.wire.pushing import BYTES, TEXT, digest_of
@@ -138,8 +140,11 @@ _OWN = {"args", "kwargs"}
 class Signature:
     """The parameters of a function: checks calls, and turns payloads into arguments."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], *, checks: bool = True) -> None:
+        """With `checks`, calls are held to plain annotations: see `zq.client.checks`."""
         self._function = function
+        self._checks = checks
+        self._check: CallCheck | None = None
         self._signature = inspect.signature(function)
         kinds = self._signature.parameters.values()
         positional = [each for each in kinds if each.kind in (each.POSITIONAL_ONLY, _EITHER)]
@@ -151,12 +156,18 @@ class Signature:
         self._result: tuple[Convert | None] | None = None
 
     def __reduce__(self) -> tuple[Any, tuple[Callable[..., Any]]]:
-        return Signature, (self._function,)
+        return partial(Signature, checks=self._checks), (self._function,)
 
     def payload(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The payload of a call. Raises TypeError if the function does not accept the arguments."""
+        """The payload of a call.
+
+        Raises TypeError if the function does not accept the arguments, and `InvalidPayload` if one
+        is not of its annotated type.
+        """
         if kwargs or len(args) not in self._fit:
             self._signature.bind(*args, **kwargs)
+        if self._checks:
+            self._checked()(args, kwargs)
         return {"args": args, "kwargs": kwargs}
 
     def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -165,6 +176,8 @@ class Signature:
         Positional-only parameters are kept as positional arguments.
         """
         bound = self._signature.bind(*args, **kwargs)
+        if self._checks:
+            self._checked()(args, kwargs)
         bound.apply_defaults()
         if any(each.kind not in _BY_NAME for each in self._signature.parameters.values()):
             return {"args": bound.args, "kwargs": bound.kwargs}
@@ -192,6 +205,12 @@ class Signature:
         if self._result is None:
             self._result = (converter(self._hints().get("return")),)
         return self._result[0]
+
+    def _checked(self) -> CallCheck:
+        # Not before the first call: an annotation may name what comes later in its module.
+        if self._check is None:
+            self._check = CallCheck(self._function, self._signature)
+        return self._check
 
     @property
     def _name(self) -> str:

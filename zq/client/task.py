@@ -51,7 +51,7 @@ class Task(Generic[P, R]):
         self.name = name
         self.queue = queue
         self.effective = merge(DEFAULTS, core.defaults, own, said)
-        self.signature = Signature(function)
+        self.signature = Signature(function, checks=core.checks)
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__module__ = function.__module__

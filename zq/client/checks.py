@@ -1,0 +1,110 @@
+"""Checks the arguments of a call against plain annotations, before anything is sent."""
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+
+import msgspec
+
+from zq.client.errors import InvalidPayload
+from zq.client.formats import plain as as_plain
+
+SCALARS: Mapping[Any, tuple[type, ...]] = {
+    str: (str,),
+    int: (int, bool),
+    float: (float, int),
+    bool: (bool,),
+    None: (type(None),),
+    type(None): (type(None),),
+}
+"""What a worker takes for each plain type, as type checkers do: True is an int, 1 is a float."""
+
+_UNIONS = (Union, types.UnionType)
+
+
+class _Plain(NamedTuple):
+    """A parameter: types whose values surely fit, and the type that others are compared with."""
+
+    scalars: tuple[type, ...]
+    wanted: Any
+    name: str
+
+
+class CallCheck:
+    """The plain annotations of a function. Arguments for other parameters are not looked at.
+
+    Plain are str, int, float, bool, None and Literal, and lists, dicts and unions of these.
+    """
+
+    def __init__(self, function: Callable[..., Any], signature: inspect.Signature) -> None:
+        self._name = function.__qualname__
+        hints = _hints(function)
+        self._by_name: dict[str, _Plain] = {}
+        self._by_place: list[_Plain | None] = []
+        for name, parameter in signature.parameters.items():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                continue
+            hint = hints.get(name, Any)
+            wanted = hint if _is_scalar(hint) else _wanted(hint)
+            plain = None if wanted is None else _Plain(_scalars(hint), wanted, name)
+            if plain is not None:
+                self._by_name[name] = plain
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                self._by_place.append(plain)
+
+    def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Raise `InvalidPayload` if an argument of a call, which fits, is not of its type."""
+        for known, value in zip(self._by_place, args, strict=False):
+            if known is not None and not isinstance(value, known.scalars):
+                self._look(known, value)
+        for name in kwargs:
+            known = self._by_name.get(name)
+            if known is not None and not isinstance(kwargs[name], known.scalars):
+                self._look(known, kwargs[name])
+
+    def _look(self, known: _Plain, value: Any) -> None:
+        try:
+            sent = msgspec.to_builtins(value, enc_hook=as_plain)
+        except (TypeError, ValueError):
+            return  # It cannot be sent, which is told when it is encoded.
+        try:
+            msgspec.convert(sent, known.wanted)
+        except msgspec.ValidationError as error:
+            raise InvalidPayload(f"{self._name}: {known.name}: {error}") from None
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except Exception:
+        return {}  # An annotation names what is not there at run time.
+
+
+def _scalars(annotation: Any) -> tuple[type, ...]:
+    """The types whose values fit without a closer look."""
+    if get_origin(annotation) in _UNIONS:
+        return tuple({kind for part in get_args(annotation) for kind in _scalars(part)})
+    return SCALARS[annotation] if _is_scalar(annotation) else ()
+
+
+def _is_scalar(annotation: Any) -> bool:
+    return get_origin(annotation) is None and annotation in SCALARS
+
+
+def _wanted(annotation: Any) -> Any:
+    """The type for a closer look; None if the annotation is not plain."""
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return annotation
+    if origin in _UNIONS or origin in (list, dict):
+        inner = [_wanted(part) for part in parts]
+        if None in inner:
+            return None
+        return reduce(or_, inner) if origin in _UNIONS else origin[tuple(inner)]
+    if _is_scalar(annotation):
+        return reduce(or_, SCALARS[annotation])
+    return annotation if annotation in (list, dict) else None
