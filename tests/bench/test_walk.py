@@ -10,9 +10,9 @@ import pytest
 from bench.walk import HOUSE, Walk, walk_table, walks
 
 MOST = {
-    "POST /jobs": (27, 61),
-    "GET /jobs/take": (33, 84),
-    "POST /jobs/{id}/success": (35, 92),
+    "POST /jobs": (28, 62),
+    "GET /jobs/take": (31, 80),
+    "POST /jobs/{id}/success": (35, 87),
 }
 """Files that a request may enter, and how often it may change file."""
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from zq.http.transport.addresses import peer_of
+from zq.http.transport.gate import peer_of
 
 from .client import JSON, Client, Wire, new_job
 from .metrics import Scraper

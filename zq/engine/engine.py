@@ -73,8 +73,8 @@ class Engine:
             self.history,
             self.streams,
             # Nobody waits for the rest.
-            self.flows,
             self.pulse,
+            self.flows,
             self.stats,
             self.events,
             self.viewers,

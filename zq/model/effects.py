@@ -90,14 +90,8 @@ class Effects(msgspec.Struct):
     rows: int = 0
     """Rows inserted, updated or deleted."""
     tally: Tally = msgspec.field(default_factory=Tally)
-    traffic: Traffic | None = None
-    """None if nothing was delivered or settled, as in a transaction that only stores jobs."""
-
-    def flow(self) -> Traffic:
-        """The traffic, ready to be counted in."""
-        if self.traffic is None:
-            self.traffic = Traffic()
-        return self.traffic
+    traffic: list[tuple[str, Counter[str]]] = msgspec.field(default_factory=list)
+    """Deliveries, completions and failures by queue, as (field of `Traffic`, counts)."""
 
     def merge(self, part: "Effects") -> None:
         """Add the effects of a later part of the same transaction."""
@@ -107,10 +101,8 @@ class Effects(msgspec.Struct):
 
 
 def _merged(ours: Any, more: Any) -> Any:
-    if ours is None:
-        return more
     match more:
-        case Tally() | Traffic():
+        case Tally():
             ours.add(more)
             return ours
         case set() | dict():

@@ -149,7 +149,7 @@ def apply(
             if does.wakes:
                 work.effects.woken.update(moved)
             if does.traffic is not None:
-                getattr(work.effects.flow(), does.traffic).update(moved)
+                work.effects.traffic.append((does.traffic, moved))
         if does.ends_lease:
             end_leases(work, jobs)
         if does.group is not GroupChange.SAME:
@@ -164,11 +164,9 @@ def apply(
     if does.revokes:
         revoke(work, everyone)
     if gone:
-        removed = remove(work, gone)
+        remove(work, gone)
         if does.traffic is not None:
-            flow = getattr(work.effects.flow(), does.traffic)
-            for (queue, _), n in removed.items():
-                flow[queue] += n
+            work.effects.traffic.append((does.traffic, Counter([job.queue for job in gone])))
     work.retimed |= does.retimes
     _tell(work, does, everyone if after is None else after)
 
@@ -185,12 +183,10 @@ def _tell(work: UnitOfWork, does: Consequences, jobs: Sequence[Brief | JobRecord
         setattr(work.effects.tally, name, getattr(work.effects.tally, name) + len(jobs))
 
 
-def remove(
-    work: UnitOfWork, jobs: Sequence[Brief], *, revokes: bool = False
-) -> Counter[tuple[str, Status]]:
-    """Delete jobs with all their data. Return how many of each queue and status."""
+def remove(work: UnitOfWork, jobs: Sequence[Brief], *, revokes: bool = False) -> None:
+    """Delete jobs with all their data."""
     if not jobs:
-        return Counter()
+        return
     tx = work.tx
     tx.run("delete_jobs", keys=[job.key for job in jobs])
     # A usual job in flight was deleted without this: nothing of it is stored apart.
@@ -203,8 +199,7 @@ def remove(
             tx.run("delete_errors", keys=failed)
         _close_batches(work, unusual)
         note_groups(work, unusual, GroupChange.OPENS)
-    removed = Counter([(job.queue, job.status) for job in jobs])
-    for (queue, status), n in removed.items():
+    for (queue, status), n in Counter([(job.queue, job.status) for job in jobs]).items():
         work.counts[queue, status] -= n
     end_leases(work, jobs)
     if work.ledger.is_used:
@@ -212,7 +207,6 @@ def remove(
             work.ledger.note(job, job.status, None, job.queue)
     if revokes:
         revoke(work, jobs)
-    return removed
 
 
 def end_leases(work: UnitOfWork, jobs: Iterable[Brief | JobRecord]) -> None:

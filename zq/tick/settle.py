@@ -1,5 +1,6 @@
 """The tick's first phases: acknowledgements and failures."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from zq.model.commands import Fail, Settled, Succeed
@@ -81,7 +82,6 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
         assert job is not None
         failure = command.failure
         job.attempts, job.failed_at = job.attempts + 1, work.now
-        work.effects.flow().failed[job.queue] += 1
         verdict = after_failure(
             job.attempts - job.forgiven,
             job.options,
@@ -99,6 +99,9 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
         died = bool(dying) and dying[-1][0] is job
         failed.append(FailedAttempt(job.key, job.holder, died, failure))
         replies.append(job)
+    if failed:
+        queues = Counter([jobs[each.key].queue for each in failed])
+        work.effects.traffic.append(("failed", queues))
     record_failures(work, failed)
     work.tx.insert_large("errors", _ERROR_COLUMNS, errors)
     if dying:

@@ -5,7 +5,7 @@ from typing import Any
 from zq.engine.delivery.streams import Streams
 from zq.engine.delivery.takers import Plan, Stream, StreamNotice, Subscription
 from zq.model.commands import Return, TickResult
-from zq.model.effects import Tally, Traffic
+from zq.model.effects import Tally
 from zq.model.job import JobRecord
 from zq.model.leasing import Terms
 from zq.model.lifecycle import Status
@@ -24,7 +24,7 @@ def result(*claimed: list[JobRecord], **fields: Any) -> TickResult:
     values: dict[str, Any] = dict.fromkeys(("replies", "ended"), ())
     values |= {"revoked": (), "lapsed": (), "buried": {}, "woken": set(), "tally": Tally()}
     values |= {"deadlines": None, "rows": 0, "claimed": list(claimed), "logged": 0}
-    values |= {"traffic": Traffic(), "news": []}
+    values |= {"traffic": [], "news": []}
     return TickResult(**(values | fields))
 
 

@@ -128,15 +128,12 @@ class Flows:
 
     def learn(self, committed: Committed) -> None:
         """Count the traffic of a tick."""
-        if committed.result.traffic is not None:
-            self.count(committed.result.traffic)
-
-    def count(self, traffic: Traffic) -> None:
-        """Count traffic that happened just now."""
-        if traffic.delivered or traffic.completed or traffic.failed:
-            self._turn()
-            self._open.add(traffic)
-            self._totals.add(traffic)
+        if not committed.result.traffic:
+            return
+        self._turn()
+        for kind, counts in committed.result.traffic:
+            getattr(self._open, kind).update(counts)
+            getattr(self._totals, kind).update(counts)
 
     def active(self) -> set[str]:
         """The queues with traffic in the last five minutes."""

@@ -1,7 +1,6 @@
 """IP addresses as the system writes them: with a zone, or with IPv4 mapped into IPv6."""
 
-import asyncio
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
@@ -23,17 +22,3 @@ def is_loopback(text: str | None) -> bool:
     """Whether a text is an address that only programs of this machine can reach."""
     address = None if text is None else parse_address(text)
     return address is not None and address.is_loopback
-
-
-def peer_of(transport: asyncio.BaseTransport | None) -> str:
-    """The peer: an IPv4 address, or an IPv6 network of /64, which one host may fill."""
-    name = None if transport is None else transport.get_extra_info("peername")
-    if not isinstance(name, tuple):
-        return ""
-    address = str(name[0])
-    if ":" not in address:
-        return address
-    host = IPv6Address(address.partition("%")[0])
-    if host.ipv4_mapped is not None:
-        return str(host.ipv4_mapped)
-    return str(IPv6Network((host, 64), strict=False))

@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
+from ipaddress import IPv6Address, IPv6Network
 from typing import cast
 
 from zq.http.transport.answer import Answer, last_words
@@ -53,6 +54,20 @@ class PeerCounts:
             yield
         finally:
             self.leave(peer)
+
+
+def peer_of(transport: asyncio.BaseTransport | None) -> str:
+    """The peer: an IPv4 address, or an IPv6 network of /64, which one host may fill."""
+    name = None if transport is None else transport.get_extra_info("peername")
+    if not isinstance(name, tuple):
+        return ""
+    address = str(name[0])
+    if ":" not in address:
+        return address
+    host = IPv6Address(address.partition("%")[0])
+    if host.ipv4_mapped is not None:
+        return str(host.ipv4_mapped)
+    return str(IPv6Network((host, 64), strict=False))
 
 
 class Gate:

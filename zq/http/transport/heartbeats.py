@@ -45,12 +45,9 @@ class Heartbeats:
         self._written_at = clock.monotonic()
         self.is_due = False
         """Whether a heartbeat is to be written now."""
-        self._peer = PeerWatch(
-            channel,
-            silence=heartbeat * SILENT_HEARTBEATS,
-            stall_timeout=stall_timeout,
-            now=clock.monotonic(),
-        )
+        self._stall_timeout = stall_timeout
+        self._peer: PeerWatch | None = None
+        """It watches from the first check on, since a response that ends before needs no watch."""
         self._moment = visits.book(heartbeat, self._look)
 
     def written(self) -> None:
@@ -63,12 +60,20 @@ class Heartbeats:
         self._visits.cancel(self._moment, self._look)
 
     def _look(self) -> None:
-        found = self._peer.look(self._clock.monotonic())
+        now = self._clock.monotonic()
+        if self._peer is None:
+            self._peer = PeerWatch(
+                self._channel,
+                silence=self._heartbeat * SILENT_HEARTBEATS,
+                stall_timeout=self._stall_timeout,
+                now=now,
+            )
+        found = self._peer.look(now)
         if found is not Peer.PRESENT:
             log.info("a stream is cut off", extra={"fields": self._fields | {"peer": found.value}})
             self._channel.cut_off(found)
             return
-        silence = self._clock.monotonic() - self._written_at
+        silence = now - self._written_at
         if silence >= self._heartbeat:
             # A peer that does not read gets none piled up.
             if not self._channel.unsent():

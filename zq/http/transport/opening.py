@@ -5,9 +5,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from zq.http.transport.addresses import peer_of
 from zq.http.transport.answer import Answer
-from zq.http.transport.gate import Gate
+from zq.http.transport.gate import Gate, peer_of
 from zq.http.transport.h2.frames import PREFACE
 from zq.model.clock import Clock, Timer
 from zq.model.errors import ZqError

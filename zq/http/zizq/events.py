@@ -9,10 +9,9 @@ from aiohttp import web
 from zq.engine.news.events import EventHub, Reader, Told, Wanted
 from zq.http.door import PATH, Route
 from zq.http.guard import Guard, reach_of
-from zq.http.transport.addresses import peer_of
 from zq.http.transport.answer import Answer
 from zq.http.transport.channel import channel_of, watch_for_end
-from zq.http.transport.gate import PeerCounts
+from zq.http.transport.gate import PeerCounts, peer_of
 from zq.http.transport.heartbeats import Heartbeats
 from zq.http.zizq.endpoints import BodyEndpoints, event_framing
 from zq.http.zizq.query import is_ulid, names, parameters

@@ -11,9 +11,8 @@ from aiohttp import hdrs, web
 from zq.engine.delivery.takers import MOST_UNSENT, Stream, Subscription
 from zq.http.door import Route
 from zq.http.guard import Guard, reach_of
-from zq.http.transport.addresses import peer_of
 from zq.http.transport.channel import Channel, channel_of, watch_for_end
-from zq.http.transport.gate import PeerCounts
+from zq.http.transport.gate import PeerCounts, peer_of
 from zq.http.transport.heartbeats import Heartbeats, HeartbeatTimer
 from zq.http.zizq.endpoints import PlainRefusal, stream_framing
 from zq.http.zizq.query import QUERY, names, parameters, whole_number
@@ -77,11 +76,12 @@ class TakeApi:
         framing = stream_framing(request)
         try:
             values = parameters(request, PARAMETERS)
+            queues = names(values.get("queue"))
             subscription = _subscription(request, values)
         except InvalidRequest as error:
             detail = error.message.removeprefix(QUERY)
             raise PlainRefusal(f"Failed to deserialize query string: {detail}") from None
-        queues, reach = names(values.get("queue")), reach_of(request)
+        reach = reach_of(request)
         if reach is not EVERYWHERE:
             reach.require(queues)
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": framing.content_type})
@@ -126,11 +126,11 @@ def _subscription(request: web.BaseRequest, values: dict[str, str]) -> Subscript
         window=min(
             whole_number("prefetch", values.get("prefetch", "1"), MAX_UINT64), MOST_PREFETCH
         ),
-        # A header may hold bytes that are not text; an answer cannot.
-        worker=_readable(worker),
         lease_ms=None if lease_ms is None else whole_number("lease_ms", lease_ms, MAX_UINT32, 1),
         concurrency=whole_number("concurrency", values.get("concurrency", "1"), MAX_UINT32, 1),
         control=whole_number("control", values.get("control", "0"), 1) == 1,
+        # A header may hold bytes that are not text; an answer cannot.
+        worker=_readable(worker),
         address=request.remote or "",
         client=_readable(request.headers.get(hdrs.USER_AGENT, "")),
     )
