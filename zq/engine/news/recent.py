@@ -18,6 +18,10 @@ class RecentTimes(NamedTuple):
     p99: float | None = None
 
 
+_MARK_LASTS_S = FIVE_MINUTES_S + MINUTE_S
+"""A mark stands for the observations of the minute after it."""
+
+
 class Recent:
     """Marks a histogram's counts once a minute, so that old observations can be left out."""
 
@@ -33,15 +37,14 @@ class Recent:
         if marks and now - marks[-1][0] < MINUTE_S:
             return
         marks.append((now, list(self._histogram.counts)))
-        while len(marks) > 1 and marks[1][0] <= now - FIVE_MINUTES_S:
+        while marks[0][0] <= now - _MARK_LASTS_S:
             marks.popleft()
 
     def look(self, now: float) -> RecentTimes:
         """The distribution of recent observations."""
         if now - self._latest > FIVE_MINUTES_S:
             return RecentTimes(0)
-        old = [counts for at, counts in self._marks if at <= now - FIVE_MINUTES_S]
-        before = old[-1] if old else self._marks[0][1]
+        before = next(counts for at, counts in self._marks if at > now - _MARK_LASTS_S)
         counts = [n - b for n, b in zip(self._histogram.counts, before, strict=True)]
         total = sum(counts)
         median, p99 = self._bound(counts, total * 0.5), self._bound(counts, total * 0.99)
