@@ -82,11 +82,14 @@ async def test_a_viewer_that_does_not_read_holds_up_nobody_and_little_memory(
     async with sleeper(site), watching(site) as watcher:
         await watcher.hear_of("job_snapshot")
         most = 0
-        for number in range(60):
+        for number in range(200):
             await client.enqueue_many(30, priority=1000 - number, type="t" * 200)
             snapshot = await watcher.hear_of("job_snapshot")
             assert snapshot["ready"]["total"] == 200 + 30 * (number + 1)
             most = max(most, unsent(site))
+            # The kernel may hold several megabytes of them itself.
+            if most and number >= 60:
+                break
         # About 80 KB each: all of them would be several megabytes.
         assert 0 < most < UNSENT
 

@@ -32,8 +32,10 @@ class Recent:
 
     def mark(self, now: float) -> None:
         """Note that an observation follows, at a monotonic time in seconds."""
-        self._latest = now
         marks = self._marks
+        if now - self._latest > FIVE_MINUTES_S:
+            marks.clear()
+        self._latest = now
         if marks and now - marks[-1][0] < MINUTE_S:
             return
         marks.append((now, list(self._histogram.counts)))
