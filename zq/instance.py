@@ -23,6 +23,7 @@ from zq.service import Services
 from zq.service.admin import Admin
 from zq.service.budgets import Budgets
 from zq.service.crons import Crons
+from zq.service.failures import Failures
 from zq.service.history import History
 from zq.service.jobs import Admission, Jobs
 from zq.service.listing import Listing
@@ -128,6 +129,7 @@ class Instance:
             ),
             Queues(store, clock, engine.inbox, counts, engine.flows),
             Budgets(store, clock, ids, engine.inbox, sweeps),
+            Failures(store),
             History(store, clock, ids, engine.history),
             Crons(store, clock, engine.inbox, engine.scheduler, self._folding),
             engine.events,

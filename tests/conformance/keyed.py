@@ -82,6 +82,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/jobs/{id}/release"): None,
     ("GET", "/workers"): None,
     ("GET", "/leases"): None,
+    ("GET", "/error-groups"): None,
     ("POST", "/workers/{id}/drain"): None,
     ("GET", "/jobs/{id}/result"): None,
     ("GET", "/jobs/by-key"): None,

@@ -6,7 +6,7 @@ import pytest
 
 from .client import Client, Doc
 
-RECORD = {"attempt", "message", "error_type", "backtrace", "dequeued_at", "failed_at"}
+RECORD = {"attempt", "message", "error_type", "backtrace", "dequeued_at", "failed_at", "signature"}
 
 
 async def failing(client: Client, count: int) -> str:
@@ -49,6 +49,7 @@ async def test_a_record_says_what_when_and_for_how_long(client: Client) -> None:
         "backtrace": "a\nb",
         "dequeued_at": job["dequeued_at"],
         "failed_at": job["dequeued_at"] + 250,
+        "signature": "1-343bf97b76d391f7",
     }
     assert (await page(client, f"/jobs/{job['id']}/errors"))["errors"] == [record]
 

@@ -50,6 +50,7 @@ from zq.model.errors import (
     Unprocessable,
 )
 from zq.model.events import EventType
+from zq.model.failures import cause_of
 from zq.model.filters import Filter
 from zq.model.job import (
     ErrorRecord,
@@ -493,7 +494,9 @@ class NaiveQueue:
         row.failed_at = self.now
         self.outcome.traffic.failed[row.queue] += 1
         texts = (failure.message, failure.error_type, failure.backtrace)
-        row.errors.append(ErrorRecord(row.attempts, *texts, row.dequeued_at, self.now))
+        signature = cause_of(failure.error_type, failure.message).signature
+        record = ErrorRecord(row.attempts, *texts, row.dequeued_at, self.now, signature)
+        row.errors.append(record)
         if dies:
             return self._bury(row, "killed" if failure.kill else "exhausted")
         backoff = row.backoff or settings.backoff or self.policy.backoff

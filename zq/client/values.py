@@ -236,6 +236,8 @@ class JobQuery(msgspec.Struct, frozen=True):
     filter: str | None = None
     budgets: tuple[str, ...] = ()
     """Keys of budgets. A job must draw from at least one of them."""
+    errors: tuple[str, ...] = ()
+    """Signatures of groups of failures. The latest failure of a job is of one of them."""
 
 
 EVERYTHING = JobQuery()

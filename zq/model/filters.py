@@ -39,6 +39,8 @@ class Filter(msgspec.Struct, frozen=True):
     """Only jobs that draw from one of these."""
     unique_keys: tuple[str, ...] = ()
     """Only jobs that came with one of these, owners or not."""
+    errors: tuple[str, ...] = ()
+    """Only jobs whose latest failure is of one of these groups, by signature."""
     reach: Reach = EVERYWHERE
     """Jobs outside of it do not exist for this request."""
 

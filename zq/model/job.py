@@ -221,6 +221,8 @@ class ErrorRecord(msgspec.Struct, array_like=True):
     backtrace: str | None
     dequeued_at: int
     failed_at: int
+    signature: str | None = None
+    """Names its group: see `zq.model.failures`."""
 
     @property
     def weight(self) -> int:

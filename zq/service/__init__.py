@@ -10,6 +10,7 @@ waits     why a job does not run
 work      deliveries: taking jobs, holding them, settling them
 queues    a queue as a whole
 budgets   what jobs draw tokens from
+failures  the causes of failures
 history   the records of attempts
 crons     schedules that enqueue jobs
 events    the events of jobs, for listeners
@@ -30,6 +31,7 @@ from zq.model.ids import IdCodec
 from zq.service.admin import Admin
 from zq.service.budgets import Budgets
 from zq.service.crons import Crons
+from zq.service.failures import Failures
 from zq.service.history import History
 from zq.service.jobs import Jobs
 from zq.service.listing import Listing
@@ -51,6 +53,7 @@ class Services(NamedTuple):
     work: Work
     queues: Queues
     budgets: Budgets
+    failures: Failures
     history: History
     crons: Crons
     events: EventHub

@@ -10,6 +10,7 @@ import msgspec
 from zq.model.budgets import BudgetState
 from zq.model.commands import Deadlines, Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
+from zq.model.failures import ErrorGroupRow
 from zq.model.filters import Filter
 from zq.model.ids import FormerSuffix
 from zq.model.job import Brief, ErrorRecord, JobRecord
@@ -151,6 +152,9 @@ class Reads(Protocol):
 
     async def results(self, keys: Sequence[int]) -> dict[int, str]:
         """Large results by key. Deleted jobs are missing."""
+
+    async def error_groups(self) -> list[ErrorGroupRow]:
+        """All groups of failures by queue. Their number is bounded."""
 
     async def errors_page(
         self, key: int, after: int, descending: bool, limit: int

@@ -132,6 +132,7 @@ def _clear(work: UnitOfWork, command: Clear) -> int:
     if command.settings:
         _clear_settings(work)
         clear_crons(work)
+        work.tx.run("clear_error_groups")
     keys = work.tx.keys("read_all_in_flight")
     held = work.tx.briefs("read_briefs", keys=keys) if keys else []
     revoke(work, held)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from zq.model.commands import Fail, Settled, Succeed
 from zq.model.dead_letters import dead_letter_of, is_last_failure
 from zq.model.errors import NotInFlight, StaleLease, ZqError
+from zq.model.failures import Cause, cause_of
 from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord, Reason
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.outcome import Completion
@@ -14,6 +15,7 @@ from zq.model.settings import QueueSettings
 from zq.model.settling import Failure, after_failure, kept_until
 from zq.store.api import BYTES_A_ROW
 from zq.tick.bury import bury
+from zq.tick.failures import count_causes
 from zq.tick.history import FailedAttempt, record_failures
 from zq.tick.moves import apply
 from zq.tick.work import UnitOfWork, stale_deliveries, within_reach
@@ -22,7 +24,9 @@ NOTHING_SAID = Completion()
 NOTHING_SET: Mapping[str, QueueSettings] = {}
 _NONE = frozenset[int]()
 
-_ERROR_COLUMNS = "job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at"
+_ERROR_COLUMNS = (
+    "job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at, signature"
+)
 
 
 def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
@@ -69,6 +73,7 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
     jobs = {job.key: job for job in found}
     errors: list[tuple[object, ...]] = []
     failed: list[FailedAttempt] = []
+    causes: list[tuple[Cause, str, int]] = []
     dying: list[tuple[JobRecord, Reason]] = []
     retried: list[tuple[JobRecord, int]] = []
     replies: list[object] = []
@@ -91,7 +96,10 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
             work.random,
         )
         texts = (failure.message, failure.error_type, failure.backtrace)
-        errors.append((job.key, job.attempts, *texts, job.dequeued_at, work.now))
+        cause = cause_of(failure.error_type, failure.message)
+        causes.append((cause, job.queue, job.key))
+        times = (job.dequeued_at, work.now)
+        errors.append((job.key, job.attempts, *texts, *times, cause.signature))
         if verdict.ready_at is None or _is_last(work, job, failure):
             dying.append((job, Reason.KILLED if failure.kill else Reason.EXHAUSTED))
         else:
@@ -104,6 +112,8 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
         work.effects.traffic.append(("failed", queues))
     record_failures(work, failed)
     work.tx.insert_large("errors", _ERROR_COLUMNS, errors)
+    if causes:
+        count_causes(work, causes)
     if dying:
         attempts = {job.key: job.attempts for job, _ in dying}
         work.tx.run("note_last_failures", attempts=attempts, now=work.now)

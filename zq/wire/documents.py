@@ -239,6 +239,7 @@ class ErrorDocument(msgspec.Struct, omit_defaults=True):
     failed_at: int
     error_type: str | None = None
     backtrace: str | None = None
+    signature: str | None = None
 
 
 def error_document(record: ErrorRecord) -> ErrorDocument:
@@ -250,6 +251,7 @@ def error_document(record: ErrorRecord) -> ErrorDocument:
         failed_at=record.failed_at,
         error_type=record.error_type,
         backtrace=record.backtrace,
+        signature=record.signature,
     )
 
 

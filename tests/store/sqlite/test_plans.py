@@ -186,6 +186,12 @@ FINDS: dict[str, set[str]] = {
     "budget": {"SEARCH budgets USING PRIMARY KEY (key=?)"},
     "more_urgent": {CLAIM_QUEUE.replace(")", " AND priority<?)")},
     "older": {CLAIM_QUEUE.replace(")", " AND priority=? AND id<?)")},
+    "known_error_groups": {"SEARCH error_groups USING PRIMARY KEY (signature=? AND queue=?)"},
+    "count_error_groups": {"SCAN error_groups"},
+    "forget_error_groups": {"SCAN error_groups"},
+    "write_error_groups": set(),
+    "clear_error_groups": set(),
+    "error_groups": {"SCAN error_groups"},
     "leases": {"SEARCH jobs USING INDEX leases_by_deadline (lease_until>?)"},
     "first_in_line": {
         "SEARCH parked USING INTEGER PRIMARY KEY (rowid=?)",
@@ -303,6 +309,7 @@ def named_queries() -> dict[str, str]:
     found |= load("budgets.sql")
     found |= load("cron.sql")
     found |= load("waits.sql")
+    found |= load("failures.sql")
     found["leases"] = found["leases"].replace("CONDITIONS", "true")
     found |= {f"look for cron {name}": sql for name, sql in load("cron_lookups.sql").items()}
     found["append"] = found["append"].replace("SOURCE", found["attempts"])

@@ -109,6 +109,7 @@ def filter_of(query: JobQuery, ids: IdCodec) -> Filter:
         keys=keys,
         program=query.filter,
         budgets=query.budgets,
+        errors=query.errors,
     )
 
 

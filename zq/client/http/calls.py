@@ -46,6 +46,7 @@ def filtered(path: str, query: JobQuery, **more: str) -> str:
         "type": query.types,
         "id": query.ids,
         "budgets.key": query.budgets,
+        "error": query.errors,
     }
     parameters = {name: ",".join(values) for name, values in lists.items() if values} | more
     if query.filter is not None:

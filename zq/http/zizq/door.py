@@ -18,6 +18,7 @@ from zq.http.zizq.crons import CronsApi
 from zq.http.zizq.description.openapi import DescriptionApi
 from zq.http.zizq.endpoints import BodyEndpoints, answer, answer_codec
 from zq.http.zizq.events import EventsApi
+from zq.http.zizq.failures import FailuresApi
 from zq.http.zizq.history import HistoryApi
 from zq.http.zizq.jobs import JobsApi
 from zq.http.zizq.leases import LeasesApi
@@ -71,6 +72,7 @@ def zizq_routes(
         LeasesApi(services, guard, endpoints, answers, limits),
         WaitsApi(services),
         TakeApi(services, guard, take),
+        FailuresApi(services),
         HistoryApi(services),
         WorkersApi(services),
         SettingsApi(services, endpoints),

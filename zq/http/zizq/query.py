@@ -17,7 +17,7 @@ from zq.model.reach import Reach
 
 FILTERS = (
     *("status", "queue", "type", "group", "id"),
-    *("priority", "ready_at", "attempts", "filter", "budgets.key"),
+    *("priority", "ready_at", "attempts", "filter", "budgets.key", "error"),
 )
 PAGING = ("from", "order", "limit")
 ALIASES = {"budgets_key": "budgets.key"}
@@ -115,6 +115,7 @@ def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
         attempts=_range(values, "attempts"),
         program=values.get("filter"),
         budgets=_sorted_names(values, "budgets.key"),
+        errors=_sorted_names(values, "error"),
         reach=reach,
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from zq.model.budgets import Account, BudgetPolicy, BudgetState
+from zq.model.failures import ErrorGroupRow
 from zq.model.filters import Filter
 from zq.model.job import MAX_TIME, ErrorRecord, JobRecord, Reason, is_open
 from zq.model.lifecycle import Status
@@ -33,6 +34,7 @@ _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
 _keys = msgspec.json.Decoder(list[int])
 _heads = msgspec.json.Decoder(list[tuple[str, int, int]])
 _settings = msgspec.json.Decoder(QueueSettings)
+_error_groups = msgspec.json.Decoder(list[ErrorGroupRow])
 _oldest = msgspec.json.Decoder(list[tuple[str, int]])
 
 
@@ -222,6 +224,11 @@ def budgets(connection: sqlite3.Connection, key: str | None, now: int) -> list[B
         left = max(account.available(now), 0)
         found.append(BudgetState(name, policy, created_at, updated_at, left, waiting, unfinished))
     return found
+
+
+def error_groups(connection: sqlite3.Connection) -> list[ErrorGroupRow]:
+    """All groups of failures by queue."""
+    return _error_groups.decode(_text(connection, load("failures.sql")["error_groups"], {}))
 
 
 def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from zq.model.budgets import BudgetState
+from zq.model.failures import ErrorGroupRow
 from zq.model.filters import Filter
 from zq.model.history import HISTORY_LOG
 from zq.model.job import ErrorRecord, JobRecord
@@ -116,6 +117,9 @@ class SqliteReads(Reads):
 
     async def results(self, keys: Sequence[int]) -> dict[int, str]:
         return await self._looks(lookups.results, keys)
+
+    async def error_groups(self) -> list[ErrorGroupRow]:
+        return await self._looks(lookups.error_groups)
 
     async def errors_page(
         self, key: int, after: int, descending: bool, limit: int

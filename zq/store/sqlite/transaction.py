@@ -33,6 +33,7 @@ QUERIES = {
     **load("budgets.sql"),
     **load("batches.sql"),
     **load("cron.sql"),
+    **load("failures.sql"),
     **_LOG,
     "append_attempts": _LOG["append"].replace("SOURCE", _LOG["attempts"]),
     "append_failures": _LOG["append"].replace("SOURCE", _LOG["failures"]),

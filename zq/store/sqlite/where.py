@@ -15,6 +15,8 @@ _IN_LINE = (
 )
 """Ready jobs of a queue are in one of three indexes. SQLite recognises these by this condition."""
 
+_FAILED_LAST = "(id, attempts) IN (SELECT job_id, attempt FROM errors WHERE signature IN ({}))"
+
 _REVIVABLE = (
     f"(status = {Status.DEAD.value}"
     f" OR status <= {Status.READY.value} AND extras ->> '$.origin' IS NOT NULL)"
@@ -56,6 +58,10 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
     if filter.budgets:
         values = {f"budget_{index}": key for index, key in enumerate(filter.budgets)}
         conditions.append(_draws_from(values))
+        parameters |= values
+    if filter.errors:
+        values = {f"error_{index}": signature for index, signature in enumerate(filter.errors)}
+        conditions.append(_FAILED_LAST.format(", ".join(f":{value}" for value in values)))
         parameters |= values
     if filter.revivable:
         conditions.append(_REVIVABLE)

@@ -46,6 +46,7 @@ from zq.wire.crons import (
 )
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
+from zq.wire.failures import ErrorGroupsDocument
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
 from zq.wire.history import HistoryDocument
 from zq.wire.stats import QueueStatsDocument, StatsDocument
@@ -106,6 +107,7 @@ _FILTERS = (
     Parameter("ready_at", _RANGE, "A time in milliseconds, or a range."),
     Parameter("attempts", _RANGE, "A number of failures, or a range."),
     Parameter("budgets.key", _names(), "Any of these budgets."),
+    Parameter("error", _names(), "A latest failure of any of these groups, by signature."),
     Parameter("filter", _PROGRAM, "A jq program over the payload that answers true."),
 )
 """Filters for reading. An empty value filters nothing, except for `filter`."""
@@ -336,6 +338,10 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: Rebindings}, parameters=_CHOICE, refusals=_MANY_SWEEPS
     ),
     ("DELETE", "/sweeps/{id}"): Operation({204: None}, refusals=_NO_SWEEP),
+    ("GET", "/error-groups"): Operation(
+        {200: ErrorGroupsDocument},
+        parameters=(Parameter("queue", _names(), "Of these queues only."),),
+    ),
     ("GET", "/jobs/{id}/errors"): Operation({200: ErrorPage}, parameters=_PAGING, refusals=_NO_JOB),
     ("GET", "/jobs/{id}/errors/{attempt}"): Operation(
         {200: ErrorDocument},
