@@ -33,8 +33,6 @@ class Recent:
     def mark(self, now: float) -> None:
         """Note that an observation follows, at a monotonic time in seconds."""
         marks = self._marks
-        if now - self._latest > FIVE_MINUTES_S:
-            marks.clear()
         self._latest = now
         if marks and now - marks[-1][0] < MINUTE_S:
             return
