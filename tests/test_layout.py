@@ -139,6 +139,16 @@ def cycle(sources: Sources) -> list[str]:
     return []
 
 
+LONGEST_FILE = 400
+"""Lines of a file that a reader can still hold in mind."""
+
+
+def test_no_file_is_too_long() -> None:
+    files = [path for name in ("zq", "bench") for path in (ROOT / name).rglob("*.py")]
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
+    assert {path: n for path, n in lines.items() if n > LONGEST_FILE} == {}
+
+
 def test_imports_point_down_only() -> None:
     assert list(breaches(sources_of_zq())) == []
 

@@ -235,6 +235,15 @@ class Line(msgspec.Struct, gc=False, eq=False):
     unfinished: int = 0
     waiting: int = 0
 
+    @property
+    def costs(self) -> list[tuple[str, int]]:
+        """What one of its jobs draws: budget, tokens."""
+        return [(draw.key, draw.cost) for draw in self.draws]
+
+
+LineName = tuple[str, str]
+"""The queue of a line, and the draws of its jobs (JSON text)."""
+
 
 def opened(key: str, policy: BudgetPolicy, now: int, steady: int) -> Account:
     """The account of a new budget, which is full. `now` is wall time, `steady` is for tokens."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from zq.model.budgets import Account, BudgetPolicy, Draws, Line, opened
+from zq.model.budgets import Account, BudgetPolicy, Draws, Line, LineName, opened
 from zq.model.job import MAX_TIME, Brief, JobRecord
 from zq.model.lifecycle import Status
 from zq.store.api import Transaction, as_json
@@ -25,9 +25,6 @@ HELD_BY_BUDGET = 2
 
 _WAITS = frozenset({Status.SCHEDULED, Status.READY})
 _UNFINISHED = _WAITS | {Status.IN_FLIGHT}
-
-LineName = tuple[str, str]
-"""The queue of a line, and the draws of its jobs (JSON text)."""
 
 
 class TokenLedger:
@@ -227,7 +224,7 @@ class TokenLedger:
 
     def payable(self, line: Line) -> int:
         """How many jobs of a line could be paid with all present tokens."""
-        return min([self.available(key) // cost for key, cost in _pairs(line.draws)])
+        return min([self.available(key) // cost for key, cost in line.costs])
 
     # The store
 
@@ -236,17 +233,16 @@ class TokenLedger:
         tx = self._tx
         if self._is_torn:
             self._mend()
-        if self._leaving:
-            tx.run("step_out", keys=list(self._leaving))
-        for name, keys in (("hold_for_budgets", self._holding), ("free_of_budgets", self._freed)):
+        leaving, holding, freed = self._leaving, self._holding, self._freed
+        noted = [("step_out", leaving), ("hold_for_budgets", holding), ("free_of_budgets", freed)]
+        for name, keys in noted:
             if keys:
                 tx.run(name, keys=list(keys))
         self._write_lines()
         if self._entering:
             tx.run("line_up", places=[(key, line.id) for key, line in self._entering.items()])
-        woken: set[str] = set()
-        if self._gained or self._touched or self._entering:
-            woken = self._look_ahead()
+        has_changed = self._gained or self._touched or self._entering
+        woken = self._look_ahead() if has_changed else set()
         if self._touched:
             self._tokens.write(tx, self._touched)
         self._clear_notes()
@@ -317,7 +313,7 @@ class TokenLedger:
 
     def _drawing(self, key: str) -> Iterable[tuple[Line, int]]:
         for line in self._lines.values():
-            for name, cost in _pairs(line.draws):
+            for name, cost in line.costs:
                 if name == key:
                     yield line, cost
 
@@ -329,7 +325,7 @@ class TokenLedger:
             for line in lines.values():
                 dues = [
                     (self._accounts[key].pays(cost, self._tokens.now), key)
-                    for key, cost in _pairs(line.draws)
+                    for key, cost in line.costs
                 ]
                 known = [(time, key) for time, key in dues if time is not None]
                 if len(known) < len(dues):
@@ -400,7 +396,3 @@ class TokenLedger:
         self._holding: set[int] = set()
         self._freed: set[int] = set()
         self._is_torn = False
-
-
-def _pairs(draws: Draws) -> list[tuple[str, int]]:
-    return [(draw.key, draw.cost) for draw in draws]

@@ -3,6 +3,19 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from zq.http.zizq.description.parameters import (
+    CHOICE,
+    FILTERS,
+    HOME,
+    KEY,
+    KEY_QUEUE,
+    PAGING,
+    TEXT,
+    WAIT,
+    WHOLE,
+    Parameter,
+    names,
+)
 from zq.http.zizq.description.shapes import (
     BudgetsDocument,
     Cancelled,
@@ -26,11 +39,7 @@ from zq.http.zizq.description.shapes import (
     Version,
     WorkersDocument,
 )
-from zq.http.zizq.query import DEFAULT_LIMIT, MAX_LIMIT
 from zq.model.events import EventType
-from zq.model.job import MAX_PRIORITY
-from zq.model.lifecycle import NAMES
-from zq.model.outcome import MOST_WAIT_MS
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 from zq.model.strict import StrictRetention
@@ -54,16 +63,6 @@ from zq.wire.status import StatusDocument
 from zq.wire.waits import WaitDocument
 
 
-class Parameter(NamedTuple):
-    """One parameter of a query, or a header, with its JSON schema."""
-
-    name: str
-    schema: Mapping[str, Any]
-    text: str
-    required: bool = False
-    place: str = "query"
-
-
 class Operation(NamedTuple):
     """`answers` maps a status to the types of its document; None means no document.
 
@@ -81,65 +80,6 @@ class Operation(NamedTuple):
     plain_refusal: bool = False
 
 
-_WHOLE = {"type": "integer", "minimum": 0}
-_TEXT = {"type": "string"}
-_RANGE = {"type": "string", "pattern": r"^(\d*|\d*\.\.\d*)$"}
-_BOUNDED = {"type": "string", "pattern": r"^(\d+|\d+\.\.|\.\.\d+|\d+\.\.\d+)$"}
-_PROGRAM = {"type": "string", "minLength": 1}
-
-
-def _names(*known: str) -> dict[str, Any]:
-    return {
-        "type": "array",
-        "items": {"type": "string", "enum": list(known)} if known else _TEXT,
-    }
-
-
-_FILTERS = (
-    Parameter("status", _names(*NAMES.values()), "Any of these statuses."),
-    Parameter("queue", _names(), "Any of these queues."),
-    Parameter("type", _names(), "Any of these types."),
-    Parameter("group", _names(), "Any of these groups."),
-    Parameter("id", _names(), "Any of these jobs."),
-    Parameter(
-        "priority", _RANGE, f"A number up to {MAX_PRIORITY}, or a range: `5`, `5..`, `1..5`."
-    ),
-    Parameter("ready_at", _RANGE, "A time in milliseconds, or a range."),
-    Parameter("attempts", _RANGE, "A number of failures, or a range."),
-    Parameter("budgets.key", _names(), "Any of these budgets."),
-    Parameter("error", _names(), "A latest failure of any of these groups, by signature."),
-    Parameter("filter", _PROGRAM, "A jq program over the payload that answers true."),
-)
-"""Filters for reading. An empty value filters nothing, except for `filter`."""
-
-
-def _choosing(parameter: Parameter) -> Parameter:
-    """A filter of a request that changes its jobs. It must not be empty."""
-    schema = parameter.schema
-    if schema["type"] == "array":
-        some = {"items": {"minLength": 1, **schema["items"]}, "minItems": 1}
-        return parameter._replace(schema={**schema, **some})
-    return parameter._replace(schema=_BOUNDED) if schema is _RANGE else parameter
-
-
-_CHOICE = tuple(map(_choosing, _FILTERS))
-_PAGING = (
-    Parameter("from", _TEXT, "Begin after this place: the `id` or number of the last row shown."),
-    Parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "The direction: `asc`."),
-    Parameter(
-        "limit",
-        {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
-        f"Rows a page, {DEFAULT_LIMIT}.",
-    ),
-)
-_WAIT = Parameter(
-    "wait_ms",
-    {"type": "integer", "minimum": 0, "maximum": MOST_WAIT_MS},
-    "How long to wait for the job to be finished, in milliseconds.",
-)
-_KEY = Parameter("key", _TEXT, "The unique key.", required=True)
-_KEY_QUEUE = Parameter("queue", _TEXT, "The queue to which the key belongs, if it belongs to one.")
-_HOME = Parameter("home", {"type": "boolean"}, "Whether it goes to the queue of its first death.")
 _TAKEN = "A unique key belongs to a job that this key may not see."
 _FULL = {
     429: "A queue is full: try again after `Retry-After` seconds.",
@@ -186,7 +126,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             410: OutcomeSchema,
         },
         bodies.JobBody,
-        parameters=(_WAIT,),
+        parameters=(WAIT,),
         refusals={**_NO_JOB, 409: _TAKEN, **_UNBUILT, **_FULL},
     ),
     ("POST", "/jobs/bulk"): Operation(
@@ -195,14 +135,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         refusals={409: _TAKEN, **_UNBUILT, **_FULL},
     ),
     ("GET", "/jobs"): Operation(
-        {200: JobPageSchema}, parameters=(*_PAGING, *_FILTERS), refusals=_UNBUILT
+        {200: JobPageSchema}, parameters=(*PAGING, *FILTERS), refusals=_UNBUILT
     ),
-    ("GET", "/jobs/count"): Operation({200: Count}, parameters=_FILTERS, refusals=_UNBUILT),
+    ("GET", "/jobs/count"): Operation({200: Count}, parameters=FILTERS, refusals=_UNBUILT),
     ("GET", "/jobs/take"): Operation(
         {200: (JobDocument, NoticeDocument)},
         parameters=(
-            Parameter("prefetch", _WHOLE, "How many jobs it may hold at once: 1; 0 is no limit."),
-            Parameter("queue", _names(), "Take from these queues only."),
+            Parameter("prefetch", WHOLE, "How many jobs it may hold at once: 1; 0 is no limit."),
+            Parameter("queue", names(), "Take from these queues only."),
             Parameter(
                 "lease_ms",
                 {"type": "integer", "minimum": 1},
@@ -214,8 +154,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
                 "How many jobs its worker runs at once: so many stall if it breaks off.",
             ),
             Parameter("control", {"enum": [0, 1]}, "1: send notices too."),
-            Parameter("worker", _TEXT, "The worker's name, as `worker-id` has it."),
-            Parameter("worker-id", _TEXT, "The worker's name.", place="header"),
+            Parameter("worker", TEXT, "The worker's name, as `worker-id` has it."),
+            Parameter("worker-id", TEXT, "The worker's name.", place="header"),
         ),
         plain_refusal=True,
         streams=(NDJSON.content_type, MSGPACK_STREAM.content_type, EVENT_STREAM.content_type),
@@ -224,13 +164,13 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/jobs/{id}"): Operation({200: JobDocument}, refusals=_NO_JOB),
     ("GET", "/jobs/{id}/why"): Operation({200: WaitDocument}, refusals=_NO_JOB),
     ("PATCH", "/jobs"): Operation(
-        {200: Patched}, bodies.PatchBody, parameters=_CHOICE, refusals=_REFUSED | _MANY_SWEEPS
+        {200: Patched}, bodies.PatchBody, parameters=CHOICE, refusals=_REFUSED | _MANY_SWEEPS
     ),
     ("PATCH", "/jobs/{id}"): Operation(
         {200: JobDocument}, bodies.PatchBody, refusals=_NO_JOB | _REFUSED
     ),
     ("DELETE", "/jobs"): Operation(
-        {200: Deleted}, parameters=_CHOICE, refusals=_UNBUILT | _MANY_SWEEPS
+        {200: Deleted}, parameters=CHOICE, refusals=_UNBUILT | _MANY_SWEEPS
     ),
     ("DELETE", "/jobs/{id}"): Operation({204: None}, refusals=_NO_JOB),
     ("POST", "/jobs/success"): Operation({204: None}, bodies.SuccessesBody, refusals=_LEFT_ALONE),
@@ -265,7 +205,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/workers"): Operation({200: WorkersDocument}),
     ("GET", "/leases"): Operation(
         {200: OpenLeases},
-        parameters=(Parameter("limit", _WHOLE, "How many at most: 1 to 1,000; 100 by default."),),
+        parameters=(Parameter("limit", WHOLE, "How many at most: 1 to 1,000; 100 by default."),),
     ),
     ("POST", "/workers/{id}/drain"): Operation({200: WorkersDocument}, refusals=_NO_WORKER),
     ("GET", "/queues/settings"): Operation({200: EverySetting}),
@@ -278,13 +218,13 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("DELETE", "/queues/{queue}/settings"): Operation({204: None}),
     ("POST", "/jobs/{id}/retry"): Operation(
-        {200: JobDocument}, parameters=(_HOME,), refusals=_NO_JOB | _ENDED
+        {200: JobDocument}, parameters=(HOME,), refusals=_NO_JOB | _ENDED
     ),
     ("POST", "/jobs/redrive"): Operation(
         {200: Redriven},
         settings.RedriveBody,
         optional_body=True,
-        parameters=_CHOICE,
+        parameters=CHOICE,
         refusals=_REFUSED | _MANY_SWEEPS,
     ),
     ("GET", "/sweeps"): Operation({200: SweepsDocument}),
@@ -323,47 +263,47 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             {200: Rebindings},
             budgets.BindingBody,
             optional_body=True,
-            parameters=_CHOICE,
+            parameters=CHOICE,
             refusals=_SWEEP_BINDING,
         )
         for method in ("POST", "PUT")
     },
     ("PATCH", "/jobs/budgets/{key}"): Operation(
-        {200: Rebindings}, budgets.CostBody, parameters=_CHOICE, refusals=_SWEEP_BINDING
+        {200: Rebindings}, budgets.CostBody, parameters=CHOICE, refusals=_SWEEP_BINDING
     ),
     ("DELETE", "/jobs/budgets/{key}"): Operation(
-        {200: Rebindings}, parameters=_CHOICE, refusals=_MANY_SWEEPS
+        {200: Rebindings}, parameters=CHOICE, refusals=_MANY_SWEEPS
     ),
     ("DELETE", "/jobs/budgets"): Operation(
-        {200: Rebindings}, parameters=_CHOICE, refusals=_MANY_SWEEPS
+        {200: Rebindings}, parameters=CHOICE, refusals=_MANY_SWEEPS
     ),
     ("DELETE", "/sweeps/{id}"): Operation({204: None}, refusals=_NO_SWEEP),
     ("GET", "/error-groups"): Operation(
         {200: ErrorGroupsDocument},
-        parameters=(Parameter("queue", _names(), "Of these queues only."),),
+        parameters=(Parameter("queue", names(), "Of these queues only."),),
     ),
-    ("GET", "/jobs/{id}/errors"): Operation({200: ErrorPage}, parameters=_PAGING, refusals=_NO_JOB),
+    ("GET", "/jobs/{id}/errors"): Operation({200: ErrorPage}, parameters=PAGING, refusals=_NO_JOB),
     ("GET", "/jobs/{id}/errors/{attempt}"): Operation(
         {200: ErrorDocument},
         refusals={404: "There is no such job or failure."},
         plain_refusal=True,
     ),
-    ("GET", "/jobs/{id}/result"): Operation(_OUTCOMES, parameters=(_WAIT,), refusals=_NO_JOB),
+    ("GET", "/jobs/{id}/result"): Operation(_OUTCOMES, parameters=(WAIT,), refusals=_NO_JOB),
     ("GET", "/jobs/by-key"): Operation(
-        {200: JobDocument}, parameters=(_KEY, _KEY_QUEUE), refusals=_NO_JOB
+        {200: JobDocument}, parameters=(KEY, KEY_QUEUE), refusals=_NO_JOB
     ),
     ("POST", "/jobs/by-key/cancel"): Operation(
         {200: JobDocument},
         bodies.CancelBody,
         optional_body=True,
-        parameters=(_KEY, _KEY_QUEUE),
+        parameters=(KEY, KEY_QUEUE),
         refusals=_NO_JOB | _ENDED,
     ),
     ("POST", "/jobs/cancel"): Operation(
         {200: Cancelled},
         bodies.CancelBody,
         optional_body=True,
-        parameters=_CHOICE,
+        parameters=CHOICE,
         refusals=_REFUSED | _MANY_SWEEPS,
     ),
     ("POST", "/jobs/{id}/cancel"): Operation(
@@ -375,10 +315,10 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/events"): Operation(
         {200: EventDocument},
         parameters=(
-            Parameter("queue", _names(), "Of these queues only."),
-            Parameter("job", _names(), "Of these jobs only."),
-            Parameter("types", _names(*EventType), "Of these types only."),
-            Parameter("Last-Event-ID", _TEXT, "Begin after this event.", place="header"),
+            Parameter("queue", names(), "Of these queues only."),
+            Parameter("job", names(), "Of these jobs only."),
+            Parameter("types", names(*EventType), "Of these types only."),
+            Parameter("Last-Event-ID", TEXT, "Begin after this event.", place="header"),
         ),
         streams=(EVENTS.content_type, EVENT_LINES.content_type, EVENT_FRAMES.content_type),
     ),
@@ -412,10 +352,10 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/history"): Operation(
         {200: HistoryDocument},
         parameters=(
-            Parameter("after", _WHOLE, "Records behind this one only."),
-            Parameter("until", _WHOLE, "Records up to this one only."),
-            Parameter("limit", _WHOLE, "How many at most: 1 to 10,000; 1,000 unless given."),
-            Parameter("wait_ms", _WHOLE, "How long to wait for a first record."),
+            Parameter("after", WHOLE, "Records behind this one only."),
+            Parameter("until", WHOLE, "Records up to this one only."),
+            Parameter("limit", WHOLE, "How many at most: 1 to 10,000; 1,000 unless given."),
+            Parameter("wait_ms", WHOLE, "How long to wait for a first record."),
         ),
         refusals={
             409: "There has never been a record of that number.",

@@ -1,0 +1,80 @@
+"""Parameters that routes share, with their JSON schemas."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from zq.http.zizq.query import DEFAULT_LIMIT, MAX_LIMIT
+from zq.model.job import MAX_PRIORITY
+from zq.model.lifecycle import NAMES
+from zq.model.outcome import MOST_WAIT_MS
+
+
+class Parameter(NamedTuple):
+    """One parameter of a query, or a header, with its JSON schema."""
+
+    name: str
+    schema: Mapping[str, Any]
+    text: str
+    required: bool = False
+    place: str = "query"
+
+
+WHOLE = {"type": "integer", "minimum": 0}
+TEXT = {"type": "string"}
+_RANGE = {"type": "string", "pattern": r"^(\d*|\d*\.\.\d*)$"}
+_BOUNDED = {"type": "string", "pattern": r"^(\d+|\d+\.\.|\.\.\d+|\d+\.\.\d+)$"}
+_PROGRAM = {"type": "string", "minLength": 1}
+
+
+def names(*known: str) -> dict[str, Any]:
+    return {
+        "type": "array",
+        "items": {"type": "string", "enum": list(known)} if known else TEXT,
+    }
+
+
+FILTERS = (
+    Parameter("status", names(*NAMES.values()), "Any of these statuses."),
+    Parameter("queue", names(), "Any of these queues."),
+    Parameter("type", names(), "Any of these types."),
+    Parameter("group", names(), "Any of these groups."),
+    Parameter("id", names(), "Any of these jobs."),
+    Parameter(
+        "priority", _RANGE, f"A number up to {MAX_PRIORITY}, or a range: `5`, `5..`, `1..5`."
+    ),
+    Parameter("ready_at", _RANGE, "A time in milliseconds, or a range."),
+    Parameter("attempts", _RANGE, "A number of failures, or a range."),
+    Parameter("budgets.key", names(), "Any of these budgets."),
+    Parameter("error", names(), "A latest failure of any of these groups, by signature."),
+    Parameter("filter", _PROGRAM, "A jq program over the payload that answers true."),
+)
+"""Filters for reading. An empty value filters nothing, except for `filter`."""
+
+
+def _choosing(parameter: Parameter) -> Parameter:
+    """A filter of a request that changes its jobs. It must not be empty."""
+    schema = parameter.schema
+    if schema["type"] == "array":
+        some = {"items": {"minLength": 1, **schema["items"]}, "minItems": 1}
+        return parameter._replace(schema={**schema, **some})
+    return parameter._replace(schema=_BOUNDED) if schema is _RANGE else parameter
+
+
+CHOICE = tuple(map(_choosing, FILTERS))
+PAGING = (
+    Parameter("from", TEXT, "Begin after this place: the `id` or number of the last row shown."),
+    Parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "The direction: `asc`."),
+    Parameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
+        f"Rows a page, {DEFAULT_LIMIT}.",
+    ),
+)
+WAIT = Parameter(
+    "wait_ms",
+    {"type": "integer", "minimum": 0, "maximum": MOST_WAIT_MS},
+    "How long to wait for the job to be finished, in milliseconds.",
+)
+KEY = Parameter("key", TEXT, "The unique key.", required=True)
+KEY_QUEUE = Parameter("queue", TEXT, "The queue to which the key belongs, if it belongs to one.")
+HOME = Parameter("home", {"type": "boolean"}, "Whether it goes to the queue of its first death.")
