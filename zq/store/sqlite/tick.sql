@@ -363,11 +363,11 @@ WHERE true
 ON CONFLICT (queue, status) DO UPDATE SET n = excluded.n
 
 -- name: count_up
-INSERT INTO queue_counts (n, queue, status) VALUES (?, ?, ?)
+INSERT INTO queue_counts (queue, status, n) VALUES (:queue, :status, :n)
 ON CONFLICT (queue, status) DO UPDATE SET n = n + excluded.n
 
 -- name: count_down
-UPDATE queue_counts SET n = n + ? WHERE queue = ? AND status = ?
+UPDATE queue_counts SET n = n + :n WHERE queue = :queue AND status = :status
 
 -- name: clear_jobs
 DELETE FROM jobs

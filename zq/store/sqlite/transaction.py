@@ -241,7 +241,8 @@ class SqliteTransaction(Transaction):
             self.run("count", deltas=deltas)
             return
         for queue, status, n in deltas:
-            self._do(QUERIES["count_up" if n > 0 else "count_down"], (n, queue, int(status)))
+            row = {"queue": queue, "status": int(status), "n": n}
+            self._do(QUERIES["count_up" if n > 0 else "count_down"], row)
             self.rows += 1
 
     def settings(self) -> dict[str, QueueSettings]:
