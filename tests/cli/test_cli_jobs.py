@@ -2,6 +2,8 @@
 
 import pytest
 
+from zq.model.failures import cause_of
+
 from .shell import Shell
 
 
@@ -59,6 +61,15 @@ async def test_options_choose(shell: Shell, words: tuple[str, ...], expected: li
     await shell.push(3, queue="sums", type="add")
     said = await shell.zq("jobs", "--json", *words)
     assert [each["payload"] for each in said.documents] == expected
+
+
+async def test_jobs_are_chosen_by_the_cause_of_their_failure(shell: Shell) -> None:
+    (job,) = await shell.push(1)
+    await shell.finish("mail", error="no user 7")
+    await shell.push(2)
+    signature = cause_of("ValueError", "no user 8").signature
+    (told,) = (await shell.zq("jobs", "--error", signature, "--json")).documents
+    assert told["id"] == job.id
 
 
 async def test_more_than_a_page_comes_whole_and_in_order(shell: Shell) -> None:

@@ -42,6 +42,13 @@ The oldest jobs come first. With --json, each job is a line. Exit codes: 0, 1 if
 )
 @click.option("--budget", type=NAMES, default=(), help="Show only jobs that draw from these.")
 @click.option(
+    "--error",
+    type=NAMES,
+    default=(),
+    metavar="SIGNATURE",
+    help="Show only jobs whose latest failure has this cause; see GET /error-groups.",
+)
+@click.option(
     "--limit",
     type=LIMIT,
     default=DEFAULT_LIMIT,
@@ -56,12 +63,13 @@ def jobs(
     type_: tuple[str, ...],
     program: str | None,
     budget: tuple[str, ...],
+    error: tuple[str, ...],
     limit: int,
 ) -> None:
     """List jobs."""
     from zq.client.values import JobQuery
 
-    query = JobQuery(status, queue, type_, (), program, budget)
+    query = JobQuery(status, queue, type_, (), program, budget, error)
     if remote.as_json:
         for job in found(remote, query, limit):
             print_json(job_document(job))

@@ -13,6 +13,7 @@ from zq.client.values import (
     JobQuery,
     LeasedFailure,
 )
+from zq.model.failures import cause_of
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.testing.contract.tools import (
     EMPTY_S,
@@ -119,6 +120,17 @@ class Managing(Contract):
             await backend.retry("0" * 26)
         with pytest.raises(BackendError):
             await backend.redrive(JobQuery(statuses=("completed",)))
+
+    async def test_jobs_are_found_by_the_cause_of_their_latest_failure(
+        self, backend: Backend, taking: Taking
+    ) -> None:
+        jobs = await stored(backend, 1, 2, retry_limit=0)
+        for delivery, message in zip(await taking.jobs(2), ("no user 7", "boom"), strict=True):
+            await backend.fail(delivery.id, LeasedFailure(message, "E", lease=delivery.lease))
+        cause = JobQuery(errors=(cause_of("E", "no user 12").signature,))
+        assert [job.id for job in (await backend.jobs(cause)).jobs] == [jobs[0].id]
+        assert await backend.redrive(cause) == 1
+        assert await backend.count(JobQuery(statuses=("dead",))) == 1
 
     # Queues
 
