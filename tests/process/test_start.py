@@ -62,10 +62,14 @@ async def test_requests_are_not_logged_unless_asked_for(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         async with server.client() as client:
             await client.enqueue()
+            flushed_by = (await client.get("/health")).doc["flushed_by"]
         server.signal(signal.SIGTERM)
         assert await server.exited() == 0
 
-    assert server.messages == ["listening", "stopping", "Server stopped."]
+    flushing = server.log[0]
+    assert flushing["fields"]["message"].startswith("commits are flushed by")
+    assert flushing["fields"].get("by", "thread") == flushed_by
+    assert server.messages[1:] == ["listening", "stopping", "Server stopped."]
 
 
 async def test_zizqs_variables_do_what_its_flags_do(tmp_path: Path) -> None:

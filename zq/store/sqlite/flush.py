@@ -194,8 +194,7 @@ async def open_flush(path: Path, kinds: Sequence[tuple[str, ModuleType | None]] 
     """
     for name, module in kinds:
         if module is not None and (flush := await _try(name, module, path)) is not None:
-            level = logging.DEBUG if name == KINDS[0][0] else logging.INFO
-            log.log(level, "commits are flushed by the kernel", extra={"fields": {"by": name}})
+            log.info("commits are flushed by the kernel", extra={"fields": {"by": name}})
             return flush
     log.info("commits are flushed by a thread: the kernel takes no flush that is not waited for")
     by_thread = ThreadFlush(_open(path))
