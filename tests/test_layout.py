@@ -42,13 +42,14 @@ LAYERS: dict[str, set[str]] = {
     },
     "cli": {
         *("model", "store", "setting", "config", "instance", "keyfile", "logs", "runtime"),
-        *("logfile", "systemd", "client", "spark"),
+        *("logfile", "systemd", "client", "outbox", "spark"),
     },
     "client": {"model", "wire", "client.embedded"},
     "client.embedded": {
         *("client", "model", "store", "wire", "engine", "service", "config", "instance"),
         "setting",
     },
+    "outbox": {"client", "model"},
     "testing": {"client", "client.embedded", "model", "config", "runtime"},
     "spark": {"model", "client"},
 }
@@ -58,7 +59,7 @@ the client knows; the one store, which only those know who choose it; and what c
 which knows nothing of what they ask for."""
 
 DATABASE = {"sqlite3", "aiosqlite"}
-DATABASE_USERS = {"store.sqlite"}
+DATABASE_USERS = {"store.sqlite", "outbox"}
 
 AIOHTTP = {"http", "http.transport", "runtime", "cli", "client"}
 SPARK = {"pyspark", "py4j", "pyarrow", "matplotlib", "jinja2"}

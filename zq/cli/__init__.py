@@ -22,6 +22,7 @@ from zq.cli.pause import pause, resume
 from zq.cli.pipeline import pipeline
 from zq.cli.push import push
 from zq.cli.queues import queues
+from zq.cli.relay import relay
 from zq.cli.requeue import requeue
 from zq.cli.restore import restore
 from zq.cli.serve import serve
@@ -97,6 +98,7 @@ Examples:
   zq budgets list                      show how many jobs may run at once; see zq budgets --help
   zq top                               watch the jobs on a terminal
   zq worker shop.jobs:app              execute the jobs of an app in Python
+  zq relay --database URL              enqueue what programs wrote into their outbox
   zq history export --out history      copy the history of jobs to files
   zq pipeline run --help               turn job history into a lake, on Spark
 """,
@@ -117,7 +119,7 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
         ctx.default_map["tls"] = {name: {"root_dir": root_dir} for name in tls.commands}
 
 
-SERVICE = (serve, worker, check, backup, restore, compact, history, keys, tls, pipeline)
+SERVICE = (serve, worker, relay, check, backup, restore, compact, history, keys, tls, pipeline)
 PEOPLE = (push, wait, status, cancel, jobs, dead, requeue, queues, pause, resume, cron, budgets)
 ADMIN = (top,)
 

@@ -28,6 +28,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 L = TypeVar("L", bound=Listener)
 W = TypeVar("W", bound=Callable[[], Any])
+C = TypeVar("C", bound=Callable[[], Coroutine[Any, Any, None]])
 S = TypeVar("S", bound=str)
 
 DEFAULT_GROUP = "app"
@@ -200,6 +201,11 @@ class App:
     def on_startup(self, function: W) -> W:
         """Let workers call this, or await it, before they take their first job."""
         self.core.startup += (function,)
+        return function
+
+    def while_working(self, function: C) -> C:
+        """Let workers run this coroutine function while they work. Its error ends the worker."""
+        self.core.companions += (function,)
         return function
 
     def use(self, server: str | HasAddress) -> Elsewhere:

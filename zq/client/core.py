@@ -1,6 +1,6 @@
 """The state that an app's tasks and queues share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,8 @@ class Core:
     """Whether the arguments of calls are held to the annotations of tasks."""
     startup: tuple[Callable[[], Any], ...] = ()
     """Functions that are called, or awaited, before a worker takes its first job."""
+    companions: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
+    """Coroutine functions that run while a worker does."""
 
     def __reduce__(self) -> tuple[Any, tuple[Backend, Options]]:
         # A copy in another process only enqueues; it has no handlers and no listeners.

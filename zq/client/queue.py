@@ -194,6 +194,10 @@ class Queue(Generic[T, R]):
             return "not_terminal"
         return "updated"
 
+    def job(self, id: str, payload: T) -> Submission:
+        """The job with this id, in the form in which it is sent. Raises `InvalidOption`."""
+        return self._submission(id, payload, "return", {})
+
     @property
     def _backend(self) -> Backend:
         return self.core.backend.blocking if self._blocking else self.core.backend

@@ -159,6 +159,7 @@ class Life:
             helpers.append(renew(self._backend, request.lease_ms, self._held, self._drop))
         if self._plan.burst:
             helpers.append(self._watch_for_idleness())
+        helpers += [_for_ever(companion()) for companion in self._app.core.companions]
         return helpers
 
     def _on_jobs(self, arrived: Sequence[Delivery | Notice]) -> None:
@@ -348,3 +349,9 @@ class Life:
 
     async def _emit(self, name: EventName) -> None:
         await self._app.core.events.emit(Event(name))
+
+
+async def _for_ever(companion: Coroutine[Any, Any, None]) -> None:
+    """Run a companion of the worker, which goes on when the companion ends."""
+    await companion
+    await asyncio.Event().wait()

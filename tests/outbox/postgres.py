@@ -1,0 +1,63 @@
+"""A PostgreSQL of the test's own: Debian's, as an unprivileged user, on a socket in /tmp."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+_names = count(1)
+
+LOCKS = " -c lock_timeout=20s"
+"""A test that waits for itself fails, and does not hang."""
+
+
+class Postgres:
+    """A running server. Each test has a database of its own."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+
+    def new_database(self) -> str:
+        """Make an empty database. Return its address."""
+        name = f"shop{next(_names)}"
+        with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return self._url(name)
+
+    def _url(self, name: str) -> str:
+        return f"postgresql://zq@/{name}?host={self._socket}"
+
+
+@contextmanager
+def postgres() -> Iterator[Postgres]:
+    """Run a server. What is committed is not flushed, for no test cuts its power."""
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
+    # Its superuser refuses to run as root.
+    user: dict[str, Any] = {"user": "nobody", "group": "nogroup", "extra_groups": ()}
+    rights = user if os.getuid() == 0 else {}
+    folder = Path(tempfile.mkdtemp(prefix="zq-pg-"))
+    if rights:
+        shutil.chown(folder, "nobody", "nogroup")
+
+    def run(program: str, *words: str) -> None:
+        line = (str(programs / program), "-D", str(folder / "data"), *words)
+        with (folder.parent / f"{folder.name}.log").open("ab") as log:
+            subprocess.run(line, check=True, cwd=folder, stdout=log, stderr=log, **rights)
+
+    try:
+        run("initdb", "-U", "zq", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        run("pg_ctl", "-w", "start", "-o", f"-k {folder} -c listen_addresses= -c fsync=off{LOCKS}")
+        try:
+            yield Postgres(folder)
+        finally:
+            run("pg_ctl", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder)
+        folder.with_name(f"{folder.name}.log").unlink(missing_ok=True)

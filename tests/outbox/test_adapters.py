@@ -1,0 +1,186 @@
+"""The outbox on the connections of each library, in the caller's transaction."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import aiosqlite
+import asyncpg
+import psycopg
+import pytest
+import sqlalchemy
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
+
+import zq
+from zq import outbox
+from zq.client.app import App
+
+from .conftest import Database
+
+Transaction = Callable[[str], AbstractAsyncContextManager[Any]]
+"""Opens a connection at an address, and commits at the end of the block unless it raises."""
+
+
+@asynccontextmanager
+async def by_aiosqlite(url: str) -> AsyncIterator[Any]:
+    async with aiosqlite.connect(url.removeprefix("sqlite://")) as connection:
+        yield connection
+        await connection.commit()
+
+
+@asynccontextmanager
+async def by_psycopg(url: str) -> AsyncIterator[Any]:
+    with psycopg.connect(url) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def by_psycopg_async(url: str) -> AsyncIterator[Any]:
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def by_asyncpg(url: str) -> AsyncIterator[Any]:
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            yield connection
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def by_pool_of_asyncpg(url: str) -> AsyncIterator[Any]:
+    async with (
+        asyncpg.create_pool(url, min_size=1) as pool,
+        pool.acquire() as connection,
+        connection.transaction(),
+    ):
+        yield connection
+
+
+@asynccontextmanager
+async def by_engine(url: str) -> AsyncIterator[Any]:
+    engine = sqlalchemy.create_engine(_named(url, "psycopg"))
+    try:
+        with engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+@asynccontextmanager
+async def by_session(url: str) -> AsyncIterator[Any]:
+    engine = sqlalchemy.create_engine(_named(url, "psycopg"))
+    try:
+        with Session(engine) as session, session.begin():
+            yield session
+    finally:
+        engine.dispose()
+
+
+@asynccontextmanager
+async def by_async_engine(url: str) -> AsyncIterator[Any]:
+    engine = create_async_engine(_named(url, "asyncpg", "+aiosqlite"))
+    try:
+        async with engine.begin() as connection:
+            yield connection
+    finally:
+        await engine.dispose()
+
+
+@asynccontextmanager
+async def by_async_session(url: str) -> AsyncIterator[Any]:
+    engine = create_async_engine(_named(url, "asyncpg", "+aiosqlite"))
+    try:
+        async with AsyncSession(engine) as session, session.begin():
+            yield session
+    finally:
+        await engine.dispose()
+
+
+def _named(url: str, driver: str, lite: str = "") -> str:
+    """The address as SQLAlchemy writes it, with a driver."""
+    if url.startswith("sqlite:"):
+        return url.replace("sqlite:///", f"sqlite{lite}:////")
+    return url.replace("postgresql:", f"postgresql+{driver}:")
+
+
+WAYS: list[tuple[str, Transaction]] = [
+    ("sqlite", by_aiosqlite),
+    ("postgresql", by_psycopg),
+    ("postgresql", by_psycopg_async),
+    ("postgresql", by_asyncpg),
+    ("postgresql", by_pool_of_asyncpg),
+    *((kind, way) for kind in ("sqlite", "postgresql") for way in (by_engine, by_session)),
+    ("sqlite", by_async_engine),
+    ("sqlite", by_async_session),
+    ("postgresql", by_async_engine),
+    ("postgresql", by_async_session),
+]
+
+
+async def settled(written: Awaitable[None] | None) -> None:
+    if written is not None:
+        await written
+
+
+@pytest.mark.parametrize(
+    ("kind", "transaction"), WAYS, ids=[f"{kind}-{way.__name__}" for kind, way in WAYS]
+)
+async def test_a_row_is_written_in_the_transaction_of_the_connection(
+    zq_app: App, database: Database, transaction: Transaction
+) -> None:
+    @zq_app.task(queue="mail")
+    async def mail(n: int, *, text: str = "") -> None: ...
+
+    async with transaction(database.url) as connection:
+        await settled(outbox.create_table(connection))
+        await settled(outbox.enqueue(connection, mail, 1, text="a 'b' \\ % :c \0 š"))
+        await settled(outbox.enqueue_many(connection, mail, [mail.args(2), mail.args(3)]))
+        assert database.left == 0
+    with pytest.raises(ZeroDivisionError):
+        async with transaction(database.url) as connection:
+            await settled(outbox.enqueue(connection, mail, 4))
+            raise ZeroDivisionError
+
+    await outbox.Relay(zq_app, database.url).run_until_empty()
+
+    jobs = (await zq_app.backend.jobs()).jobs
+    assert [job.payload["args"] for job in jobs] == [[1], [2], [3]]
+    assert jobs[0].payload["kwargs"] == {"text": "a 'b' \\ % :c \0 š"}
+
+
+def test_a_connection_of_a_class_of_the_callers_own_is_recognised(zq_embedded: App) -> None:
+    class Traced(sqlite3.Connection):
+        pass
+
+    @zq_embedded.task
+    def work(n: int) -> None: ...
+
+    connection = sqlite3.connect(":memory:", factory=Traced)
+    outbox.create_table(connection)
+    outbox.enqueue(connection, work, 1)
+
+    (row,) = connection.execute("SELECT document FROM zq_outbox")
+    assert '"args":[1]' in row[0]
+    connection.close()
+
+
+def test_what_the_outbox_cannot_take_is_refused(zq_embedded: App) -> None:
+    @zq_embedded.task
+    def work(n: int) -> None: ...
+
+    connection = sqlite3.connect(":memory:")
+    outbox.create_table(connection)
+    with pytest.raises(zq.InvalidOption, match="no connection that the outbox knows"):
+        outbox.enqueue(connection.cursor(), work, 1)
+    with pytest.raises(zq.InvalidOption, match="give the job a key instead"):
+        outbox.enqueue(connection, work.options(dedupe="a"), 1)
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        outbox.enqueue(connection, work, 1, 2)  # type: ignore[call-overload]
+    assert connection.execute("SELECT count(*) FROM zq_outbox").fetchone() == (0,)
+    connection.close()

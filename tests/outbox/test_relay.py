@@ -1,0 +1,318 @@
+"""The relay: what is committed is enqueued once and in order, whatever ends in between."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from conformance.streams import PATIENCE_S
+
+import zq
+from zq import outbox
+from zq.client.app import App
+from zq.client.task import AsyncTask
+from zq.client.values import JobQuery
+from zq.outbox import postgres, sqlite
+from zq.testing import TestServer
+
+from .conftest import Database
+
+Mail = AsyncTask[[int], None]
+
+
+@pytest.fixture
+def mail(zq_app: App) -> Mail:
+    @zq_app.task(queue="mail")
+    async def mail(n: int) -> None: ...
+
+    return mail
+
+
+@contextlib.asynccontextmanager
+async def relaying(app: App, database: Database) -> AsyncIterator[asyncio.Task[None]]:
+    """A relay that runs for as long as the context lasts."""
+    task = asyncio.create_task(outbox.Relay(app, database.url).run())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def sent(app: App) -> list[int]:
+    """The arguments of all jobs, in the order in which the server has stored them."""
+    found: list[int] = []
+    after = None
+    while True:
+        page = await app.backend.jobs(after=after, limit=1000)
+        found += [job.payload["args"][0] for job in page.jobs]
+        if page.after is None:
+            return found
+        after = page.after
+
+
+async def until_sent(app: App, number: int) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while await app.backend.count() < number:
+            pass
+
+
+async def test_what_is_committed_is_enqueued_and_what_is_rolled_back_is_not(
+    zq_app: App, mail: Mail, database: Database, connection: Any
+) -> None:
+    outbox.enqueue(connection, mail, 1)
+    connection.rollback()
+    outbox.enqueue(connection, mail, 2)
+    assert await outbox.Relay(zq_app, database.url).run_until_empty() == 0
+    connection.commit()
+    assert await outbox.Relay(zq_app, database.url).run_until_empty() == 1
+
+    assert await sent(zq_app) == [2]
+    assert database.left == 0
+
+
+async def test_rows_keep_their_order_over_many_requests(
+    zq_app: App, mail: Mail, database: Database, connection: Any
+) -> None:
+    grouped = mail.options(group="g")
+    outbox.enqueue_many(connection, grouped, (grouped.args(n) for n in range(4500)))
+    outbox.enqueue(connection, grouped, 4500)
+    connection.commit()
+
+    assert await outbox.Relay(zq_app, database.url).run_until_empty() == 4501
+
+    assert await sent(zq_app) == list(range(4501))
+
+
+async def test_a_row_of_many_bytes_goes_alone(
+    zq_app: App, database: Database, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (sqlite, postgres):
+        monkeypatch.setattr(module, "MOST_BYTES", 1000)
+    texts = zq_app.queue("texts")
+    for n in range(3):
+        outbox.enqueue(connection, texts, str(n), "x" * 2000)
+    connection.commit()
+
+    assert await outbox.Relay(zq_app, database.url).run_until_empty() == 3
+
+    assert await zq_app.backend.count() == 3
+
+
+async def test_options_and_ids_arrive(
+    zq_app: App, mail: Mail, database: Database, connection: Any
+) -> None:
+    orders = zq_app.queue("orders")
+    outbox.enqueue(connection, mail.options(delay=60, priority=7), 1)
+    outbox.enqueue(connection, orders, "A-1", {"paid": True})
+    outbox.enqueue(connection, orders, "A-1", {"paid": False})
+    connection.commit()
+
+    await outbox.Relay(zq_app, database.url).run_until_empty()
+
+    (later,) = (await zq_app.backend.jobs(JobQuery(queues=("mail",)))).jobs
+    assert (later.status, later.priority) == ("scheduled", 7)
+    (order,) = (await zq_app.backend.jobs(JobQuery(queues=("orders",)))).jobs
+    assert order.payload == {"paid": True}
+    status = await orders.status("A-1")
+    assert status is not None
+    assert status.state == "ready"
+
+
+@pytest.mark.parametrize("kind", ["postgresql"])
+async def test_a_row_that_commits_after_one_with_a_larger_id_is_not_lost(
+    zq_app: App, mail: Mail, database: Database, connection: Any
+) -> None:
+    outbox.enqueue(connection, mail, 1)
+    other = database.connect()
+    outbox.enqueue(other, mail, 2)
+    other.commit()
+    await outbox.Relay(zq_app, database.url).run_until_empty()
+    connection.commit()
+    await outbox.Relay(zq_app, database.url).run_until_empty()
+    other.close()
+
+    assert await sent(zq_app) == [2, 1]
+    assert database.left == 0
+
+
+END_OF_RELAYS = """\
+SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+WHERE application_name = 'zq relay' AND datname = current_database()"""
+
+LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE zq_outbox IN SHARE MODE"}
+"""What lets others read and not delete."""
+
+
+async def test_a_relay_that_ends_between_sending_and_deleting_enqueues_nothing_twice(
+    zq_app: App, mail: Mail, database: Database, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_S", 0.1)
+    outbox.enqueue_many(connection, mail, [mail.args(n) for n in range(10)])
+    connection.commit()
+    connection.execute(LOCKS[database.kind])
+    async with relaying(zq_app, database):
+        await until_sent(zq_app, 10)
+    if database.kind == "postgresql":
+        # Its session would delete the rows once it may, although nobody waits for that.
+        database.fetch(END_OF_RELAYS)
+    connection.rollback()
+    assert database.left == 10
+
+    await outbox.Relay(zq_app, database.url).run_until_empty()
+
+    assert await sent(zq_app) == list(range(10))
+    assert database.left == 0
+
+
+async def test_two_relays_enqueue_each_row_once_and_one_goes_on_without_the_other(
+    zq_app: App, mail: Mail, database: Database, connection: Any
+) -> None:
+    grouped = mail.options(group="g")
+    async with relaying(zq_app, database), contextlib.AsyncExitStack() as first:
+        await first.enter_async_context(relaying(zq_app, database))
+        for start in range(0, 1000, 50):
+            calls = [grouped.args(n) for n in range(start, start + 50)]
+            outbox.enqueue_many(connection, grouped, calls)
+            connection.commit()
+        await until_sent(zq_app, 1000)
+        await first.aclose()
+        outbox.enqueue(connection, grouped, 1000)
+        connection.commit()
+        await until_sent(zq_app, 1001)
+
+    assert await sent(zq_app) == list(range(1001))
+
+
+async def test_a_commit_wakes_the_relay(
+    zq_app: App,
+    mail: Mail,
+    database: Database,
+    connection: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (sqlite, postgres):
+        monkeypatch.setattr(module, "IDLE_S", 3600.0)
+    async with relaying(zq_app, database):
+        for n in range(20):
+            outbox.enqueue(connection, mail, n)
+            connection.commit()
+            await until_sent(zq_app, n + 1)
+
+    assert await sent(zq_app) == list(range(20))
+
+
+async def test_a_row_that_the_server_refuses_is_set_aside_and_holds_nothing_up(
+    zq_app: App, mail: Mail, database: Database, connection: Any
+) -> None:
+    named = '{"queue":"a,b","type":"t","payload":1,"dedupe":{"id":"x"}}'
+    nameless = '{"queue":"mail","type":"t","payload":1}'
+    outbox.enqueue(connection, mail, 0)
+    for document in (named, nameless, "no job"):
+        connection.execute(f"INSERT INTO zq_outbox (document) VALUES ('{document}')")
+    outbox.enqueue(connection, mail, 1)
+    connection.commit()
+
+    await outbox.Relay(zq_app, database.url).run_until_empty()
+
+    assert await sent(zq_app) == [0, 1]
+    errors = [row[0] for row in database.fetch("SELECT error FROM zq_outbox ORDER BY id")]
+    assert "must not contain ','" in errors[0]
+    assert "no dedupe id" in errors[1]
+    assert "not a job" in errors[2]
+
+
+async def test_a_row_that_was_mended_is_moved(
+    zq_app: App, mail: Mail, database: Database, connection: Any
+) -> None:
+    outbox.enqueue(connection, mail, 1)
+    connection.execute("UPDATE zq_outbox SET error = 'too large'")
+    connection.commit()
+    async with relaying(zq_app, database):
+        outbox.enqueue(connection, mail, 2)
+        connection.commit()
+        await until_sent(zq_app, 1)
+        connection.execute("UPDATE zq_outbox SET error = NULL")
+        connection.commit()
+        await until_sent(zq_app, 2)
+
+    assert await sent(zq_app) == [2, 1]
+
+
+async def test_rows_wait_while_the_server_is_away(
+    zq_server: TestServer, zq_app: App, mail: Mail, database: Database, connection: Any
+) -> None:
+    await zq_server.stop()
+    outbox.enqueue(connection, mail, 1)
+    connection.commit()
+    with pytest.raises(zq.Unavailable):
+        await outbox.Relay(zq_app, database.url).run_until_empty()
+    async with relaying(zq_app, database):
+        await zq_server.start()
+        await until_sent(zq_app, 1)
+
+    assert await sent(zq_app) == [1]
+
+
+async def test_a_key_that_may_not_enqueue_refuses_no_row(
+    zq_server: TestServer, zq_app: App, mail: Mail, database: Database, connection: Any
+) -> None:
+    # A server of another kind answers 404 at this address.
+    astray = App(f"{zq_server.url}/nowhere")
+    outbox.enqueue(connection, mail, 1)
+    connection.commit()
+    async with astray:
+        with pytest.raises(zq.BackendError):
+            await outbox.Relay(astray, database.url).run_until_empty()
+
+    assert database.fetch("SELECT error FROM zq_outbox") == [(None,)]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"])
+async def test_a_broken_connection_is_opened_again(
+    zq_app: App, mail: Mail, database: Database, connection: Any
+) -> None:
+    async with relaying(zq_app, database):
+        outbox.enqueue(connection, mail, 1)
+        connection.commit()
+        await until_sent(zq_app, 1)
+        assert database.fetch(END_OF_RELAYS) == [(True,)]
+        outbox.enqueue(connection, mail, 2)
+        connection.commit()
+        await until_sent(zq_app, 2)
+
+    assert await sent(zq_app) == [1, 2]
+
+
+async def test_a_worker_moves_rows_while_it_works(
+    zq_app: App, database: Database, connection: Any
+) -> None:
+    done: asyncio.Queue[int] = asyncio.Queue()
+
+    @zq_app.task
+    async def note(n: int) -> None:
+        done.put_nowait(n)
+
+    zq_app.while_working(outbox.Relay(zq_app, database.url).run)
+    worker = zq.Worker(zq_app)
+    working = asyncio.create_task(worker.run())
+    outbox.enqueue(connection, note, 5)
+    connection.commit()
+    async with asyncio.timeout(PATIENCE_S):
+        assert await done.get() == 5
+    await worker.stop()
+    await working
+
+
+async def test_a_missing_table_and_a_missing_file_are_told(zq_app: App, database: Database) -> None:
+    connection = database.connect()
+    connection.execute("DROP TABLE zq_outbox")
+    connection.commit()
+    connection.close()
+    with pytest.raises(outbox.DatabaseUnavailable, match="create it, see zq relay --ddl"):
+        await outbox.Relay(zq_app, database.url).run_until_empty()
+    with pytest.raises(outbox.DatabaseUnavailable, match="does not exist"):
+        await outbox.Relay(zq_app, "sqlite:///nowhere/shop.db").run_until_empty()
+    with pytest.raises(zq.InvalidOption, match="no address of a database"):
+        outbox.Relay(zq_app, "mysql://shop")

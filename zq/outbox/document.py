@@ -1,0 +1,48 @@
+"""A row's document: a job in the form of `POST /jobs`, with a dedupe id of its own.
+
+The id is random and stored with the row. So the server recognises a row that is sent again, and
+never takes a row of a database that was made anew for one of its predecessor.
+"""
+
+from uuid import uuid4
+
+import msgspec
+
+from zq.client.errors import InvalidOption, InvalidPayload
+from zq.client.formats import JSON
+from zq.client.values import Dedupe, Submission
+
+WINDOW_MS = 24 * 60 * 60 * 1000
+"""How long the server recognises a row. A relay that dies between sending and deleting a row must
+come back within this time."""
+
+
+class OutboxJob(Submission, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The job of a row. Other programs may write rows too, with any field of the server."""
+
+    ttl_ms: int | None = None
+    lease_ms: int | None = None
+
+
+def document_of(job: Submission) -> str:
+    """The document for a job. Raises `InvalidOption` or `InvalidPayload`."""
+    if job.dedupe is not None:
+        raise InvalidOption(
+            "dedupe: the outbox gives each row a dedupe id of its own; give the job a key instead"
+        )
+    dedupe = Dedupe(f"outbox:{uuid4()}", WINDOW_MS)
+    return JSON.encode(msgspec.structs.replace(job, dedupe=dedupe)).decode()
+
+
+def job_of(document: str) -> OutboxJob:
+    """The job of a document. Raises `InvalidPayload`."""
+    try:
+        job = _decoder.decode(document)
+    except msgspec.MsgspecError as error:
+        raise InvalidPayload(f"the document is not a job: {error}") from error
+    if job.dedupe is None:
+        raise InvalidPayload("the document has no dedupe id, so it could be enqueued twice")
+    return job
+
+
+_decoder = msgspec.json.Decoder(OutboxJob)

@@ -1,0 +1,136 @@
+"""SQLite as a source: a connection in a thread of its own."""
+
+import asyncio
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from zq.outbox.source import IDLE_S, MOST_BYTES, MOST_ROWS, DatabaseUnavailable, OutboxRow
+
+T = TypeVar("T")
+
+LOOK_EVERY_S = 0.003
+"""How often the data version is read. That reads shared memory, and no row."""
+
+BUSY_S = 30.0
+
+_ROWS = "SELECT id, document FROM zq_outbox WHERE error IS NULL ORDER BY id LIMIT ?"
+_DELETE = "DELETE FROM zq_outbox WHERE id IN (SELECT value FROM json_each(?))"
+_SET_ASIDE = "UPDATE zq_outbox SET error = ? WHERE id = ?"
+
+
+class SqliteSource:
+    """The outbox in a database file.
+
+    Several relays are safe without a leader. What a relay sends begins with the oldest row that is
+    left, so a row never overtakes another one; and the server knows what it has seen already.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self._thread: ThreadPoolExecutor | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._closing = threading.Event()
+        self._version = 0
+
+    async def open(self) -> None:
+        """Connect. The file is not made if it is missing."""
+        if self._thread is None:
+            self._closing.clear()
+            self._thread = ThreadPoolExecutor(1, "zq-outbox")
+            await self._run(self._connect)
+
+    async def leads(self) -> bool:
+        """Every relay may move rows."""
+        return True
+
+    async def rows(self) -> Sequence[OutboxRow]:
+        """The oldest rows, by id."""
+        return await self._run(self._read)
+
+    async def delete(self, ids: Sequence[int]) -> None:
+        """Delete these rows."""
+        await self._run(lambda: self._execute(_DELETE, json.dumps(ids)))
+
+    async def set_aside(self, id: int, error: str) -> None:
+        """Keep a row that the server refuses, out of the way."""
+        await self._run(lambda: self._execute(_SET_ASIDE, error, id))
+
+    async def changed(self) -> None:
+        """Wait until another connection has committed since the last `rows`."""
+        await self._run(self._watch)
+
+    async def close(self) -> None:
+        """Disconnect."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._closing.set()
+            await asyncio.get_running_loop().run_in_executor(thread, self._disconnect)
+            thread.shutdown()
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except sqlite3.Error as error:
+            missing = "no such table" in str(error)
+            hint = ": create it, see zq relay --ddl" if missing else ""
+            raise DatabaseUnavailable(f"{self._path}: {error}{hint}") from error
+
+    # In the thread
+
+    def _connect(self) -> None:
+        if not self._path.exists():
+            raise DatabaseUnavailable(
+                f"{self._path} does not exist: sqlite:///a/b.db is the file /a/b.db, and"
+                " sqlite:b.db a file in the current directory"
+            )
+        self._connection = sqlite3.connect(
+            f"file:{quote(str(self._path))}?mode=rw",
+            timeout=BUSY_S,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=True,
+        )
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _execute(self, statement: str, *parameters: object) -> None:
+        assert self._connection is not None
+        self._connection.execute(statement, parameters).close()
+
+    def _data_version(self) -> int:
+        assert self._connection is not None
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        return int(version)
+
+    def _read(self) -> list[OutboxRow]:
+        assert self._connection is not None
+        # Before the rows: a commit in between is then noticed as a change.
+        self._version = self._data_version()
+        found: list[OutboxRow] = []
+        size = 0
+        cursor = self._connection.execute(_ROWS, (MOST_ROWS,))
+        try:
+            for id, document in cursor:
+                size += len(document)
+                if found and size > MOST_BYTES:
+                    break
+                found.append(OutboxRow(id, document))
+        finally:
+            cursor.close()
+        return found
+
+    def _watch(self) -> None:
+        until = time.monotonic() + IDLE_S
+        while self._data_version() == self._version and time.monotonic() < until:
+            if self._closing.wait(LOOK_EVERY_S):
+                return

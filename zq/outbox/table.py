@@ -1,0 +1,80 @@
+"""The table `zq_outbox` in the dialects of SQLite and PostgreSQL.
+
+A row is a job in the form of `POST /jobs`, as text. `error` tells why the server has refused it;
+the relay leaves such a row where it is.
+"""
+
+from typing import Literal, get_args
+
+from zq.client.errors import InvalidOption
+
+Dialect = Literal["sqlite", "postgresql"]
+
+_SQLITE = (
+    """\
+CREATE TABLE IF NOT EXISTS zq_outbox (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    document TEXT NOT NULL,
+    created TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    error TEXT
+)""",
+)
+
+# The notification is sent when the transaction commits, and never if it rolls back. A trigger sends
+# it for whoever writes the row. Where all is there already, no lock keeps others from writing.
+_POSTGRESQL = (
+    """\
+CREATE TABLE IF NOT EXISTS zq_outbox (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    document text NOT NULL,
+    created timestamptz NOT NULL DEFAULT now(),
+    error text
+)""",
+    """\
+DO $$ BEGIN
+    IF NOT EXISTS (
+        SELECT FROM pg_trigger
+        WHERE tgname = 'zq_outbox_notify' AND tgrelid = CAST('zq_outbox' AS regclass)
+    ) THEN
+        CREATE OR REPLACE FUNCTION zq_outbox_notify() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_notify(''zq_outbox'', ''''); RETURN NULL; END';
+        CREATE TRIGGER zq_outbox_notify AFTER INSERT OR UPDATE OF error ON zq_outbox
+        FOR EACH STATEMENT EXECUTE FUNCTION zq_outbox_notify();
+    END IF;
+END $$""",
+)
+
+_STATEMENTS: dict[Dialect, tuple[str, ...]] = {"sqlite": _SQLITE, "postgresql": _POSTGRESQL}
+
+# All documents are one parameter, a list in JSON: that is a text for every driver.
+_INSERTS: dict[Dialect, str] = {
+    "sqlite": """\
+INSERT INTO zq_outbox (document) SELECT value FROM json_each({documents}) ORDER BY key""",
+    "postgresql": """\
+INSERT INTO zq_outbox (document) SELECT document
+FROM json_array_elements_text(CAST(CAST({documents} AS text) AS json))
+WITH ORDINALITY AS given (document, place) ORDER BY place""",
+}
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect of this name. Raises `InvalidOption`."""
+    for dialect in get_args(Dialect):
+        if name == dialect:
+            return dialect  # type: ignore[no-any-return]
+    raise InvalidOption(f"the outbox is for SQLite and PostgreSQL; this database is {name!r}")
+
+
+def statements(dialect: Dialect) -> tuple[str, ...]:
+    """The statements that create the table. They may be repeated."""
+    return _STATEMENTS[dialect]
+
+
+def ddl(dialect: Dialect) -> str:
+    """The same as a script, for a migration."""
+    return "".join(f"{statement};\n" for statement in statements(dialect))
+
+
+def insert(dialect: Dialect, placeholder: str) -> str:
+    """The statement that writes rows. Its parameter is a JSON list of documents."""
+    return _INSERTS[dialect].format(documents=placeholder)

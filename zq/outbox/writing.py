@@ -1,0 +1,71 @@
+"""Writes jobs into the outbox, on a connection of the caller and in its transaction."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
+
+from zq.client.formats import JSON
+from zq.client.queue import Queue
+from zq.client.task import Call, Task
+from zq.outbox.adapters import adapter_of
+from zq.outbox.document import document_of
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Asynchronous(Protocol):
+    """A connection or a session whose statements are awaited."""
+
+    @property
+    def execute(self) -> Callable[..., Awaitable[Any]]: ...
+
+
+@overload  # Every connection is also an object: the first overload that fits holds.
+def enqueue(  # type: ignore[overload-overlap]
+    connection: Asynchronous, to: Task[P, Any], /, *args: P.args, **kwargs: P.kwargs
+) -> Awaitable[None]: ...
+@overload
+def enqueue(  # type: ignore[overload-overlap]
+    connection: Asynchronous, to: Queue[T, Any], id: str, payload: T, /
+) -> Awaitable[None]: ...
+@overload
+def enqueue(connection: object, to: Task[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> None: ...
+@overload
+def enqueue(connection: object, to: Queue[T, Any], id: str, payload: T, /) -> None: ...
+def enqueue(connection: Any, to: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Write one job in the connection's transaction. After the commit, a relay enqueues it.
+
+    `to` is a task, with the arguments of its function, or a queue by message id, with an id and a
+    payload. On an asynchronous connection this is awaited. Raises `InvalidOption`, and TypeError if
+    the function does not accept the arguments.
+    """
+    job = to.job(*args) if isinstance(to, Queue) else to.job(to.args(*args, **kwargs).payload)
+    return _write(connection, [document_of(job)])
+
+
+@overload
+def enqueue_many(  # type: ignore[overload-overlap]
+    connection: Asynchronous, task: Task[P, Any], calls: Iterable[Call[P]], /
+) -> Awaitable[None]: ...
+@overload
+def enqueue_many(connection: object, task: Task[P, Any], calls: Iterable[Call[P]], /) -> None: ...
+def enqueue_many(
+    connection: Any, task: Task[Any, Any], calls: Iterable[Call[Any]], /
+) -> Awaitable[None] | None:
+    """Write a job for each call, ``task.args(…)``, in their order and in one statement."""
+    return _write(connection, [document_of(task.job(call.payload)) for call in calls])
+
+
+@overload
+def create_table(  # type: ignore[overload-overlap]
+    connection: Asynchronous, /
+) -> Awaitable[None]: ...
+@overload
+def create_table(connection: object, /) -> None: ...
+def create_table(connection: Any, /) -> Awaitable[None] | None:
+    """Create the table `zq_outbox` if it does not exist, in the connection's transaction."""
+    return adapter_of(connection).create(connection)
+
+
+def _write(connection: Any, documents: list[str]) -> Awaitable[None] | None:
+    return adapter_of(connection).write(connection, JSON.encode(documents).decode())
