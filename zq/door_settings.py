@@ -14,8 +14,8 @@ class DoorSettings:
 
     doors: Annotated[
         tuple[str, ...],
-        Rule(DOORS, "The doors beside the native API, of `queue-ti`; `none` for no other."),
-    ] = ("queue-ti",)
+        Rule(DOORS, "The doors beside the native API: `topics`, `queue-ti`, or `none` of them."),
+    ] = ("topics", "queue-ti")
     queue_ti_max_retries: Annotated[
         int,
         Rule(

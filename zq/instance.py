@@ -31,6 +31,7 @@ from zq.service.maintenance import Maintenance
 from zq.service.queues import QueueCounts, Queues
 from zq.service.status import ServerLimits, StatusBoard
 from zq.service.sweeps import Sweeps
+from zq.service.topics import Topics
 from zq.service.waits import Waits
 from zq.service.work import Work
 from zq.store.api import Store
@@ -132,6 +133,7 @@ class Instance:
             Failures(store),
             History(store, clock, ids, engine.history),
             Crons(store, clock, engine.inbox, engine.scheduler, self._folding),
+            Topics(store, clock, engine.inbox, engine.topics, admission),
             engine.events,
             engine.viewers,
             Admin(store, ids, engine, admission, _durability(settings)),

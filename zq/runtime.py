@@ -28,6 +28,7 @@ from zq.http.ops.metrics.scrape import Sources
 from zq.http.queue_ti.door import QueueTiDoor, queue_ti_routes
 from zq.http.queue_ti.ids import UuidIds
 from zq.http.queue_ti.messages import Defaults
+from zq.http.topics.door import TopicsDoor, topics_routes
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
 from zq.http.transport.h2.codec import LibraryMissing, MakeCodec, codec_by
@@ -180,9 +181,16 @@ class Server:
 
     def _other_doors(self, bodies: Bodies, line: BulkLine, answers: Answers) -> list[Door]:
         """The doors in the settings besides Zizq's."""
+        doors: list[Door] = []
+        if "topics" in self._settings.doors:
+            routes = topics_routes(self.services, self._primary.guard, bodies, line, answers)
+            doors.append(TopicsDoor(self.services.ids, routes))
+        if "queue-ti" in self._settings.doors:
+            doors.append(self._queue_ti(bodies, line, answers))
+        return doors
+
+    def _queue_ti(self, bodies: Bodies, line: BulkLine, answers: Answers) -> Door:
         settings = self._settings
-        if "queue-ti" not in settings.doors:
-            return []
         ids = UuidIds(self.services.ids)
         defaults = Defaults(
             settings.queue_ti_max_retries,
@@ -190,11 +198,9 @@ class Server:
             settings.queue_ti_message_ttl,
             settings.default_retry_limit,
         )
-        guard = self._primary.guard
-        routes = queue_ti_routes(
-            *(self.services, guard, bodies, line, answers, ids, defaults), settings.max_payload
-        )
-        return [QueueTiDoor(ids, routes)]
+        given = (self.services, self._primary.guard, bodies, line, answers, ids, defaults)
+        routes = queue_ti_routes(*given, settings.max_payload)
+        return QueueTiDoor(ids, routes)
 
     def reload(self) -> None:
         """Read the keys and the certificates again. New certificates are for new connections.

@@ -16,7 +16,7 @@ _SIZES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "K
 _YES = ("yes", "true", "on", "1")
 _NO = ("no", "false", "off", "0")
 _HOST = re.compile(r"[^\s,/:\[\]]+|[0-9a-fA-F:.]+")
-_DOOR = re.compile("queue-ti")
+_DOOR = re.compile("topics|queue-ti")
 _ORIGIN = re.compile(r"https?://[^\s,/?#]+")
 
 

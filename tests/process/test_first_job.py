@@ -22,6 +22,7 @@ STEPS, TAKE_STEPS, CHARGE = commands("groups")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
 SET, PAUSE, SHOW, RETRY, REDRIVE, SWEEPS = commands("queue settings")
 PUT_CRONS, SHOW_CRONS, PAUSE_CRON, DELETE_CRONS = commands("cron")
+PUT_TOPIC, APPEND, DIFF, DELETE_TAGGED, TOPICS = commands("topics")
 SEND, RECEIVE, NACK, OVERRIDE, LIST, REAP = commands("queue-ti")
 LISTEN, REPORT_ON, TAKE_REPORTS, PROGRESS, STATS = commands("events")
 
@@ -247,6 +248,19 @@ async def test_the_messages_of_the_documents(tmp_path: Path) -> None:
         assert shell.document(OVERRIDE)["max_retries"] == 5
         assert shell.document(LIST)["items"][0]["last_error"] == "no stock"
         assert shell.document(REAP) == {"deleted": 0}
+
+
+async def test_the_topics_of_the_documents(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+
+        assert shell.document(PUT_TOPIC)["config"]["durability"] == "fsync"
+        assert shell.document(APPEND)["seqs"] == [1, 2]
+        assert shell.document(APPEND)["deduped"] is True
+        found = shell.document(DIFF)
+        assert [record["data"] for record in found["records"]] == [{"clip": 9001}, {"clip": 9002}]
+        assert shell.document(DELETE_TAGGED)["deleted"] == 1
+        assert [each["count"] for each in shell.document(TOPICS)["topics"]] == [1]
 
 
 async def test_the_settings_of_the_documents(tmp_path: Path) -> None:

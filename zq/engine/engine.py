@@ -12,6 +12,7 @@ from zq.engine.loop import Durability, Guides, TickLoop
 from zq.engine.news.events import EventHub
 from zq.engine.news.figures import Flows, Stats
 from zq.engine.news.recent import Pulse
+from zq.engine.news.topics import TopicReaders
 from zq.engine.news.viewers import Viewers
 from zq.engine.news.waiters import HistoryReaders, Waiters
 from zq.engine.pace import Pace
@@ -47,6 +48,7 @@ class Engine:
         self.waiters = Waiters()
         self.events = EventHub(clock)
         self.history = HistoryReaders(store.logged, recording=options.recording)
+        self.topics = TopicReaders(clock)
         self.mint = Mint(store.last_key, store.slot)
         """Gives new jobs their keys, whichever door they come through."""
         self.scheduler = Scheduler(store, clock, self.inbox, self.mint, options.zone)
@@ -68,9 +70,10 @@ class Engine:
             upkeep,
         )
         subscribers: tuple[Subscriber, ...] = (
-            # Requests wait for the first two, and workers for the third.
+            # Requests wait for the first three, and workers for the fourth.
             self.waiters,
             self.history,
+            self.topics,
             self.streams,
             # Nobody waits for the rest.
             self.pulse,
@@ -107,6 +110,7 @@ class Engine:
         self.events.close()
         self.viewers.close()
         self.history.close()
+        self.topics.close()
 
     async def set_aside(self, source: str, keys: Sequence[object]) -> None:
         """Set aside the unreadable rows among these rows of a table."""

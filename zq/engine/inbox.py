@@ -25,6 +25,7 @@ from zq.model.commands import (
 )
 from zq.model.cron.crons import Fire, WriteCron
 from zq.model.errors import InboxFull, OutcomeUnknown, ServiceUnavailable, ZqError
+from zq.model.topic_commands import Append
 
 MOST_BYTES = 8 * 1024 * 1024
 """A tick stores at most so many bytes of payloads, unless a single request is larger."""
@@ -38,6 +39,9 @@ FAIR_ROWS = 4
 
 SETTLEMENTS = frozenset((Succeed, Fail, Extend, Release))
 """The kinds that a tick takes first."""
+
+BRING_MORE = frozenset((Enqueue, Append))
+"""What brings new jobs, or records of topics; a tick takes it last."""
 
 TOUCHING = frozenset((Succeed, Extend, Release, Return))
 """The kinds that end, lengthen or return leases of many jobs."""
@@ -79,7 +83,7 @@ class Inbox:
 
     Extending and releasing count as settlements.
 
-    New jobs have one limit, all other commands another, so a flood of enqueues never keeps
+    New jobs and records have one limit, all other commands another, so a flood of them never keeps
     acknowledgements out. `awake` is set when a command has arrived or a tick is wanted.
     """
 
@@ -160,12 +164,14 @@ class Inbox:
         """Queue a command. Raises `InboxFull`; a return is never refused."""
         kind = type(command)
         reply: PendingReply[R] = PendingReply(loop=self._loop)
-        if type(command) is Enqueue:
+        if kind in BRING_MORE:
             if self.waiting_jobs >= self._max_jobs:
                 raise _full(self.waiting_jobs)
-            rows = len(command.jobs) + command.size // ROW_BYTES
-            self.waiting_jobs += len(command.jobs)
-            self.waiting_bytes += command.size
+            brought: Any = command
+            count = _brought(brought)
+            rows = count + brought.size // ROW_BYTES
+            self.waiting_jobs += count
+            self.waiting_bytes += brought.size
             self._waiting_new += rows
             queue = self._enqueues
         else:
@@ -251,7 +257,7 @@ class Inbox:
             rows -= first.rows
             size += command.size
             self._waiting_new -= first.rows
-            self.waiting_jobs -= len(command.jobs)
+            self.waiting_jobs -= _brought(command)
             taken.append(queue.popleft())
         self.waiting_bytes -= size
         return taken
@@ -267,6 +273,11 @@ def result_of(reply: R | ZqError) -> R:
             # too, the whole request would stay in memory until the next garbage collection.
             del reply
     return reply
+
+
+def _brought(command: Any) -> int:
+    """How many jobs or records a command brings."""
+    return len(command.jobs if type(command) is Enqueue else command.records)
 
 
 def _rows_of(command: Any) -> int:

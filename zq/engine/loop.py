@@ -19,6 +19,7 @@ from zq.engine.upkeep import Upkeep
 from zq.model.clock import Clock
 from zq.model.commands import AnyCommand, Enqueue, Return, Tick
 from zq.model.errors import Internal, OutcomeUnknown, StorageFull
+from zq.model.topic_commands import Append
 from zq.store.api import Store
 from zq.store.errors import FilesMoved, StoreError, StoreFailed, StoreFull
 from zq.tick.runner import STORAGE_FULL
@@ -151,7 +152,7 @@ class TickLoop:
             # Work without a command, such as a claim, would fail again at once.
             await asyncio.sleep(FULL_PAUSE_S)
             return
-        if tick.durable:
+        if result.durable:
             self._synced = started
         ended = self._clock.monotonic()
         self._tell(Committed(tick, requests, plan, result, ended - started))
@@ -199,9 +200,14 @@ class TickLoop:
     def _must_sync(self, batch: list[AnyCommand], plan: Plan) -> bool:
         # A power cut could take a token back, which might then be given out a second time.
         changes, enqueues = self._durability
-        if changes and (plan.claims or enqueues):
-            return bool(plan.claims or batch)
-        return any(enqueues if type(command) is Enqueue else changes for command in batch)
+        if changes and plan.claims:
+            return True
+        return any(
+            enqueues if type(command) is Enqueue else changes
+            for command in batch
+            # Only the tick knows what was promised of a topic.
+            if type(command) is not Append
+        )
 
     def _set_alarm(self, nap: float) -> None:
         """Set the alarm for the next deadline, in `nap` seconds at the latest."""

@@ -3,7 +3,7 @@
 from operator import attrgetter
 
 from zq.engine.after_commit import Committed
-from zq.model.commands import Enqueue
+from zq.engine.inbox import BRING_MORE
 
 MOST_ROWS = 20_000
 LEAST_ROWS = 250
@@ -43,9 +43,9 @@ class Pace:
             committed.seconds,
             committed.result.flush_s,
             sum(map(_ROWS, committed.requests)),
-            # New jobs come last in a batch.
-            new=bool(batch) and type(batch[-1]) is Enqueue,
-            rest=bool(batch) and type(batch[0]) is not Enqueue,
+            # New jobs and records come last in a batch.
+            new=bool(batch) and type(batch[-1]) in BRING_MORE,
+            rest=bool(batch) and type(batch[0]) not in BRING_MORE,
         )
 
     def note(

@@ -9,7 +9,7 @@ from zq.engine.after_commit import Committed
 from zq.model.clock import Clock, SteadyClock, Timer
 from zq.model.commands import Deadlines, Due
 
-UNSEEN = (Due.PURGE, Due.NAMES, Due.TRIM)
+UNSEEN = (Due.PURGE, Due.NAMES, Due.TRIM, Due.RECORDS, Due.WRITES)
 """Clearances of data that nobody sees any more. They can wait until there is more to clear."""
 
 

@@ -289,6 +289,8 @@ class Due(Enum):
     NAMES = "the name of a job is no longer recognised"
     TRIM = "the oldest records of a log are past their age"
     BUDGET = "a budget has enough tokens again for a job that waits"
+    RECORDS = "records of a topic are past their age, or more than it may hold"
+    WRITES = "a write to a topic is no longer recognised"
 
 
 Deadlines = Mapping[Due, int]
@@ -328,5 +330,7 @@ class TickResult(Effects):
     openings: Mapping[str, float] = {}
     """Queues whose rate has limited a claim, and the monotonic time from which on they give
     more jobs."""
+    durable: bool = False
+    """Whether the tick is on the disk before anybody hears of it."""
     flush_s: float = 0.0
     """Seconds from the commit of a durable tick until it was on the disk."""

@@ -87,6 +87,10 @@ class Effects(msgspec.Struct):
     """Rows that were set aside because they cannot be read."""
     logged: int = 0
     """The number of the last record of the history; 0 if none was added."""
+    appended: set[str] = msgspec.field(default_factory=set)
+    """Topics in which readers may find something new."""
+    promised: bool = False
+    """Whether the tick did something that must be on the disk before anybody hears of it."""
     rows: int = 0
     """Rows inserted, updated or deleted."""
     tally: Tally = msgspec.field(default_factory=Tally)

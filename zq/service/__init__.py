@@ -13,6 +13,7 @@ budgets   what jobs draw tokens from
 failures  the causes of failures
 history   the records of attempts
 crons     schedules that enqueue jobs
+topics    logs of records, which are no jobs
 events    the events of jobs, for listeners
 viewers   the changing lists of unfinished jobs, for viewers
 admin     the server: its health, its workers, clearing it
@@ -39,6 +40,7 @@ from zq.service.maintenance import Maintenance
 from zq.service.queues import Queues
 from zq.service.status import StatusBoard
 from zq.service.sweeps import Sweeps
+from zq.service.topics import Topics
 from zq.service.waits import Waits
 from zq.service.work import Work
 
@@ -56,6 +58,7 @@ class Services(NamedTuple):
     failures: Failures
     history: History
     crons: Crons
+    topics: Topics
     events: EventHub
     viewers: Viewers
     admin: Admin

@@ -21,6 +21,7 @@ from zq.model.settings import QueueSettings
 from zq.model.waits import WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.cron import CronReads
+from zq.store.topics import TopicReads
 
 T = TypeVar("T")
 
@@ -184,6 +185,7 @@ class Store(Protocol):
 
     reads: Reads
     crons: CronReads
+    topics: TopicReads
     slot: int
     """The slot of this server among the servers over one store. Ids and holders carry it."""
     id_suffix: str

@@ -27,6 +27,7 @@ from zq.tick.bury import retry, revive_slice
 from zq.tick.cron import clear_crons
 from zq.tick.finish import cancel, cancel_slice, retain
 from zq.tick.moves import apply, end_leases, remove, revoke
+from zq.tick.topics import clear_topics
 from zq.tick.work import UnitOfWork, visible_job
 
 AnyChange = (
@@ -133,6 +134,7 @@ def _clear(work: UnitOfWork, command: Clear) -> int:
         _clear_settings(work)
         clear_crons(work)
         work.tx.run("clear_error_groups")
+        clear_topics(work)
     keys = work.tx.keys("read_all_in_flight")
     held = work.tx.briefs("read_briefs", keys=keys) if keys else []
     revoke(work, held)

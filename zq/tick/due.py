@@ -1,4 +1,4 @@
-"""The tick's phase for deadlines: leases, expiries, promotions, purges, names, logs."""
+"""The tick's phase for deadlines: leases, expiries, promotions, purges, names, logs, topics."""
 
 from collections.abc import Callable
 
@@ -8,6 +8,7 @@ from zq.tick.finish import expire
 from zq.tick.history import trim_logs
 from zq.tick.leases import lapse
 from zq.tick.moves import apply, remove
+from zq.tick.trimming import trim_topics
 from zq.tick.work import UnitOfWork
 
 SLICE = 500
@@ -60,6 +61,11 @@ def _refill(work: UnitOfWork) -> None:
     work.ledger.attend()
 
 
+def _forget_writes(work: UnitOfWork) -> None:
+    """Forget writes that are no longer recognised."""
+    work.tx.run("forget_writes", now=work.now, limit=SLICE)
+
+
 _PHASES: dict[Due, Callable[[UnitOfWork], None]] = {
     Due.LEASE: _lapse,
     Due.EXPIRY: _expire,
@@ -68,4 +74,6 @@ _PHASES: dict[Due, Callable[[UnitOfWork], None]] = {
     Due.NAMES: _forget_names,
     Due.TRIM: trim_logs,
     Due.BUDGET: _refill,
+    Due.RECORDS: trim_topics,
+    Due.WRITES: _forget_writes,
 }

@@ -1,8 +1,8 @@
 """The tick: one transaction for everything that waits.
 
-The order is: settlements, returns, changes, enqueues, firings, deadlines, heads of groups, claims,
-COMMIT. All commands of a tick waited at the same time, so any serial order of them is correct.
-Claims come last, so that one commit can store a job and hand it to a waiting worker.
+The order is: settlements, returns, changes, enqueues, firings, topics, deadlines, heads of groups,
+claims, COMMIT. All commands of a tick waited at the same time, so any serial order of them is
+correct. Claims come last, so that one commit can store a job and hand it to a waiting worker.
 """
 
 import logging
@@ -29,6 +29,7 @@ from zq.model.cron.crons import Fire
 from zq.model.errors import Internal, StorageFull
 from zq.model.job import JobRecord
 from zq.model.settling import Policy
+from zq.model.topic_commands import Append
 from zq.store.api import LongCommit, MakeTicks, Sliced, Ticks, Transaction, Transactions, exhaust
 from zq.store.errors import StoreFailed, StoreFull
 from zq.tick.change import AnyChange, apply_changes
@@ -39,9 +40,11 @@ from zq.tick.gates import Gates
 from zq.tick.intake import enqueue
 from zq.tick.leases import extend, give_back, release
 from zq.tick.ledger import TokenLedger
+from zq.tick.records import append
 from zq.tick.rulebook import Rulebook
 from zq.tick.settle import fail, succeed
 from zq.tick.slices import SLICE_ROWS, by_slices, claim_parts
+from zq.tick.topics import AnyTopicChange, change_topics
 from zq.tick.work import UnitOfWork
 
 log = logging.getLogger(__name__)
@@ -69,10 +72,12 @@ PHASES: dict[Phase, tuple[type, ...]] = {
     change_crons: get_args(AnyCronChange),
     enqueue: (Enqueue,),
     fire: (Fire,),
+    change_topics: get_args(AnyTopicChange),
+    append: (Append,),
 }
 """The phases and their commands, in order."""
 
-BRING_JOBS = (Enqueue, Fire)
+BRING_MORE = (Enqueue, Fire, Append)
 """The commands that are refused if the disk is full."""
 
 _PHASE_OF = {kind: phase for phase, kinds in PHASES.items() for kind in kinds}
@@ -181,6 +186,7 @@ class TickRunner:
             # Claims may have found unreadable heads and set them aside.
             result = work.finish()
             result.replies, result.claimed = replies, claimed
+            result.durable = tick.durable or result.promised
             if work.retimed or tick.due:
                 result.deadlines = tx.deadlines()
             if work.rescheduled:
@@ -230,10 +236,10 @@ class TickRunner:
     def _apply_without_enqueues(
         self, work: UnitOfWork, commands: Sequence[AnyCommand]
     ) -> Sliced[list[object]]:
-        kept = [command for command in commands if not isinstance(command, BRING_JOBS)]
+        kept = [command for command in commands if not isinstance(command, BRING_MORE)]
         replies = iter((yield from self._apply_together(work, kept)))
         return [
-            StorageFull(STORAGE_FULL) if isinstance(command, BRING_JOBS) else next(replies)
+            StorageFull(STORAGE_FULL) if isinstance(command, BRING_MORE) else next(replies)
             for command in commands
         ]
 

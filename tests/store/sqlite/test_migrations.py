@@ -85,6 +85,9 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
         "logs": 1,
         "log_batches": 1,
         "open_batches": 1,
+        "topics": 1,
+        "topic_records": 1,
+        "topic_writes": 1,
         "meta": 1,
     }
     connection.close()

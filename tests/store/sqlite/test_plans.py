@@ -48,6 +48,8 @@ CRONS_OF_GROUP = "SEARCH cron_entries USING PRIMARY KEY (cron=?)"
 ONE_CRON = "SEARCH cron_entries USING PRIMARY KEY (cron=? AND name=?)"
 CRON_GROUP = "SEARCH cron_groups USING PRIMARY KEY (name=?)"
 HOME_OF_CRON = CRON_GROUP.replace("cron_groups", "g")
+TOPIC_BY_ID = "SEARCH topics USING INTEGER PRIMARY KEY (rowid=?)"
+RECORDS_OF_TOPIC = "SEARCH topic_records USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
 
 # Query of tick.sql, upkeep.sql or log.sql → how it finds its rows. A new query needs a line here.
 FINDS: dict[str, set[str]] = {
@@ -102,6 +104,8 @@ FINDS: dict[str, set[str]] = {
         "SCAN dedupe USING COVERING INDEX dedupe_by_time",
         "SEARCH logs USING COVERING INDEX trimmable (trim_at>?)",
         "SEARCH budgets USING COVERING INDEX budgets_by_time (pays_at>?)",
+        "SCAN topic_writes USING COVERING INDEX writes_by_time",
+        "SEARCH topics USING COVERING INDEX topics_to_trim (trim_at>?)",
     },
     "read_names": {"SEARCH dedupe USING PRIMARY KEY (queue=? AND group_id=? AND name=?)"},
     "write_names": set(),
@@ -250,6 +254,65 @@ FINDS: dict[str, set[str]] = {
         HOME_OF_CRON,
         "SEARCH e USING PRIMARY KEY ((cron,name)>(?,?))",
     },
+    "read_topics": {
+        RECORDS_OF_TOPIC,
+        "SEARCH topics USING INDEX sqlite_autoindex_topics_1 (name=?)",
+    },
+    "topics_to_trim": {
+        RECORDS_OF_TOPIC,
+        "SEARCH topics USING COVERING INDEX topics_to_trim (trim_at<?)",
+        TOPIC_BY_ID,
+    },
+    "count_topics": {"SCAN topics USING COVERING INDEX sqlite_autoindex_topics_1"},
+    "highest_topic": {"SEARCH topics"},
+    "create_topic": set(),
+    "free_topic_id": {"SEARCH t USING INTEGER PRIMARY KEY (rowid<?)", TOPIC_BY_ID},
+    "create_topic_at": set(),
+    "write_topics": {TOPIC_BY_ID},
+    "configure_topic": {TOPIC_BY_ID},
+    "drop_topic": {TOPIC_BY_ID},
+    "forget_topic": {TOPIC_BY_ID},
+    "oldest_records": {RECORDS_OF_TOPIC},
+    "trim_records": {RECORDS_OF_TOPIC},
+    "first_record": {RECORDS_OF_TOPIC},
+    "records_before": {RECORDS_OF_TOPIC},
+    "records_tagged": {"SEARCH topic_records USING INDEX records_by_tag (<expr>=? AND tag>?)"},
+    "delete_records": {"SEARCH topic_records USING INTEGER PRIMARY KEY (rowid=?)"},
+    "read_writes": {
+        "SEARCH topic_writes USING INDEX sqlite_autoindex_topic_writes_1 (topic=? AND key=?)"
+    },
+    "note_writes": set(),
+    "forget_writes": {
+        "SEARCH topic_writes USING COVERING INDEX writes_by_time (until<?)",
+        "SEARCH topic_writes USING INTEGER PRIMARY KEY (rowid=?)",
+    },
+    "forget_writes_of": {
+        "SEARCH topic_writes USING COVERING INDEX sqlite_autoindex_topic_writes_1 (topic=?)",
+        "SEARCH topic_writes USING INTEGER PRIMARY KEY (rowid=?)",
+    },
+    "clear_topics": set(),
+    "clear_topic_records": set(),
+    "clear_topic_writes": set(),
+    "look for topic topic": {
+        RECORDS_OF_TOPIC,
+        "SEARCH topics USING INDEX sqlite_autoindex_topics_1 (name=?)",
+    },
+    "look for topic count_topics": {
+        "SEARCH topics USING COVERING INDEX sqlite_autoindex_topics_1 (name>?)"
+    },
+    "look for topic topics_page": {
+        RECORDS_OF_TOPIC,
+        "SEARCH topics USING INDEX sqlite_autoindex_topics_1 (name>?)",
+    },
+    "look for topic record_from": {RECORDS_OF_TOPIC},
+    "look for topic examined": {RECORDS_OF_TOPIC},
+    "look for topic extent": {RECORDS_OF_TOPIC},
+    "look for topic fitting": {
+        "SEARCH (subquery-3)",
+        RECORDS_OF_TOPIC,
+        "USE TEMP B-TREE FOR ORDER BY",
+    },
+    "look for topic records": {RECORDS_OF_TOPIC},
 }
 # Its arms are filled in when it runs; what becomes of it is traced below.
 COMPOSED = {"claim_merged"}
@@ -268,6 +331,8 @@ SERVES = {
     "unfinished_of_group": "open_groups",
     "budgets_by_time": "deadlines",
     "cron_by_time": "next_firing",
+    "topics_to_trim": "topics_to_trim",
+    "records_by_tag": "records_tagged",
 }
 
 
@@ -310,6 +375,13 @@ def named_queries() -> dict[str, str]:
     found |= load("cron.sql")
     found |= load("waits.sql")
     found |= load("failures.sql")
+    found |= load("topics.sql")
+    of_topics = load("topic_lookups.sql")
+    found |= {
+        f"look for topic {name}": sql.replace("OTHERS", of_topics["others"])
+        for name, sql in of_topics.items()
+        if name != "others"
+    }
     found["leases"] = found["leases"].replace("CONDITIONS", "true")
     found |= {f"look for cron {name}": sql for name, sql in load("cron_lookups.sql").items()}
     found["append"] = found["append"].replace("SOURCE", found["attempts"])
@@ -354,6 +426,8 @@ def test_no_named_query_sorts_or_visits_all_jobs() -> None:
     heads = {"first_heads", "look for cron queues"}
     # So are jobs in flight or given back at a start, and what is left after damage.
     heads |= {"read_in_use", "return_in_use", "count_returned", "count_lines"}
+    # The records of one page are added up in their order.
+    heads |= {"look for topic fitting"}
     lines = {line for name, lines in FINDS.items() if name not in heads for line in lines}
     in_order_up_to_a_limit = {CLAIM_ANY, FIRST_SCHEDULED}
     for line in lines - in_order_up_to_a_limit:

@@ -64,7 +64,7 @@ class Stats:
         self._jobs = [*map(add, self._jobs, msgspec.structs.astuple(result.tally))]
         self.tick_rows.observe(result.rows)
         self.tick_seconds.observe(committed.seconds)
-        if committed.tick.durable:
+        if committed.result.durable:
             self.fsync_seconds.observe(result.flush_s)
 
 

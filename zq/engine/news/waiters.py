@@ -188,7 +188,7 @@ class HistoryReaders:
     def learn(self, committed: Committed) -> None:
         """Note how many records a tick has added, and whether they are on the disk."""
         self._logged = max(self._logged, committed.result.logged)
-        if committed.tick.durable:
+        if committed.result.durable:
             self.synced()
 
     def synced(self) -> None:

@@ -14,6 +14,7 @@ from zq.model.history import StoredAttempt
 from zq.model.ids import EPOCH_MS, LOW_BITS
 from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord
 from zq.model.lifecycle import Status
+from zq.model.topics import MAX_SEQ, MAX_TOPIC_ID, SEQ_BITS
 from zq.model.unique import KeySpace, Scope
 
 _DIFFERENT = {
@@ -61,6 +62,14 @@ BRIEF_ROW = (
     f" THEN json_array({columns(Brief, required=True)}) ELSE json_array({columns(Brief)}) END"
 )
 
+TOPIC_ROW = (
+    "json_array(id, name, json(config), head_seq, count, bytes, cap_floor, ttl_floor, last_at,"
+    " trim_at, ifnull((SELECT key FROM topic_records"
+    f" WHERE key > topics.id << {SEQ_BITS} AND key <= topics.id << {SEQ_BITS} | {MAX_SEQ}"
+    f" ORDER BY key LIMIT 1) & {MAX_SEQ}, head_seq + 1))"
+)
+"""The columns of a topic in the order of the fields of `TopicState`."""
+
 _CONSTANTS = {
     **{status.name.lower(): str(status.value) for status in Status},
     **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
@@ -68,6 +77,10 @@ _CONSTANTS = {
     "job_columns": JOB_COLUMNS,
     "job_row": JOB_ROW,
     "brief_row": BRIEF_ROW,
+    "topic_row": TOPIC_ROW,
+    "seq_bits": str(SEQ_BITS),
+    "max_seq": str(MAX_SEQ),
+    "max_topic_id": str(MAX_TOPIC_ID),
     "attempt_columns": columns(StoredAttempt, required=True, **_OF_ATTEMPT),
     "key_bits": str(LOW_BITS),
     "key_epoch": str(EPOCH_MS),

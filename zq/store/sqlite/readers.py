@@ -18,7 +18,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SCANNERS = 2
-READERS = 4 + SCANNERS
+READERS = 5 + SCANNERS
 """How many connections there are in all."""
 
 MOST_WAITING = 32
@@ -144,5 +144,7 @@ class ReaderPool:
         """Slices of sweeps, one read of each sweep at a time."""
         self.views = Lane([next(rest)], timeout, after, MOST_WAITING)
         """Views of operators, which are repeated again and again."""
+        self.topics = Lane([next(rest)], timeout, after, MOST_WAITING)
+        """Pages of topics, a few milliseconds each."""
         self.scans = Lane(list(islice(rest, SCANNERS)), timeout, after, MOST_WAITING)
         """Reads that visit as many jobs as the request requires."""

@@ -45,6 +45,7 @@ from zq.store.sqlite.quarantine import MOST_NAMED, UnreadableRows, set_aside_at_
 from zq.store.sqlite.readers import READERS, ReaderPool
 from zq.store.sqlite.reads import SqliteReads
 from zq.store.sqlite.restore import refuse_unfinished
+from zq.store.sqlite.topic_reads import SqliteTopicReads
 from zq.store.sqlite.transaction import SqliteTransaction
 
 log = logging.getLogger(__name__)
@@ -105,6 +106,7 @@ class SqliteStore(Store):
         self.readers = ReaderPool(readers, read_timeout, self._repaired, self._landing.wait)
         self.reads = SqliteReads(self.readers)
         self.crons = SqliteCronReads(self.readers)
+        self.topics = SqliteTopicReads(self.readers)
         self._ticks = ticks
         self.uncopied_bytes = 0
         """The bytes that the last checkpoint left in the WAL: the database may grow by as many."""
@@ -140,7 +142,7 @@ class SqliteStore(Store):
         """
         try:
             result = await self._run(self._ticks(tick))
-            await self._land(result, durable=tick.durable)
+            await self._land(result, durable=result.durable)
         except (OSError, sqlite3.Error, StoreError) as error:
             failure = store_error(error)
             self._landing.let_go(not isinstance(failure, StoreFailed))

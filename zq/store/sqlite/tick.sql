@@ -240,7 +240,9 @@ SELECT
     (SELECT purge_at FROM jobs WHERE purge_at IS NOT NULL ORDER BY purge_at LIMIT 1),
     (SELECT until FROM dedupe ORDER BY until LIMIT 1),
     (SELECT trim_at FROM logs WHERE trim_at IS NOT NULL ORDER BY trim_at LIMIT 1),
-    (SELECT pays_at FROM budgets WHERE pays_at IS NOT NULL ORDER BY pays_at LIMIT 1)
+    (SELECT pays_at FROM budgets WHERE pays_at IS NOT NULL ORDER BY pays_at LIMIT 1),
+    (SELECT trim_at FROM topics WHERE trim_at IS NOT NULL ORDER BY trim_at LIMIT 1),
+    (SELECT until FROM topic_writes ORDER BY until LIMIT 1)
 
 -- name: read_purgeable
 SELECT json_group_array(id) FROM (

@@ -34,6 +34,7 @@ QUERIES = {
     **load("batches.sql"),
     **load("cron.sql"),
     **load("failures.sql"),
+    **load("topics.sql"),
     **_LOG,
     "append_attempts": _LOG["append"].replace("SOURCE", _LOG["attempts"]),
     "append_failures": _LOG["append"].replace("SOURCE", _LOG["failures"]),

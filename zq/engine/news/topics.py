@@ -1,0 +1,91 @@
+"""Who waits for more of which topic.
+
+A waiter is registered before its topic is looked at, so that no record can come between.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zq.engine.after_commit import Committed
+from zq.model.clock import Clock
+from zq.model.commands import Clear
+from zq.model.topic_commands import Appended
+
+
+class TopicWaiter:
+    """One who waits for more of one topic, for so long at most."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        """No more patience, or the server stops: answer with what is there."""
+        self._news = asyncio.Event()
+
+    def nudge(self) -> None:
+        """There may be more."""
+        self._news.set()
+
+    def expire(self) -> None:
+        """Wait no longer."""
+        self.is_over = True
+        self._news.set()
+
+    async def news(self) -> None:
+        """Until there may be more, or there is no more waiting."""
+        await self._news.wait()
+        self._news.clear()
+
+
+class TopicReaders:
+    """All who wait, by the names of their topics."""
+
+    listens = True
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: dict[str, set[TopicWaiter]] = {}
+        self._closed = False
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    @contextmanager
+    def waiter(self, topic: str, wait_ms: int) -> Iterator[TopicWaiter]:
+        """A waiter for as long as the context lasts."""
+        waiter = TopicWaiter()
+        self._waiting.setdefault(topic, set()).add(waiter)
+        timer = self._clock.call_later(wait_ms / 1000, waiter.expire)
+        if self._closed:
+            waiter.expire()
+        try:
+            yield waiter
+        finally:
+            timer.cancel()
+            others = self._waiting[topic]
+            others.discard(waiter)
+            if not others:
+                del self._waiting[topic]
+
+    def learn(self, committed: Committed) -> None:
+        """Wake whoever waits for what a tick has brought."""
+        result = committed.result
+        if result.appended:
+            for reply in result.replies:
+                if type(reply) is Appended and not reply.deduped and result.durable:
+                    reply.flush_s = result.flush_s
+            for topic in result.appended & self._waiting.keys():
+                self._wake(topic)
+        elif self._waiting and any(type(each) is Clear for each in committed.tick.commands):
+            for topic in self._waiting:
+                self._wake(topic)
+
+    def close(self) -> None:
+        """Let nobody wait any longer."""
+        self._closed = True
+        for waiters in self._waiting.values():
+            for waiter in waiters:
+                waiter.expire()
+
+    def _wake(self, topic: str) -> None:
+        for waiter in self._waiting[topic]:
+            waiter.nudge()

@@ -1,0 +1,1 @@
+"""The `/v0` dialect: topics."""

@@ -1,0 +1,91 @@
+"""Topics and their records as clients of the `/v0` dialect read them."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType, field
+
+from zq.model.topics import Loss, TopicPage, TopicRecord, TopicState
+from zq.wire.topics import config_document
+
+
+class ServerRecord(msgspec.Struct, omit_defaults=True, gc=False):
+    """A record; what the server has given it begins with a dollar."""
+
+    seq: int = field(name="$seq")
+    at: int = field(name="$ts")
+    data: Raw
+    node: str | UnsetType = field(name="$node", default=UNSET)
+    tag: str | UnsetType = field(name="$tag", default=UNSET)
+    meta: Raw | UnsetType = UNSET
+
+
+def record(record: TopicRecord, *, tags: bool, meta: bool) -> ServerRecord:
+    """A record, with its tag and its meta if they are asked for."""
+    return ServerRecord(
+        record.seq,
+        record.at,
+        record.data,
+        UNSET if record.node is None else record.node,
+        UNSET if record.tag is None or not tags else record.tag,
+        record.meta if meta else UNSET,
+    )
+
+
+def page(topic: str, found: TopicPage, *, tags: bool, meta: bool) -> dict[str, Any]:
+    """The answer to a reader."""
+    lag = found.head_seq - found.next_seq
+    return {
+        "topic": topic,
+        "records": [record(each, tags=tags, meta=meta) for each in found.records],
+        "next_from_seq": found.next_seq,
+        "head_seq": found.head_seq,
+        "earliest_seq": found.earliest_seq,
+        "caught_up": not lag,
+        "tombstone": tombstone(found.loss, found),
+        "lag": lag,
+    }
+
+
+def tombstone(loss: Loss | None, found: TopicPage) -> dict[str, Any] | None:
+    """What a reader has missed, and does not get any more."""
+    if loss is None:
+        return None
+    return {
+        "gap_from": loss.first_seq,
+        "gap_to": loss.last_seq,
+        "reason": loss.reason,
+        "missed_estimate": max(loss.last_seq - loss.first_seq + 1, 0),
+        "earliest_seq": found.earliest_seq,
+        "head_seq": found.head_seq,
+    }
+
+
+def state(topic: TopicState, read_at: int | None) -> dict[str, Any]:
+    """A topic as it stands."""
+    return {
+        "topic": topic.name,
+        "type": topic.config.type,
+        "head_seq": topic.head_seq,
+        "earliest_seq": topic.earliest_seq,
+        "next_seq": topic.head_seq + 1,
+        "count": topic.count,
+        "bytes": topic.bytes,
+        "config": config_document(topic.config),
+        "effective_priority": topic.config.priority or 0,
+        "last_write_ts": topic.last_at,
+        "last_read_ts": read_at,
+    }
+
+
+def entry(topic: TopicState) -> dict[str, Any]:
+    """A topic in a list."""
+    return {
+        "topic": topic.name,
+        "head_seq": topic.head_seq,
+        "earliest_seq": topic.earliest_seq,
+        "count": topic.count,
+        "bytes": topic.bytes,
+        "durable": topic.config.durability == "fsync",
+        "effective_priority": topic.config.priority or 0,
+    }

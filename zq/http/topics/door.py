@@ -1,0 +1,51 @@
+"""The dialect of topics under `/v0`: its routes and its errors."""
+
+from collections.abc import Iterable, Sequence
+
+from aiohttp import web
+
+from zq.http.bulk_line import BulkLine
+from zq.http.door import Door, Route
+from zq.http.guard import Guard
+from zq.http.topics.bodies import TopicBodies
+from zq.http.topics.lifecycle import TopicLifecycleApi
+from zq.http.topics.problems import OF_STATUS, not_found, problem, refusal
+from zq.http.topics.records import TopicRecordsApi
+from zq.http.topics.service import TopicsServiceApi
+from zq.http.transport.answer import Answer
+from zq.http.transport.answers import Answers
+from zq.http.transport.bodies import Bodies
+from zq.model.errors import ZqError
+from zq.service import Services
+
+
+class TopicsDoor(Door):
+    """What clients of cursor topics speak."""
+
+    prefix = "/v0"
+
+    def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
+        return problem(error)
+
+    def malformed(self, request: web.BaseRequest | None, status: int, text: str) -> Answer:
+        return refusal(status, OF_STATUS.get(status, "invalid_request"), text)
+
+    def not_found(self, request: web.BaseRequest) -> Answer:
+        return not_found(request)
+
+    def not_allowed(self, request: web.BaseRequest, methods: Iterable[str]) -> Answer:
+        allowed = ", ".join(sorted(methods))
+        message = f"{request.method} is not for this path: use {allowed}"
+        return refusal(405, "method_not_allowed", message, headers={"Allow": allowed})
+
+
+def topics_routes(
+    services: Services, guard: Guard, bodies: Bodies, line: BulkLine, answers: Answers
+) -> Sequence[Route]:
+    """Every route of the door."""
+    reader = TopicBodies(bodies, line)
+    return [
+        *TopicLifecycleApi(services, reader).routes(),
+        *TopicRecordsApi(services, guard, reader, answers).routes(),
+        *TopicsServiceApi(services).routes(),
+    ]

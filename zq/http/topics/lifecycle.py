@@ -1,0 +1,128 @@
+"""Topics of the `/v0` dialect: made and changed, looked at, listed, deleted."""
+
+import base64
+import binascii
+
+from aiohttp import web
+
+from zq.http.door import PATH, Route
+from zq.http.guard import reach_of
+from zq.http.topics import documents
+from zq.http.topics.bodies import CONFIG, TopicBodies
+from zq.http.topics.problems import Stopwatch
+from zq.http.transport.answer import Answer
+from zq.model.errors import InvalidRequest
+from zq.model.keys import KeyScope
+from zq.model.reach import Reach
+from zq.model.topic_errors import TopicNotFound
+from zq.model.topics import check_topic
+from zq.service import Services
+from zq.wire.topics import config_document
+
+USUAL_PAGE, LARGEST_PAGE = 100, 1_000
+
+TOPIC = "/topics/{topic}"
+
+
+class TopicLifecycleApi:
+    """`/topics` and `/topics/{topic}`."""
+
+    def __init__(self, services: Services, bodies: TopicBodies) -> None:
+        self._topics = services.topics
+        self._bodies = bodies
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [
+            Route("GET", "/topics", self.page, KeyScope.READ),
+            Route("PUT", TOPIC, self.put, KeyScope.MANAGE),
+            Route("GET", TOPIC, self.get, KeyScope.READ),
+            Route("DELETE", TOPIC, self.delete, KeyScope.MANAGE),
+        ]
+
+    async def put(self, request: web.BaseRequest) -> Answer:
+        """Create a topic, or change what is sent of its config."""
+        watch = Stopwatch()
+        patch = await self._bodies.read(request, CONFIG)
+        name, reach = topic_of(request), reach_of(request)
+        if patch.type == "queue":
+            await self._refuse_queue(name, reach)
+        done = await self._topics.put(name, patch, reach)
+        document = {
+            "topic": name,
+            "created": done.created,
+            "config": config_document(done.state.config),
+        }
+        return watch.answer(document, 201 if done.created else 200)
+
+    async def get(self, request: web.BaseRequest) -> Answer:
+        """A topic as it stands. `?touch=false` is no reading of it."""
+        watch = Stopwatch()
+        name = topic_of(request)
+        found = await self._topics.get(name, reach_of(request))
+        if flag(request, "touch", usual=True):
+            self._topics.touch(name)
+        return watch.answer(documents.state(found, self._topics.read_at(name)))
+
+    async def page(self, request: web.BaseRequest) -> Answer:
+        """Topics by name, of a `prefix`."""
+        watch = Stopwatch()
+        query = request.query
+        size = _size(query.get("page_size", ""))
+        after = _name_in(query.get("cursor", ""))
+        found = await self._topics.page(query.get("prefix", ""), after, size + 1, reach_of(request))
+        document: dict[str, object] = {"topics": [documents.entry(topic) for topic in found[:size]]}
+        if len(found) > size:
+            document["next_cursor"] = _cursor(str(found[size - 1].name))
+        return watch.answer(document)
+
+    async def delete(self, request: web.BaseRequest) -> Answer:
+        """Delete a topic; with `?if_empty=true`, only one without records."""
+        watch = Stopwatch()
+        name = topic_of(request)
+        if_empty = flag(request, "if_empty", usual=False)
+        deleted = await self._topics.delete(name, reach_of(request), if_empty=if_empty)
+        return watch.answer({"topic": name, "deleted": deleted, "routers_removed": []})
+
+    async def _refuse_queue(self, name: str, reach: Reach) -> None:
+        """Queue topics are not spoken yet; of a log that is there, the type cannot change."""
+        try:
+            await self._topics.get(name, reach)
+        except TopicNotFound:
+            raise InvalidRequest(
+                "topics of the type queue are not spoken here: use a queue of the native API"
+            ) from None
+
+
+def topic_of(request: web.BaseRequest) -> str:
+    """The topic in the path. Raises `InvalidRequest`."""
+    return check_topic(request[PATH]["topic"])
+
+
+def flag(request: web.BaseRequest, name: str, *, usual: bool) -> bool:
+    """A switch in the query. Raises `InvalidRequest`."""
+    text = request.query.get(name, "")
+    if text not in ("", "true", "false"):
+        raise InvalidRequest(f"{name} must be true or false")
+    return text == "true" if text else usual
+
+
+def _size(text: str) -> int:
+    if not text:
+        return USUAL_PAGE
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:10]) <= LARGEST_PAGE):
+        raise InvalidRequest(f"page_size must be between 1 and {LARGEST_PAGE}")
+    return int(text)
+
+
+def _cursor(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode()).decode()
+
+
+def _name_in(cursor: str) -> str:
+    if not cursor:
+        return ""
+    try:
+        return check_topic(base64.b64decode(cursor, b"-_", validate=True).decode())
+    except (binascii.Error, UnicodeError, InvalidRequest):
+        raise InvalidRequest("this cursor is none of this server: begin without one") from None

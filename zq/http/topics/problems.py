@@ -1,0 +1,131 @@
+"""Answers of the `/v0` dialect: documents with their `performance`, and errors under `error`."""
+
+import time
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from zq.http.door import status_in
+from zq.http.guard import CHALLENGE
+from zq.http.transport.answer import Answer
+from zq.http.transport.bodies import UnsupportedCoding
+from zq.http.zizq.endpoints import NotAcceptable, UnsupportedMediaType
+from zq.model import errors, topic_errors
+from zq.model.errors import ZqError
+
+BUSY = (errors.InboxFull, errors.ReadersBusy, errors.AnswersFull, errors.TooManyStreams)
+"""What is told as `throttled`: the client is to come more slowly."""
+
+STATUSES: dict[type[ZqError], int] = {
+    errors.InvalidRequest: 400,
+    errors.Unauthorized: 401,
+    errors.Forbidden: 403,
+    errors.NotFound: 404,
+    NotAcceptable: 406,
+    errors.RequestTimeout: 408,
+    errors.Conflict: 409,
+    errors.Gone: 410,
+    errors.TooLarge: 413,
+    UnsupportedMediaType: 415,
+    UnsupportedCoding: 415,
+    errors.Unprocessable: 422,
+    errors.LimitReached: 429,
+    **dict.fromkeys(BUSY, 429),
+    errors.Internal: 500,
+    errors.ServiceUnavailable: 503,
+    errors.StorageFull: 507,
+}
+
+CODES: dict[type[ZqError], str] = {
+    errors.InvalidRequest: "invalid_request",
+    errors.Forbidden: "forbidden",
+    errors.NotFound: "not_found",
+    errors.TooLarge: "payload_too_large",
+    errors.LimitReached: "throttled",
+    **dict.fromkeys(BUSY, "throttled"),
+    errors.ServiceUnavailable: "not_ready",
+    errors.OutcomeUnknown: "shutting_down",
+    **{
+        kind: kind.code
+        for kind in (
+            topic_errors.BatchTooLarge,
+            topic_errors.RecordTooLarge,
+            topic_errors.TopicNotFound,
+        )
+    },
+}
+"""The codes that are not those of the errors themselves. The nearest named ancestor has it."""
+
+OF_STATUS = {404: "not_found", 405: "method_not_allowed", 413: "payload_too_large"}
+"""The code of what is wrong as HTTP; of all else it is `invalid_request`."""
+
+_encode = msgspec.json.Encoder().encode
+_JSON = {"Content-Type": "application/json"}
+
+
+class Stopwatch:
+    """How long a request takes."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+
+    def answer(self, document: dict[str, Any], status: int = 200, **measures: float) -> Answer:
+        """A document as an answer, with what was measured (milliseconds) under `performance`."""
+        total = (time.perf_counter() - self._began) * 1000
+        document["performance"] = {"server_total_ms": total, **measures}
+        return Answer(status, _encode(document), _JSON)
+
+
+def problem(error: ZqError) -> Answer:
+    """An error as an answer."""
+    # A message may cite bytes of a header that are no text; an answer cannot.
+    message = error.message.encode(errors="replace").decode()
+    headers = {}
+    if isinstance(error, errors.ServiceUnavailable | errors.LimitReached):
+        headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, errors.Unauthorized):
+        headers["WWW-Authenticate"] = CHALLENGE
+    response = refusal(status_in(STATUSES, error), _code(error), message, _detail(error), headers)
+    if isinstance(error, errors.RequestTimeout):
+        # What is left of the request may come or not: nothing can follow it.
+        response.closes = True
+    return response
+
+
+def refusal(
+    status: int,
+    code: str,
+    message: str,
+    detail: dict[str, object] | None = None,
+    headers: dict[str, str] | None = None,
+) -> Answer:
+    """The one shape of an error."""
+    error: dict[str, object] = {"code": code, "message": message}
+    if detail:
+        error["detail"] = detail
+    return Answer(status, _encode({"error": error}), {**_JSON, **(headers or {})})
+
+
+def not_found(request: web.BaseRequest) -> Answer:
+    """The answer where nothing is."""
+    return refusal(404, "not_found", f"there is no {request.path} here: see docs/topics.md")
+
+
+def _code(error: ZqError) -> str:
+    named = (CODES[kind] for kind in type(error).__mro__ if kind in CODES)
+    return next(named, error.code)
+
+
+def _detail(error: ZqError) -> dict[str, object]:
+    match error:
+        case topic_errors.TopicNotFound():
+            return {"topic": error.topic}
+        case topic_errors.TooManyTopics():
+            return {"limit": "max_topics", "max": error.most}
+        case topic_errors.BatchTooLarge():
+            return {error.field: error.count, "max": error.most}
+        case errors.LimitReached() | errors.ServiceUnavailable():
+            return {"retry_after_ms": error.retry_after_s * 1000}
+        case _:
+            return {}

@@ -1,0 +1,159 @@
+"""Records of the `/v0` dialect: appended, read by a cursor, deleted."""
+
+from functools import partial
+
+from aiohttp import web
+
+from zq.http.door import Route
+from zq.http.guard import Guard, reach_of
+from zq.http.topics import documents
+from zq.http.topics.bodies import ANYTHING, DELETE, DIFF, AppendBody, TopicBodies, matched, sequence
+from zq.http.topics.lifecycle import TOPIC, flag, topic_of
+from zq.http.topics.problems import Stopwatch
+from zq.http.transport.answer import Answer
+from zq.http.transport.answers import Answers
+from zq.model.errors import InvalidRequest
+from zq.model.keys import KeyScope
+from zq.model.topic_errors import NotAQueue
+from zq.model.topics import (
+    MOST_PAGE,
+    MOST_PAGE_BYTES,
+    MOST_WAIT_MS,
+    MOST_WRITE_KEY,
+    NO_PATCH,
+    USUAL_PAGE_BYTES,
+    TopicPatch,
+)
+from zq.service import Services
+from zq.service.topics import RecordsWanted
+from zq.wire.topics import new_records
+
+USUAL_LIMIT = 256
+OF_QUEUES = ("claim", "ack", "nack", "extend")
+
+
+class TopicRecordsApi:
+    """What is done with the records of a topic."""
+
+    def __init__(
+        self, services: Services, guard: Guard, bodies: TopicBodies, answers: Answers
+    ) -> None:
+        self._topics = services.topics
+        self._guard = guard
+        self._bodies = bodies
+        self._answers = answers
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [
+            Route("POST", TOPIC, self.append, KeyScope.ENQUEUE),
+            Route("POST", f"{TOPIC}/diff", self.diff, KeyScope.READ),
+            Route("POST", f"{TOPIC}/delete", self.delete, KeyScope.MANAGE),
+            *(Route("POST", f"{TOPIC}/{verb}", self.settle, KeyScope.TAKE) for verb in OF_QUEUES),
+            Route("GET", f"{TOPIC}/work", self.work, KeyScope.TAKE),
+        ]
+
+    async def append(self, request: web.BaseRequest) -> Answer:
+        """Append records, all or none."""
+        watch = Stopwatch()
+        sent, body = await self._bodies.read_new(request)
+        try:
+            return await self._append(request, sent, watch)
+        finally:
+            self._bodies.release(body)
+
+    async def diff(self, request: web.BaseRequest) -> Answer:
+        """The records behind a cursor."""
+        watch = Stopwatch()
+        sent = await self._bodies.read(request, DIFF)
+        name, reach = topic_of(request), reach_of(request)
+        nodes = [sent.node] if isinstance(sent.node, str) else sent.node or []
+        if nodes and not (await self._topics.get(name, reach)).config.dedupe_node:
+            nodes = []
+        wanted = RecordsWanted(
+            sequence("from_seq", sent.from_seq),
+            min(sent.limit, MOST_PAGE) if sent.limit > 0 else USUAL_LIMIT,
+            nodes,
+            min(max(sent.wait_ms, 0), MOST_WAIT_MS),
+            min(sent.max_bytes, MOST_PAGE_BYTES) if sent.max_bytes > 0 else USUAL_PAGE_BYTES,
+        )
+        granted = partial(self._guard.while_granted, request)
+        found = await self._topics.read(name, wanted, reach, granted)
+        document = documents.page(name, found, tags=sent.include_tags, meta=sent.include_meta)
+        response = watch.answer(document)
+        self._answers.admit(len(response.body))
+        return response
+
+    async def delete(self, request: web.BaseRequest) -> Answer:
+        """Delete the records that match, of those that there are."""
+        watch = Stopwatch()
+        sent = await self._bodies.read(request, DELETE)
+        if sent.match is None and sent.before_seq is None:
+            raise InvalidRequest("say what to delete: by match, by before_seq, or by both")
+        match = None if sent.match is None else matched(sent.match)
+        before = None if sent.before_seq is None else sequence("before_seq", sent.before_seq)
+        name = topic_of(request)
+        done = await self._topics.delete_records(name, match, before, reach_of(request))
+        topic = done.state
+        return watch.answer(
+            {
+                "topic": name,
+                "deleted": done.deleted,
+                "earliest_seq": topic.earliest_seq,
+                "head_seq": topic.head_seq,
+                "count": topic.count,
+                "bytes": topic.bytes,
+            }
+        )
+
+    async def settle(self, request: web.BaseRequest) -> Answer:
+        """What is only for queue topics."""
+        await self._bodies.read(request, ANYTHING)
+        return await self.work(request)
+
+    async def work(self, request: web.BaseRequest) -> Answer:
+        """The same without a body."""
+        name = topic_of(request)
+        await self._topics.get(name, reach_of(request))
+        raise NotAQueue(name)
+
+    async def _append(self, request: web.BaseRequest, sent: AppendBody, watch: Stopwatch) -> Answer:
+        with_seqs = flag(request, "return_seqs", usual=True)
+        records = new_records(sent.records, sent.node)
+        name = topic_of(request)
+        done = await self._topics.append(
+            name, records, reach_of(request), key=_key(request, sent), create=_create(sent)
+        )
+        document: dict[str, object] = {
+            "topic": name,
+            "first_seq": done.first_seq,
+            "last_seq": done.last_seq,
+            "head_seq": done.head_seq,
+            "count": done.last_seq - done.first_seq + 1,
+            "created": done.created,
+            "deduped": done.deduped,
+        }
+        if with_seqs:
+            document["seqs"] = list(range(done.first_seq, done.last_seq + 1))
+        flushed = done.flush_s * 1000
+        return watch.answer(document, 201 if done.created else 200, fsync_ms=flushed)
+
+
+def _key(request: web.BaseRequest, sent: AppendBody) -> str | None:
+    key = sent.idempotency_key or request.headers.get("Idempotency-Key")
+    if key is not None and (len(key) > MOST_WRITE_KEY or "\0" in key):
+        raise InvalidRequest(
+            f"idempotency_key must not have more than {MOST_WRITE_KEY} characters, and no NUL"
+        )
+    return key or None
+
+
+def _create(sent: AppendBody) -> TopicPatch | None:
+    if sent.create is False:
+        return None
+    config = NO_PATCH if sent.config is None else sent.config
+    if config.type == "queue":
+        raise InvalidRequest(
+            "topics of the type queue are not spoken here: use a queue of the native API"
+        )
+    return config

@@ -1,0 +1,79 @@
+"""The commands about topics, as those of `zq.model.commands` are about all else."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.model.commands import Command
+from zq.model.topics import NewRecord, TagMatch, TopicConfig, TopicPatch, TopicState
+
+
+class TopicPut(msgspec.Struct, frozen=True):
+    """A topic as a `PutTopic` has left it."""
+
+    state: TopicState
+    created: bool
+
+
+class PutTopic(Command[TopicPut], frozen=True):
+    """Create a topic, or change what is set for it. `TopicIncompatible` or `TooManyTopics`."""
+
+    name: str
+    patch: TopicPatch
+
+
+class DeleteTopic(Command[bool], frozen=True):
+    """Delete a topic; whether there was one. `TopicNotEmpty`, where it may only go `if_empty`."""
+
+    name: str
+    if_empty: bool = False
+
+
+class Appended(msgspec.Struct):
+    """What an `Append` did."""
+
+    first_seq: int
+    last_seq: int
+    head_seq: int
+    created: bool = False
+    deduped: bool = False
+    """Whether it was recognised as a write of before, and has written nothing."""
+    flush_s: float = 0.0
+    """How long it has waited for the disk, where its topic asks for that."""
+
+
+class Append(Command[Appended], frozen=True):
+    """Append records, all or none, with numbers that follow each other.
+
+    A topic that is not there is created with `create`, or, where that is None: `TopicNotFound`. It
+    also answers `TopicFull` or `TooManyTopics`. A write with the `key` of one before is that one.
+    """
+
+    topic: str
+    records: Sequence[NewRecord]
+    size: int
+    """Bytes of the records, for the bound on a tick."""
+    create: TopicConfig | None
+    key: str | None = None
+
+
+class RecordsDeleted(msgspec.Struct, frozen=True):
+    """What a `DeleteRecords` did, and the topic as it is then."""
+
+    deleted: int
+    upto: int
+    """The last record that there was when the first slice of it came."""
+    is_done: bool
+    state: TopicState
+
+
+class DeleteRecords(Command[RecordsDeleted], frozen=True):
+    """A slice of a deletion: the records that match, up to the last one at its beginning.
+
+    `upto` of None stands for that. `TopicNotFound` where the topic is not there.
+    """
+
+    topic: str
+    match: TagMatch | None = None
+    before: int | None = None
+    upto: int | None = None

@@ -1,0 +1,102 @@
+-- The statements of topics. A record's key has its topic's id above {seq_bits} bits of its number.
+
+-- name: read_topics
+SELECT json_group_array({topic_row}) FROM topics
+WHERE name IN (SELECT value FROM json_each(:names))
+
+-- name: topics_to_trim
+SELECT json_group_array({topic_row}) FROM topics
+WHERE id IN (SELECT id FROM topics WHERE trim_at <= :now ORDER BY trim_at LIMIT :limit)
+
+-- name: count_topics
+SELECT count(*) FROM topics
+
+-- name: highest_topic
+SELECT ifnull(max(id), 0) FROM topics
+
+-- name: create_topic
+INSERT INTO topics (name, config) VALUES (:topic, :config) RETURNING id
+
+-- name: free_topic_id
+-- The lowest id behind one that is in use, where the highest one is.
+SELECT min(id) + 1 FROM topics AS t
+WHERE NOT EXISTS (SELECT 1 FROM topics WHERE id = t.id + 1) AND id < {max_topic_id}
+
+-- name: create_topic_at
+INSERT INTO topics (id, name, config) VALUES (:id, :topic, :config) RETURNING id
+
+-- name: write_topics
+-- :topics lists [id, head_seq, count, bytes, cap_floor, ttl_floor, last_at, trim_at].
+UPDATE topics SET head_seq = t.value ->> 1, count = t.value ->> 2, bytes = t.value ->> 3,
+    cap_floor = t.value ->> 4, ttl_floor = t.value ->> 5, last_at = t.value ->> 6,
+    trim_at = t.value ->> 7
+FROM json_each(:topics) AS t
+WHERE topics.id = t.value ->> 0
+
+-- name: configure_topic
+UPDATE topics SET config = :config WHERE id = :id
+
+-- name: drop_topic
+UPDATE topics SET name = NULL, trim_at = 0 WHERE id = :id
+
+-- name: forget_topic
+DELETE FROM topics WHERE id = :id
+
+-- name: oldest_records
+SELECT json_group_array(json_array(key & {max_seq}, at, size)) FROM (
+    SELECT key, at, size FROM topic_records
+    WHERE key > :id << {seq_bits} AND key <= :id << {seq_bits} | {max_seq}
+    ORDER BY key LIMIT :limit)
+
+-- name: trim_records
+DELETE FROM topic_records
+WHERE key > :id << {seq_bits} AND key <= :id << {seq_bits} | :upto
+
+-- name: first_record
+SELECT key & {max_seq} FROM topic_records
+WHERE key > :id << {seq_bits} AND key <= :id << {seq_bits} | {max_seq} ORDER BY key LIMIT 1
+
+-- name: records_before
+SELECT count(*), ifnull(sum(size), 0), json_group_array(key) FROM (
+    SELECT key, size FROM topic_records
+    WHERE key > :id << {seq_bits} AND key <= :id << {seq_bits} | :upto ORDER BY key LIMIT :limit)
+
+-- name: records_tagged
+SELECT count(*), ifnull(sum(size), 0), json_group_array(key) FROM (
+    SELECT key, size FROM topic_records
+    WHERE key >> {seq_bits} = :id AND tag >= :low AND (:high IS NULL OR tag < :high)
+        AND key <= :id << {seq_bits} | :upto
+    LIMIT :limit)
+
+-- name: delete_records
+DELETE FROM topic_records WHERE key IN {keys}
+
+-- name: read_writes
+-- :writes lists [topic, key].
+SELECT json_group_array(json_array(topic, topic_writes.key, first_seq, last_seq))
+FROM json_each(:writes) AS w
+CROSS JOIN topic_writes ON topic = w.value ->> 0 AND topic_writes.key = w.value ->> 1
+WHERE until > :now
+
+-- name: note_writes
+-- :writes lists [topic, key, first_seq, last_seq, until].
+INSERT OR REPLACE INTO topic_writes (topic, key, first_seq, last_seq, until)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:writes)
+
+-- name: forget_writes
+DELETE FROM topic_writes
+WHERE id IN (
+    SELECT id FROM topic_writes WHERE until <= :now ORDER BY until LIMIT :limit)
+
+-- name: forget_writes_of
+DELETE FROM topic_writes
+WHERE id IN (SELECT id FROM topic_writes WHERE topic = :id LIMIT :limit)
+
+-- name: clear_topics
+DELETE FROM topics
+
+-- name: clear_topic_records
+DELETE FROM topic_records
+
+-- name: clear_topic_writes
+DELETE FROM topic_writes

@@ -1,0 +1,41 @@
+"""What may be read of topics, whichever the store is."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from zq.model.reach import Reach
+from zq.model.topics import TopicPage, TopicState
+
+
+class PageWanted(NamedTuple):
+    """Records behind the number `after` that none of the `nodes` has written.
+
+    The page ends after `limit` records, or `most_bytes` of them, but with one at least.
+    """
+
+    after: int
+    limit: int
+    nodes: Sequence[str]
+    most_bytes: int
+
+
+class TopicReads(Protocol):
+    """Each method sees one moment. What it shows of a topic that is synced is on the disk.
+
+    Records past their age are shown by none. They raise what the methods of `zq.store.api.Reads`
+    raise.
+    """
+
+    async def topic(self, name: str, now: int) -> TopicState | None:
+        """A topic as it stands."""
+
+    async def topics(
+        self, prefix: str, after: str, limit: int, reach: Reach, now: int
+    ) -> list[TopicState]:
+        """Up to `limit` topics behind the name `after`, in the order of their names."""
+
+    async def count(self) -> int:
+        """How many topics there are."""
+
+    async def page(self, name: str, wanted: PageWanted, now: int) -> TopicPage | None:
+        """Records of a topic, None where there is no such topic."""

@@ -1,0 +1,126 @@
+"""The tick's phase of new records: all writes to topics, their numbers, and what they push out."""
+
+from collections.abc import Sequence
+
+from zq.model.errors import ZqError
+from zq.model.topic_commands import Append, Appended
+from zq.model.topic_errors import TopicFull, TopicNotFound
+from zq.model.topics import MAX_SEQ, SEQ_BITS, TopicState, refuse_overflow
+from zq.store.api import Sliced
+from zq.tick.slices import SLICE_ROWS
+from zq.tick.topics import create_topic
+from zq.tick.trimming import MOST_TRIMMED, find_topics, trim, write_topics
+from zq.tick.work import UnitOfWork
+
+COLUMNS = "key, at, size, node, tag, meta, data"
+
+_Row = tuple[int, int, int, str | None, str | None, str | None, str]
+
+
+def append(work: UnitOfWork, commands: Sequence[Append]) -> Sliced[list[object]]:
+    """Append records, one command after the other, and write what they bring together."""
+    writing = _Writing(work, commands)
+    replies: list[object] = []
+    for command in commands:
+        replies.append(writing.append(command))
+        if len(command.records) > SLICE_ROWS:
+            yield None
+    yield from work.tx.insert_large_by_slices("topic_records", COLUMNS, writing.rows)
+    writing.finish()
+    return replies
+
+
+class _Writing:
+    """The writes of one tick."""
+
+    def __init__(self, work: UnitOfWork, commands: Sequence[Append]) -> None:
+        self.rows: list[_Row] = []
+        self._work = work
+        self._states = find_topics(work, [command.topic for command in commands])
+        self._changed: dict[int, TopicState] = {}
+        self._known = self._read_known(commands)
+        self._new: list[tuple[int, str, int, int, int]] = []
+
+    def append(self, command: Append) -> object:
+        """Give the records of a command their numbers, or say why they get none."""
+        state = self._states.get(command.topic)
+        try:
+            if state is None:
+                return self._create(command)
+            if command.key is not None and (state.id, command.key) in self._known:
+                first, last = self._known[state.id, command.key]
+                return Appended(first, last, state.head_seq, deduped=True)
+            return self._add(state, command)
+        except ZqError as refusal:
+            return refusal
+
+    def finish(self) -> None:
+        """Write how the topics stand, and remove what is over their caps."""
+        for state in self._changed.values():
+            if state.is_over:
+                trim(self._work, state, MOST_TRIMMED)
+        write_topics(self._work, list(self._changed.values()))
+        if self._new:
+            self._work.tx.run("note_writes", writes=self._new)
+            self._work.retimed = True
+
+    def _create(self, command: Append) -> Appended:
+        if command.create is None:
+            raise TopicNotFound(command.topic)
+        created = create_topic(self._work, command.topic, command.create)
+        if isinstance(created, ZqError):
+            raise created
+        self._states[command.topic] = created
+        try:
+            done = self._add(created, command)
+        except TopicFull:
+            # A refused write leaves nothing behind.
+            self._work.tx.run("forget_topic", id=created.id)
+            del self._states[command.topic]
+            raise
+        done.created = True
+        return done
+
+    def _add(self, state: TopicState, command: Append) -> Appended:
+        records, work = command.records, self._work
+        is_due = state.trim_at is not None and state.trim_at <= work.now
+        if is_due and state.config.discard == "reject":
+            # What is past its age makes room.
+            trim(work, state, MOST_TRIMMED)
+        refuse_overflow(state, len(records), command.size, max([record.size for record in records]))
+        at = work.now if state.last_at is None else max(work.now, state.last_at)
+        first = state.head_seq + 1
+        base = (state.id << SEQ_BITS) + first
+        if first + len(records) > MAX_SEQ:
+            raise TopicFull(command.topic, "it has given out all its numbers")
+        self.rows += [
+            (base + index, at, record.size, record.node, record.tag, record.meta, record.data)
+            for index, record in enumerate(records)
+        ]
+        state.head_seq += len(records)
+        state.count += len(records)
+        state.bytes += command.size
+        state.last_at = at
+        if state.config.ttl_ms and state.trim_at is None:
+            state.trim_at = at + state.config.ttl_ms
+            work.retimed = True
+        self._changed[state.id] = state
+        work.effects.appended.add(command.topic)
+        work.effects.promised |= state.config.durability == "fsync"
+        if command.key is not None:
+            until = work.now + state.config.idempotency_window_ms
+            self._known[state.id, command.key] = (first, state.head_seq)
+            self._new.append((state.id, command.key, first, state.head_seq, until))
+        return Appended(first, state.head_seq, state.head_seq)
+
+    def _read_known(self, commands: Sequence[Append]) -> dict[tuple[int, str], tuple[int, int]]:
+        """The numbers of the writes that are recognised, by topic and key."""
+        asked = [
+            (self._states[command.topic].id, command.key)
+            for command in commands
+            if command.key is not None and command.topic in self._states
+        ]
+        if not asked:
+            return {}
+        rows = self._work.tx.table("read_writes", writes=asked, now=self._work.now)
+        return {(topic, key): (first, last) for topic, key, first, last in rows}
