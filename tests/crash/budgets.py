@@ -48,26 +48,41 @@ class Holding(NamedTuple):
     draws: Mapping[str, int]
 
 
+class _Held(NamedTuple):
+    """A job that a client holds now. `until` is a deadline."""
+
+    holder: object
+    start: float
+    until: float
+    draws: Mapping[str, int]
+
+
 class Notes:
     """What clients have held, and what they hold."""
 
     def __init__(self) -> None:
         self.holdings: list[Holding] = []
         self.deliveries = 0
-        self._held: dict[str, tuple[float, float, Mapping[str, int]]] = {}
+        self._held: dict[str, _Held] = {}
 
-    def take(self, job: Mapping[str, Any], until: float = float("inf")) -> None:
+    def take(self, holder: object, job: Mapping[str, Any], until: float = float("inf")) -> None:
         """Note a delivery, which is its holder's until it is settled or this time has come."""
         draws = {draw["key"]: draw["cost"] for draw in job.get("budgets", ())}
         self.settle(job["id"])
-        self._held[job["id"]] = (time.monotonic(), until, draws)
+        self._held[job["id"]] = _Held(holder, time.monotonic(), until, draws)
         self.deliveries += 1
 
     def settle(self, id: str) -> None:
         """Note that a job may be over from now on."""
         if id in self._held:
-            start, until, draws = self._held.pop(id)
-            self.holdings.append(Holding(start, min(until, time.monotonic()), draws))
+            held = self._held.pop(id)
+            end = min(held.until, time.monotonic())
+            self.holdings.append(Holding(held.start, end, held.draws))
+
+    def hang_up(self, holder: object) -> None:
+        """Note that what this holder has may be over from now on."""
+        for id in [id for id, held in self._held.items() if held.holder is holder]:
+            self.settle(id)
 
     def end_all(self) -> None:
         """Note that the server may be gone from now on."""
@@ -213,15 +228,14 @@ async def _work(client: Client, notes: Notes, random: Random) -> None:
         stream = await client.take(prefetch=random.choice((1, 4, 30)))
         while await _settle_one(client, stream, notes, random):
             pass
-        # What other workers hold is taken to be over as well: that hides breaches and invents none.
-        notes.end_all()
+        notes.hang_up(stream)
         await stream.close()
 
 
 async def _settle_one(client: Client, stream: TakeStream, notes: Notes, random: Random) -> bool:
     """Whether the worker goes on. Else it keeps the job, and what it has not read, to its end."""
     job = await stream.job()
-    notes.take(job)
+    notes.take(stream, job)
     await asyncio.sleep(random.choice((0, 0, random.uniform(0, 0.02))))
     fate = random.random()
     if fate < 0.05:
@@ -244,7 +258,7 @@ async def _claim(client: Client, notes: Notes, random: Random) -> None:
         asked = time.monotonic()
         reply = await client.post(f"/queues/{random.choice(QUEUES)}/claim", body)
         for job in reply.doc["jobs"] if reply.status == 200 else ():
-            notes.take(job, until=asked + lease_ms / 1000)
+            notes.take(reply, job, until=asked + lease_ms / 1000)
         await asyncio.sleep(random.uniform(0, 0.1))
 
 

@@ -18,7 +18,7 @@ from zq import instance
 
 from .actors import Notebook
 from .checker import RULES
-from .history import Copied, Delivery, Event, History, Outcome, Start, now
+from .history import Copied, Delivery, Enqueue, Event, History, Outcome, Start, now
 from .keeper import Keeper
 from .lives import SERVER_ALONE, check_file, finish, live_and_die, seed, some_time, take_stock
 from .world import sort
@@ -47,13 +47,25 @@ async def admin_url(server: ServerProcess) -> str:
         await asyncio.sleep(0.01)
 
 
+SURELY_MS = 500.0
+"""A tick that began so long before a copy is in it."""
+
+
 def as_copied(history: History, copied: Copied) -> list[Event]:
     """What a copy of one moment may know of a history."""
     known: list[Event] = []
+    taken: set[str] = set()
+    """Jobs that were taken at about that moment: nobody knows whether the copy has them waiting."""
     for event in history:
         if event.end <= copied.start:
             known.append(event)
-        elif event.start > copied.end or isinstance(event, Delivery):
+        elif isinstance(event, Delivery):
+            # It began when the server took the job, and ended when the frame came.
+            if event.start < copied.start - SURELY_MS:
+                known.append(dataclasses.replace(event, end=copied.end))
+            elif event.start <= copied.end:
+                taken.add(event.job)
+        elif event.start > copied.end:
             continue
         elif not hasattr(event, "outcome"):
             known.append(dataclasses.replace(event, end=min(event.end, copied.end)))
@@ -62,7 +74,14 @@ def as_copied(history: History, copied: Copied) -> list[Event]:
             end = min(event.end, copied.end)
             operation: Any = event
             known.append(dataclasses.replace(operation, outcome=Outcome.UNKNOWN, end=end))
-    return [*known, copied]
+    return [*(_doubted(event, taken) for event in known), copied]
+
+
+def _doubted(event: Event, jobs: set[str]) -> Event:
+    """An enqueue of which the rules are to assume nothing, if it is of one of these jobs."""
+    if isinstance(event, Enqueue) and event.job in jobs:
+        return dataclasses.replace(event, outcome=Outcome.UNKNOWN)
+    return event
 
 
 @sizes("cycles", 1, 30)
