@@ -229,7 +229,7 @@ async def test_the_limit_on_descriptors_follows_that_on_connections(tmp_path: Pa
     few = ("prlimit", "--nofile=100:2000")
     async with running(tmp_path / "1", "--max-connections", "1500", before=few) as server:
         assert 1500 < soft_limit(server.pid) <= 2000
-        assert server.messages == ["listening"]
+        assert [said for said in server.messages if "descriptors" in said] == []
     async with running(tmp_path / "2", "--max-connections", "2000", before=few) as server:
         assert soft_limit(server.pid) == 2000
         assert server.messages[0].startswith("this process may have 2000 descriptors, too few for")

@@ -116,6 +116,7 @@ class Topics:
         size = sum([record.size for record in records])
         config = None if create is None else configured(name, DEFAULT_CONFIG, create)
         self._admission.admit(len(records), size)
+        self._readers.listens = True
         return await self._inbox.ask(Append(name, records, size, config, key))
 
     async def read(

@@ -39,9 +39,9 @@ class TopicWaiter:
 class TopicReaders:
     """All who wait, by the names of their topics."""
 
-    listens = True
-
     def __init__(self, clock: Clock) -> None:
+        self.listens = False
+        """Whether somebody has appended or waited yet. Most servers have no topics."""
         self._clock = clock
         self._waiting: dict[str, set[TopicWaiter]] = {}
         self._closed = False
@@ -52,6 +52,7 @@ class TopicReaders:
     @contextmanager
     def waiter(self, topic: str, wait_ms: int) -> Iterator[TopicWaiter]:
         """A waiter for as long as the context lasts."""
+        self.listens = True
         waiter = TopicWaiter()
         self._waiting.setdefault(topic, set()).add(waiter)
         timer = self._clock.call_later(wait_ms / 1000, waiter.expire)

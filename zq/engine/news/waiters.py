@@ -22,6 +22,7 @@ from zq.model.commands import (
     Succeed,
 )
 from zq.model.events import EventType
+from zq.model.failures import cause_of
 from zq.model.job import ErrorRecord, JobRecord
 from zq.model.lifecycle import Status
 from zq.model.outcome import Completion, Ending
@@ -225,4 +226,5 @@ def _record(command: Fail, job: JobRecord) -> ErrorRecord:
     assert job.failed_at is not None
     failure = command.failure
     texts = (failure.message, failure.error_type, failure.backtrace)
-    return ErrorRecord(job.attempts, *texts, job.dequeued_at, job.failed_at)
+    signature = cause_of(failure.error_type, failure.message).signature
+    return ErrorRecord(job.attempts, *texts, job.dequeued_at, job.failed_at, signature)
