@@ -7,15 +7,16 @@ import sqlite3
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-import httpx
 from conformance.client import Client, new_job
-from conformance.streams import PATIENCE_S, StreamEnded, TakeStream
+from conformance.streams import PATIENCE_S, TakeStream
 from process.server import ServerProcess
+
+from .folds import until_death
 
 ALLOCATIONS = {"two": 2, "five": 5}
 """Budgets whose tokens come back when a job is no longer in flight."""
@@ -262,11 +263,6 @@ async def _claim(client: Client, notes: Notes, random: Random) -> None:
         await asyncio.sleep(random.uniform(0, 0.1))
 
 
-async def _until_death(work: "asyncio.Future[object]") -> None:
-    with suppress(httpx.HTTPError, StreamEnded, OSError):
-        await work
-
-
 async def live_and_die(root: Path, notes: Notes, random: Random) -> None:
     """One life of a server, which ends by a kill in the middle of deliveries."""
     server = await (await ServerProcess.spawn(root, *KEPT)).listening()
@@ -274,7 +270,7 @@ async def live_and_die(root: Path, notes: Notes, random: Random) -> None:
         await create(client)
         actors = [_produce(client, random), *(_work(client, notes, random) for _ in range(3))]
         actors.append(_claim(client, notes, random))
-        tasks = [asyncio.ensure_future(_until_death(asyncio.ensure_future(a))) for a in actors]
+        tasks = [asyncio.ensure_future(until_death(asyncio.ensure_future(a))) for a in actors]
         enough = notes.deliveries + random.randrange(20, 200)
         async with asyncio.timeout(PATIENCE_S):
             while notes.deliveries < enough:

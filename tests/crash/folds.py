@@ -84,7 +84,8 @@ async def _work(client: Client, ledger: Ledger, random: Random, pause_s: float) 
             await client.send("POST", f"/jobs/{job['id']}/success")
 
 
-async def _until_death(work: "asyncio.Future[object]") -> None:
+async def until_death(work: "asyncio.Future[object]") -> None:
+    """Await the work of a client. The end of its server ends it without an error."""
     with suppress(httpx.HTTPError, StreamEnded, OSError):
         await work
 
@@ -96,7 +97,7 @@ async def kill_while_folding(root: Path, ledger: Ledger, random: Random, kills: 
         async with server.client() as client:
             workers = [_Folder(client, ledger, random).run() for _ in range(PRODUCERS)]
             workers.append(_work(client, ledger, random, 0.02))
-            tasks = [asyncio.ensure_future(_until_death(asyncio.ensure_future(w))) for w in workers]
+            tasks = [asyncio.ensure_future(until_death(asyncio.ensure_future(w))) for w in workers]
             enough = ledger.folds + random.randrange(20, 150)
             async with asyncio.timeout(PATIENCE_S):
                 while ledger.folds < enough:

@@ -1,6 +1,6 @@
-"""Who waits for more of which topic.
+"""Readers that wait for new records of topics.
 
-A waiter is registered before its topic is looked at, so that no record can come between.
+A waiter is registered before its topic is read, so no record can come in between.
 """
 
 import asyncio
@@ -14,30 +14,30 @@ from zq.model.topic_commands import Appended
 
 
 class TopicWaiter:
-    """One who waits for more of one topic, for so long at most."""
+    """A reader that waits for new records of one topic, up to a time."""
 
     def __init__(self) -> None:
         self.is_over = False
-        """No more patience, or the server stops: answer with what is there."""
+        """Whether its time is over or the server stops: it answers with the present records."""
         self._news = asyncio.Event()
 
     def nudge(self) -> None:
-        """There may be more."""
+        """Wake the reader: there may be new records."""
         self._news.set()
 
     def expire(self) -> None:
-        """Wait no longer."""
+        """End the wait."""
         self.is_over = True
         self._news.set()
 
     async def news(self) -> None:
-        """Until there may be more, or there is no more waiting."""
+        """Return when there may be new records, or when the wait has ended."""
         await self._news.wait()
         self._news.clear()
 
 
 class TopicReaders:
-    """All who wait, by the names of their topics."""
+    """All waiting readers, by the names of their topics."""
 
     def __init__(self, clock: Clock) -> None:
         self.listens = False
@@ -51,7 +51,7 @@ class TopicReaders:
 
     @contextmanager
     def waiter(self, topic: str, wait_ms: int) -> Iterator[TopicWaiter]:
-        """A waiter for as long as the context lasts."""
+        """A waiter that is registered until the context ends."""
         self.listens = True
         waiter = TopicWaiter()
         self._waiting.setdefault(topic, set()).add(waiter)
@@ -68,7 +68,7 @@ class TopicReaders:
                 del self._waiting[topic]
 
     def learn(self, committed: Committed) -> None:
-        """Wake whoever waits for what a tick has brought."""
+        """Wake the readers of topics to which a tick has appended."""
         result = committed.result
         if result.appended:
             for reply in result.replies:
@@ -81,7 +81,7 @@ class TopicReaders:
                 self._wake(topic)
 
     def close(self) -> None:
-        """Let nobody wait any longer."""
+        """End all waits, also those that begin later."""
         self._closed = True
         for waiters in self._waiting.values():
             for waiter in waiters:
