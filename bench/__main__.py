@@ -18,6 +18,7 @@ from bench.compare import Plan, compare, comparison
 from bench.cost import cost, cost_table
 from bench.crowd import crowd, crowd_table
 from bench.depth import depth, depth_table
+from bench.entries import entries, entries_table
 from bench.examples import EXAMPLES
 from bench.gates import gates, gates_table
 from bench.history import AIMS, history, history_table
@@ -27,6 +28,7 @@ from bench.instructions import instructions, instructions_table
 from bench.large import large, large_table
 from bench.latency import latency, latency_table
 from bench.library import library, library_table
+from bench.lines import lines, lines_table
 from bench.lone import lone, lone_table
 from bench.loops import LOOPS, best_loop
 from bench.pages import pages, pages_table
@@ -138,6 +140,16 @@ def run_gates(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple
 def run_crowd(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = crowd(place, args.jobs, args.waiting, args.ticks, progress)
     return crowd_table(found), [asdict(each) for each in found]
+
+
+def run_lines(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = lines(place, args.jobs, args.waiting, args.ticks, progress)
+    return lines_table(found), [asdict(each) for each in found]
+
+
+def run_entries(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = entries(place, args.entries, args.rounds, args.seconds, progress)
+    return entries_table(found), [[asdict(each) for each in pair] for pair in found]
 
 
 def run_walk(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -294,6 +306,14 @@ def arguments() -> argparse.ArgumentParser:
     add("--jobs", type=counts, default=[12, 100, 1000], help="settled and claimed a tick")
     add("--waiting", type=lambda text: counts(text)[0], default=50_000, help="paused jobs [50k]")
     add("--ticks", type=int, default=60, help="measured ticks [60]")
+    add = command("lines", run_lines, "claims beside jobs that wait for a budget, without a server")
+    add("--jobs", type=counts, default=[10, 100], help="settled and claimed a tick [10,100]")
+    add("--waiting", type=lambda text: counts(text)[0], default=1_000_000, help="[1M]")
+    add("--ticks", type=int, default=60, help="measured ticks [60]")
+    add = command("entries", run_entries, "what cron entries cost while none is due")
+    add("--entries", type=lambda text: counts(text)[0], default=100_000, help="[100k]")
+    add("--rounds", type=int, default=3, help="runs with and without entries [3]")
+    add("--seconds", type=float, default=5.0, help="measured time, idle and under load [5]")
     command("walk", run_walk, "files that one request of each kind passes through")
     return parser
 

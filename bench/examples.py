@@ -30,6 +30,8 @@ examples:
   python -m bench instructions                   of one enqueue, counted by callgrind
   python -m bench gates --waiting 5M             claims past a thousand paused queues
   python -m bench crowd --jobs 100               claims from 10,000 queues while one is paused
+  python -m bench lines --waiting 1M             claims beside a million jobs that wait for a budget
+  python -m bench entries --entries 100k         cron entries of which none is due
   python -m bench walk                           files that one request passes through
   python -m bench publish --before DIR           all that is published, in markdown: an hour
   python -m bench peers --help                   zq beside other job queues

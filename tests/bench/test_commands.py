@@ -54,6 +54,22 @@ def test_a_lone_caller_is_answered_beside_others(companion: str) -> None:
     assert (rate > 0) is (companion != "alone")
 
 
+def test_claims_are_measured_beside_jobs_that_wait_for_a_budget() -> None:
+    shown = bench("lines", "--waiting", "500", "--jobs", "10", "--ticks", "3", "--json")
+    assert not shown.returncode, shown.stderr
+    (cost,) = json.loads(shown.stdout)["results"]
+    assert cost["waiting"] == 500
+    assert cost["alone"] > 0 < cost["beside"]
+
+
+def test_cron_entries_are_all_installed_before_they_are_measured() -> None:
+    shown = bench("entries", "--entries", "50", "--rounds", "1", "--seconds", "0.5", "--json")
+    assert not shown.returncode, shown.stderr
+    ((without, beside),) = json.loads(shown.stdout)["results"]
+    assert (without["entries"], beside["entries"]) == (0, 50)
+    assert beside["rate"] > 0
+
+
 def test_every_section_that_is_published_is_a_command_with_its_options() -> None:
     ran: list[list[str]] = []
 

@@ -1,6 +1,6 @@
 """Frames: the contents of a view at one moment, and the changes since the moment before."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -51,13 +51,13 @@ ENDINGS = {
 
 
 def changes_between(
-    before: Sight, after: Sight, endings: Mapping[int, Passage]
+    before: Sight, after: Sight, endings: Callable[[Collection[int]], Mapping[int, Passage]]
 ) -> list[JobChange] | None:
     """The jobs that have entered and left each window; None if a list cannot show every change.
 
-    `endings` says for jobs that were in flight how they ended.
+    `endings` says of jobs that were in flight, by their keys, how they ended.
     """
-    left: list[JobChange] = []
+    left: list[tuple[ListName, int]] = []
     entered: list[JobChange] = []
     for name, window in after.windows.items():
         old = before.windows[name]
@@ -70,11 +70,19 @@ def changes_between(
                 entered.append(JobChange(name, Passage.ENTERED, job.key, job))
             elif was != job:
                 return None
-        if name is ListName.IN_FLIGHT:
-            ended = [key for key in known if key in endings]
-            left += [JobChange(name, endings[key], key) for key in ended]
-        left += [JobChange(name, Passage.LEFT, key) for key in known]
+        left += [(name, key) for key in known]
         if len(left) + len(entered) > MOST_CHANGES:
             return None
     # A job that leaves makes room for one that enters.
-    return left + entered
+    return _departures(left, endings) + entered
+
+
+def _departures(
+    left: Sequence[tuple[ListName, int]],
+    endings: Callable[[Collection[int]], Mapping[int, Passage]],
+) -> list[JobChange]:
+    """Jobs that have left, in order: a job whose end is known has ended, and then left."""
+    in_flight = {key for name, key in left if name is ListName.IN_FLIGHT}
+    ended = endings(in_flight) if in_flight else {}
+    ends = [JobChange(ListName.IN_FLIGHT, passage, key) for key, passage in ended.items()]
+    return ends + [JobChange(name, Passage.LEFT, key) for name, key in left]

@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from zq.engine.after_commit import Committed
 from zq.engine.news.frames import ENDINGS, Frame, Passage, changes_between
@@ -185,8 +186,8 @@ class _Endings:
         while self._news and self._news[0][0] <= upto:
             self._drop()
 
-    def since(self, version: int) -> dict[int, Passage]:
-        """How jobs have ended since a version, by their keys."""
+    def since(self, version: int, keys: Collection[int]) -> dict[int, Passage]:
+        """How those of some jobs have ended that ended since a version, by their keys."""
         return {
             job.key: ENDINGS[type]
             for at, news in self._news
@@ -194,6 +195,7 @@ class _Endings:
             for type, jobs in news
             if type in ENDINGS
             for job in jobs
+            if job.key in keys
         }
 
     def _drop(self) -> None:
@@ -259,7 +261,7 @@ class _Scene:
         if before is None:
             self.frame = Frame(0, sight, None)
         else:
-            endings = self._endings.since(since)
+            endings = partial(self._endings.since, since)
             changes = changes_between(before.sight, sight, endings)
             if changes == [] and sight.totals == before.sight.totals:
                 return
