@@ -25,9 +25,9 @@ from zq.http.bulk_line import BulkLine
 from zq.http.door import Door
 from zq.http.ops.metrics.api import MetricsApi
 from zq.http.ops.metrics.scrape import Sources
+from zq.http.queue_ti.calls import Defaults, MessageCalls
 from zq.http.queue_ti.door import QueueTiDoor, queue_ti_routes
 from zq.http.queue_ti.ids import UuidIds
-from zq.http.queue_ti.messages import Defaults
 from zq.http.topics.door import TopicsDoor, topics_routes
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
@@ -198,8 +198,9 @@ class Server:
             settings.queue_ti_message_ttl,
             settings.default_retry_limit,
         )
-        given = (self.services, self._primary.guard, bodies, line, answers, ids, defaults)
-        routes = queue_ti_routes(*given, settings.max_payload)
+        calls = MessageCalls(self.services, ids, defaults, settings.max_payload)
+        given = (self.services, self._primary.guard, bodies, line, answers)
+        routes = queue_ti_routes(*given, calls, defaults)
         return QueueTiDoor(ids, routes)
 
     def reload(self) -> None:

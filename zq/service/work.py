@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from zq.engine.delivery.streams import Streams
 from zq.engine.delivery.takers import Claimer, Stream, Subscription, unclaimed
+from zq.engine.delivery.windows import ClaimWindow
 from zq.engine.inbox import Inbox
 from zq.engine.news.events import EventHub
 from zq.model.clock import Clock
@@ -103,17 +104,25 @@ class Work:
 
     @contextmanager
     def claimer(
-        self, queue: str, reach: Reach, most: int, terms: Terms, wait_ms: int
+        self,
+        queue: str,
+        reach: Reach,
+        most: int,
+        terms: Terms,
+        wait_ms: int,
+        window: ClaimWindow | None = None,
     ) -> Iterator[Claimer]:
         """A claimer of up to `most` jobs, within the context.
 
         The next tick decides which jobs it can `take`. With a `wait_ms` it waits for jobs up to
         that time. If the context ends with an exception, the claimant cannot have received them,
-        and they are returned at once. Raises `QueueOutOfReach`.
+        and they are returned at once. Jobs count in a `window`, if there is one. Raises
+        `QueueOutOfReach`.
         """
         reach.require([queue])
         self._inbox.check_open()
         claimer = self._streams.ask(queue, most, terms, hasty=not wait_ms)
+        claimer.window = window
         timer = self._clock.call_later(wait_ms / 1000, claimer.give_up) if wait_ms else None
         self._inbox.awake.set()
         try:

@@ -21,6 +21,7 @@ from zq.engine.delivery.takers import (
     give_back,
     unclaimed,
 )
+from zq.engine.delivery.windows import ClaimWindows
 from zq.model.commands import AnyCommand, Claim, Enqueue, Fail, Return, Succeed, TickResult
 from zq.model.ids import HOLDER_BITS
 from zq.model.job import JobRecord
@@ -64,6 +65,7 @@ class Streams:
         self._hungry: dict[ClaimGroup, None] = {}
         self._holders: dict[int, Stream] = {}
         self._grouped = GroupedQueues()
+        self._windows = ClaimWindows()
         self._when_empty: Callable[[], object] | None = None
         self.workers: dict[int, str] = {}
         """The names of workers by the numbers of their streams. The streams closed last are
@@ -290,8 +292,7 @@ class Streams:
         holders = {holder for holder, _ in ended}
         for holder in holders & self._streams.keys():
             self.credit_changed(self._streams[holder])
-        if 0 in holders:
-            self._claimed -= sum(holder == 0 for holder, _ in ended)
+        self._claimed -= self._windows.leave(ended) if 0 in holders else 0
         for _, key in ended:
             self._holders.pop(key, _NOBODY).held.pop(key, None)
 
@@ -324,7 +325,8 @@ class Streams:
                 stream = taker if isinstance(taker, Stream) else _NOBODY
                 self._holders.update([(job.key, stream) for job in given])
             else:
-                self._claimed += len(given)
+                window = taker.window if isinstance(taker, Claimer) else None
+                self._claimed += self._windows.hold(window, given)
             if taker is None:
                 leases = {job.key: job.deliveries for job in given}
                 yield Return(holder, list(leases)) if is_streams else unclaimed(leases)

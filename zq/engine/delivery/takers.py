@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
+from zq.engine.delivery.windows import ClaimWindow
 from zq.model.commands import AnyCommand, Claim, Fail, Return, Succeed, TickResult
 from zq.model.job import JobRecord
 from zq.model.leasing import Terms
@@ -235,9 +236,10 @@ class Stream:
 
 
 class Claimer:
-    """A claim of up to `most` jobs, which is answered once."""
+    """A claim of up to `most` jobs, which is answered once. They count in its window, if any."""
 
     def __init__(self, number: int, group: ClaimGroup, most: int, terms: Terms) -> None:
+        self.window: ClaimWindow | None = None
         self.number = number
         self.group = group
         self.terms: Terms | None = terms

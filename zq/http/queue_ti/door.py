@@ -6,10 +6,11 @@ from aiohttp import web
 
 from zq import __version__
 from zq.http.bulk_line import BulkLine
-from zq.http.door import Door, Ids, Route
+from zq.http.door import Door, Route
 from zq.http.guard import Guard
 from zq.http.queue_ti.bodies import MessageEndpoints
-from zq.http.queue_ti.messages import Defaults, MessagesApi
+from zq.http.queue_ti.calls import Defaults, MessageCalls
+from zq.http.queue_ti.messages import MessagesApi
 from zq.http.queue_ti.problems import answer, problem
 from zq.http.queue_ti.topics import TopicsApi
 from zq.http.transport.answer import Answer
@@ -44,13 +45,12 @@ def queue_ti_routes(
     bodies: Bodies,
     line: BulkLine,
     answers: Answers,
-    ids: Ids,
+    calls: MessageCalls,
     defaults: Defaults,
-    max_payload: int,
 ) -> Sequence[Route]:
     """Every route of the door, each with a slash behind it too."""
     endpoints = MessageEndpoints(bodies, line)
-    messages = MessagesApi(services, guard, endpoints, answers, ids, defaults, max_payload)
+    messages = MessagesApi(services, guard, endpoints, answers, calls, defaults)
     routes = [*messages.routes(), *TopicsApi(services, endpoints).routes()]
     routes.append(Route("GET", "/version", _version, None))
     return [*routes, *(route._replace(path=route.path + "/") for route in routes)]
