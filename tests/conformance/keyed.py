@@ -103,6 +103,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/jobs/{id}/errors/{attempt}"): None,
     ("GET", "/history"): None,
     ("GET", "/health"): None,
+    ("GET", "/healthz"): None,
     ("GET", "/openapi.json"): None,
     ("GET", "/status"): None,
     ("GET", "/version"): None,

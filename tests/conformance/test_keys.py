@@ -34,7 +34,7 @@ def test_every_route_declares_its_scope() -> None:
     routes = declared_routes()
 
     open_to_all = {path for (_, path), route in routes.items() if route.scope is None}
-    assert open_to_all == {"/health", "/version", "/openapi.json"}
+    assert open_to_all == {"/health", "/healthz", "/version", "/openapi.json"}
     assert {path for (_, path), route in routes.items() if route.whole} == {
         *("/history", "/metrics", "/reset", "/status", "/budgets", "/budgets/{key}"),
     }

@@ -24,6 +24,7 @@ async def test_a_key_needs_the_scope_of_what_it_does(site: Site, wire: Wire) -> 
         assert (await api.get("/messages")).status == 403
         assert (await api.send("POST", "/admin/delete-reaper/run")).status == 403
     async with client_of(site, wire, "nobody") as client:
+        assert (await client.get("/healthz")).status == 200, "probes have no keys"
         reply = await Messages(client).get("/stats")
         assert reply.status == 401 and reply.headers["www-authenticate"] and reply.error
 

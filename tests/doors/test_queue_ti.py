@@ -417,6 +417,13 @@ async def test_paths_may_end_in_a_slash_and_others_are_refused_in_json(api: Mess
     assert (await api.get("/version")).doc["version"]
 
 
+async def test_probes_find_the_server_where_the_original_has_them(api: Messages) -> None:
+    """The original answers `OK` as text. The probe of both dialects is one, in JSON here."""
+    reply = await api.native.get("/healthz")
+    assert reply.status == 200 and reply.doc["status"] == "ok"
+    assert reply.doc == (await api.native.get("/health")).doc
+
+
 @pytest.mark.parametrize(
     "settings", [{"queue_ti_dlq_threshold": 0, "queue_ti_max_retries": 1}], ids=["no dead letters"]
 )

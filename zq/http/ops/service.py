@@ -29,6 +29,8 @@ class ServiceApi:
         """Method, path, handler and scope of each endpoint."""
         return [
             *self.probes(),
+            # By this name probes of the other dialects ask.
+            Route("GET", "/healthz", endpoint(self.health), None),
             Route("POST", "/reset", endpoint(self.reset), KeyScope.MANAGE, whole=True),
         ]
 

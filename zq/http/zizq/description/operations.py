@@ -363,6 +363,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         },
     ),
     ("GET", "/health"): Operation({200: Health}),
+    ("GET", "/healthz"): Operation({200: Health}),
     ("GET", "/status"): Operation({200: StatusDocument}),
     ("GET", "/version"): Operation({200: Version}),
     ("GET", "/openapi.json"): Operation({200: dict[str, Any]}),
