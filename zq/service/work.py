@@ -122,7 +122,7 @@ class Work:
         reach.require([queue])
         self._inbox.check_open()
         claimer = self._streams.ask(queue, most, terms, hasty=not wait_ms)
-        claimer.window = window
+        claimer.counts_in = window
         timer = self._clock.call_later(wait_ms / 1000, claimer.give_up) if wait_ms else None
         self._inbox.awake.set()
         try:

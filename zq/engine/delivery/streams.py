@@ -325,8 +325,7 @@ class Streams:
                 stream = taker if isinstance(taker, Stream) else _NOBODY
                 self._holders.update([(job.key, stream) for job in given])
             else:
-                window = taker.window if isinstance(taker, Claimer) else None
-                self._claimed += self._windows.hold(window, given)
+                self._claimed += self._windows.hold(taker.counts_in if taker else None, given)
             if taker is None:
                 leases = {job.key: job.deliveries for job in given}
                 yield Return(holder, list(leases)) if is_streams else unclaimed(leases)

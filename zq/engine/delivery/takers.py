@@ -26,6 +26,8 @@ class Taker(Protocol):
     number: int
     group: "ClaimGroup"
     terms: Terms | None
+    counts_in: ClaimWindow | None
+    """The window that its jobs count in, if they are claimed for one."""
 
     @property
     def is_done(self) -> bool:
@@ -112,6 +114,7 @@ class Stream:
         self.group = group
         self.subscription = subscription
         self.terms = None if subscription.lease_ms is None else Terms(subscription.lease_ms)
+        self.counts_in: ClaimWindow | None = None
         self.since = since
         self.ended = False
         self.draining = False
@@ -239,7 +242,7 @@ class Claimer:
     """A claim of up to `most` jobs, which is answered once. They count in its window, if any."""
 
     def __init__(self, number: int, group: ClaimGroup, most: int, terms: Terms) -> None:
-        self.window: ClaimWindow | None = None
+        self.counts_in: ClaimWindow | None = None
         self.number = number
         self.group = group
         self.terms: Terms | None = terms

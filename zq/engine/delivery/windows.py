@@ -46,7 +46,7 @@ class ClaimWindows:
         self._windows: dict[int, ClaimWindow] = {}
 
     def hold(self, window: ClaimWindow | None, jobs: Sequence[JobRecord]) -> int:
-        """Count jobs that were just claimed in their window, if they have one. How many they are."""
+        """Count jobs that were just claimed in their window, if any. Return how many they are."""
         if window is not None:
             keys = [job.key for job in jobs]
             window.hold(keys)
@@ -54,9 +54,8 @@ class ClaimWindows:
         return len(jobs)
 
     def leave(self, ended: Sequence[tuple[int, int]]) -> int:
-        """Count jobs no more whose leases have ended, given as (holder, key). How many were claimed.
-
-        The holder of a claimed job is 0.
+        """Count jobs no more whose leases have ended, given as (holder, key). Return how many
+        of them were claimed: their holder is 0.
         """
         if self._windows:
             for _, key in ended:
