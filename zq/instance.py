@@ -226,5 +226,5 @@ def _local_zone() -> tzinfo:
     try:
         return get_localzone()
     except (LookupError, ValueError, OSError) as error:
-        log.warning(f"this machine's time zone is not clear, UTC goes for it: {error}")
+        log.warning(f"this machine's time zone is not clear, so UTC is used: {error}")
         return UTC

@@ -314,5 +314,5 @@ async def test_a_missing_table_and_a_missing_file_are_told(zq_app: App, database
         await outbox.Relay(zq_app, database.url).run_until_empty()
     with pytest.raises(outbox.DatabaseUnavailable, match="does not exist"):
         await outbox.Relay(zq_app, "sqlite:///nowhere/shop.db").run_until_empty()
-    with pytest.raises(zq.InvalidOption, match="no address of a database"):
+    with pytest.raises(zq.InvalidOption, match="not the address of a database"):
         outbox.Relay(zq_app, "mysql://shop")

@@ -43,7 +43,7 @@ def backup(admin: "Address", file: str, overwrite: bool, as_json: bool) -> None:
 
     if file == STDOUT:
         if sys.stdout.isatty():
-            raise click.UsageError("a backup is no text: name a file, or send it to a program")
+            raise click.UsageError("a backup is not text: name a file, or send it to a program")
         try:
             size = _download(admin, sys.stdout.buffer)
             sys.stdout.buffer.flush()

@@ -45,5 +45,7 @@ class Batch:
 def _path(at: str) -> str:
     parts = at.split(".")
     if not all(parts):
-        raise InvalidOption(f"at: {at!r} is no name of a parameter, nor a path from one")
+        raise InvalidOption(
+            f"at: {at!r} is neither the name of a parameter nor a path that begins with one"
+        )
     return json.dumps(["kwargs", *parts])

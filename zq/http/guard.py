@@ -203,13 +203,13 @@ def key_of(request: web.BaseRequest, keys: KeyRing) -> Key:
     user, secret = _credentials(header)
     key = keys.with_secret(secret)
     if key is None or user not in ("", key.name):
-        raise Unauthorized("this key is not known here, or no longer")
+        raise Unauthorized("this key is unknown, or it was revoked")
     return key
 
 
 def _certified(name: str | None, keys: KeyRing) -> Key:
     if name is None:
-        raise Unauthorized("this server wants a key: send it as `Authorization: Bearer SECRET`")
+        raise Unauthorized("this server needs a key: send it as `Authorization: Bearer SECRET`")
     key = keys.named(name)
     if key is None:
         raise Unauthorized(f"the client certificate names {name!r}, and there is no such key")

@@ -26,6 +26,6 @@ def dialect_of(url: str) -> Dialect:
     if colon and scheme == "sqlite":
         return "sqlite"
     raise InvalidOption(
-        f"{url!r} is no address of a database: write postgresql://user@host/name, or"
+        f"{url!r} is not the address of a database: write postgresql://user@host/name, or"
         " sqlite:///path/of/the/file"
     )

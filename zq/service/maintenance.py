@@ -44,7 +44,7 @@ class Maintenance:
             await self._engine.compact()
         except StoreFull:
             raise StorageFull(
-                "no space is left on the disk: to move what is stored together takes a little"
+                "no space is left on the disk, and compacting needs a little: free some space"
             ) from None
         except StoreError as error:
             raise Internal from error
