@@ -29,10 +29,12 @@ from zq.service.jobs import Admission, Jobs
 from zq.service.listing import Listing
 from zq.service.maintenance import Maintenance
 from zq.service.queues import QueueCounts, Queues
+from zq.service.routers import Routers
 from zq.service.status import ServerLimits, StatusBoard
 from zq.service.sweeps import Sweeps
 from zq.service.topics import Topics
 from zq.service.waits import Waits
+from zq.service.watches import Watches
 from zq.service.work import Work
 from zq.store.api import Store
 from zq.store.errors import DamagedDatabase
@@ -134,6 +136,8 @@ class Instance:
             History(store, clock, ids, engine.history),
             Crons(store, clock, engine.inbox, engine.scheduler, self._folding),
             Topics(store, clock, engine.inbox, engine.topics, admission),
+            Routers(store, engine.inbox),
+            Watches(store, clock, engine.topics),
             engine.events,
             engine.viewers,
             Admin(store, ids, engine, admission, _durability(settings)),

@@ -23,6 +23,7 @@ from zq.http.admin.door import AdminDoor, admin_routes
 from zq.http.app import Application
 from zq.http.bulk_line import BulkLine
 from zq.http.door import Door
+from zq.http.guard import Guard
 from zq.http.ops.metrics.api import MetricsApi
 from zq.http.ops.metrics.scrape import Sources
 from zq.http.queue_ti.calls import Defaults, MessageCalls
@@ -64,6 +65,10 @@ OWN_DESCRIPTORS = 128
 
 CLOSE_TIMEOUT_S = 1.0
 """Requests under way may take this long after the drain."""
+
+
+SharedParts = tuple[Services, Guard, Bodies, BulkLine, Answers]
+"""What every door is given."""
 
 
 class Server:
@@ -157,17 +162,14 @@ class Server:
             stall_timeout=settings.stall_timeout / 1000,
         )
         line = BulkLine(self.engine.inbox, self._clock)
+        shared = (self.services, self._primary.guard, bodies, line, answers)
         routes = zizq_routes(
-            self.services,
-            self._primary.guard,
-            bodies,
-            line,
-            answers,
+            *shared,
             Limits(settings.max_body, settings.max_payload, settings.max_bulk_items),
             TakeOptions(heartbeats, settings.max_streams_per_peer),
             MetricsApi(sources),
         )
-        doors = [ZizqDoor(self.services.ids, routes), *self._other_doors(bodies, line, answers)]
+        doors = [ZizqDoor(self.services.ids, routes), *self._other_doors(shared, heartbeats)]
         app = Application(doors, self._primary.guard, answers, self._refused)
         try:
             await self._open_admin(answers, make_codec)
@@ -179,17 +181,16 @@ class Server:
             fields = {"jobs": self._core.returned}
             log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
 
-    def _other_doors(self, bodies: Bodies, line: BulkLine, answers: Answers) -> list[Door]:
+    def _other_doors(self, shared: SharedParts, heartbeats: HeartbeatTimer) -> list[Door]:
         """The doors in the settings besides Zizq's."""
         doors: list[Door] = []
         if "topics" in self._settings.doors:
-            routes = topics_routes(self.services, self._primary.guard, bodies, line, answers)
-            doors.append(TopicsDoor(self.services.ids, routes))
+            doors.append(TopicsDoor(self.services.ids, topics_routes(*shared, heartbeats)))
         if "queue-ti" in self._settings.doors:
-            doors.append(self._queue_ti(bodies, line, answers))
+            doors.append(self._queue_ti(shared))
         return doors
 
-    def _queue_ti(self, bodies: Bodies, line: BulkLine, answers: Answers) -> Door:
+    def _queue_ti(self, shared: SharedParts) -> Door:
         settings = self._settings
         ids = UuidIds(self.services.ids)
         defaults = Defaults(
@@ -199,9 +200,7 @@ class Server:
             settings.default_retry_limit,
         )
         calls = MessageCalls(self.services, ids, defaults, settings.max_payload)
-        given = (self.services, self._primary.guard, bodies, line, answers)
-        routes = queue_ti_routes(*given, calls, defaults)
-        return QueueTiDoor(ids, routes)
+        return QueueTiDoor(ids, queue_ti_routes(*shared, calls, defaults))
 
     def reload(self) -> None:
         """Read the keys and the certificates again. New certificates are for new connections.

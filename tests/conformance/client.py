@@ -118,9 +118,9 @@ class Client:
 
     def __init__(self, site: Site, wire: Wire, secret: str | None = None) -> None:
         self.site = site
-        self._always = {} if secret is None else {"authorization": f"Bearer {secret}"}
+        self.always = {} if secret is None else {"authorization": f"Bearer {secret}"}
         self.wire = wire
-        self._http = wire.connect()
+        self.http = wire.connect()
         self._streams: list[FrameStream] = []
 
     async def __aenter__(self) -> Self:
@@ -129,12 +129,16 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         for stream in self._streams:
             await stream.close()
-        await self._http.aclose()
+        await self.http.aclose()
+
+    def keep(self, stream: FrameStream) -> None:
+        """Close a stream with the client at the latest."""
+        self._streams.append(stream)
 
     # Requests
 
     def _headers(self, changes: Mapping[str, str | None] | None) -> dict[str, str]:
-        headers = {"accept": self.wire.media_type} | self._always | dict(changes or {})
+        headers = {"accept": self.wire.media_type} | self.always | dict(changes or {})
         return {name: value for name, value in headers.items() if value is not None}
 
     async def send(
@@ -145,7 +149,7 @@ class Client:
         headers: Mapping[str, str | None] | None = None,
     ) -> Reply:
         """One request with raw bytes as its body. A header of None is left out."""
-        answer = await self._http.request(
+        answer = await self.http.request(
             method, self.site.url + target, content=body, headers=self._headers(headers)
         )
         return Reply(answer.status_code, answer.headers, answer.content)
@@ -182,15 +186,13 @@ class Client:
         """
         params = {"prefetch": prefetch, "queue": queue, **(more or {})}
         given = {name: value for name, value in params.items() if value is not None}
-        request = self._http.build_request(
+        request = self.http.build_request(
             "GET",
             self.site.url + with_query("/jobs/take", given),
-            headers={"accept": accept or self.wire.stream_type}
-            | self._always
-            | dict(headers or {}),
+            headers={"accept": accept or self.wire.stream_type} | self.always | dict(headers or {}),
             timeout=None,  # silence is no fault of a stream
         )
-        stream = TakeStream(await self._http.send(request, stream=True))
+        stream = TakeStream(await self.http.send(request, stream=True))
         self._streams.append(stream)
         assert stream.status == 200
         return stream
@@ -199,15 +201,15 @@ class Client:
         self, *, last_id: str | None = None, accept: str | None = None, **params: Any
     ) -> EventStream:
         """Open a stream of events and wait for its headers. It is closed with the client."""
-        request = self._http.build_request(
+        request = self.http.build_request(
             "GET",
             self.site.url + with_query("/events", params),
             headers={"accept": accept or self.wire.events_type}
-            | self._always
+            | self.always
             | ({} if last_id is None else {"last-event-id": last_id}),
             timeout=None,
         )
-        stream = EventStream(await self._http.send(request, stream=True))
+        stream = EventStream(await self.http.send(request, stream=True))
         self._streams.append(stream)
         assert stream.status == 200
         return stream

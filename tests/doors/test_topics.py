@@ -349,7 +349,7 @@ async def test_the_server_says_how_it_is(log: Records) -> None:
     ready = told(await log.native.get("/v0/ready"))
     assert (ready["status"], ready["topics"]) == ("ready", 1)
     text = (await log.native.send("GET", "/v0/metrics", headers={"accept": "*/*"})).body.decode()
-    assert 'topics_topic_head_seq{topic="t"} 2\n' in text
+    assert 'topics_topic_head_seq{topic="t"} 2.0\n' in text
     figures = told(await log.native.get("/v0/metrics"))
     assert figures["topics_topic_records_live"] == {"t": 2}
 

@@ -22,7 +22,7 @@ STEPS, TAKE_STEPS, CHARGE = commands("groups")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
 SET, PAUSE, SHOW, RETRY, REDRIVE, SWEEPS = commands("queue settings")
 PUT_CRONS, SHOW_CRONS, PAUSE_CRON, DELETE_CRONS = commands("cron")
-PUT_TOPIC, APPEND, DIFF, DELETE_TAGGED, TOPICS = commands("topics")
+PUT_TOPIC, APPEND, DIFF, DELETE_TAGGED, TOPICS, ROUTE, WATCH, FOLLOW = commands("topics")
 SEND, RECEIVE, NACK, OVERRIDE, LIST, REAP = commands("queue-ti")
 LISTEN, REPORT_ON, TAKE_REPORTS, PROGRESS, STATS = commands("events")
 
@@ -261,6 +261,13 @@ async def test_the_topics_of_the_documents(tmp_path: Path) -> None:
         assert [record["data"] for record in found["records"]] == [{"clip": 9001}, {"clip": 9002}]
         assert shell.document(DELETE_TAGGED)["deleted"] == 1
         assert [each["count"] for each in shell.document(TOPICS)["topics"]] == [1]
+        assert shell.document(ROUTE)["created"] is True
+        session = shell.document(WATCH)
+        with shell.worker(FOLLOW.replace("WID", session["wid"])) as reader:
+            assert reader.stdout is not None
+            lines = iter(reader.stdout)
+            assert "event: record\n" in lines
+            assert '"data":{"clip":9002}' in next(lines)
 
 
 async def test_the_settings_of_the_documents(tmp_path: Path) -> None:

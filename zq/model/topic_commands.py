@@ -22,8 +22,15 @@ class PutTopic(Command[TopicPut], frozen=True):
     patch: TopicPatch
 
 
-class DeleteTopic(Command[bool], frozen=True):
-    """Delete a topic; whether there was one. `TopicNotEmpty`, where it may only go `if_empty`."""
+class TopicDeleted(msgspec.Struct, frozen=True):
+    """Whether there was a topic, and the routers that have gone with it."""
+
+    deleted: bool
+    routers: list[str] = []
+
+
+class DeleteTopic(Command[TopicDeleted], frozen=True):
+    """Delete a topic and its routers. `TopicNotEmpty`, where it may only go `if_empty`."""
 
     name: str
     if_empty: bool = False

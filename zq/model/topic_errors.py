@@ -71,9 +71,89 @@ class BatchTooLarge(InvalidRequest):
         self.most = most
 
 
-class TooManyTopics(LimitReached):
+class RouterNotFound(NotFound):
+    code = "router_not_found"
+
+    def __init__(self, router: str) -> None:
+        super().__init__(f"router '{router}' not found: create it first")
+        self.router = router
+
+
+class RouterCycle(Conflict):
+    """Copies would come back to the topic that they are made of."""
+
+    code = "router_cycle"
+
+    def __init__(self, cycle: list[str]) -> None:
+        super().__init__(
+            f"this router would close a circle, {' -> '.join(cycle)}: leave one of its routers"
+            " out, or send allow_cycle"
+        )
+        self.cycle = cycle
+
+
+class RouterFanIn(Conflict):
+    """A topic gets copies from one other topic at most."""
+
+    code = "topic_exists_incompatible"
+
+    def __init__(self, dest: str, source: str) -> None:
+        super().__init__(
+            f"topic '{dest}' gets copies from '{source}' already, and from one topic only: use"
+            " another dest, or delete the other router first"
+        )
+
+
+class WatchNotFound(NotFound):
+    code = "watch_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("this watch session is not known, or nobody read it in time: make another")
+
+
+class TopicLimitReached(LimitReached):
+    """There are as many of something as the limit of this name allows."""
+
+    code = "topic_limit_reached"
+
+    def __init__(self, limit: str, most: int, message: str) -> None:
+        super().__init__(message)
+        self.limit = limit
+        self.most = most
+
+
+class TooManyTopics(TopicLimitReached):
     code = "too_many_topics"
 
     def __init__(self, most: int) -> None:
-        super().__init__(f"there are {most} topics already: delete some first")
-        self.most = most
+        super().__init__("max_topics", most, f"there are {most} topics already: delete some first")
+
+
+class TooManyRouters(TopicLimitReached):
+    code = "too_many_routers"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            "max_routers", most, f"there are {most} routers already: delete some first"
+        )
+
+
+class TooManyCopies(TopicLimitReached):
+    code = "too_many_copies"
+
+    def __init__(self, topic: str, most: int) -> None:
+        super().__init__(
+            *("max_copies", most),
+            f"a record of topic '{topic}' would have more than {most} copies: delete some of the"
+            " routers behind it first",
+        )
+
+
+class TooManyWatches(TopicLimitReached):
+    code = "too_many_watches"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            *("max_watch_sessions", most),
+            f"there are {most} watch sessions already: some are over soon, if nobody reads them",
+        )

@@ -14,6 +14,8 @@ failures  the causes of failures
 history   the records of attempts
 crons     schedules that enqueue jobs
 topics    logs of records, which are no jobs
+routers   what copies records from one topic to another
+watches   readers that follow many topics
 events    the events of jobs, for listeners
 viewers   the changing lists of unfinished jobs, for viewers
 admin     the server: its health, its workers, clearing it
@@ -38,10 +40,12 @@ from zq.service.jobs import Jobs
 from zq.service.listing import Listing
 from zq.service.maintenance import Maintenance
 from zq.service.queues import Queues
+from zq.service.routers import Routers
 from zq.service.status import StatusBoard
 from zq.service.sweeps import Sweeps
 from zq.service.topics import Topics
 from zq.service.waits import Waits
+from zq.service.watches import Watches
 from zq.service.work import Work
 
 
@@ -59,6 +63,8 @@ class Services(NamedTuple):
     history: History
     crons: Crons
     topics: Topics
+    routers: Routers
+    watches: Watches
     events: EventHub
     viewers: Viewers
     admin: Admin

@@ -15,6 +15,7 @@ from zq.model.topic_commands import (
     DeleteTopic,
     PutTopic,
     RecordsDeleted,
+    TopicDeleted,
     TopicPut,
 )
 from zq.model.topic_errors import TopicNotFound
@@ -92,8 +93,8 @@ class Topics:
         reach.require([check_topic(name)])
         return await self._inbox.ask(PutTopic(name, patch))
 
-    async def delete(self, name: str, reach: Reach, *, if_empty: bool = False) -> bool:
-        """Delete a topic; whether there was one. Raises `TopicNotEmpty`."""
+    async def delete(self, name: str, reach: Reach, *, if_empty: bool = False) -> TopicDeleted:
+        """Delete a topic and its routers. Raises `TopicNotEmpty`."""
         reach.require([check_topic(name)])
         self._read_at.pop(name, None)
         return await self._inbox.ask(DeleteTopic(name, if_empty))
@@ -156,18 +157,20 @@ class Topics:
         return self._read_at.get(name)
 
     async def _patiently(self, name: str, wanted: RecordsWanted, waiter: TopicWaiter) -> TopicPage:
+        awaited = False
         while True:
-            page = await self._look(name, wanted)
+            page = await self._look(name, wanted, awaited=awaited)
             if page.records or page.loss is not None or waiter.is_over:
                 return page
             # What was passed over is not looked at again.
             wanted = wanted._replace(after=page.next_seq)
             if page.next_seq >= page.head_seq:
                 await waiter.news()
+            awaited = True
 
-    async def _look(self, name: str, wanted: RecordsWanted) -> TopicPage:
+    async def _look(self, name: str, wanted: RecordsWanted, *, awaited: bool = False) -> TopicPage:
         place = PageWanted(wanted.after, wanted.limit, wanted.nodes, wanted.most_bytes)
-        page = await self._reads.page(name, place, self._clock.now_ms())
+        page = await self._reads.page(name, place, self._clock.now_ms(), awaited=awaited)
         if page is None:
             raise TopicNotFound(name)
         return page

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from zq.model.reach import Reach
+from zq.model.routers import RoutersWanted, TopicRouter
 from zq.model.topics import TopicPage, TopicState
 
 
 class PageWanted(NamedTuple):
     """Records behind the number `after` that none of the `nodes` has written.
 
-    The page ends after `limit` records, or `most_bytes` of them, but with one at least.
+    A topic without `dedupe_node` shows what they have written too. The page ends after `limit`
+    records, or `most_bytes` of them, but with one at least.
     """
 
     after: int
@@ -37,5 +39,20 @@ class TopicReads(Protocol):
     async def count(self) -> int:
         """How many topics there are."""
 
-    async def page(self, name: str, wanted: PageWanted, now: int) -> TopicPage | None:
-        """Records of a topic, None where there is no such topic."""
+    async def page(
+        self, name: str, wanted: PageWanted, now: int, *, awaited: bool = False
+    ) -> TopicPage | None:
+        """Records of a topic, None where there is no such topic.
+
+        An `awaited` page is one that news of a tick has brought about. One append may bring about
+        thousands of these, so they are never refused: they wait for each other.
+        """
+
+    async def router(self, name: str) -> TopicRouter | None:
+        """A router as it stands."""
+
+    async def routers(self, wanted: RoutersWanted, reach: Reach) -> list[TopicRouter]:
+        """Routers in the order of their names, those whose ends are both within reach."""
+
+    async def count_routers(self) -> int:
+        """How many routers there are."""

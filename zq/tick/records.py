@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from zq.model.errors import ZqError
+from zq.model.routers import RoutedWrite
 from zq.model.topic_commands import Append, Appended
 from zq.model.topic_errors import TopicFull, TopicNotFound
-from zq.model.topics import MAX_SEQ, SEQ_BITS, TopicState, refuse_overflow
+from zq.model.topics import MAX_SEQ, SEQ_BITS, NewRecord, TopicState, refuse_overflow
 from zq.store.api import Sliced
+from zq.tick.routers import Forwarding
 from zq.tick.slices import SLICE_ROWS
 from zq.tick.topics import create_topic
 from zq.tick.trimming import MOST_TRIMMED, find_topics, trim, write_topics
@@ -36,7 +38,9 @@ class _Writing:
     def __init__(self, work: UnitOfWork, commands: Sequence[Append]) -> None:
         self.rows: list[_Row] = []
         self._work = work
-        self._states = find_topics(work, [command.topic for command in commands])
+        named = [command.topic for command in commands]
+        self._forwarding = Forwarding(work, named)
+        self._states = find_topics(work, [*named, *self._forwarding.dests])
         self._changed: dict[int, TopicState] = {}
         self._known = self._read_known(commands)
         self._new: list[tuple[int, str, int, int, int]] = []
@@ -60,6 +64,7 @@ class _Writing:
             if state.is_over:
                 trim(self._work, state, MOST_TRIMMED)
         write_topics(self._work, list(self._changed.values()))
+        self._forwarding.finish()
         if self._new:
             self._work.tx.run("note_writes", writes=self._new)
             self._work.retimed = True
@@ -82,36 +87,54 @@ class _Writing:
         return done
 
     def _add(self, state: TopicState, command: Append) -> Appended:
-        records, work = command.records, self._work
+        copies = list(self._forwarding.copies(command.topic, command.records))
+        self._admit(state, command.records)
+        for dest, parts in _by_dest(copies).items():
+            self._admit(self._states[dest], [record for part in parts for record in part])
+        first = self._store(state, command.records)
+        last = state.head_seq
+        for each in copies:
+            self._store(self._states[each.router.config.dest], each.records)
+            self._forwarding.count(each)
+        if command.key is not None:
+            until = self._work.now + state.config.idempotency_window_ms
+            self._known[state.id, command.key] = (first, last)
+            self._new.append((state.id, command.key, first, last, until))
+        return Appended(first, last, state.head_seq)
+
+    def _admit(self, state: TopicState, records: Sequence[NewRecord]) -> None:
+        """Raise `TopicFull` where a topic cannot take the records."""
+        work = self._work
         is_due = state.trim_at is not None and state.trim_at <= work.now
         if is_due and state.config.discard == "reject":
             # What is past its age makes room.
             trim(work, state, MOST_TRIMMED)
-        refuse_overflow(state, len(records), command.size, max([record.size for record in records]))
+            self._changed[state.id] = state
+        sizes = [record.size for record in records]
+        refuse_overflow(state, len(sizes), sum(sizes), max(sizes))
+        if state.head_seq + len(records) >= MAX_SEQ:
+            raise TopicFull(str(state.name), "it has given out all its numbers")
+
+    def _store(self, state: TopicState, records: Sequence[NewRecord]) -> int:
+        """Append records to a topic that has room. Return the number of the first one."""
+        work, first = self._work, state.head_seq + 1
         at = work.now if state.last_at is None else max(work.now, state.last_at)
-        first = state.head_seq + 1
         base = (state.id << SEQ_BITS) + first
-        if first + len(records) > MAX_SEQ:
-            raise TopicFull(command.topic, "it has given out all its numbers")
         self.rows += [
             (base + index, at, record.size, record.node, record.tag, record.meta, record.data)
             for index, record in enumerate(records)
         ]
         state.head_seq += len(records)
         state.count += len(records)
-        state.bytes += command.size
+        state.bytes += sum([record.size for record in records])
         state.last_at = at
         if state.config.ttl_ms and state.trim_at is None:
             state.trim_at = at + state.config.ttl_ms
             work.retimed = True
         self._changed[state.id] = state
-        work.effects.appended.add(command.topic)
+        work.effects.appended.add(str(state.name))
         work.effects.promised |= state.config.durability == "fsync"
-        if command.key is not None:
-            until = work.now + state.config.idempotency_window_ms
-            self._known[state.id, command.key] = (first, state.head_seq)
-            self._new.append((state.id, command.key, first, state.head_seq, until))
-        return Appended(first, state.head_seq, state.head_seq)
+        return first
 
     def _read_known(self, commands: Sequence[Append]) -> dict[tuple[int, str], tuple[int, int]]:
         """The numbers of the writes that are recognised, by topic and key."""
@@ -124,3 +147,10 @@ class _Writing:
             return {}
         rows = self._work.tx.table("read_writes", writes=asked, now=self._work.now)
         return {(topic, key): (first, last) for topic, key, first, last in rows}
+
+
+def _by_dest(copies: Sequence[RoutedWrite]) -> dict[str, list[Sequence[NewRecord]]]:
+    found: dict[str, list[Sequence[NewRecord]]] = {}
+    for each in copies:
+        found.setdefault(each.router.config.dest, []).append(each.records)
+    return found

@@ -41,6 +41,7 @@ from zq.tick.intake import enqueue
 from zq.tick.leases import extend, give_back, release
 from zq.tick.ledger import TokenLedger
 from zq.tick.records import append
+from zq.tick.routers import AnyRouterChange, change_routers
 from zq.tick.rulebook import Rulebook
 from zq.tick.settle import fail, succeed
 from zq.tick.slices import SLICE_ROWS, by_slices, claim_parts
@@ -73,6 +74,7 @@ PHASES: dict[Phase, tuple[type, ...]] = {
     enqueue: (Enqueue,),
     fire: (Fire,),
     change_topics: get_args(AnyTopicChange),
+    change_routers: get_args(AnyRouterChange),
     append: (Append,),
 }
 """The phases and their commands, in order."""

@@ -8,6 +8,7 @@ from zq.model.topic_commands import (
     DeleteTopic,
     PutTopic,
     RecordsDeleted,
+    TopicDeleted,
     TopicPut,
 )
 from zq.model.topic_errors import (
@@ -62,7 +63,7 @@ def create_topic(work: UnitOfWork, name: str, config: TopicConfig) -> TopicState
 
 def clear_topics(work: UnitOfWork) -> None:
     """Delete every topic."""
-    for table in ("topics", "topic_records", "topic_writes"):
+    for table in ("topics", "topic_records", "topic_writes", "topic_routers"):
         work.tx.run(f"clear_{table}")
 
 
@@ -90,13 +91,14 @@ def _put(work: UnitOfWork, command: PutTopic) -> object:
 def _delete(work: UnitOfWork, command: DeleteTopic) -> object:
     state = find_topics(work, [command.name]).get(command.name)
     if state is None:
-        return False
+        return TopicDeleted(deleted=False)
     if command.if_empty and state.count:
         return TopicNotEmpty(command.name, state.count)
     work.tx.run("drop_topic", id=state.id)
+    routers = work.tx.rows_of("delete_routers_of", topic=command.name)
     work.effects.appended.add(command.name)
     work.retimed = True
-    return True
+    return TopicDeleted(deleted=True, routers=sorted(name for (name,) in routers))
 
 
 def _delete_records(work: UnitOfWork, command: DeleteRecords) -> object:

@@ -49,6 +49,9 @@ ONE_CRON = "SEARCH cron_entries USING PRIMARY KEY (cron=? AND name=?)"
 CRON_GROUP = "SEARCH cron_groups USING PRIMARY KEY (name=?)"
 HOME_OF_CRON = CRON_GROUP.replace("cron_groups", "g")
 TOPIC_BY_ID = "SEARCH topics USING INTEGER PRIMARY KEY (rowid=?)"
+ROUTER = "SEARCH topic_routers USING PRIMARY KEY (name=?)"
+ROUTERS_OF_SOURCE = "SEARCH topic_routers USING INDEX routers_by_source (source=?)"
+ROUTERS_OF_DEST = "SEARCH topic_routers USING INDEX routers_by_dest (dest=?)"
 RECORDS_OF_TOPIC = "SEARCH topic_records USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
 
 # Query of tick.sql, upkeep.sql or log.sql → how it finds its rows. A new query needs a line here.
@@ -293,6 +296,20 @@ FINDS: dict[str, set[str]] = {
     "clear_topics": set(),
     "clear_topic_records": set(),
     "clear_topic_writes": set(),
+    "routers_behind": {ROUTERS_OF_SOURCE, "SCAN behind"},
+    "routers_around": {ROUTERS_OF_SOURCE, ROUTERS_OF_DEST, "SCAN around"},
+    "routers_named": {ROUTER},
+    "count_routers": {"SCAN topic_routers USING COVERING INDEX routers_by_dest"},
+    "write_router": set(),
+    "count_forwarded": {ROUTER},
+    "delete_router": {ROUTER},
+    "delete_routers_of": {ROUTERS_OF_SOURCE, ROUTERS_OF_DEST},
+    "clear_topic_routers": set(),
+    "look for router router": {ROUTER},
+    "look for router count_routers": {"SCAN topic_routers USING COVERING INDEX routers_by_dest"},
+    "look for router routers_page": {
+        "SEARCH topic_routers USING PRIMARY KEY (name>?)",
+    },
     "look for topic topic": {
         RECORDS_OF_TOPIC,
         "SEARCH topics USING INDEX sqlite_autoindex_topics_1 (name=?)",
@@ -376,12 +393,14 @@ def named_queries() -> dict[str, str]:
     found |= load("waits.sql")
     found |= load("failures.sql")
     found |= load("topics.sql")
+    found |= load("routers.sql")
     of_topics = load("topic_lookups.sql")
     found |= {
         f"look for topic {name}": sql.replace("OTHERS", of_topics["others"])
         for name, sql in of_topics.items()
         if name != "others"
     }
+    found |= {f"look for router {name}": sql for name, sql in load("router_lookups.sql").items()}
     found["leases"] = found["leases"].replace("CONDITIONS", "true")
     found |= {f"look for cron {name}": sql for name, sql in load("cron_lookups.sql").items()}
     found["append"] = found["append"].replace("SOURCE", found["attempts"])

@@ -1,10 +1,10 @@
 """Readers that wait for new records of topics.
 
-A waiter is registered before its topic is read, so no record can come in between.
+A reader is registered before its topics are read, so no record can come in between.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from zq.engine.after_commit import Committed
@@ -21,8 +21,12 @@ class TopicWaiter:
         """Whether its time is over or the server stops: it answers with the present records."""
         self._news = asyncio.Event()
 
-    def nudge(self) -> None:
-        """Wake the reader: there may be new records."""
+    def nudge(self, topic: str) -> None:
+        """Wake the reader, since a topic may have new records."""
+        self.wake()
+
+    def wake(self) -> None:
+        """Wake the reader, whatever the cause."""
         self._news.set()
 
     def expire(self) -> None:
@@ -31,9 +35,30 @@ class TopicWaiter:
         self._news.set()
 
     async def news(self) -> None:
-        """Return when there may be new records, or when the wait has ended."""
+        """Return when the reader is woken, or when the wait has ended."""
         await self._news.wait()
         self._news.clear()
+
+
+class TopicWatcher(TopicWaiter):
+    """A reader that follows some topics for as long as it likes. At first it looks at each."""
+
+    def __init__(self, topics: Iterable[str]) -> None:
+        super().__init__()
+        self._fresh = dict.fromkeys(topics)
+        self.wake()
+
+    def nudge(self, topic: str) -> None:
+        """Wake the reader, since a topic may have new records."""
+        self._fresh[topic] = None
+        self.wake()
+
+    def take(self) -> str | None:
+        """A topic that may have new records, None where there is none. They take turns."""
+        topic = next(iter(self._fresh), None)
+        if topic is not None:
+            del self._fresh[topic]
+        return topic
 
 
 class TopicReaders:
@@ -62,10 +87,23 @@ class TopicReaders:
             yield waiter
         finally:
             timer.cancel()
-            others = self._waiting[topic]
-            others.discard(waiter)
-            if not others:
-                del self._waiting[topic]
+            self._leave(topic, waiter)
+
+    @contextmanager
+    def watcher(self, topics: Iterable[str]) -> Iterator[TopicWatcher]:
+        """A reader of some topics that is registered until the context ends."""
+        self.listens = True
+        names = set(topics)
+        watcher = TopicWatcher(names)
+        for topic in names:
+            self._waiting.setdefault(topic, set()).add(watcher)
+        if self._closed:
+            watcher.expire()
+        try:
+            yield watcher
+        finally:
+            for topic in names:
+                self._leave(topic, watcher)
 
     def learn(self, committed: Committed) -> None:
         """Wake the readers of topics to which a tick has appended."""
@@ -89,4 +127,10 @@ class TopicReaders:
 
     def _wake(self, topic: str) -> None:
         for waiter in self._waiting[topic]:
-            waiter.nudge()
+            waiter.nudge(topic)
+
+    def _leave(self, topic: str, waiter: TopicWaiter) -> None:
+        others = self._waiting[topic]
+        others.discard(waiter)
+        if not others:
+            del self._waiting[topic]

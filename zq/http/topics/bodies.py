@@ -1,6 +1,6 @@
 """Request bodies of the `/v0` dialect. Fields that nobody knows are passed over."""
 
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from aiohttp import hdrs, web
@@ -10,13 +10,17 @@ from zq.http.transport.bodies import Bodies
 from zq.http.zizq.endpoints import UnsupportedMediaType
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
-from zq.model.topics import MOST_TAG_BYTES, TagMatch, TopicPatch, check_label, tag_begins, tag_is
+from zq.model.routers import TagFilter, tag_filter
+from zq.model.topics import MOST_PAGE, MOST_PAGE_BYTES, USUAL_PAGE_BYTES, TopicPatch
+from zq.model.watching import USUAL_BATCH_BYTES
 from zq.wire.codecs import JSON, decode
 from zq.wire.topics import RecordBody
 
 T = TypeVar("T")
 
 ACCEPTED = ["application/json"]
+USUAL_LIMIT = 256
+
 FORM = "application/x-www-form-urlencoded"
 """What `curl -d` says that it sends, whatever it sends: the body is JSON all the same."""
 
@@ -44,9 +48,38 @@ class DeleteBody(msgspec.Struct):
     before_seq: int | None = None
 
 
+class RouterBody(msgspec.Struct):
+    source: str | None = None
+    dest: str | None = None
+    preserve_node: bool = True
+    preserve_tag: bool = True
+    create_dest: bool = True
+    filter: Any = None
+    allow_cycle: bool = False
+
+
+class FromBody(msgspec.Struct):
+    from_seq: int = 0
+    tail: bool = False
+
+
+class WatchBody(msgspec.Struct):
+    topics: dict[str, FromBody] = {}
+    node: str | list[str] | None = None
+    limit: int = 0
+    max_batch_bytes: int = USUAL_BATCH_BYTES
+    heartbeat_ms: int = 15_000
+    include_meta: bool = True
+    include_tags: bool = False
+    include_data: bool = True
+    consistency: Literal["eventual", "strong"] = "eventual"
+
+
 DIFF = msgspec.json.Decoder(DiffBody)
 DELETE = msgspec.json.Decoder(DeleteBody)
 CONFIG = msgspec.json.Decoder(TopicPatch)
+WATCH = msgspec.json.Decoder(WatchBody)
+ROUTER = msgspec.json.Decoder(RouterBody)
 ANYTHING = msgspec.json.Decoder(dict[str, Any])
 
 _append = msgspec.json.Decoder(AppendBody)
@@ -88,20 +121,14 @@ class TopicBodies:
         self._bodies.release(len(body))
 
 
-def matched(match: object) -> TagMatch:
-    """What a `match` of a deletion means. Raises `InvalidRequest`."""
-    if isinstance(match, str):
-        match = ["tag", "Eq", match]
-    if not (isinstance(match, list) and len(match) == 3 and match[0] == "tag"):
-        raise InvalidRequest('match must be ["tag", "Eq", TAG] or ["tag", "Glob", "PREFIX*"]')
-    _, operator, text = match
-    if isinstance(text, str):
-        check_label("match", text, MOST_TAG_BYTES)
-        if operator == "Eq":
-            return tag_is(text)
-        if operator == "Glob" and text.find("*") == len(text) - 1:
-            return tag_begins(text[:-1])
-    raise InvalidRequest('match must be ["tag", "Eq", TAG] or ["tag", "Glob", "PREFIX*"]')
+def filtered(sent: object, field: str) -> TagFilter:
+    """A filter of records by their tags, from the field of a body. Raises `InvalidRequest`."""
+    match ["tag", "Eq", sent] if isinstance(sent, str) else sent:
+        case ["tag", str(operator), str(text)]:
+            found = tag_filter(operator, text)
+            if found is not None:
+                return found
+    raise InvalidRequest(f'{field} must be ["tag", "Eq", TAG] or ["tag", "Glob", "PREFIX*"]')
 
 
 def sequence(field: str, value: int) -> int:
@@ -109,6 +136,21 @@ def sequence(field: str, value: int) -> int:
     if not 0 <= value <= MAX_TIME:
         raise InvalidRequest(f"{field} must be between 0 and {MAX_TIME}")
     return value
+
+
+def nodes_of(sent: str | list[str] | None) -> list[str]:
+    """The nodes whose records are passed over."""
+    return [sent] if isinstance(sent, str) else sent or []
+
+
+def page_limit(sent: int) -> int:
+    """How many records a page may have."""
+    return min(sent, MOST_PAGE) if sent > 0 else USUAL_LIMIT
+
+
+def page_bytes(sent: int) -> int:
+    """About how many bytes a page may have."""
+    return min(sent, MOST_PAGE_BYTES) if sent > 0 else USUAL_PAGE_BYTES
 
 
 def _check_type(request: web.BaseRequest) -> None:

@@ -1,6 +1,6 @@
 """Topics and their records as clients of the `/v0` dialect read them."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, field
@@ -14,30 +14,38 @@ class ServerRecord(msgspec.Struct, omit_defaults=True, gc=False):
 
     seq: int = field(name="$seq")
     at: int = field(name="$ts")
-    data: Raw
+    data: Raw | UnsetType
     node: str | UnsetType = field(name="$node", default=UNSET)
     tag: str | UnsetType = field(name="$tag", default=UNSET)
     meta: Raw | UnsetType = UNSET
 
 
-def record(record: TopicRecord, *, tags: bool, meta: bool) -> ServerRecord:
-    """A record, with its tag and its meta if they are asked for."""
+class Shown(NamedTuple):
+    """What a reader wants to see of records."""
+
+    tags: bool = False
+    meta: bool = True
+    data: bool = True
+
+
+def record(record: TopicRecord, shown: Shown) -> ServerRecord:
+    """A record, as far as it is to be shown."""
     return ServerRecord(
         record.seq,
         record.at,
-        record.data,
+        record.data if shown.data else UNSET,
         UNSET if record.node is None else record.node,
-        UNSET if record.tag is None or not tags else record.tag,
-        record.meta if meta else UNSET,
+        UNSET if record.tag is None or not shown.tags else record.tag,
+        record.meta if shown.meta else UNSET,
     )
 
 
-def page(topic: str, found: TopicPage, *, tags: bool, meta: bool) -> dict[str, Any]:
+def page(topic: str, found: TopicPage, shown: Shown) -> dict[str, Any]:
     """The answer to a reader."""
     lag = found.head_seq - found.next_seq
     return {
         "topic": topic,
-        "records": [record(each, tags=tags, meta=meta) for each in found.records],
+        "records": [record(each, shown) for each in found.records],
         "next_from_seq": found.next_seq,
         "head_seq": found.head_seq,
         "earliest_seq": found.earliest_seq,

@@ -9,12 +9,17 @@ from zq.http.door import Door, Route
 from zq.http.guard import Guard
 from zq.http.topics.bodies import TopicBodies
 from zq.http.topics.lifecycle import TopicLifecycleApi
+from zq.http.topics.metrics import TopicMetricsApi
 from zq.http.topics.problems import OF_STATUS, not_found, problem, refusal
 from zq.http.topics.records import TopicRecordsApi
+from zq.http.topics.routers import TopicRoutersApi
 from zq.http.topics.service import TopicsServiceApi
+from zq.http.topics.streams import EventStreams
+from zq.http.topics.watch import TopicWatchApi
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
+from zq.http.transport.heartbeats import HeartbeatTimer
 from zq.model.errors import ZqError
 from zq.service import Services
 
@@ -40,12 +45,21 @@ class TopicsDoor(Door):
 
 
 def topics_routes(
-    services: Services, guard: Guard, bodies: Bodies, line: BulkLine, answers: Answers
+    services: Services,
+    guard: Guard,
+    bodies: Bodies,
+    line: BulkLine,
+    answers: Answers,
+    heartbeats: HeartbeatTimer,
 ) -> Sequence[Route]:
     """Every route of the door."""
     reader = TopicBodies(bodies, line)
+    streams = EventStreams(guard, services.clock, heartbeats)
     return [
         *TopicLifecycleApi(services, reader).routes(),
+        *TopicRoutersApi(services, reader).routes(),
+        *TopicWatchApi(services, reader, streams).routes(),
         *TopicRecordsApi(services, guard, reader, answers).routes(),
         *TopicsServiceApi(services).routes(),
+        *TopicMetricsApi(services, streams).routes(),
     ]

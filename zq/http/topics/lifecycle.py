@@ -1,14 +1,12 @@
 """Topics of the `/v0` dialect: made and changed, looked at, listed, deleted."""
 
-import base64
-import binascii
-
 from aiohttp import web
 
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.topics import documents
 from zq.http.topics.bodies import CONFIG, TopicBodies
+from zq.http.topics.paging import cursor_of, name_in, page_size
 from zq.http.topics.problems import Stopwatch
 from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest
@@ -18,8 +16,6 @@ from zq.model.topic_errors import TopicNotFound
 from zq.model.topics import check_topic
 from zq.service import Services
 from zq.wire.topics import config_document
-
-USUAL_PAGE, LARGEST_PAGE = 100, 1_000
 
 TOPIC = "/topics/{topic}"
 
@@ -68,12 +64,12 @@ class TopicLifecycleApi:
         """Topics by name, of a `prefix`."""
         watch = Stopwatch()
         query = request.query
-        size = _size(query.get("page_size", ""))
-        after = _name_in(query.get("cursor", ""))
+        size = page_size(request)
+        after = name_in(query.get("cursor", ""), check_topic)
         found = await self._topics.page(query.get("prefix", ""), after, size + 1, reach_of(request))
         document: dict[str, object] = {"topics": [documents.entry(topic) for topic in found[:size]]}
         if len(found) > size:
-            document["next_cursor"] = _cursor(str(found[size - 1].name))
+            document["next_cursor"] = cursor_of(str(found[size - 1].name))
         return watch.answer(document)
 
     async def delete(self, request: web.BaseRequest) -> Answer:
@@ -81,8 +77,9 @@ class TopicLifecycleApi:
         watch = Stopwatch()
         name = topic_of(request)
         if_empty = flag(request, "if_empty", usual=False)
-        deleted = await self._topics.delete(name, reach_of(request), if_empty=if_empty)
-        return watch.answer({"topic": name, "deleted": deleted, "routers_removed": []})
+        done = await self._topics.delete(name, reach_of(request), if_empty=if_empty)
+        document = {"topic": name, "deleted": done.deleted, "routers_removed": done.routers}
+        return watch.answer(document)
 
     async def _refuse_queue(self, name: str, reach: Reach) -> None:
         """Queue topics are not spoken yet; of a log that is there, the type cannot change."""
@@ -105,24 +102,3 @@ def flag(request: web.BaseRequest, name: str, *, usual: bool) -> bool:
     if text not in ("", "true", "false"):
         raise InvalidRequest(f"{name} must be true or false")
     return text == "true" if text else usual
-
-
-def _size(text: str) -> int:
-    if not text:
-        return USUAL_PAGE
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:10]) <= LARGEST_PAGE):
-        raise InvalidRequest(f"page_size must be between 1 and {LARGEST_PAGE}")
-    return int(text)
-
-
-def _cursor(name: str) -> str:
-    return base64.urlsafe_b64encode(name.encode()).decode()
-
-
-def _name_in(cursor: str) -> str:
-    if not cursor:
-        return ""
-    try:
-        return check_topic(base64.b64decode(cursor, b"-_", validate=True).decode())
-    except (binascii.Error, UnicodeError, InvalidRequest):
-        raise InvalidRequest("this cursor is none of this server: begin without one") from None

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from zq.http.door import status_in
+from zq.http.door import Statuses, status_in
 from zq.http.guard import CHALLENGE
 from zq.http.transport.answer import Answer
 from zq.http.transport.bodies import UnsupportedCoding
@@ -17,7 +17,7 @@ from zq.model.errors import ZqError
 BUSY = (errors.InboxFull, errors.ReadersBusy, errors.AnswersFull, errors.TooManyStreams)
 """What is told as `throttled`: the client is to come more slowly."""
 
-STATUSES: dict[type[ZqError], int] = {
+STATUSES: Statuses = {
     errors.InvalidRequest: 400,
     errors.Unauthorized: 401,
     errors.Forbidden: 403,
@@ -52,6 +52,7 @@ CODES: dict[type[ZqError], str] = {
             topic_errors.BatchTooLarge,
             topic_errors.RecordTooLarge,
             topic_errors.TopicNotFound,
+            topic_errors.RouterNotFound,
         )
     },
 }
@@ -86,11 +87,16 @@ def problem(error: ZqError) -> Answer:
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.Unauthorized):
         headers["WWW-Authenticate"] = CHALLENGE
-    response = refusal(status_in(STATUSES, error), _code(error), message, _detail(error), headers)
+    response = refusal(status_of(error), _code(error), message, _detail(error), headers)
     if isinstance(error, errors.RequestTimeout):
         # What is left of the request may come or not: nothing can follow it.
         response.closes = True
     return response
+
+
+def status_of(error: ZqError) -> int:
+    """The status of an error."""
+    return status_in(STATUSES, error)
 
 
 def refusal(
@@ -121,8 +127,14 @@ def _detail(error: ZqError) -> dict[str, object]:
     match error:
         case topic_errors.TopicNotFound():
             return {"topic": error.topic}
-        case topic_errors.TooManyTopics():
-            return {"limit": "max_topics", "max": error.most}
+        case topic_errors.TopicLimitReached():
+            return {"limit": error.limit, "max": error.most}
+        case topic_errors.RouterNotFound():
+            return {"router": error.router}
+        case topic_errors.RouterCycle():
+            return {"cycle": error.cycle}
+        case topic_errors.RouterFanIn():
+            return {"reason": "router_dest_fan_in"}
         case topic_errors.BatchTooLarge():
             return {error.field: error.count, "max": error.most}
         case errors.LimitReached() | errors.ServiceUnavailable():

@@ -7,7 +7,18 @@ from aiohttp import web
 from zq.http.door import Route
 from zq.http.guard import Guard, reach_of
 from zq.http.topics import documents
-from zq.http.topics.bodies import ANYTHING, DELETE, DIFF, AppendBody, TopicBodies, matched, sequence
+from zq.http.topics.bodies import (
+    ANYTHING,
+    DELETE,
+    DIFF,
+    AppendBody,
+    TopicBodies,
+    filtered,
+    nodes_of,
+    page_bytes,
+    page_limit,
+    sequence,
+)
 from zq.http.topics.lifecycle import TOPIC, flag, topic_of
 from zq.http.topics.problems import Stopwatch
 from zq.http.transport.answer import Answer
@@ -15,20 +26,11 @@ from zq.http.transport.answers import Answers
 from zq.model.errors import InvalidRequest
 from zq.model.keys import KeyScope
 from zq.model.topic_errors import NotAQueue
-from zq.model.topics import (
-    MOST_PAGE,
-    MOST_PAGE_BYTES,
-    MOST_WAIT_MS,
-    MOST_WRITE_KEY,
-    NO_PATCH,
-    USUAL_PAGE_BYTES,
-    TopicPatch,
-)
+from zq.model.topics import MOST_WAIT_MS, MOST_WRITE_KEY, NO_PATCH, TopicPatch
 from zq.service import Services
 from zq.service.topics import RecordsWanted
 from zq.wire.topics import new_records
 
-USUAL_LIMIT = 256
 OF_QUEUES = ("claim", "ack", "nack", "extend")
 
 
@@ -67,19 +69,17 @@ class TopicRecordsApi:
         watch = Stopwatch()
         sent = await self._bodies.read(request, DIFF)
         name, reach = topic_of(request), reach_of(request)
-        nodes = [sent.node] if isinstance(sent.node, str) else sent.node or []
-        if nodes and not (await self._topics.get(name, reach)).config.dedupe_node:
-            nodes = []
         wanted = RecordsWanted(
             sequence("from_seq", sent.from_seq),
-            min(sent.limit, MOST_PAGE) if sent.limit > 0 else USUAL_LIMIT,
-            nodes,
+            page_limit(sent.limit),
+            nodes_of(sent.node),
             min(max(sent.wait_ms, 0), MOST_WAIT_MS),
-            min(sent.max_bytes, MOST_PAGE_BYTES) if sent.max_bytes > 0 else USUAL_PAGE_BYTES,
+            page_bytes(sent.max_bytes),
         )
         granted = partial(self._guard.while_granted, request)
         found = await self._topics.read(name, wanted, reach, granted)
-        document = documents.page(name, found, tags=sent.include_tags, meta=sent.include_meta)
+        shown = documents.Shown(sent.include_tags, sent.include_meta)
+        document = documents.page(name, found, shown)
         response = watch.answer(document)
         self._answers.admit(len(response.body))
         return response
@@ -90,7 +90,7 @@ class TopicRecordsApi:
         sent = await self._bodies.read(request, DELETE)
         if sent.match is None and sent.before_seq is None:
             raise InvalidRequest("say what to delete: by match, by before_seq, or by both")
-        match = None if sent.match is None else matched(sent.match)
+        match = None if sent.match is None else filtered(sent.match, "match").match
         before = None if sent.before_seq is None else sequence("before_seq", sent.before_seq)
         name = topic_of(request)
         done = await self._topics.delete_records(name, match, before, reach_of(request))

@@ -34,6 +34,7 @@ class Heartbeats:
         fields: dict[str, Any],
         *,
         heartbeat: float,
+        silence: float,
         stall_timeout: float,
     ) -> None:
         self._channel = channel
@@ -42,6 +43,7 @@ class Heartbeats:
         self._nudge = nudge
         self._fields = fields
         self._heartbeat = heartbeat
+        self._silence = silence
         self._written_at = clock.monotonic()
         self.is_due = False
         """Whether a heartbeat is to be written now."""
@@ -64,7 +66,7 @@ class Heartbeats:
         if self._peer is None:
             self._peer = PeerWatch(
                 self._channel,
-                silence=self._heartbeat * SILENT_HEARTBEATS,
+                silence=self._silence,
                 stall_timeout=self._stall_timeout,
                 now=now,
             )
@@ -97,15 +99,23 @@ class HeartbeatTimer:
         return Visits(self._clock, self._heartbeat / STEPS)
 
     def begin(
-        self, channel: Channel, nudge: Callable[[], object], fields: dict[str, Any]
+        self,
+        channel: Channel,
+        nudge: Callable[[], object],
+        fields: dict[str, Any],
+        heartbeat: float | None = None,
     ) -> Heartbeats:
-        """Start the heartbeats of one response. The caller must `stop` them."""
+        """Start the heartbeats of one response. The caller must `stop` them.
+
+        `heartbeat` is for a client that asks for another interval.
+        """
         return Heartbeats(
             channel,
             self._clock,
             self._visits,
             nudge,
             fields,
-            heartbeat=self._heartbeat,
+            heartbeat=self._heartbeat if heartbeat is None else heartbeat,
+            silence=self._heartbeat * SILENT_HEARTBEATS,
             stall_timeout=self._stall_timeout,
         )

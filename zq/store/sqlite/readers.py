@@ -18,11 +18,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SCANNERS = 2
-READERS = 5 + SCANNERS
+READERS = 6 + SCANNERS
 """How many connections there are in all."""
 
 MOST_WAITING = 32
 """So many scans may wait for a reader. The next one is refused."""
+
+
+MOST_PAGES_WAITING = 1_000
+"""So many pages of topics may wait for a reader: each takes a few milliseconds."""
 
 
 class After(NamedTuple):
@@ -144,7 +148,9 @@ class ReaderPool:
         """Slices of sweeps, one read of each sweep at a time."""
         self.views = Lane([next(rest)], timeout, after, MOST_WAITING)
         """Views of operators, which are repeated again and again."""
-        self.topics = Lane([next(rest)], timeout, after, MOST_WAITING)
+        self.topics = Lane([next(rest)], timeout, after, MOST_PAGES_WAITING)
         """Pages of topics, a few milliseconds each."""
+        self.followers = Lane([next(rest)], timeout, after)
+        """The same for readers that news of a tick has woken, however many."""
         self.scans = Lane(list(islice(rest, SCANNERS)), timeout, after, MOST_WAITING)
         """Reads that visit as many jobs as the request requires."""

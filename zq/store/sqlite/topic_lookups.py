@@ -68,7 +68,7 @@ def read_page(
         return TopicPage([], upto, upto, state.earliest_seq, loss)
     place: dict[str, Any] = {"id": state.id, "after": after, "upto": upto}
     others = "1"
-    if wanted.nodes:
+    if wanted.nodes and state.config.dedupe_node:
         others = QUERIES["others"]
         place["nodes"] = as_json(list(wanted.nodes))
         examined = connection.execute(QUERIES["examined"], {**place, "most": MOST_EXAMINED})

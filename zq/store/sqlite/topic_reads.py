@@ -1,8 +1,9 @@
 """The reads of topics: pages have a lane of their own, for their readers wait as workers do."""
 
 from zq.model.reach import Reach
+from zq.model.routers import RoutersWanted, TopicRouter
 from zq.model.topics import TopicPage, TopicState
-from zq.store.sqlite import topic_lookups
+from zq.store.sqlite import router_lookups, topic_lookups
 from zq.store.sqlite.readers import ReaderPool
 from zq.store.topics import PageWanted, TopicReads
 
@@ -14,6 +15,7 @@ class SqliteTopicReads(TopicReads):
         self._looks = pool.looks.read
         self._scans = pool.scans.read
         self._pages = pool.topics.read
+        self._awaited = pool.followers.read
 
     async def topic(self, name: str, now: int) -> TopicState | None:
         return await self._looks(topic_lookups.get_topic, name, now)
@@ -26,5 +28,17 @@ class SqliteTopicReads(TopicReads):
     async def count(self) -> int:
         return await self._looks(topic_lookups.count_topics)
 
-    async def page(self, name: str, wanted: PageWanted, now: int) -> TopicPage | None:
-        return await self._pages(topic_lookups.read_page, name, wanted, now)
+    async def page(
+        self, name: str, wanted: PageWanted, now: int, *, awaited: bool = False
+    ) -> TopicPage | None:
+        read = self._awaited if awaited else self._pages
+        return await read(topic_lookups.read_page, name, wanted, now)
+
+    async def router(self, name: str) -> TopicRouter | None:
+        return await self._looks(router_lookups.get_router, name)
+
+    async def routers(self, wanted: RoutersWanted, reach: Reach) -> list[TopicRouter]:
+        return await self._scans(router_lookups.list_routers, wanted, reach)
+
+    async def count_routers(self) -> int:
+        return await self._looks(router_lookups.count_routers)

@@ -1,0 +1,254 @@
+"""One stream tells of many topics, and goes on where it was."""
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+import pytest
+from conformance.client import Client, Wire
+from conformance.site import Site
+from conformance.streams import PATIENCE_S, StreamEnded
+
+from .frames import Frames
+from .records import Doc, Records, refused, told
+
+
+@pytest.fixture
+async def log(site: Site, wire: Wire) -> Any:
+    async with Client(site, wire) as client:
+        yield Records(client)
+
+
+async def make(log: Records, topics: Doc, **fields: Any) -> Doc:
+    return told(await log.native.post("/v0/watch", {"topics": topics, **fields}))
+
+
+async def watch(log: Records, topics: Doc, **fields: Any) -> Frames:
+    session = await make(log, topics, **fields)
+    return await Frames.open(log.native, session["stream_url"])
+
+
+def seqs(data: Doc) -> list[int]:
+    return [record["$seq"] for record in data["records"]]
+
+
+async def test_a_session_says_where_it_begins_and_its_stream_what_is_new(log: Records) -> None:
+    await log.append("t", *range(5))
+    await log.append("u", "old")
+    session = await make(log, {"t": {"from_seq": 3}, "u": {"tail": True}}, node="me")
+    assert session["wid"].startswith("wid_") and len(session["wid"]) >= 26
+    assert session["stream_url"] == f"/v0/watch/{session['wid']}"
+    assert session["session_ttl_ms"] == 300_000
+    assert session["topics"] == {
+        "t": {"from_seq": 3, "head_seq": 5, "earliest_seq": 1},
+        "u": {"from_seq": 1, "head_seq": 1, "earliest_seq": 1},
+    }
+    stream = await Frames.open(log.native, session["stream_url"])
+    assert await stream.frame() == {"retry": "2000"}
+    assert await stream.frame() == {"": f"hb {log.site.clock.now_ms()}"}
+    seen: dict[str, list[str]] = {"t": [], "u": []}
+    for _ in range(3):
+        name, data, _ = await stream.event()
+        seen[data["topic"]].append(name)
+        if name == "record":
+            assert seqs(data) == [4, 5]
+            assert (data["from_seq"], data["to_seq"], data["head_seq"]) == (3, 5, 5)
+    assert seen == {"t": ["record", "caught-up"], "u": ["caught-up"]}
+    await log.append("u", "mine", node="me")
+    await log.append("u", "new", node="other")
+    data, _ = await stream.expect("record", topic="u", to_seq=3)
+    assert data["records"] == [
+        {"$seq": 3, "$ts": log.site.clock.now_ms(), "$node": "other", "data": "new"}
+    ]
+    await stream.expect("caught-up", topic="u", head_seq=3)
+
+
+async def test_pages_have_no_more_records_or_bytes_than_are_asked_for(log: Records) -> None:
+    await log.append("t", *["x" * 100] * 5)
+    stream = await watch(log, {"t": {}}, limit=2)
+    for expected in ([1, 2], [3, 4], [5]):
+        assert seqs((await stream.expect("record"))[0]) == expected
+    await stream.expect("caught-up", head_seq=5)
+    stream = await watch(log, {"t": {}}, max_batch_bytes=250)
+    assert seqs((await stream.expect("record"))[0]) == [1, 2, 3]
+
+
+async def test_records_show_what_was_asked_for(log: Records) -> None:
+    await log.post("t", {"records": [{"data": 1, "tag": "x", "meta": {"k": 1}}]})
+    at = log.site.clock.now_ms()
+    cases: list[tuple[Doc, Doc]] = [
+        ({}, {"data": 1, "meta": {"k": 1}}),
+        ({"include_data": False, "include_meta": False, "include_tags": True}, {"$tag": "x"}),
+    ]
+    for asked, shown in cases:
+        stream = await watch(log, {"t": {}}, **asked)
+        data, _ = await stream.expect("record")
+        assert data["records"] == [{"$seq": 1, "$ts": at, **shown}]
+        await stream.close()
+
+
+async def test_a_reader_comes_back_to_where_its_session_is(log: Records) -> None:
+    await log.append("t", 1, 2)
+    session = await make(log, {"t": {}})
+    first = await Frames.open(log.native, session["stream_url"])
+    _, backlog = await first.expect("record", to_seq=2)
+    _, drained = await first.expect("caught-up")
+    assert backlog == drained
+    await first.close()
+    await log.append("t", 3)
+    for last_id in (backlog, "", "nonsense", _id(t=99), _id(other=1)):
+        stream = await Frames.open(log.native, session["stream_url"], **{"last-event-id": last_id})
+        if last_id == backlog:
+            assert seqs((await stream.expect("record"))[0]) == [3], "the backlog is not sent again"
+        await stream.expect("caught-up", head_seq=3)
+        await stream.close()
+    stream = await Frames.open(log.native, session["stream_url"], **{"last-event-id": _id(t=1)})
+    assert seqs((await stream.expect("record"))[0]) == [2, 3], "it may go back"
+
+
+async def test_a_second_stream_of_a_session_ends_the_first(log: Records) -> None:
+    await log.append("t", 1)
+    session = await make(log, {"t": {}})
+    first = await Frames.open(log.native, session["stream_url"])
+    await first.expect("record")
+    second = await Frames.open(log.native, session["stream_url"])
+    await log.append("t", 2)
+    await first.expect("caught-up", head_seq=1)
+    with pytest.raises(StreamEnded):
+        await first.event()
+    found: list[int] = []
+    while found != [2]:
+        name, data, _ = await second.event()
+        found = seqs(data) if name == "record" else found
+
+
+async def test_a_reader_is_told_what_it_has_missed(log: Records) -> None:
+    await log.put("t", cap_records=2)
+    await log.append("t", *range(5))
+    stream = await watch(log, {"t": {"from_seq": 1}})
+    data, id = await stream.expect("tombstone", topic="t", reason="cap", gap_from=2, gap_to=3)
+    assert (data["earliest_seq"], data["head_seq"], data["missed_estimate"]) == (4, 5, 2)
+    assert id == _id(t=3)
+    assert seqs((await stream.expect("record", from_seq=3))[0]) == [4, 5]
+    await stream.expect("caught-up")
+
+
+async def test_a_topic_that_is_deleted_ends_for_its_watchers_and_no_other_does(
+    log: Records,
+) -> None:
+    await log.append("t", 1)
+    await log.append("u", 1)
+    stream = await watch(log, {"t": {"tail": True}, "u": {"tail": True}})
+    for _ in range(2):
+        await stream.expect("caught-up")
+    await log.native.send("DELETE", "/v0/topics/t")
+    _, id = await stream.expect("topic-deleted", topic="t", reason="deleted")
+    assert id == _id(u=1)
+    await log.append("t", "another topic")
+    await log.append("u", 2)
+    await stream.expect("record", topic="u")
+
+
+async def test_a_silent_stream_gives_signs_of_life_at_the_interval_of_its_session(
+    log: Records,
+) -> None:
+    await log.append("t", 1)
+    stream = await watch(log, {"t": {"tail": True}}, heartbeat_ms=2_000)
+    await stream.expect("caught-up")
+    for _ in range(2):
+        log.site.clock.advance(2_500)
+        assert await stream.frame() == {"": f"hb {log.site.clock.now_ms()}"}
+
+
+async def test_a_session_that_nobody_reads_is_forgotten(log: Records) -> None:
+    await log.append("t", 1)
+    session = await make(log, {"t": {}})
+    log.site.clock.advance(299_999)
+    stream = await Frames.open(log.native, session["stream_url"])
+    await stream.expect("record")
+    log.site.clock.advance(300_000)
+    await log.append("t", 2)
+    await stream.expect("caught-up")
+    await stream.expect("record")
+    await stream.close()
+    async with asyncio.timeout(PATIENCE_S):
+        while (figures := await _figures(log))["topics_sse_connections"]:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    assert figures["topics_watch_sessions"] == 1
+    log.site.clock.advance(300_000)
+    assert (await _figures(log))["topics_watch_sessions"] == 0
+    headers = {"accept": "text/event-stream"}
+    reply = await log.native.send("GET", session["stream_url"], headers=headers)
+    assert refused(reply) == (404, "not_found")
+
+
+async def test_a_stream_wants_a_client_that_reads_events(log: Records) -> None:
+    await log.append("t", 1)
+    session = await make(log, {"t": {}})
+    reply = await log.native.send("GET", session["stream_url"])
+    assert refused(reply) == (406, "not_acceptable")
+
+
+async def test_a_server_that_stops_ends_its_streams_and_forgets_their_sessions(
+    log: Records,
+) -> None:
+    await log.append("t", 1)
+    session = await make(log, {"t": {}})
+    stream = await Frames.open(log.native, session["stream_url"])
+    await stream.expect("record")
+    await log.site.restart()
+    await stream.expect("caught-up")
+    with pytest.raises(StreamEnded):
+        await stream.event()
+
+
+async def test_many_readers_of_one_topic_are_all_woken_by_one_write(log: Records) -> None:
+    """RACE: more readers look at the topic at once than may wait for a long read."""
+    await log.append("t", 1)
+    streams = [await watch(log, {"t": {"tail": True}}) for _ in range(40)]
+    for stream in streams:
+        await stream.expect("caught-up")
+    patient = [asyncio.create_task(log.diff("t", 1, wait_ms=30_000)) for _ in range(40)]
+    async with asyncio.timeout(PATIENCE_S):
+        while len(log.site.server.engine.topics) < 80:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    await log.append("t", 2)
+    for stream in streams:
+        assert seqs((await stream.expect("record"))[0]) == [2]
+    for waiting in patient:
+        assert [record["$seq"] for record in (await waiting)["records"]] == [2]
+
+
+@pytest.mark.parametrize(
+    ("topics", "fields", "status", "code"),
+    [
+        ({}, {}, 400, "invalid_request"),
+        ({"_t": {}}, {}, 400, "invalid_request"),
+        ({"t": {"from_seq": -1}}, {}, 400, "invalid_request"),
+        ({"t": {}}, {"consistency": "odd"}, 400, "invalid_request"),
+        ({f"t{n}": {} for n in range(257)}, {}, 400, "invalid_request"),
+        ({"t": {}}, {}, 404, "topic_not_found"),
+    ],
+    ids=["nothing", "name", "cursor", "consistency", "too many", "not there"],
+)
+async def test_a_session_that_makes_no_sense_is_refused(
+    log: Records, topics: Doc, fields: Doc, status: int, code: str
+) -> None:
+    reply = await log.native.post("/v0/watch", {"topics": topics, **fields})
+    assert refused(reply) == (status, code)
+
+
+async def test_topics_that_are_not_there_may_be_left_out(log: Records) -> None:
+    await log.append("t", 1)
+    reply = await log.native.post("/v0/watch?lenient=true", {"topics": {"t": {}, "none": {}}})
+    assert list(told(reply)["topics"]) == ["t"]
+
+
+def _id(**cursors: int) -> str:
+    text = json.dumps(cursors, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+
+
+async def _figures(log: Records) -> Doc:
+    return told(await log.native.get("/v0/metrics"))
