@@ -88,6 +88,15 @@ async def test_records_show_what_was_asked_for(log: Records) -> None:
         await stream.close()
 
 
+async def test_data_that_was_sent_in_several_lines_is_one_line_of_an_event(log: Records) -> None:
+    body = b'{"records": [{"data": {"a":\r\n"x",\n "b": [1\r, 2]}}]}'
+    headers = {"content-type": "application/json"}
+    assert (await log.native.send("POST", "/v0/topics/t", body, headers)).status == 201
+    stream = await watch(log, {"t": {}})
+    data, _ = await stream.expect("record")
+    assert data["records"][0]["data"] == {"a": "x", "b": [1, 2]}
+
+
 async def test_a_reader_comes_back_to_where_its_session_is(log: Records) -> None:
     await log.append("t", 1, 2)
     session = await make(log, {"t": {}})

@@ -267,7 +267,7 @@ async def test_the_topics_of_the_documents(tmp_path: Path) -> None:
             assert reader.stdout is not None
             lines = iter(reader.stdout)
             assert "event: record\n" in lines
-            assert '"data":{"clip":9002}' in next(lines)
+            assert '"data":{"clip": 9002}' in next(lines)
 
 
 async def test_the_settings_of_the_documents(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ RETRY = b"retry: 2000\n\n"
 
 MOST_STREAMS, MOST_STREAMS_OF_KEY = 10_000, 1_000
 
+_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
+
 _encode = msgspec.json.Encoder().encode
 _cursors = msgspec.json.Decoder(dict[str, int])
 
@@ -122,7 +124,9 @@ def require_events(request: web.BaseRequest) -> None:
 def frame(event: str, document: object, id: str | None = None) -> bytes:
     """One event."""
     head = "" if id is None else f"id: {id}\n"
-    return f"{head}event: {event}\ndata: ".encode() + _encode(document) + b"\n\n"
+    # Between two tokens of JSON that somebody has sent there may be ends of lines.
+    data = _encode(document).translate(_ONE_LINE)
+    return f"{head}event: {event}\ndata: ".encode() + data + b"\n\n"
 
 
 def id_of(cursors: Mapping[str, int]) -> str:
