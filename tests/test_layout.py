@@ -50,6 +50,7 @@ LAYERS: dict[str, set[str]] = {
         "setting",
     },
     "outbox": {"client", "model"},
+    "contrib": {"client", "model", "outbox"},
     "testing": {"client", "client.embedded", "model", "config", "runtime"},
     "spark": {"model", "client"},
 }

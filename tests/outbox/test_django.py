@@ -1,22 +1,17 @@
 """The outbox on Django's connections."""
 
-from pathlib import Path
-
-import django
 import pytest
 from asgiref.sync import sync_to_async
-from django.conf import settings
+from contrib.sample import set_up
 from django.db import connection, transaction
 
 from zq import outbox
 from zq.client.app import App
 
 
-async def test_a_row_is_written_in_the_transaction_of_django(zq_app: App, tmp_path: Path) -> None:
-    file = tmp_path / "shop.db"
-    engine = "django.db.backends.sqlite3"
-    settings.configure(DATABASES={"default": {"ENGINE": engine, "NAME": str(file)}}, USE_TZ=True)
-    django.setup()
+async def test_a_row_is_written_in_the_transaction_of_django(zq_app: App) -> None:
+    set_up()
+    file = connection.settings_dict["NAME"]
 
     @zq_app.task
     def work(n: int) -> None: ...

@@ -142,9 +142,14 @@ class Backend(Protocol):
     # Many
 
     async def jobs(
-        self, query: JobQuery = EVERYTHING, *, after: str | None = None, limit: int = 50
+        self,
+        query: JobQuery = EVERYTHING,
+        *,
+        after: str | None = None,
+        limit: int = 50,
+        newest: bool = False,
     ) -> JobListing:
-        """A page of jobs, with payloads, whose ids come after the cursor."""
+        """A page of jobs, with payloads, beyond the cursor: the oldest first, or the newest."""
 
     async def count(self, query: JobQuery = EVERYTHING) -> int:
         """How many jobs match."""

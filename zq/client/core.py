@@ -36,6 +36,8 @@ class Core:
     """Functions that are called, or awaited, before a worker takes its first job."""
     companions: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
     """Coroutine functions that run while a worker does."""
+    find: Callable[[str], Any] | None = None
+    """Finds the task, or None, for a type of jobs that the app does not know. It raises nothing."""
 
     def __reduce__(self) -> tuple[Any, tuple[Backend, Options]]:
         # A copy in another process only enqueues; it has no handlers and no listeners.

@@ -266,7 +266,8 @@ class QueueStats(msgspec.Struct, frozen=True):
 
 
 class JobListing(msgspec.Struct, frozen=True):
-    """Jobs in the order of their ids. `after` is the cursor of the next page; None at the end."""
+    """Jobs by their ids, upwards or downwards. `after` is the cursor of the next page; None at the
+    end."""
 
     jobs: list[StoredJob]
     after: str | None

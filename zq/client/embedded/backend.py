@@ -189,14 +189,19 @@ class EmbeddedBackend:
     # Many
 
     async def jobs(
-        self, query: JobQuery = EVERYTHING, *, after: str | None = None, limit: int = 50
+        self,
+        query: JobQuery = EVERYTHING,
+        *,
+        after: str | None = None,
+        limit: int = 50,
+        newest: bool = False,
     ) -> JobListing:
         """A page of jobs beyond the cursor."""
 
         async def verb(services: Services) -> JobListing:
             ids = services.ids
-            beyond = place_of(after, False, ids)
-            page = await services.listing.page(filter_of(query, ids), beyond, False, limit)
+            beyond = place_of(after, newest, ids)
+            page = await services.listing.page(filter_of(query, ids), beyond, newest, limit)
             found = [stored_job(job_document(job, ids, with_payload=True)) for job in page.jobs]
             return JobListing(found, found[-1].id if page.more and found else None)
 

@@ -183,10 +183,17 @@ class HttpBackend:
     # Many
 
     async def jobs(
-        self, query: JobQuery = EVERYTHING, *, after: str | None = None, limit: int = 50
+        self,
+        query: JobQuery = EVERYTHING,
+        *,
+        after: str | None = None,
+        limit: int = 50,
+        newest: bool = False,
     ) -> JobListing:
         """A page of jobs beyond the cursor."""
         place = {} if after is None else {"from": after}
+        if newest:
+            place["order"] = "desc"
         path = filtered("/jobs", query, limit=str(limit), **place)
         page = self._read(await self._call("GET", path), _Page)
         return JobListing(page.jobs, page.jobs[-1].id if page.pages.get("next") else None)

@@ -108,10 +108,16 @@ class Handlers:
         self._tasks = {name: handler_of_task(task) for name, task in app.tasks.items()}
         self.queues = sorted({task.queue for task in app.tasks.values()} | set(self._queues))
         """The queues for which there are functions."""
+        self._find = app.core.find
 
     def find(self, delivery: Delivery) -> Handler | None:
         """The handler of a job. None if this worker does not know its task; another may."""
-        return self._queues.get(delivery.queue) or self._tasks.get(delivery.type)
+        known = self._queues.get(delivery.queue) or self._tasks.get(delivery.type)
+        if known is None and self._find is not None:
+            task = self._find(delivery.type)
+            if task is not None:
+                known = self._tasks[delivery.type] = handler_of_task(task)
+        return known
 
 
 def timeout_of(handler: Handler, delivery: Delivery) -> float | None:

@@ -95,6 +95,10 @@ class Managing(Contract):
         rest = await backend.jobs(after=page.after)
         assert [job.id for job in (*page.jobs, *rest.jobs)] == [job.id for job in jobs]
         assert rest.after is None
+        newest = await backend.jobs(limit=2, newest=True)
+        older = await backend.jobs(after=newest.after, newest=True)
+        downwards = [job.id for job in (*newest.jobs, *older.jobs)]
+        assert downwards == [job.id for job in reversed(jobs)]
         ids = (jobs[1].id, jobs[3].id)
         assert [job.id for job in (await backend.jobs(JobQuery(ids=ids))).jobs] == list(ids)
         assert await backend.count(JobQuery(filter=". >= 3", queues=("q",))) == 2

@@ -1,0 +1,59 @@
+"""The tasks of the project. What they have done is in `done`."""
+
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.db import connection
+from django_tasks import task
+
+done: list[Any] = []
+
+
+class Broken(Exception):
+    """An error of the project."""
+
+
+@task()
+def add(a: int, b: int) -> int:
+    done.append(a + b)
+    return a + b
+
+
+@task()
+async def add_later(a: int, b: int) -> tuple[int, int]:
+    return (a, b)
+
+
+@task(queue_name="mail", priority=-5)
+def send(to: str) -> None:
+    done.append(to)
+
+
+@task(takes_context=True)
+def told(context: Any, name: str) -> dict[str, object]:
+    result = context.task_result
+    return {"attempt": context.attempt, "id": result.id, "name": name, "by": result.worker_ids}
+
+
+@task()
+def fails(at_most: int) -> int:
+    done.append("try")
+    if len(done) <= at_most:
+        raise Broken("it is broken")
+    return len(done)
+
+
+@task()
+def asks_database() -> None:
+    connection.cursor().execute("SELECT 1").fetchone()
+    done.append(connection.connection)
+
+
+@task()
+async def asks_database_later() -> None:
+    await sync_to_async(asks_database.func)()
+
+
+@task()
+def returns_what_cannot_be_stored() -> object:
+    return object()

@@ -1,0 +1,270 @@
+"""Django's tasks on a real server: what the framework's contract says, clause by clause."""
+
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.core.checks import run_checks
+from django.core.management import call_command
+from django.db import connections, transaction
+from django.test import Client, override_settings
+from django.utils import timezone
+from django_tasks import TaskResultStatus, task_backends
+from django_tasks.exceptions import InvalidTaskError, TaskResultDoesNotExist, TaskResultMismatch
+from django_tasks.signals import task_enqueued, task_finished, task_started
+
+from zq import outbox
+from zq.contrib.django.outbox import address_of
+from zq.testing import TestServer
+
+from .conftest import Work, apart, settings_of
+from .sample import tasks
+from .sample.tasks import add, add_later, done, fails, send, told
+
+
+async def test_a_task_is_enqueued_executed_and_its_result_found(backend: Any, work: Work) -> None:
+    result = await add.aenqueue(1, b=2)
+    assert result.status == TaskResultStatus.READY
+    assert (result.args, result.kwargs, result.backend) == ([1], {"b": 2}, "default")
+    with pytest.raises(ValueError, match="not finished"):
+        _ = result.return_value
+    assert (await add.aget_result(result.id)).status == TaskResultStatus.READY
+
+    await work()
+    await result.arefresh()
+
+    assert result.status == TaskResultStatus.SUCCESSFUL
+    assert (result.is_finished, result.return_value, result.attempts) == (True, 3, 1)
+    assert result.enqueued_at <= result.started_at <= result.finished_at <= timezone.now()
+    assert result.last_attempted_at == result.started_at
+    assert (await apart(add.get_result, result.id)).return_value == 3
+    assert done == [3]
+
+
+async def test_a_coroutine_function_is_a_task_and_tuples_come_back_as_lists(
+    backend: Any, work: Work
+) -> None:
+    result = await add_later.aenqueue(1, 2)
+    await work()
+    assert (await add_later.aget_result(result.id)).return_value == [1, 2]
+
+
+async def test_the_context_tells_the_attempt_and_the_worker(backend: Any, work: Work) -> None:
+    result = await told.aenqueue(name="ann")
+    await work()
+    await result.arefresh()
+    expected = {"attempt": 1, "id": result.id, "name": "ann", "by": ["w1"]}
+    assert result.return_value == expected
+
+
+async def test_higher_priorities_run_first(backend: Any, work: Work) -> None:
+    for priority in (-100, 0, 100, 1):
+        await send.using(priority=priority).aenqueue(str(priority))
+    await work()
+    assert done == ["100", "1", "0", "-100"]
+
+
+async def test_the_result_of_a_task_knows_its_priority_and_queue(backend: Any) -> None:
+    result = await send.aenqueue("ann")
+    found = await send.aget_result(result.id)
+    assert (found.task.priority, found.task.queue_name) == (-5, "mail")
+    assert found.task == send
+
+
+async def test_a_task_waits_for_run_after(backend: Any, work: Work, zq_server: TestServer) -> None:
+    later = timezone.now() + timedelta(hours=1)
+    result = await add.using(run_after=later).aenqueue(1, 2)
+    assert (await add.aget_result(result.id)).task.run_after == later
+    await work()
+    assert done == []
+    await zq_server.advance(3601)
+    await work()
+    assert done == [3]
+
+
+async def test_a_failure_has_its_class_and_traceback(zq_server: TestServer, work: Work) -> None:
+    with settings_of(zq_server, OPTIONS={"job": {"max_attempts": 1}}):
+        result = await fails.aenqueue(9)
+        await work()
+        await result.arefresh()
+    assert result.status == TaskResultStatus.FAILED
+    (error,) = result.errors
+    assert error.exception_class is tasks.Broken
+    assert error.traceback.endswith("Broken: it is broken\n")
+    assert "zq/" not in error.traceback.replace(tasks.__file__, "")
+    assert (result.attempts, result.finished_at is None) == (1, False)
+    with pytest.raises(ValueError, match="failed"):
+        _ = result.return_value
+
+
+async def test_a_failed_task_is_tried_again(
+    backend: Any, work: Work, zq_server: TestServer
+) -> None:
+    result = await fails.aenqueue(1)
+    await work()
+    await result.arefresh()
+    assert (result.status, len(result.errors), result.attempts) == (TaskResultStatus.READY, 1, 1)
+    await zq_server.advance(60)
+    await work()
+    await result.arefresh()
+    assert (result.return_value, len(result.errors), result.attempts) == (2, 1, 2)
+
+
+async def test_a_result_that_cannot_be_stored_is_a_failure(backend: Any, work: Work) -> None:
+    result = await tasks.returns_what_cannot_be_stored.aenqueue()
+    await work()
+    assert (await apart(backend.get_result, result.id)).errors[0].exception_class is TypeError
+
+
+async def test_signals_tell_of_each_step(zq_server: TestServer, work: Work, backend: Any) -> None:
+    heard: list[tuple[str, Any, str]] = []
+    listeners = []
+    for name, signal in (
+        ("enqueued", task_enqueued),
+        ("started", task_started),
+        ("finished", task_finished),
+    ):
+
+        def hear(sender: Any, task_result: Any, name: str = name, **_: Any) -> None:
+            heard.append((name, task_result.status, task_result.id))
+
+        signal.connect(hear)
+        listeners.append((signal, hear))
+    try:
+        result = await add.aenqueue(1, 2)
+        await work()
+        later = await add_later.aenqueue(1, 2)
+        await work()
+    finally:
+        for signal, hear in listeners:
+            signal.disconnect(hear)
+    steps = [("enqueued", "READY"), ("started", "RUNNING"), ("finished", "SUCCESSFUL")]
+    assert heard == [(*step, each.id) for each in (result, later) for step in steps]
+
+
+async def test_what_the_framework_refuses_is_refused(backend: Any) -> None:
+    with pytest.raises(InvalidTaskError, match="Queue"):
+        send.using(queue_name="unknown")
+    with pytest.raises(InvalidTaskError, match="priority"):
+        send.using(priority=101)
+    with pytest.raises(InvalidTaskError, match="aware"):
+        send.using(run_after=timezone.now().replace(tzinfo=None))
+    with pytest.raises(TypeError):
+        await send.aenqueue(object())
+
+
+async def test_an_unknown_id_has_no_result(backend: Any) -> None:
+    with pytest.raises(TaskResultDoesNotExist):
+        await apart(backend.get_result, "unknown")
+
+
+async def test_a_result_of_another_task_is_refused(backend: Any) -> None:
+    result = await add.aenqueue(1, 2)
+    with pytest.raises(TaskResultMismatch):
+        await send.aget_result(result.id)
+
+
+@pytest.mark.parametrize("name", ["asks_database", "asks_database_later"])
+async def test_a_task_leaves_no_database_connection_open(
+    name: str, backend: Any, work: Work
+) -> None:
+    await getattr(tasks, name).aenqueue()
+    (outcome,) = await work()
+    assert outcome.ok
+    (connection,) = done
+    with pytest.raises(Exception, match="closed database"):
+        connection.execute("SELECT 1")
+
+
+async def test_a_task_is_enqueued_when_its_transaction_commits(
+    zq_server: TestServer, work: Work, database: None
+) -> None:
+    done.clear()
+
+    def enqueue(n: int, fails: bool) -> Any:
+        with transaction.atomic():
+            result = add.enqueue(n, n)
+            assert add.get_result(result.id).status == TaskResultStatus.READY
+            if fails:
+                transaction.set_rollback(True)
+        return result
+
+    with settings_of(zq_server, ENQUEUE_ON_COMMIT=True):
+        gone = await apart(enqueue, 1, True)
+        kept = await apart(enqueue, 2, False)
+        with pytest.raises(TaskResultDoesNotExist):
+            await apart(add.get_result, gone.id)
+        assert (await apart(add.get_result, kept.id)).args == [2, 2]
+
+        app = task_backends["default"].app
+        relay = outbox.Relay(app, address_of(connections["default"]))
+        assert await relay.run_until_empty() == 1
+        await app.close()
+        await work()
+        await apart(kept.refresh)
+    assert (kept.return_value, done) == (4, [4])
+
+
+def test_the_migrations_are_complete(database: None) -> None:
+    call_command("makemigrations", check_changes=True, dry_run=True, verbosity=0)
+
+
+def test_the_address_of_a_database_of_django_is_one_for_the_relay() -> None:
+    said = {"NAME": "shop", "USER": "ann", "PASSWORD": "p@ss/word"}
+    said |= {"HOST": "/run/postgresql", "PORT": "5433"}
+    connection = SimpleNamespace(vendor="postgresql", settings_dict=said)
+    expected = "postgresql://ann:p%40ss%2Fword@/shop?host=%2Frun%2Fpostgresql&port=5433"
+    assert address_of(connection) == expected
+
+
+@pytest.mark.parametrize(
+    ("setting", "code"),
+    [
+        ({"OPTIONS": {"adress": 1}}, "zq.E001"),
+        ({"OPTIONS": {"url": "ftp://x"}}, "zq.E002"),
+        ({"OPTIONS": {"job": {"max_attempts": 0}}}, "zq.E003"),
+        ({"OPTIONS": {"job": {"key": "x"}}}, "zq.E003"),
+        ({"OPTIONS": {"database": "no"}, "ENQUEUE_ON_COMMIT": True}, "zq.E004"),
+        ({}, None),
+        ({"ENQUEUE_ON_COMMIT": True}, None),
+    ],
+    ids=["option", "url", "job", "key", "database", "plain", "outbox"],
+)
+def test_system_checks_name_what_is_wrong(setting: dict[str, Any], code: str | None) -> None:
+    backend = {"BACKEND": "zq.contrib.django.ZqBackend", **setting}
+    with override_settings(TASKS={"default": backend}):
+        found = [message.id for message in run_checks()]
+    assert found == ([] if code is None else [code])
+
+
+async def test_the_outbox_needs_its_table(database: None) -> None:
+    backend = {"BACKEND": "zq.contrib.django.ZqBackend", "ENQUEUE_ON_COMMIT": True}
+    with override_settings(TASKS={"default": backend}, INSTALLED_APPS=["django_tasks"]):
+        assert [message.id for message in task_backends["default"].check()] == ["zq.E006"]
+
+
+async def test_the_admin_lists_jobs_for_those_who_may_view_them(
+    backend: Any, zq_server: TestServer
+) -> None:
+    result = await add.aenqueue(1, 2)
+    job = await apart(lambda: backend._stored(result.id))
+
+    def pages() -> tuple[str, str, int]:
+        from django.contrib.auth.models import User
+
+        User.objects.filter(username__in=["root", "clerk"]).delete()
+        root = User.objects.create_superuser("root", password="x")
+        clerk = User.objects.create_user("clerk", password="x", is_staff=True)
+        one, other = Client(), Client()
+        one.force_login(root)
+        other.force_login(clerk)
+        index = one.get("/admin/").content.decode()
+        page = one.get("/admin/zq/shownjob/").content.decode()
+        return index, page, other.get("/admin/zq/shownjob/").status_code
+
+    index, page, refused = await apart(pages)
+    assert '"/admin/zq/shownjob/"' in index
+    assert job.id in page
+    assert "contrib.sample.tasks.add" in page
+    assert refused == 403

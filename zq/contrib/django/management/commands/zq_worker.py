@@ -1,0 +1,96 @@
+"""`manage.py zq_worker`: executes the tasks of a backend."""
+
+import os
+import socket
+from argparse import ArgumentParser
+from typing import Any
+from uuid import uuid4
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+from django.utils.autoreload import run_with_reloader
+
+from zq.client.errors import InvalidOption, ZqError
+from zq.client.outcome import DrainReport
+from zq.client.worker.worker import Worker, run_blocking
+from zq.contrib.django.backend import ZqBackend
+from zq.contrib.django.execution import worker_app
+from zq.contrib.django.framework import task_backends
+from zq.contrib.django.outbox import address_of
+from zq.outbox import Relay
+
+
+class ZqWorker(BaseCommand):
+    """The command."""
+
+    help = "Executes the tasks of a backend of zq, and moves the rows of its outbox."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """The options, named as in `zq worker`."""
+        parser.add_argument("--backend", default="default", help="Alias of the backend in TASKS.")
+        parser.add_argument("--queues", "-q", help="Queues (separate with commas). Default: QUEUES")
+        parser.add_argument("--concurrency", "-c", type=int, default=1, help="Tasks at a time.")
+        parser.add_argument("--burst", action="store_true", help="Stop when no task is left.")
+        parser.add_argument("--max-jobs", type=int, help="Stop after this many tasks.")
+        parser.add_argument("--shutdown-timeout", type=float, default=30.0, help="In seconds.")
+        parser.add_argument("--no-relay", action="store_true", help="Leave the outbox to others.")
+        parser.add_argument(
+            "--reload", action="store_true", default=settings.DEBUG, help="Default: DEBUG"
+        )
+        parser.add_argument("--no-reload", action="store_false", dest="reload")
+
+    def handle(self, **options: Any) -> None:
+        """Work until a signal comes."""
+        backend = task_backends[options["backend"]]
+        if not isinstance(backend, ZqBackend):
+            raise CommandError(f"the backend {options['backend']!r} is none of zq.contrib.django")
+        queues = options["queues"].split(",") if options["queues"] else sorted(backend.queues)
+        if not queues:
+            raise CommandError("the backend takes tasks of any queue: name some with --queues")
+        if options["reload"] and not options["burst"]:
+            # Django runs this in a thread, which gets no signals, and ends the process.
+            run_with_reloader(self._work, backend, queues, options, handle_signals=False)
+        else:
+            self._work(backend, queues, options, handle_signals=True)
+
+    def _work(
+        self, backend: ZqBackend, queues: list[str], options: dict[str, Any], handle_signals: bool
+    ) -> None:
+        worker_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
+        app = worker_app(backend, worker_id)
+        if backend.on_commit and not options["no_relay"]:
+            app.while_working(Relay(app, address_of(connections[backend.database])).run)
+
+        async def work() -> DrainReport:
+            async with app:
+                return await worker.run(handle_signals=handle_signals)
+
+        try:
+            worker = Worker(
+                app,
+                queues=queues,
+                worker_id=worker_id,
+                concurrency=options["concurrency"],
+                burst=options["burst"],
+                max_jobs=options["max_jobs"],
+                shutdown_timeout=options["shutdown_timeout"],
+            )
+            app.on("started")(lambda _: self._say(f"zq_worker works on {', '.join(queues)}"))
+            report = run_blocking(work())
+        except InvalidOption as error:
+            raise CommandError(error.message) from None
+        except ZqError as error:
+            raise CommandError(f"{error.code}: {error.message}") from None
+        self._say(f"zq_worker has finished {report.finished} tasks")
+        if report.stuck or report.aborted:
+            self.stdout.flush()
+            os._exit(1)  # the interpreter might wait for handlers that do not end
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
+
+
+Command = ZqWorker
+"""The name by which Django finds it."""

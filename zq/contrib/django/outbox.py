@@ -1,0 +1,51 @@
+"""The outbox in Django's database: writes rows, finds them, and has the relay's address."""
+
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from zq.client.formats import JSON
+from zq.client.values import StoredJob, Submission
+from zq.outbox.adapters import adapter_of
+from zq.outbox.document import document_of, job_of
+
+VENDORS = ("sqlite", "postgresql")
+"""Databases for which there is an outbox."""
+
+_FIND = {
+    "sqlite": "SELECT document FROM zq_outbox WHERE json_extract(document, '$.unique_key') = %s",
+    "postgresql": "SELECT document FROM zq_outbox"
+    " WHERE CAST(document AS json) ->> 'unique_key' = %s",
+}
+
+
+def write(connection: Any, job: Submission) -> None:
+    """Write a row in the transaction of the connection."""
+    adapter_of(connection).write(connection, JSON.encode([document_of(job)]).decode())
+
+
+def find(connection: Any, key: str) -> StoredJob | None:
+    """The job of a row that no relay has moved yet."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FIND[connection.vendor], [key])
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    job = job_of(row[0])
+    return StoredJob(
+        "", job.type, job.queue, "ready", job.priority or 0, payload=job.payload, meta=job.meta
+    )
+
+
+def address_of(connection: Any) -> str:
+    """The address of Django's database for a relay."""
+    said = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite://{said['NAME']}"
+    user = quote(said["USER"] or "", safe="")
+    password = f":{quote(said['PASSWORD'], safe='')}" if said["PASSWORD"] else ""
+    parts = {"host": said["HOST"], "port": said["PORT"]}
+    query = urlencode({name: value for name, value in parts.items() if value})
+    at = f"{user}{password}@" if user else ""
+    return f"postgresql://{at}/{quote(said['NAME'] or '', safe='')}" + (
+        f"?{query}" if query else ""
+    )
