@@ -40,8 +40,12 @@ LAYERS: dict[str, set[str]] = {
         *("http", "http.transport", "entrance"),
         *("config", "keyfile", "logs", "setting", "systemd"),
     },
+    "serving": {
+        *("model", "store", "engine", "service", "instance", "http.transport", "entrance"),
+        *("config", "setting", "systemd", "runtime"),
+    },
     "cli": {
-        *("model", "store", "setting", "config", "instance", "keyfile", "logs", "runtime"),
+        *("model", "store", "setting", "config", "instance", "keyfile", "logs", "serving"),
         *("logfile", "systemd", "client", "outbox", "spark"),
     },
     "client": {"model", "wire", "client.embedded"},
@@ -168,7 +172,7 @@ def test_no_module_imports_itself_through_others() -> None:
         ("zq.store.rows", "from zq.wire.json import encode"),
         ("zq.engine", "from .http import listener"),
         ("zq.engine.inbox", "from ..http import listener"),
-        ("zq.engine.inbox", "def f() -> None:\n    from zq.runtime import serve"),
+        ("zq.engine.inbox", "def f() -> None:\n    from zq.serving import serve"),
         ("zq.config", "from zq.logs import set_up"),
         ("zq.engine.inbox", "from aiohttp import web"),
         ("zq.engine.inbox", "import sqlite3"),

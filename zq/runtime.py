@@ -1,24 +1,18 @@
 """The composition root: the parts of a server, the order of their start, and the stop."""
 
 import asyncio
-import contextlib
-import gc
 import logging
-import os
-import resource
-import signal
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
 
-from zq import keyfile, logs, systemd
+from zq import keyfile, logs
 from zq.config import Settings
 from zq.engine.engine import Engine
-from zq.engine.process import LagMeter, share_one_heap, trim_heap
-from zq.entrance import ADMIN_CONNECTIONS, Entrance, ListeningPlace
+from zq.engine.process import LagMeter, trim_heap
+from zq.entrance import Entrance, ListeningPlace
 from zq.http.admin.door import AdminDoor, admin_routes
 from zq.http.app import Application
 from zq.http.bulk_line import BulkLine
@@ -26,42 +20,26 @@ from zq.http.door import Door
 from zq.http.guard import Guard
 from zq.http.ops.metrics.api import MetricsApi
 from zq.http.ops.metrics.scrape import Sources
+from zq.http.ops.metrics.table import Metric
 from zq.http.queue_ti.calls import Defaults, MessageCalls
 from zq.http.queue_ti.door import QueueTiDoor, queue_ti_routes
 from zq.http.queue_ti.ids import UuidIds
+from zq.http.queue_ti.metrics import QUEUE_TI_METRICS
 from zq.http.topics.door import TopicsDoor, topics_routes
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
-from zq.http.transport.h2.codec import LibraryMissing, MakeCodec, codec_by
+from zq.http.transport.h2.codec import MakeCodec, codec_by
 from zq.http.transport.heartbeats import HeartbeatTimer
-from zq.http.transport.listener import AddressInUse, ListenError
-from zq.http.transport.tls import CertificateError
+from zq.http.transport.listener import AddressInUse
 from zq.http.zizq.door import ZizqDoor, zizq_routes
 from zq.http.zizq.take import TakeOptions
-from zq.instance import Instance, database_of
+from zq.instance import Instance
 from zq.model.clock import Clock
 from zq.model.keys import InvalidKey
 from zq.service import Services
-from zq.setting import ConfigError
-from zq.store.errors import (
-    DatabaseTooNew,
-    DirectoryInUse,
-    FilesMoved,
-    ForeignDatabase,
-    RestoreUnfinished,
-    StoreError,
-)
 from zq.wire.bodies import Limits
 
 log = logging.getLogger("zq.serve")
-
-EX_SOFTWARE = os.EX_SOFTWARE
-EX_IOERR = os.EX_IOERR
-EX_TEMPFAIL = os.EX_TEMPFAIL
-EX_CONFIG = os.EX_CONFIG
-
-OWN_DESCRIPTORS = 128
-"""The descriptors besides connections: the database's, the log's, and some to spare."""
 
 CLOSE_TIMEOUT_S = 1.0
 """Requests under way may take this long after the drain."""
@@ -154,6 +132,7 @@ class Server:
             bodies,
             answers,
             self._lag,
+            self.engine.tallies,
             logs.dropped_lines,
         )
         heartbeats = HeartbeatTimer(
@@ -167,7 +146,7 @@ class Server:
             *shared,
             Limits(settings.max_body, settings.max_payload, settings.max_bulk_items),
             TakeOptions(heartbeats, settings.max_streams_per_peer),
-            MetricsApi(sources),
+            MetricsApi(sources, self._other_metrics()),
         )
         doors = [ZizqDoor(self.services.ids, routes), *self._other_doors(shared, heartbeats)]
         app = Application(doors, self._primary.guard, answers, self._refused)
@@ -189,6 +168,13 @@ class Server:
         if "queue-ti" in self._settings.doors:
             doors.append(self._queue_ti(shared))
         return doors
+
+    def _other_metrics(self) -> Sequence[Metric]:
+        """The metrics of queue-ti, which are counted only if its door is open."""
+        if "queue-ti" not in self._settings.doors:
+            return ()
+        self.engine.tallies.listens = True
+        return QUEUE_TI_METRICS
 
     def _queue_ti(self, shared: SharedParts) -> Door:
         settings = self._settings
@@ -266,134 +252,3 @@ class Server:
         await asyncio.gather(*(entrance.stop(CLOSE_TIMEOUT_S) for entrance in self.entrances))
         self._lag.stop()
         await self._core.stop()
-
-
-def prepare_process() -> None:
-    """Prepare the process before its first thread, such as the one that writes the log."""
-    share_one_heap()
-
-
-def serve(settings: Settings) -> int:
-    """Run a server until a signal. Return the process's exit code (see sysexits.h)."""
-    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
-    with contextlib.suppress(ImportError):
-        from uvloop import new_event_loop as factory
-    with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(_serve(settings))
-
-
-async def _serve(settings: Settings) -> int:
-    signals = _catch_signals()
-    try:
-        passed = systemd.passed_socket()
-    except systemd.ActivationError as error:
-        log.error(str(error))
-        return EX_CONFIG
-    _allow_connections(settings.max_connections)
-    server = Server(settings, passed=passed)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
-    code = await _start(server, settings)
-    if code:
-        return code
-    # Objects that exist now will stay. Requests leave few cycles, so collect them seldom.
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
-    for entrance in server.entrances:
-        entrance.announce()
-    systemd.ready()
-    watchdog = asyncio.create_task(_feed_watchdog(server.services))
-    stopping = asyncio.create_task(signals.get())
-    ends: set[asyncio.Future[Any]] = {stopping, server.engine.failure}
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    systemd.stopping()
-    watchdog.cancel()
-    if server.engine.failure.done():
-        await server.stop()
-        return _exit_code(server.engine.failure.result())
-    log.info("stopping")
-    stop = asyncio.create_task(server.stop())
-    impatience = asyncio.create_task(signals.get())
-    ends = {stop, impatience}
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    if not stop.done():
-        # The second signal: exit as in a crash. The next start returns all jobs.
-        log.warning("leaving at once")
-        logging.shutdown()
-        os._exit(1)
-    impatience.cancel()
-    try:
-        await stop
-    except FilesMoved as error:
-        log.error(str(error))
-        return EX_IOERR
-    except StoreError as error:
-        log.error(f"the disk failed at the last moment, what was acknowledged is safe: {error}")
-        return EX_IOERR
-    log.info("Server stopped.")
-    return 0
-
-
-def _allow_connections(count: int) -> None:
-    """Raise the limit on descriptors so that `count` connections fit beside the server's own."""
-    need = count + ADMIN_CONNECTIONS + OWN_DESCRIPTORS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = need if hard == resource.RLIM_INFINITY else min(need, hard)
-    if soft != resource.RLIM_INFINITY and soft < allowed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    if allowed < need:
-        log.warning(
-            f"this process may have {hard} descriptors, too few for --max-connections: raise the"
-            " limit (LimitNOFILE=, ulimit -Hn), or lower the setting"
-        )
-
-
-async def _start(server: Server, settings: Settings) -> int:
-    """Start, or say in one line why not. Return the exit code; 0 if it runs."""
-    try:
-        await server.start()
-    except DirectoryInUse as error:
-        log.error(str(error))
-        return EX_TEMPFAIL
-    except (
-        ConfigError,
-        InvalidKey,
-        DatabaseTooNew,
-        ForeignDatabase,
-        RestoreUnfinished,
-        CertificateError,
-        LibraryMissing,
-    ) as error:
-        log.error(str(error))
-        return EX_CONFIG
-    except ListenError as error:
-        log.error(str(error))
-        return EX_IOERR
-    except StoreError as error:
-        file = database_of(Path(settings.root_dir))
-        log.error(f"the database {file} cannot be used: {error}")
-        return EX_IOERR
-    except OSError as error:
-        log.error(f"the directory {settings.root_dir} cannot be used (--root-dir): {error}")
-        return EX_IOERR
-    return 0
-
-
-def _exit_code(failure: BaseException) -> int:
-    return EX_IOERR if isinstance(failure, StoreError | OSError) else EX_SOFTWARE
-
-
-def _catch_signals() -> asyncio.Queue[signal.Signals]:
-    received: asyncio.Queue[signal.Signals] = asyncio.Queue()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, received.put_nowait, number)
-    return received
-
-
-async def _feed_watchdog(services: Services) -> None:
-    """Tell systemd that the server lives, whenever ticks and the database's thread have moved."""
-    interval = systemd.watchdog_interval()
-    while interval is not None:
-        await services.admin.ping()
-        systemd.watchdog()
-        await asyncio.sleep(interval)

@@ -76,13 +76,13 @@ def serve(ctx: click.Context, /, **flags: Any) -> None:
     except ConfigError as error:
         raise _StartError(str(error)) from None
 
-    from zq import runtime
+    from zq import serving
 
-    runtime.prepare_process()
+    serving.prepare_process()
     logs.set_up(settings.log_level, settings.log_format, file=_log_file(settings))
     for source in _given(_IGNORED, flags):
         logs.event(log, logs.WARN, "ignored flag", flag=source)
-    ctx.exit(runtime.serve(settings))
+    ctx.exit(serving.serve(settings))
 
 
 def _log_file(settings: Settings) -> RotatingFile | None:

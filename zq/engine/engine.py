@@ -12,6 +12,7 @@ from zq.engine.loop import Durability, Guides, TickLoop
 from zq.engine.news.events import EventHub
 from zq.engine.news.figures import Flows, Stats
 from zq.engine.news.recent import Pulse
+from zq.engine.news.tallies import QueueTallies
 from zq.engine.news.topics import TopicReaders
 from zq.engine.news.viewers import Viewers
 from zq.engine.news.waiters import HistoryReaders, Waiters
@@ -54,6 +55,7 @@ class Engine:
         self.scheduler = Scheduler(store, clock, self.inbox, self.mint, options.zone)
         self.flows = Flows(clock)
         self.stats = Stats()
+        self.tallies = QueueTallies()
         self.pulse = Pulse(self.stats)
         alarm = Alarm(clock, self.inbox.awake.set)
         upkeep = Upkeep(store, clock, self.history, alarm.ring)
@@ -79,6 +81,7 @@ class Engine:
             self.pulse,
             self.flows,
             self.stats,
+            self.tallies,
             self.events,
             self.viewers,
         )

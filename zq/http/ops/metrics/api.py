@@ -1,6 +1,6 @@
 """GET /metrics, in Prometheus' text format or, on request, as OpenMetrics."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from aiohttp import web
@@ -24,9 +24,10 @@ from zq.model.keys import KeyScope
 
 
 class MetricsApi:
-    """The endpoint."""
+    """The endpoint. `more` are the metrics of other doors."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, more: Sequence[Metric] = ()) -> None:
+        self._metrics = (*METRICS, *more)
         self._scraper = Scraper(sources)
         self._process = ProcessCollector(registry=None)
 
@@ -37,7 +38,7 @@ class MetricsApi:
     async def metrics(self, request: web.BaseRequest) -> Answer:
         """All metrics of the server and of its process."""
         encode, content_type = _encoder(request.headers.get("Accept", ""))
-        page = _ScrapePage(await self._scraper.scrape(), self._process)
+        page = _ScrapePage(self._metrics, await self._scraper.scrape(), self._process)
         return Answer(200, encode(page), {"Content-Type": content_type})
 
 
@@ -52,12 +53,13 @@ def _encoder(accept: str) -> tuple[Callable[[Collector], bytes], str]:
 class _ScrapePage(Collector):
     """One scrape as a collector of prometheus-client."""
 
-    def __init__(self, scrape: Scrape, process: Collector) -> None:
+    def __init__(self, metrics: Sequence[Metric], scrape: Scrape, process: Collector) -> None:
+        self._metrics = metrics
         self._scrape = scrape
         self._process = process
 
     def collect(self) -> Iterator[Family]:
-        for metric in METRICS:
+        for metric in self._metrics:
             yield _family(metric, self._scrape)
         yield from self._process.collect()
 

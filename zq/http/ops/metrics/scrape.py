@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 
 from zq.engine.news.figures import Histogram
+from zq.engine.news.tallies import QueueTallies
 from zq.engine.process import LagMeter
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
@@ -35,6 +36,7 @@ class Sources:
     bodies: Bodies
     answers: Answers
     lag: LagMeter
+    tallies: QueueTallies
     dropped_lines: Callable[[], int]
     """How many lines of the log were dropped."""
 
@@ -63,6 +65,7 @@ class Scrape:
     body_bytes: int
     answer_bytes: int
     lag: Histogram
+    tallies: QueueTallies
     dropped_lines: int
 
     def ages(self) -> Iterator[tuple[str, float]]:
@@ -127,6 +130,7 @@ class Scraper:
             body_bytes=sources.bodies.held,
             answer_bytes=sources.answers.held,
             lag=sources.lag.seconds,
+            tallies=sources.tallies,
             dropped_lines=sources.dropped_lines(),
         )
 

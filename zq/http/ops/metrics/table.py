@@ -284,10 +284,10 @@ METRICS = (
 )
 
 
-def markdown() -> str:
-    """The table of docs/metrics.md."""
+def markdown(metrics: Iterable[Metric] = METRICS) -> str:
+    """A table for the documents."""
     rows = ["| Metric | Kind | Labels | Meaning |", "|---|---|---|---|"]
-    for metric in METRICS:
+    for metric in metrics:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         rows.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
     return "\n".join(rows)

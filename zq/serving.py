@@ -1,0 +1,174 @@
+"""The process of a server: from its start until a signal, with the exit code for its end."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import resource
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from zq import systemd
+from zq.config import Settings
+from zq.engine.process import share_one_heap
+from zq.entrance import ADMIN_CONNECTIONS
+from zq.http.transport.h2.codec import LibraryMissing
+from zq.http.transport.listener import ListenError
+from zq.http.transport.tls import CertificateError
+from zq.instance import database_of
+from zq.model.keys import InvalidKey
+from zq.runtime import Server
+from zq.service import Services
+from zq.setting import ConfigError
+from zq.store.errors import (
+    DatabaseTooNew,
+    DirectoryInUse,
+    FilesMoved,
+    ForeignDatabase,
+    RestoreUnfinished,
+    StoreError,
+)
+
+log = logging.getLogger("zq.serve")
+
+EX_SOFTWARE = os.EX_SOFTWARE
+EX_IOERR = os.EX_IOERR
+EX_TEMPFAIL = os.EX_TEMPFAIL
+EX_CONFIG = os.EX_CONFIG
+
+OWN_DESCRIPTORS = 128
+"""The descriptors besides connections: the database's, the log's, and some to spare."""
+
+
+def prepare_process() -> None:
+    """Prepare the process before its first thread, such as the one that writes the log."""
+    share_one_heap()
+
+
+def serve(settings: Settings) -> int:
+    """Run a server until a signal. Return the process's exit code (see sysexits.h)."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with contextlib.suppress(ImportError):
+        from uvloop import new_event_loop as factory
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> int:
+    signals = _catch_signals()
+    try:
+        passed = systemd.passed_socket()
+    except systemd.ActivationError as error:
+        log.error(str(error))
+        return EX_CONFIG
+    _allow_connections(settings.max_connections)
+    server = Server(settings, passed=passed)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
+    code = await _start(server, settings)
+    if code:
+        return code
+    # Objects that exist now will stay. Requests leave few cycles, so collect them seldom.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    for entrance in server.entrances:
+        entrance.announce()
+    systemd.ready()
+    watchdog = asyncio.create_task(_feed_watchdog(server.services))
+    stopping = asyncio.create_task(signals.get())
+    ends: set[asyncio.Future[Any]] = {stopping, server.engine.failure}
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    systemd.stopping()
+    watchdog.cancel()
+    if server.engine.failure.done():
+        await server.stop()
+        return _exit_code(server.engine.failure.result())
+    log.info("stopping")
+    stop = asyncio.create_task(server.stop())
+    impatience = asyncio.create_task(signals.get())
+    ends = {stop, impatience}
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    if not stop.done():
+        # The second signal: exit as in a crash. The next start returns all jobs.
+        log.warning("leaving at once")
+        logging.shutdown()
+        os._exit(1)
+    impatience.cancel()
+    try:
+        await stop
+    except FilesMoved as error:
+        log.error(str(error))
+        return EX_IOERR
+    except StoreError as error:
+        log.error(f"the disk failed at the last moment, what was acknowledged is safe: {error}")
+        return EX_IOERR
+    log.info("Server stopped.")
+    return 0
+
+
+def _allow_connections(count: int) -> None:
+    """Raise the limit on descriptors so that `count` connections fit beside the server's own."""
+    need = count + ADMIN_CONNECTIONS + OWN_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = need if hard == resource.RLIM_INFINITY else min(need, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < need:
+        log.warning(
+            f"this process may have {hard} descriptors, too few for --max-connections: raise the"
+            " limit (LimitNOFILE=, ulimit -Hn), or lower the setting"
+        )
+
+
+async def _start(server: Server, settings: Settings) -> int:
+    """Start, or say in one line why not. Return the exit code; 0 if it runs."""
+    try:
+        await server.start()
+    except DirectoryInUse as error:
+        log.error(str(error))
+        return EX_TEMPFAIL
+    except (
+        ConfigError,
+        InvalidKey,
+        DatabaseTooNew,
+        ForeignDatabase,
+        RestoreUnfinished,
+        CertificateError,
+        LibraryMissing,
+    ) as error:
+        log.error(str(error))
+        return EX_CONFIG
+    except ListenError as error:
+        log.error(str(error))
+        return EX_IOERR
+    except StoreError as error:
+        file = database_of(Path(settings.root_dir))
+        log.error(f"the database {file} cannot be used: {error}")
+        return EX_IOERR
+    except OSError as error:
+        log.error(f"the directory {settings.root_dir} cannot be used (--root-dir): {error}")
+        return EX_IOERR
+    return 0
+
+
+def _exit_code(failure: BaseException) -> int:
+    return EX_IOERR if isinstance(failure, StoreError | OSError) else EX_SOFTWARE
+
+
+def _catch_signals() -> asyncio.Queue[signal.Signals]:
+    received: asyncio.Queue[signal.Signals] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, received.put_nowait, number)
+    return received
+
+
+async def _feed_watchdog(services: Services) -> None:
+    """Tell systemd that the server lives, whenever ticks and the database's thread have moved."""
+    interval = systemd.watchdog_interval()
+    while interval is not None:
+        await services.admin.ping()
+        systemd.watchdog()
+        await asyncio.sleep(interval)
