@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from zq.setting import DOORS, DURATION, INT, Rule
+from zq.setting import DOORS, DURATION, INT, SWITCH, Rule
 
 _U32 = 2**32 - 1
 
@@ -16,6 +16,9 @@ class DoorSettings:
         tuple[str, ...],
         Rule(DOORS, "The doors beside the native API: `topics`, `queue-ti`, or `none` of them."),
     ] = ("topics", "queue-ti")
+    topics_gzip: Annotated[
+        bool, Rule(SWITCH, "Take and give compressed bodies (gzip) at the door of topics.")
+    ] = False
     queue_ti_max_retries: Annotated[
         int,
         Rule(

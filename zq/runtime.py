@@ -164,7 +164,8 @@ class Server:
         """The doors in the settings besides Zizq's."""
         doors: list[Door] = []
         if "topics" in self._settings.doors:
-            doors.append(TopicsDoor(self.services.ids, topics_routes(*shared, heartbeats)))
+            routes = topics_routes(*shared, heartbeats, gzip=self._settings.topics_gzip)
+            doors.append(TopicsDoor(self.services.ids, routes))
         if "queue-ti" in self._settings.doors:
             doors.append(self._queue_ti(shared))
         return doors

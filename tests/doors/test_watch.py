@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from conformance.client import Client, Wire
+from conformance.client import JSON, Client, Wire
 from conformance.site import Site
 from conformance.streams import PATIENCE_S, StreamEnded
 
@@ -210,6 +210,29 @@ async def test_a_server_that_stops_ends_its_streams_and_forgets_their_sessions(
     await stream.expect("caught-up")
     with pytest.raises(StreamEnded):
         await stream.event()
+
+
+async def test_a_reader_that_stops_reading_holds_back_its_own_stream_and_loses_nothing(
+    site: Site,
+) -> None:
+    async with Client(site, JSON) as client:
+        log = Records(client)
+        for n in range(32):
+            await log.append("t", f"{n:02}" + "x" * 1_000_000)
+        session = await make(log, {"t": {}})
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.port, limit=4_096)
+        head = f"GET {session['stream_url']} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        writer.write(head.encode())
+        # The kernel takes some megabytes for a reader that does not read, and no more.
+        for _ in range(100):
+            assert await log.seqs("t", 31, include_meta=False) == [32], "others go on"
+        assert site.server.services.watches.session(session["wid"]).cursors["t"] < 32
+        text = b""
+        async with asyncio.timeout(PATIENCE_S):
+            while b"event: caught-up" not in text:
+                text += await reader.read(1 << 20)
+        assert [text.count(b'"%02dxxx' % n) for n in range(32)] == [1] * 32
+        writer.close()
 
 
 async def test_many_readers_of_one_topic_are_all_woken_by_one_write(log: Records) -> None:

@@ -22,7 +22,8 @@ class Route(NamedTuple):
     The docstring of its handler describes it to users. A `scope` of None needs no key. A route
     about the `whole` server is not for keys with queue prefixes. A route that `ticks` waits for a
     tick and hardly ever for anything else, so it needs no task (see
-    `zq.http.transport.connection`).
+    `zq.http.transport.connection`). A route takes a `token` in the query for a key, if browsers
+    read it by an `EventSource`, which sends no headers.
     """
 
     method: str
@@ -31,6 +32,7 @@ class Route(NamedTuple):
     scope: KeyScope | None
     whole: bool = False
     ticks: bool = False
+    token: bool = False
 
     @property
     def methods(self) -> tuple[str, ...]:

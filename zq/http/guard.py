@@ -100,7 +100,8 @@ def _grant(request: web.BaseRequest, route: Route | None, keys: KeyRing) -> None
     if route is not None and route.scope is None:
         request[REACH] = NOWHERE
         return
-    key = key_of(request, keys)
+    takes_token = route is not None and route.token
+    key = _key_of_stream(request, keys) if takes_token else key_of(request, keys)
     if route is not None:
         _require(key, route)
     request[KEY], request[REACH] = key, key.reach
@@ -204,6 +205,17 @@ def key_of(request: web.BaseRequest, keys: KeyRing) -> Key:
     key = keys.with_secret(secret)
     if key is None or user not in ("", key.name):
         raise Unauthorized("this key is unknown, or it was revoked")
+    return key
+
+
+def _key_of_stream(request: web.BaseRequest, keys: KeyRing) -> Key:
+    """The key of a request that may have it in its query. A header comes first."""
+    token = request.query.get("token")
+    if token is None or hdrs.AUTHORIZATION in request.headers:
+        return key_of(request, keys)
+    key = keys.with_secret(token.encode("utf-8", "surrogateescape"))
+    if key is None:
+        raise Unauthorized("this key is not known here, or no longer")
     return key
 
 

@@ -6,6 +6,7 @@ import msgspec
 from aiohttp import hdrs, web
 
 from zq.http.bulk_line import SMALL, BulkLine
+from zq.http.topics.gzip import is_gzip, restored
 from zq.http.transport.bodies import Bodies
 from zq.http.zizq.endpoints import UnsupportedMediaType
 from zq.model.errors import InvalidRequest
@@ -88,7 +89,8 @@ _append = msgspec.json.Decoder(AppendBody)
 class TopicBodies:
     """Reads bodies in their shapes; the memory that they take is given back."""
 
-    def __init__(self, bodies: Bodies, line: BulkLine) -> None:
+    def __init__(self, bodies: Bodies, line: BulkLine, *, takes_gzip: bool = False) -> None:
+        self._takes_gzip = takes_gzip
         self._bodies = bodies
         self._line = line
 
@@ -98,7 +100,7 @@ class TopicBodies:
         Raises `UnsupportedMediaType`, `InvalidRequest`, and what `Bodies.read` does.
         """
         _check_type(request)
-        body = await self._bodies.read(request, reserved=True)
+        body = await self._read(request, reserved=True)
         try:
             return decode(body, JSON, shape)
         finally:
@@ -107,7 +109,7 @@ class TopicBodies:
     async def read_new(self, request: web.BaseRequest) -> tuple[AppendBody, bytes]:
         """The body of a write, which takes turns; `release` it when the write is done."""
         _check_type(request)
-        body = await self._bodies.read(request, reserved=False)
+        body = await self._read(request, reserved=False)
         try:
             if len(body) > SMALL:
                 await self._line.take(request.transport, len(body))
@@ -119,6 +121,11 @@ class TopicBodies:
     def release(self, body: bytes) -> None:
         """A write is done."""
         self._bodies.release(len(body))
+
+    async def _read(self, request: web.BaseRequest, *, reserved: bool) -> bytes:
+        coded = self._takes_gzip and is_gzip(request)
+        body = await self._bodies.read(request, reserved=reserved, coded=coded)
+        return await restored(body, self._bodies, reserved=reserved) if coded else body
 
 
 def filtered(sent: object, field: str) -> TagFilter:

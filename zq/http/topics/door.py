@@ -15,6 +15,7 @@ from zq.http.topics.records import TopicRecordsApi
 from zq.http.topics.routers import TopicRoutersApi
 from zq.http.topics.service import TopicsServiceApi
 from zq.http.topics.streams import EventStreams
+from zq.http.topics.turns import RequestTurns
 from zq.http.topics.watch import TopicWatchApi
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
@@ -51,15 +52,20 @@ def topics_routes(
     line: BulkLine,
     answers: Answers,
     heartbeats: HeartbeatTimer,
+    *,
+    gzip: bool = False,
 ) -> Sequence[Route]:
     """Every route of the door."""
-    reader = TopicBodies(bodies, line)
+    reader = TopicBodies(bodies, line, takes_gzip=gzip)
     streams = EventStreams(guard, services.clock, heartbeats)
-    return [
+    watch = TopicWatchApi(services, reader, streams)
+    turns = RequestTurns(compresses=gzip)
+    routes = [
         *TopicLifecycleApi(services, reader).routes(),
         *TopicRoutersApi(services, reader).routes(),
-        *TopicWatchApi(services, reader, streams).routes(),
+        *watch.routes(),
         *TopicRecordsApi(services, guard, reader, answers).routes(),
         *TopicsServiceApi(services).routes(),
         *TopicMetricsApi(services, streams).routes(),
     ]
+    return [*turns.wrapped(routes), *watch.streams()]

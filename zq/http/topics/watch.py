@@ -57,10 +57,11 @@ class TopicWatchApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        return [
-            Route("POST", "/watch", self.make, KeyScope.READ),
-            Route("GET", "/watch/{wid}", self.follow, KeyScope.READ),
-        ]
+        return [Route("POST", "/watch", self.make, KeyScope.READ)]
+
+    def streams(self) -> list[Route]:
+        """The same of the endpoints whose answers last."""
+        return [Route("GET", "/watch/{wid}", self.follow, KeyScope.READ, token=True)]
 
     async def make(self, request: web.BaseRequest) -> Answer:
         """Make a session. With `?lenient=true`, topics that are not there are left out."""

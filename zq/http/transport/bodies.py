@@ -38,16 +38,17 @@ class Bodies:
         self._timeout = timeout
         self._clock = clock
 
-    async def read(self, request: web.BaseRequest, *, reserved: bool) -> bytes:
+    async def read(self, request: web.BaseRequest, *, reserved: bool, coded: bool = False) -> bytes:
         """The whole body. The caller releases its bytes with `release`.
 
         A `reserved` body may use the reserve too. A client that waits for permission to send gets
-        it, unless the body would be refused anyway. Raises `UnsupportedCoding`, `TooLarge`,
+        it, unless the body would be refused anyway. With `coded`, the caller decodes the content
+        itself, and tells its new size by `grow`. Raises `UnsupportedCoding`, `TooLarge`,
         `InboxFull` or `BodyTimeout` as soon as one applies.
         """
         headers = request.headers
         if hdrs.CONTENT_ENCODING in headers or hdrs.TRANSFER_ENCODING in headers:
-            _refuse_codings(request)
+            _refuse_codings(request, coded)
         content = request.content
         if content.is_eof():
             body = content.read_nowait()
@@ -58,6 +59,10 @@ class Bodies:
             channel_of(request).ask_for_body()
         with _InTime(content, self._clock, self._timeout):
             return await self._read(content, request.content_length, reserved)
+
+    def grow(self, more: int, have: int, *, reserved: bool) -> None:
+        """Count `more` bytes of a body of which `have` bytes are known. Raises as `read` does."""
+        self._take(more, have, reserved)
 
     def release(self, size: int) -> None:
         """A request that held `size` bytes is done."""
@@ -102,14 +107,14 @@ class Bodies:
             )
 
 
-def _refuse_codings(request: web.BaseRequest) -> None:
+def _refuse_codings(request: web.BaseRequest, coded: bool) -> None:
     """Raise `UnsupportedCoding` for a body that is compressed or otherwise coded.
 
     RFC 9112 (6.1) advises 501 for an unknown transfer coding. But clients repeat a request after a
     5xx, and repeating this one cannot help.
     """
     encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity")
-    if encoding.lower() != "identity":
+    if not coded and encoding.lower() != "identity":
         raise UnsupportedCoding(
             f"unsupported content encoding {encoding!r}: send the body uncompressed"
         )
