@@ -35,7 +35,9 @@ LAYERS: dict[str, set[str]] = {
     "keyfile": {"model"},
     "instance": {"model", "wire", "store", "store.sqlite", "tick", "engine", "service", "config"},
     "entrance": {"model", "engine", "http", "http.transport", "config", "setting"},
+    "doors": {"model", "engine", "service", "http", "http.transport", "config"},
     "runtime": {
+        "doors",
         *("model", "store", "wire", "engine", "service", "instance"),
         *("http", "http.transport", "entrance"),
         *("config", "keyfile", "logs", "setting", "systemd"),

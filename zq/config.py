@@ -342,6 +342,8 @@ class Settings(DoorSettings):
                 f"--max-body ({SIZE.show(self.max_body)}): raise the one or lower the other"
             )
 
+        self.check_doors()
+
     @classmethod
     def load(cls, flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Self:
         """The settings of a command line. `flags` maps field names to the user's text, or None.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from zq.setting import DOORS, DURATION, INT, SWITCH, Rule
+from zq.setting import DOORS, DURATION, INT, SWITCH, ConfigError, Rule
 
 _U32 = 2**32 - 1
 
@@ -38,3 +38,30 @@ class DoorSettings:
         int,
         Rule(DURATION, "How long a message of queue-ti may wait; 0 means for ever."),
     ] = 86_400_000
+    grpc_port: Annotated[
+        int | None,
+        Rule(
+            INT,
+            "Port for queue-ti's gRPC, on the address of `--host`; 0 means any free one, 50051 is"
+            " the usual one.",
+            high=65_535,
+            unset="no gRPC",
+        ),
+    ] = None
+    grpc_window: Annotated[
+        int,
+        Rule(
+            INT,
+            "Most messages of one subscription over gRPC that are not acknowledged yet.",
+            low=1,
+            high=1_000,
+        ),
+    ] = 32
+
+    def check_doors(self) -> None:
+        """Raise ConfigError if settings are about a door that is not there."""
+        if self.grpc_port is not None and "queue-ti" not in self.doors:
+            raise ConfigError(
+                "--grpc-port is about the door queue-ti, which --doors leaves out: open it, or give"
+                " no port"
+            )

@@ -1,31 +1,27 @@
 """The composition root: the parts of a server, the order of their start, and the stop."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import socket
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 from zq import keyfile, logs
 from zq.config import Settings
+from zq.doors import grpc_listener, other_doors, other_metrics
 from zq.engine.engine import Engine
 from zq.engine.process import LagMeter, trim_heap
 from zq.entrance import Entrance, ListeningPlace
 from zq.http.admin.door import AdminDoor, admin_routes
 from zq.http.app import Application
 from zq.http.bulk_line import BulkLine
-from zq.http.door import Door
-from zq.http.guard import Guard
 from zq.http.ops.metrics.api import MetricsApi
 from zq.http.ops.metrics.scrape import Sources
-from zq.http.ops.metrics.table import Metric
-from zq.http.queue_ti.calls import Defaults, MessageCalls
-from zq.http.queue_ti.door import QueueTiDoor, queue_ti_routes
-from zq.http.queue_ti.ids import UuidIds
-from zq.http.queue_ti.metrics import QUEUE_TI_METRICS
-from zq.http.topics.door import TopicsDoor, topics_routes
+from zq.http.queue_ti.rpc import require_grpc
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
 from zq.http.transport.h2.codec import MakeCodec, codec_by
@@ -39,14 +35,13 @@ from zq.model.keys import InvalidKey
 from zq.service import Services
 from zq.wire.bodies import Limits
 
+if TYPE_CHECKING:
+    from zq.http.queue_ti.rpc.server import RpcServer
+
 log = logging.getLogger("zq.serve")
 
 CLOSE_TIMEOUT_S = 1.0
 """Requests under way may take this long after the drain."""
-
-
-SharedParts = tuple[Services, Guard, Bodies, BulkLine, Answers]
-"""What every door is given."""
 
 
 class Server:
@@ -69,6 +64,7 @@ class Server:
             ListeningPlace.primary(settings), settings, self._clock, self._refused, passed
         )
         self._admin: Entrance | None = None
+        self._rpc: RpcServer | None = None
         if not settings.no_admin:
             self._admin = Entrance(
                 ListeningPlace.admin(settings), settings, self._clock, self._refused
@@ -95,6 +91,11 @@ class Server:
         return self._primary.port
 
     @property
+    def grpc_port(self) -> int | None:
+        """The port that gRPC listens on, if it does."""
+        return None if self._rpc is None else self._rpc.port
+
+    @property
     def admin_url(self) -> str | None:
         """The address of its admin listener, if it has one."""
         return None if self._admin is None else self._admin.url
@@ -111,6 +112,8 @@ class Server:
         for entrance in self.entrances:
             await entrance.prepare(keys)
         make_codec = codec_by(settings.http2_engine)
+        if settings.grpc_port is not None:
+            require_grpc()
         await self._core.start()
         bodies = Bodies(
             settings.max_body,
@@ -146,11 +149,15 @@ class Server:
             *shared,
             Limits(settings.max_body, settings.max_payload, settings.max_bulk_items),
             TakeOptions(heartbeats, settings.max_streams_per_peer),
-            MetricsApi(sources, self._other_metrics()),
+            MetricsApi(sources, other_metrics(settings, self.engine.tallies)),
         )
-        doors = [ZizqDoor(self.services.ids, routes), *self._other_doors(shared, heartbeats)]
+        others = other_doors(settings, shared, heartbeats)
+        doors = [ZizqDoor(self.services.ids, routes), *others]
+        self._rpc = grpc_listener(settings, shared, self._refused)
         app = Application(doors, self._primary.guard, answers, self._refused)
         try:
+            if self._rpc is not None:
+                await self._rpc.start()
             await self._open_admin(answers, make_codec)
             await self._primary.listen(app, make_codec)
         except BaseException:
@@ -159,35 +166,6 @@ class Server:
         if self._core.returned:
             fields = {"jobs": self._core.returned}
             log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
-
-    def _other_doors(self, shared: SharedParts, heartbeats: HeartbeatTimer) -> list[Door]:
-        """The doors in the settings besides Zizq's."""
-        doors: list[Door] = []
-        if "topics" in self._settings.doors:
-            routes = topics_routes(*shared, heartbeats, gzip=self._settings.topics_gzip)
-            doors.append(TopicsDoor(self.services.ids, routes))
-        if "queue-ti" in self._settings.doors:
-            doors.append(self._queue_ti(shared))
-        return doors
-
-    def _other_metrics(self) -> Sequence[Metric]:
-        """The metrics of queue-ti, which are counted only if its door is open."""
-        if "queue-ti" not in self._settings.doors:
-            return ()
-        self.engine.tallies.listens = True
-        return QUEUE_TI_METRICS
-
-    def _queue_ti(self, shared: SharedParts) -> Door:
-        settings = self._settings
-        ids = UuidIds(self.services.ids)
-        defaults = Defaults(
-            settings.queue_ti_max_retries,
-            settings.queue_ti_dlq_threshold,
-            settings.queue_ti_message_ttl,
-            settings.default_retry_limit,
-        )
-        calls = MessageCalls(self.services, ids, defaults, settings.max_payload)
-        return QueueTiDoor(ids, queue_ti_routes(*shared, calls, defaults))
 
     def reload(self) -> None:
         """Read the keys and the certificates again. New certificates are for new connections.
@@ -250,6 +228,9 @@ class Server:
             log.warning(f"there is no admin listener (--no-admin says so too): {error}")
 
     async def _close(self) -> None:
-        await asyncio.gather(*(entrance.stop(CLOSE_TIMEOUT_S) for entrance in self.entrances))
+        doors = [entrance.stop(CLOSE_TIMEOUT_S) for entrance in self.entrances]
+        if self._rpc is not None:
+            doors.append(self._rpc.stop(CLOSE_TIMEOUT_S))
+        await asyncio.gather(*doors)
         self._lag.stop()
         await self._core.stop()

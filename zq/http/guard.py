@@ -8,6 +8,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
+from typing import NamedTuple
 
 from aiohttp import hdrs, web
 from multidict import istr
@@ -49,6 +50,13 @@ reach_of: Callable[[web.BaseRequest], Reach] = itemgetter(REACH)
 """The reach of a request's sender."""
 
 
+class Admitted(NamedTuple):
+    """The sender of a call: its key, if it needs one, and its reach."""
+
+    key: Key | None
+    reach: Reach
+
+
 class Guard:
     """The rules about browsers, then those about keys, if there are keys."""
 
@@ -68,6 +76,18 @@ class Guard:
         else:
             _grant(request, route, self._keys)
 
+    def admit_call(self, header: str | None, certificate: str | None, scope: KeyScope) -> Admitted:
+        """Admit a call that is no request, which no browser can send.
+
+        `header` is what `Authorization` would be, `certificate` the name in the client's. Raises
+        `Unauthorized` or `ScopeMissing`.
+        """
+        if self._keys is None:
+            return Admitted(None, EVERYWHERE)
+        key = _presented(header, self._keys) if header else _certified(certificate, self._keys)
+        _require(key, scope)
+        return Admitted(key, key.reach)
+
     def change_keys(self, keys: KeyRing) -> None:
         """Use other keys from now on. Streams end if their key has changed."""
         self._keys = keys
@@ -77,7 +97,12 @@ class Guard:
     @contextlib.contextmanager
     def while_granted(self, request: web.BaseRequest, end: Callable[[], object]) -> Iterator[None]:
         """Within the block, call `end` once the request's key is changed or revoked."""
-        key = request.get(KEY)
+        with self.while_valid(request.get(KEY), end):
+            yield
+
+    @contextlib.contextmanager
+    def while_valid(self, key: Key | None, end: Callable[[], object]) -> Iterator[None]:
+        """Within the block, call `end` once a key, if there is one, is changed or revoked."""
         if key is None:
             yield
             return
@@ -103,16 +128,16 @@ def _grant(request: web.BaseRequest, route: Route | None, keys: KeyRing) -> None
     takes_token = route is not None and route.token
     key = _key_of_stream(request, keys) if takes_token else key_of(request, keys)
     if route is not None:
-        _require(key, route)
+        _require(key, route.scope, whole=route.whole)
     request[KEY], request[REACH] = key, key.reach
 
 
-def _require(key: Key, route: Route) -> None:
-    if route.scope not in key.scopes:
+def _require(key: Key, scope: KeyScope | None, *, whole: bool = False) -> None:
+    if scope not in key.scopes:
         raise ScopeMissing(
-            f"the key {key.name!r} does not have the scope {route.scope}, which this needs"
+            f"the key {key.name!r} does not have the scope {scope}, which this needs"
         )
-    if route.whole and key.reach is not EVERYWHERE:
+    if whole and key.reach is not EVERYWHERE:
         raise ScopeMissing(
             f"the key {key.name!r} is limited to some queues, and this is about all of them"
         )
@@ -201,6 +226,10 @@ def key_of(request: web.BaseRequest, keys: KeyRing) -> Key:
     header = request.headers.get(hdrs.AUTHORIZATION)
     if header is None:
         return _certified(client_name(request), keys)
+    return _presented(header, keys)
+
+
+def _presented(header: str, keys: KeyRing) -> Key:
     user, secret = _credentials(header)
     key = keys.with_secret(secret)
     if key is None or user not in ("", key.name):

@@ -102,6 +102,11 @@ class Work:
 
     # Claims
 
+    @property
+    def has_stopped(self) -> bool:
+        """Whether no more jobs are delivered, for the server is stopping."""
+        return self._streams.stopped
+
     @contextmanager
     def claimer(
         self,

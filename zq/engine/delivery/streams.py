@@ -54,7 +54,7 @@ class Streams:
         self._limit = limit or 2**62
         self._claimed = claimed
         self._submit = submit
-        self._stopped = False
+        self.stopped = False
         self._claimers: dict[int, Claimer] = {}
         self._hasty: list[Claimer] = []
         self._numbers = itertools.count((slot << HOLDER_BITS) + 1)
@@ -78,7 +78,7 @@ class Streams:
     @property
     def is_hungry(self) -> bool:
         """Whether a tick without commands could claim jobs, or answer a hasty claim."""
-        return not self._stopped and bool(self._hasty or (self._hungry and self.free > 0))
+        return not self.stopped and bool(self._hasty or (self._hungry and self.free > 0))
 
     @property
     def free(self) -> int:
@@ -129,7 +129,7 @@ class Streams:
         self.listens = True
         claimer = Claimer(next(self._numbers), group, most, terms)
         self._claimers[claimer.number] = claimer
-        if self._stopped:
+        if self.stopped:
             claimer.give_up()
         elif hasty:
             self._hasty.append(claimer)
@@ -149,7 +149,7 @@ class Streams:
 
     def stop(self) -> None:
         """Claim nothing more, and end the wait of all claims."""
-        self._stopped = True
+        self.stopped = True
         for claimer in self._claimers.values():
             claimer.give_up()
 
@@ -210,7 +210,7 @@ class Streams:
         bounded reach, it is not known, since memory has no queues: these places are free a tick
         later.
         """
-        if self._stopped or not (self._groups or self._hasty):
+        if self.stopped or not (self._groups or self._hasty):
             return NO_PLAN
         freed = self._freed(commands) if self._holders else _NOTHING_FREED
         for stream in freed:

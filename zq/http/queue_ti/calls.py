@@ -76,6 +76,11 @@ class MessageCalls:
         self._defaults = defaults
         self._max_payload = max_payload
 
+    @property
+    def has_stopped(self) -> bool:
+        """Whether no more messages are delivered, for the server is stopping."""
+        return self._work.has_stopped
+
     async def enqueue(self, new: NewMessage, reach: Reach) -> str:
         """Store a message, or give its content to the pending one with its key. Its id."""
         if new.topic.endswith(DLQ):

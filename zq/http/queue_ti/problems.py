@@ -41,16 +41,20 @@ def answer(document: object, status: int = 200, headers: dict[str, str] | None =
     return Answer(status, _encode(document), {"Content-Type": "application/json"} | (headers or {}))
 
 
+def text_of(error: ZqError) -> str:
+    """What an error says, in words of messages."""
+    # A message may cite bytes of a header that are no text; an answer cannot.
+    return _WORDS.get(type(error), error.message).encode(errors="replace").decode()
+
+
 def problem(error: ZqError) -> Answer:
     """An error as an answer."""
-    # A message may cite bytes of a header that are no text; an answer cannot.
-    text = _WORDS.get(type(error), error.message).encode(errors="replace").decode()
     headers = {"Zq-Error": error.code}
     if isinstance(error, errors.ServiceUnavailable | errors.LimitReached):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.Unauthorized):
         headers["WWW-Authenticate"] = CHALLENGE
-    response = answer({"error": text}, status_in(STATUSES, error), headers)
+    response = answer({"error": text_of(error)}, status_in(STATUSES, error), headers)
     if isinstance(error, errors.RequestTimeout):
         # What is left of the request may come or not: nothing can follow it.
         response.closes = True

@@ -1,0 +1,245 @@
+"""`queue.QueueService`: its six methods, each behind the guard, over the calls of the door."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+from grpc.aio import ServicerContext
+
+from zq.engine.delivery.windows import ClaimWindow
+from zq.http.guard import Admitted, Guard
+from zq.http.queue_ti.calls import MessageCalls, MessagesWanted, NewMessage
+from zq.http.queue_ti.documents import DLQ
+from zq.http.queue_ti.problems import text_of
+from zq.http.queue_ti.rpc import queue_pb2 as pb
+from zq.http.queue_ti.rpc.messages import dequeued, stored_payload, subscribed
+from zq.http.queue_ti.rpc.problems import code_of
+from zq.http.transport.answers import Answers
+from zq.http.transport.gate import PeerCounts
+from zq.model.errors import (
+    Internal,
+    InvalidRequest,
+    NotFound,
+    ServiceUnavailable,
+    TooManyStreams,
+    Unauthorized,
+    ZqError,
+)
+from zq.model.keys import KeyScope
+
+log = logging.getLogger(__name__)
+
+NAME = "queue.QueueService"
+
+Context = ServicerContext[Any, Any]
+Asked = TypeVar("Asked", bound=Message)
+Timed = pb.DequeueRequest | pb.BatchDequeueRequest | pb.SubscribeRequest
+
+
+class RpcOptions(NamedTuple):
+    """What the methods need besides the calls."""
+
+    guard: Guard
+    answers: Answers
+    refused: Counter[str]
+    max_per_peer: int
+    """How many subscriptions one address may have; 0 means no limit."""
+    window: int
+    """The most messages of one subscription that are not settled."""
+
+
+class QueueService:
+    """The methods, as handlers of a server."""
+
+    def __init__(self, calls: MessageCalls, options: RpcOptions) -> None:
+        self._calls = calls
+        self._guard, self._answers, self._refused, most, self._window = options
+        self._peers = PeerCounts(most)
+
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """The handlers by the names of their methods."""
+        unary = self._unary
+        take, put = KeyScope.TAKE, KeyScope.ENQUEUE
+        methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+            "Enqueue": unary(pb.EnqueueRequest, put, self.enqueue),
+            "Dequeue": unary(pb.DequeueRequest, take, self.dequeue),
+            "BatchDequeue": unary(pb.BatchDequeueRequest, take, self.batch_dequeue),
+            "Ack": unary(pb.AckRequest, take, self.ack),
+            "Nack": unary(pb.NackRequest, take, self.nack),
+            "Subscribe": grpc.unary_stream_rpc_method_handler(
+                self._subscription,
+                pb.SubscribeRequest.FromString,
+                _serialized,
+            ),
+        }
+        return grpc.method_handlers_generic_handler(NAME, methods)
+
+    async def enqueue(self, asked: pb.EnqueueRequest, admitted: Admitted) -> Message:
+        """Store a message, or give its content to the pending one with its key."""
+        _require("topic", asked.topic)
+        _require("payload", asked.payload)
+        new = NewMessage(
+            asked.topic,
+            stored_payload(asked.payload),
+            dict(asked.metadata) or None,
+            asked.key if asked.HasField("key") else None,
+        )
+        return pb.EnqueueResponse(id=await self._calls.enqueue(new, admitted.reach))
+
+    async def dequeue(self, asked: pb.DequeueRequest, admitted: Admitted) -> Message:
+        """Take one message, also from a dead-letter topic."""
+        taken = await self._take(_wanted(asked, 1), admitted)
+        if not taken:
+            raise NotFound("no messages available")
+        return taken[0]
+
+    async def batch_dequeue(self, asked: pb.BatchDequeueRequest, admitted: Admitted) -> Message:
+        """Take up to `count` messages; none from a dead-letter topic."""
+        wanted = _wanted(asked, asked.count)
+        if asked.topic.endswith(DLQ):
+            admitted.reach.require([asked.topic])
+            return pb.BatchDequeueResponse()
+        return pb.BatchDequeueResponse(messages=await self._take(wanted, admitted))
+
+    async def ack(self, asked: pb.AckRequest, admitted: Admitted) -> Message:
+        """Say that a message is done: it is gone."""
+        _require("id", asked.id)
+        await self._calls.ack(asked.id, asked.consumer_group, admitted.reach)
+        return pb.AckResponse()
+
+    async def nack(self, asked: pb.NackRequest, admitted: Admitted) -> Message:
+        """Say that a message failed."""
+        _require("id", asked.id)
+        await self._calls.nack(asked.id, asked.error, asked.consumer_group, admitted.reach)
+        return pb.NackResponse()
+
+    async def subscribe(
+        self, asked: pb.SubscribeRequest, admitted: Admitted, context: Context
+    ) -> None:
+        """Send messages as they come, while few enough of them are not settled.
+
+        Those that were sent keep their visibility time-out when the client goes away: it may still
+        settle them.
+        """
+        window = ClaimWindow(self._window)
+        _wanted(asked, window.room)
+        # Without this a client could not tell a subscription without messages from one that hangs.
+        await context.send_initial_metadata(())
+        while not self._calls.has_stopped:
+            await window.wait_for_room()
+            wanted = _wanted(asked, window.room)
+            with self._calls.claimer(wanted, admitted.reach, window) as claimer:
+                jobs = await claimer.take()
+                with self._answers.room(sum([job.payload_size for job in jobs])):
+                    jobs = await self._calls.readable(jobs)
+                    for job, document in zip(jobs, await self._calls.documents(jobs), strict=True):
+                        await context.write(subscribed(job, document))
+                        claimer.leases.pop(job.key)
+                    jobs.clear()
+        raise ServiceUnavailable("the server is stopping: subscribe again shortly")
+
+    async def _take(self, wanted: MessagesWanted, admitted: Admitted) -> list[pb.DequeueResponse]:
+        with self._calls.claimer(wanted, admitted.reach) as claimer:
+            jobs = await claimer.take()
+            size = sum([job.payload_size for job in jobs])
+            self._answers.admit(size)
+            with self._answers.room(size):
+                jobs = await self._calls.readable(jobs)
+                documents = await self._calls.documents(jobs)
+                return [dequeued(*pair) for pair in zip(jobs, documents, strict=True)]
+
+    async def _subscription(self, asked: pb.SubscribeRequest, context: Context) -> None:
+        async with self._call(context, KeyScope.TAKE) as admitted:
+            peer = context.peer().rpartition(":")[0]
+            with self._peers.one_more(peer, _too_many):
+                await self._while_valid(admitted, self.subscribe(asked, admitted, context))
+
+    async def _while_valid(self, admitted: Admitted, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        try:
+            with self._guard.while_valid(admitted.key, task.cancel):
+                await asyncio.wait([task])
+            if task.cancelled():
+                raise Unauthorized("the key of this subscription is not known here any longer")
+            task.result()
+        finally:
+            task.cancel()
+
+    def _unary(
+        self,
+        asked: type[Asked],
+        scope: KeyScope,
+        serve: Callable[[Asked, Admitted], Awaitable[Message]],
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        async def handler(request: Asked, context: Context) -> Message:
+            async with self._call(context, scope) as admitted:
+                return await serve(request, admitted)
+            raise AssertionError("an error has ended the call")
+
+        return grpc.unary_unary_rpc_method_handler(
+            handler,
+            asked.FromString,
+            _serialized,
+        )
+
+    @asynccontextmanager
+    async def _call(self, context: Context, scope: KeyScope) -> AsyncIterator[Admitted]:
+        """Admit a call. Within the block, errors are answered with their statuses."""
+        try:
+            yield self._guard.admit_call(_header(context), _certified(context), scope)
+        except ZqError as error:
+            self._refused[error.code] += 1
+            await context.abort(code_of(error), text_of(error))
+        except Exception:
+            log.exception("a call failed")
+            await context.abort(code_of(Internal()), Internal().message)
+
+
+def _serialized(message: Message) -> bytes:
+    return message.SerializeToString()
+
+
+def _header(context: Context) -> str | None:
+    """The credentials of a call, as HTTP has them."""
+    for name, value in context.invocation_metadata() or ():
+        if name == "authorization":
+            return value if isinstance(value, str) else value.decode(errors="replace")
+    return None
+
+
+def _certified(context: Context) -> str | None:
+    """The common name in the certificate of a client, which TLS has verified."""
+    names = context.auth_context().get("x509_common_name", ())
+    return next((name.decode(errors="replace") for name in names), None)
+
+
+def _require(name: str, value: str | bytes) -> None:
+    if not value:
+        raise InvalidRequest(f"{name} is required")
+
+
+def _wanted(asked: Timed, most: int) -> MessagesWanted:
+    _require("topic", asked.topic)
+    seconds = None
+    if asked.HasField("visibility_timeout_seconds"):
+        seconds = asked.visibility_timeout_seconds
+        if seconds == 0:
+            raise InvalidRequest(
+                "visibility_timeout_seconds must be greater than zero: leave it out for the usual"
+                " one"
+            )
+    return MessagesWanted(asked.topic, most, seconds, asked.consumer_group)
+
+
+def _too_many() -> TooManyStreams:
+    return TooManyStreams(
+        "this address has as many subscriptions as --max-streams-per-peer permits: end some, or"
+        " raise it"
+    )
