@@ -37,12 +37,12 @@ from bench.report import Progress, Table, facts
 from bench.rows import ROWS
 from bench.servers import NAMES, Lab, ServerError, lab
 from bench.singles import singles, singles_table
+from bench.topics import topics, topics_table
 from bench.viewers import viewers, viewers_table
 from bench.walk import walk, walk_table
 
 Scenario = Callable[[argparse.Namespace, Lab, Progress], tuple[Table, Any]]
 SERVERS_HELP = f"a comma list of {', '.join(NAMES)} [zq,baseline and what else is named]"
-DEPTHS = [10**4, 10**6, 5 * 10**6]
 
 
 def run_compare(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -157,6 +157,11 @@ def run_walk(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[
     return walk_table(found), [asdict(each) for each in found]
 
 
+def run_topics(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = topics(place, args.records, args.seconds, args.queues, progress)
+    return topics_table(found), [asdict(each) for each in found]
+
+
 def run_pipeline(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     from bench.pipeline import pipeline, pipeline_table  # needs the extra `spark`
 
@@ -255,7 +260,7 @@ def arguments() -> argparse.ArgumentParser:
     add = command("depth", run_depth, "the take rate over a backlog")
     add("--servers", type=server_names, help=SERVERS_HELP)
     add("--seconds", type=float, default=10.0, help="measured time [10]")
-    add("--waiting", type=counts, default=DEPTHS, help="a comma list [10k,1M,5M]")
+    add("--waiting", type=counts, default=[10**4, 10**6, 5 * 10**6], help="[10k,1M,5M]")
     add = command("idle", run_idle, "take streams with nothing to do")
     add("--servers", type=server_names, help=SERVERS_HELP)
     add("--seconds", type=float, default=30.0, help="measured time [30]")
@@ -314,6 +319,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--entries", type=lambda text: counts(text)[0], default=100_000, help="[100k]")
     add("--rounds", type=int, default=3, help="runs with and without entries [3]")
     add("--seconds", type=float, default=5.0, help="measured time, idle and under load [5]")
+    add = command("topics", run_topics, "records appended and read beside jobs in bulk")
+    add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
+    add("--records", type=counts, default=[], help="read topics of these sizes instead")
     command("walk", run_walk, "files that one request of each kind passes through")
     return parser
 

@@ -83,3 +83,11 @@ def test_every_section_that_is_published_is_a_command_with_its_options() -> None
     for words in ran:
         assert ("--rounds" in words) is (words[0] in HAVE_ROUNDS)
         assert ("--seconds" in words) is (words[0] in HAVE_SECONDS)
+
+
+def test_a_topic_is_read_by_its_size() -> None:
+    shown = bench("topics", "--records", "1k,2k", "--seconds", "0.2", "--json")
+    assert not shown.returncode, shown.stderr
+    found = json.loads(shown.stdout)["results"]
+    assert [each["row"] for each in found] == [1_000, 2_000]
+    assert all(each["measure"]["jobs"] > 0 for each in found)

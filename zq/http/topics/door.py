@@ -8,6 +8,7 @@ from zq.http.bulk_line import BulkLine
 from zq.http.door import Door, Route
 from zq.http.guard import Guard
 from zq.http.topics.bodies import TopicBodies
+from zq.http.topics.description.openapi import TopicDescriptionApi
 from zq.http.topics.lifecycle import TopicLifecycleApi
 from zq.http.topics.metrics import TopicMetricsApi
 from zq.http.topics.problems import OF_STATUS, not_found, problem, refusal
@@ -68,4 +69,5 @@ def topics_routes(
         *TopicsServiceApi(services).routes(),
         *TopicMetricsApi(services, streams).routes(),
     ]
-    return [*turns.wrapped(routes), *watch.streams()]
+    described = TopicDescriptionApi([*routes, *watch.streams()]).routes()
+    return [*turns.wrapped([*routes, *described]), *watch.streams()]

@@ -1,7 +1,6 @@
 """Pages of lists in the `/v0` dialect: their sizes, and cursors that are names in disguise."""
 
 import base64
-import binascii
 from collections.abc import Callable
 
 from aiohttp import web
@@ -32,5 +31,5 @@ def name_in(cursor: str, check: Callable[[str], str]) -> str:
         return ""
     try:
         return check(base64.b64decode(cursor, b"-_", validate=True).decode())
-    except (binascii.Error, UnicodeError, InvalidRequest):
+    except (ValueError, InvalidRequest):
         raise InvalidRequest("this cursor is none of this server: begin without one") from None

@@ -87,7 +87,7 @@ def openapi(routes: Iterable[Route]) -> Document:
         types += [operation.body, *operation.answers.values()]
     types = [type for some in types for type in _each(some)]
     schemas, components = msgspec.json.schema_components(types, ref_template=REF)
-    schemas, components = _public(schemas), _public(components)
+    schemas, components = public_names(schemas), public_names(components)
     found = {id(type): schema for type, schema in zip(types, schemas, strict=True)}
     _refine(components)
     paths: dict[str, Document] = {}
@@ -133,11 +133,11 @@ def _operation(
 ) -> Document:
     text = about(route)
     document: Document = {
-        "operationId": _identifier(route.method, path),
+        "operationId": identifier(route.method, path),
         "summary": text.partition("\n")[0],
         "description": text,
         "security": [{}, {"key": []}] if route.scope else [{}],
-        "parameters": [*_in_path(path), *map(_parameter, operation.parameters)],
+        "parameters": [*in_path(path), *map(parameter_document, operation.parameters)],
         "responses": _responses(route, operation, schemas),
     }
     if operation.body is not None:
@@ -200,7 +200,8 @@ def _meaning(status: int) -> str:
     return meanings[status]
 
 
-def _in_path(path: str) -> Iterator[Document]:
+def in_path(path: str) -> Iterator[Document]:
+    """The parameters in a path."""
     for part in path.split("/"):
         if part.startswith("{"):
             name = part.strip("{}")
@@ -209,7 +210,8 @@ def _in_path(path: str) -> Iterator[Document]:
             yield {"name": name, "in": "path", "required": True, "schema": schema}
 
 
-def _parameter(parameter: Parameter) -> Document:
+def parameter_document(parameter: Parameter) -> Document:
+    """A parameter of a query, or a header."""
     document: Document = {
         "name": parameter.name,
         "in": parameter.place,
@@ -222,12 +224,13 @@ def _parameter(parameter: Parameter) -> Document:
     return document
 
 
-def _identifier(method: str, path: str) -> str:
+def identifier(method: str, path: str) -> str:
+    """The name of an operation."""
     words = path.replace("{", "").replace("}", "").replace("-", "/").replace(".", "/")
     return "_".join([method.lower(), *filter(None, words.split("/"))])
 
 
-def _public(schemas: Any) -> Any:
+def public_names(schemas: Any) -> Any:
     """The same with public names of types: neither `_Job` nor `JobPageSchema`."""
     text = msgspec.json.encode(schemas)
     text = re.sub(rb'"((?:#/components/schemas/)?)_([A-Z])', rb'"\1\2', text)

@@ -1,0 +1,1 @@
+"""The description of the `/v0` dialect."""

@@ -1,0 +1,115 @@
+"""The parameters and answers of each route, in one table. Handlers describe what routes do."""
+
+from typing import Any
+
+from zq.http.topics.bodies import AppendBody, DeleteBody, DiffBody, RouterBody, WatchBody
+from zq.http.topics.description.shapes import (
+    AppendAnswer,
+    DeletedRecordsAnswer,
+    DeletedRouterAnswer,
+    DeletedTopicAnswer,
+    DiffAnswer,
+    PutTopicAnswer,
+    RouterAnswer,
+    RoutersAnswer,
+    TopicHealth,
+    TopicReadiness,
+    TopicsAnswer,
+    TopicStateAnswer,
+    WatchAnswer,
+)
+from zq.http.topics.paging import LARGEST_PAGE, USUAL_PAGE
+from zq.http.topics.streams import MEDIA_TYPE
+from zq.http.zizq.description.operations import Operation
+from zq.http.zizq.description.parameters import TEXT, Parameter
+from zq.model.topics import MOST_WRITE_KEY, TopicPatch
+
+_SWITCH = {"type": "string", "enum": ["true", "false"]}
+_PAGING = (
+    Parameter("prefix", TEXT, "How the names begin."),
+    Parameter(
+        "page_size",
+        {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE},
+        f"Entries of a page, {USUAL_PAGE}.",
+    ),
+    Parameter("cursor", TEXT, "The `next_cursor` of the page before."),
+)
+_NO_TOPIC = {404: "There is no such topic."}
+_NO_ROUTER = {404: "There is no such router."}
+_NO_ROOM = {507: "There is no room on the disk."}
+
+OPERATIONS: dict[tuple[str, str], Operation] = {
+    ("GET", "/topics"): Operation({200: TopicsAnswer}, parameters=_PAGING),
+    ("PUT", "/topics/{topic}"): Operation(
+        {200: PutTopicAnswer, 201: PutTopicAnswer},
+        TopicPatch,
+        refusals={409: "The topic has another type, which never changes."},
+    ),
+    ("GET", "/topics/{topic}"): Operation(
+        {200: TopicStateAnswer},
+        parameters=(Parameter("touch", _SWITCH, "Whether this is a reading: `true`."),),
+        refusals=_NO_TOPIC,
+    ),
+    ("DELETE", "/topics/{topic}"): Operation(
+        {200: DeletedTopicAnswer},
+        parameters=(Parameter("if_empty", _SWITCH, "Whether records keep it: `false`."),),
+        refusals={409: "The topic has records."},
+    ),
+    ("POST", "/topics/{topic}"): Operation(
+        {200: AppendAnswer, 201: AppendAnswer},
+        AppendBody,
+        parameters=(
+            Parameter("return_seqs", _SWITCH, "Whether the answer lists all numbers: `true`."),
+            Parameter(
+                "Idempotency-Key",
+                {"type": "string", "maxLength": MOST_WRITE_KEY},
+                "As `idempotency_key`, which comes first.",
+                place="header",
+            ),
+        ),
+        refusals={**_NO_TOPIC, 422: "The topic, or one that gets copies, is full.", **_NO_ROOM},
+    ),
+    ("POST", "/topics/{topic}/diff"): Operation({200: DiffAnswer}, DiffBody, refusals=_NO_TOPIC),
+    ("POST", "/topics/{topic}/delete"): Operation(
+        {200: DeletedRecordsAnswer}, DeleteBody, refusals=_NO_TOPIC
+    ),
+    ("GET", "/routers"): Operation(
+        {200: RoutersAnswer},
+        parameters=(
+            *_PAGING,
+            Parameter("source", TEXT, "Only those that copy from this topic."),
+            Parameter("dest", TEXT, "Only those that copy to this topic."),
+        ),
+    ),
+    ("PUT", "/routers/{router}"): Operation(
+        {200: RouterAnswer, 201: RouterAnswer},
+        RouterBody,
+        refusals={
+            404: "There is no topic `dest`, and it is not to be created.",
+            409: "The router would close a circle, or `dest` has copies of another topic.",
+        },
+    ),
+    ("GET", "/routers/{router}"): Operation({200: RouterAnswer}, refusals=_NO_ROUTER),
+    ("DELETE", "/routers/{router}"): Operation({200: DeletedRouterAnswer}),
+    ("POST", "/watch"): Operation(
+        {200: WatchAnswer},
+        WatchBody,
+        parameters=(
+            Parameter("lenient", _SWITCH, "Whether unknown topics are left out: `false`."),
+        ),
+        refusals=_NO_TOPIC,
+    ),
+    ("GET", "/watch/{wid}"): Operation(
+        {200: str},
+        parameters=(
+            Parameter("token", TEXT, "The key, for browsers that cannot send it in a header."),
+            Parameter("Last-Event-ID", TEXT, "The event to go back to.", place="header"),
+        ),
+        refusals={404: "There is no such session."},
+        streams=(MEDIA_TYPE,),
+    ),
+    ("GET", "/health"): Operation({200: TopicHealth}),
+    ("GET", "/ready"): Operation({200: TopicReadiness}),
+    ("GET", "/metrics"): Operation({200: str}),
+    ("GET", "/openapi.json"): Operation({200: dict[str, Any]}),
+}
