@@ -15,12 +15,13 @@ from zq.client.files.discovery import discover
 from zq.client.files.queue import FileQueue
 from zq.client.formats import JSON, Codec
 from zq.client.http.address import Tls
+from zq.client.job import Job
 from zq.client.options import Options, check
 from zq.client.periodic import Periodic
 from zq.client.queue import Queue
 from zq.client.running import Middleware
 from zq.client.task import AsyncTask, Decorator, SyncTask, Task
-from zq.client.values import EventQuery, EventType, JobEvent
+from zq.client.values import EventQuery, EventType, JobEvent, StoredJob
 from zq.model.names import check_name
 
 P = ParamSpec("P")
@@ -180,6 +181,10 @@ class App:
         """
         check(options)
         return Queue(self.core, name, payload, result, options)
+
+    def job(self, id: str) -> Job[Any]:
+        """The job with this id, for its result, its events or its end. Nothing is sent yet."""
+        return Job(StoredJob(id), self.backend)
 
     def discover(self, folder: str | Path) -> list[FileQueue[Any]]:
         """Make queues of the files in a folder: see `zq.client.files.discovery`.

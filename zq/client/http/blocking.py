@@ -5,6 +5,7 @@ import os
 import select
 import socket
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -25,6 +26,7 @@ class BlockingTransport:
         # A deque needs no lock. A fork could copy a lock in the locked state.
         self._idle: deque[HTTPConnection] = deque()
         self._pid = os.getpid()
+        weakref.finalize(self, _close_all, self._idle)  # also when the interpreter ends
 
     def __reduce__(self) -> tuple[type["BlockingTransport"], tuple[Address]]:
         return BlockingTransport, (self._address,)
@@ -78,15 +80,14 @@ class BlockingTransport:
 
     async def close(self) -> None:
         """Close the idle connections. The next request opens another."""
-        while self._idle:
-            with contextlib.suppress(IndexError):
-                self._idle.pop().close()
+        _close_all(self._idle)
 
     def _connection(self, timeout: float) -> HTTPConnection:
         """A connection that seems to be open."""
         if self._pid != os.getpid():
-            # The parent still uses these.
-            self._idle, self._pid = deque(), os.getpid()
+            # The parent goes on with its connections. These are copies of its descriptors.
+            _close_all(self._idle)
+            self._pid = os.getpid()
         while True:
             try:
                 connection = self._idle.pop()
@@ -111,6 +112,12 @@ class BlockingTransport:
         except OSError as error:
             raise unreachable(self._address.url, error, sent=False) from error
         return connection
+
+
+def _close_all(idle: deque[HTTPConnection]) -> None:
+    while idle:
+        with contextlib.suppress(IndexError):
+            idle.pop().close()
 
 
 def _has_ended(sock: socket.socket | None) -> bool:
