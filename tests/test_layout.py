@@ -33,7 +33,10 @@ LAYERS: dict[str, set[str]] = {
     "logs": {"logfile"},
     "systemd": set(),
     "keyfile": {"model"},
-    "instance": {"model", "wire", "store", "store.sqlite", "tick", "engine", "service", "config"},
+    "instance": {
+        *("model", "wire", "store", "store.sqlite", "tick", "engine", "service"),
+        *("config", "setting"),
+    },
     "entrance": {"model", "engine", "http", "http.transport", "config", "setting"},
     "doors": {"model", "engine", "service", "http", "http.transport", "config"},
     "runtime": {

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from zq.setting import DOORS, DURATION, INT, SWITCH, ConfigError, Rule
+from zq.setting import DOORS, DURATION, INT, SCHEDULE, SWITCH, ConfigError, Rule
 
 _U32 = 2**32 - 1
 
@@ -38,6 +38,18 @@ class DoorSettings:
         int,
         Rule(DURATION, "How long a message of queue-ti may wait; 0 means for ever."),
     ] = 86_400_000
+    queue_ti_delete_reaper_schedule: Annotated[
+        str,
+        Rule(
+            SCHEDULE,
+            "When expired jobs are deleted before their retention is over, such as `0 3 * * *` or"
+            " `@every 1h`. A schedule that was set over HTTP comes first.",
+        ),
+    ] = ""
+    queue_ti_require_topic_registration: Annotated[
+        bool,
+        Rule(SWITCH, "Refuse messages of queue-ti to topics without overrides or settings."),
+    ] = False
     grpc_port: Annotated[
         int | None,
         Rule(

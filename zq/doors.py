@@ -89,4 +89,5 @@ def _defaults(settings: Settings) -> Defaults:
         settings.queue_ti_dlq_threshold,
         settings.queue_ti_message_ttl,
         settings.default_retry_limit,
+        settings.queue_ti_require_topic_registration,
     )

@@ -15,6 +15,8 @@ from zq.engine.folding.folding import Folding
 from zq.engine.jq.filter import JqFilter
 from zq.engine.loop import Durability
 from zq.model.clock import Clock, SystemClock
+from zq.model.cron.errors import InvalidSchedule
+from zq.model.cron.schedule import ChoreSchedule
 from zq.model.ids import codec_of
 from zq.model.job import BackoffRule
 from zq.model.log import Bounds, HistoryOptions
@@ -22,6 +24,7 @@ from zq.model.settling import Policy
 from zq.service import Services
 from zq.service.admin import Admin
 from zq.service.budgets import Budgets
+from zq.service.cleaning import Cleaning
 from zq.service.crons import Crons
 from zq.service.failures import Failures
 from zq.service.history import History
@@ -36,6 +39,7 @@ from zq.service.topics import Topics
 from zq.service.waits import Waits
 from zq.service.watches import Watches
 from zq.service.work import Work
+from zq.setting import ConfigError
 from zq.store.api import Store
 from zq.store.errors import DamagedDatabase
 from zq.store.sqlite import check
@@ -75,6 +79,7 @@ class Instance:
         `StoreError` or OSError.
         """
         settings = self._settings
+        _check_schedule(settings.queue_ti_delete_reaper_schedule)
         history = _history(settings)
         self._store = await open_store(
             Path(settings.root_dir),
@@ -96,10 +101,12 @@ class Instance:
         )
         self.services = self._services()
         self.engine.start()
+        await self.services.cleaning.start()
 
     async def stop(self) -> None:
         """Run waiting commands, checkpoint, close. After a failure of the disk, only close."""
         failed = self.engine.failure.done()
+        await self.services.cleaning.stop()
         await self.services.sweeps.stop()
         await self.services.crons.stop()
         await self._folding.close()
@@ -135,6 +142,10 @@ class Instance:
             Failures(store),
             History(store, clock, ids, engine.history),
             Crons(store, clock, engine.inbox, engine.scheduler, self._folding),
+            Cleaning(
+                *(store, clock, engine.inbox, sweeps.delete),
+                *(engine.scheduler.zone_of(None), settings.queue_ti_delete_reaper_schedule),
+            ),
             Topics(store, clock, engine.inbox, engine.topics, admission),
             Routers(store, engine.inbox),
             Watches(store, clock, engine.topics),
@@ -184,6 +195,13 @@ def _policy(settings: Settings) -> Policy:
         completed_ms=settings.default_completed_job_retention,
         dead_ms=settings.default_dead_job_retention,
     )
+
+
+def _check_schedule(text: str) -> None:
+    try:
+        ChoreSchedule(text or "@daily")
+    except InvalidSchedule as error:
+        raise ConfigError(f"--queue-ti-delete-reaper-schedule: {error}") from None
 
 
 def _history(settings: Settings) -> HistoryOptions | None:

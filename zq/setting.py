@@ -108,6 +108,12 @@ DOORS = Kind(
     lambda text: () if text.strip() == "none" else _list(text, _DOOR),
     lambda doors: ",".join(doors) or "none",
 )
+SCHEDULE = Kind(
+    "schedule",
+    "write none, or five fields of cron",
+    lambda text: "" if text.strip() == "none" else _non_empty(text),
+    lambda text: text or "none",
+)
 FLOAT = Kind("number", "write a number such as 4 or 4.0", float)
 CHOICE = Kind("choice", "", lambda text: text.strip().lower())
 DURATION = Kind(

@@ -19,6 +19,7 @@ EVERYTHING: Doc = {
     "dead_letter": "q-dead",
     "lease_ms": 30_000,
     "leases_survive": False,
+    "registered": True,
 }
 
 

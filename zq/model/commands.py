@@ -74,6 +74,8 @@ class Enqueue(Command[EnqueueResult], frozen=True):
     reach: Reach = EVERYWHERE
     plan: BatchPlan | None = None
     defaults: QueueSettings | None = None
+    registered_only: bool = False
+    """Whether a queue without any settings is refused, as `QueueNotRegistered`."""
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -251,6 +253,13 @@ class SetAside(Command[None], frozen=True):
 
     source: str
     keys: Sequence[Any]
+
+
+class WriteNote(Command[None], frozen=True):
+    """Store a text about the whole server, such as a schedule that was set while it ran."""
+
+    name: str
+    value: str
 
 
 class Clear(Command[int], frozen=True):

@@ -27,7 +27,8 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     Claims ask the gates: `paused`, `rate` (deliveries a second) and `concurrency` (jobs in flight
     at once). `max_depth` limits the unfinished jobs. `ttl_ms` is how long a job may wait for a
     worker (0: forever). `dead_letter` names the queue that dying jobs move to, `dead_letter_after`
-    the number of failures (see `zq.model.dead_letters`).
+    the number of failures (see `zq.model.dead_letters`). `registered` makes a queue known that has
+    no other settings: see `Enqueue`.
     """
 
     paused: bool | None = None
@@ -43,6 +44,7 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     dead_letter_after: UInt32 | None = None
     lease_ms: Some | None = None
     leases_survive: bool | None = None
+    registered: bool | None = None
 
     @property
     def is_limited(self) -> bool:
@@ -69,6 +71,7 @@ class SettingsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dead_letter_after: UInt32 | None | Unset = UNSET
     lease_ms: Some | None | Unset = UNSET
     leases_survive: bool | None | Unset = UNSET
+    registered: bool | None | Unset = UNSET
 
 
 def checked(settings: QueueSettings) -> QueueSettings:

@@ -13,6 +13,7 @@ budgets   what jobs draw tokens from
 failures  the causes of failures
 history   the records of attempts
 crons     schedules that enqueue jobs
+cleaning  the schedule by which expired jobs are deleted
 topics    logs of records, which are no jobs
 routers   what copies records from one topic to another
 watches   readers that follow many topics
@@ -33,6 +34,7 @@ from zq.model.clock import Clock
 from zq.model.ids import IdCodec
 from zq.service.admin import Admin
 from zq.service.budgets import Budgets
+from zq.service.cleaning import Cleaning
 from zq.service.crons import Crons
 from zq.service.failures import Failures
 from zq.service.history import History
@@ -62,6 +64,7 @@ class Services(NamedTuple):
     failures: Failures
     history: History
     crons: Crons
+    cleaning: Cleaning
     topics: Topics
     routers: Routers
     watches: Watches

@@ -140,12 +140,14 @@ class Jobs:
         reach: Reach,
         waiter: Waiter | None = None,
         defaults: QueueSettings | None = None,
+        registered_only: bool = False,
     ) -> Accepted:
         """Store jobs, all or none, in order, or fold jobs with a batch into its host.
 
         `waiter` waits for the first job from before the commit. With `defaults`, settings that jobs
-        and queues leave open are fixed; batches are not allowed then. Raises `QueueOutOfReach`,
-        `KeyConflict`, `QueueFull`, `StorageFull`, `WalFull`, or `Unprocessable` if the rule of a
+        and queues leave open are fixed; batches are not allowed then. With `registered_only`, a
+        queue without settings raises `QueueNotRegistered`. Raises `QueueOutOfReach`, `KeyConflict`,
+        `QueueFull`, `StorageFull`, `WalFull`, or `Unprocessable` if the rule of a
         batch fails.
         """
         if reach is not EVERYWHERE:
@@ -161,7 +163,15 @@ class Jobs:
             reply = await self._folding.enqueue(keys, jobs, now, size, reach)
         else:
             reply = await self._inbox.ask(
-                Enqueue(keys=keys, jobs=jobs, now=now, size=size, reach=reach, defaults=defaults)
+                Enqueue(
+                    keys=keys,
+                    jobs=jobs,
+                    now=now,
+                    size=size,
+                    reach=reach,
+                    defaults=defaults,
+                    registered_only=registered_only,
+                )
             )
         if reply.owners:
             await self._fill_in_results(reply.owners.values())

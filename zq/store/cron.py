@@ -45,3 +45,6 @@ class CronReads(Protocol):
 
     async def timed_ahead(self, now: int, after: EntryPlace, limit: int) -> list[DueCron]:
         """Up to `limit` entries beyond `after` whose next time was computed later than `now`."""
+
+    async def note(self, name: str) -> str | None:
+        """A text about the whole server, as `WriteNote` has stored it."""

@@ -15,6 +15,7 @@ from zq.model.commands import (
     ReviveSlice,
     SetAside,
     SetQueue,
+    WriteNote,
 )
 from zq.model.errors import DeadLetterCycle, InvalidRequest, JobNotFound, Unprocessable, ZqError
 from zq.model.job import JobRecord
@@ -43,6 +44,7 @@ AnyChange = (
     | ReviveSlice
     | SetQueue
     | SetAside
+    | WriteNote
     | AnyBudgetChange
 )
 
@@ -78,6 +80,9 @@ def _apply_change(work: UnitOfWork, command: AnyChange) -> object:
             return _set_queue(work, command)
         case SetAside():
             work.tx.set_aside(command.source, command.keys)
+            return None
+        case WriteNote():
+            work.tx.run("write_note", note=command.name, value=command.value)
             return None
         case _:
             return change_budget(work, command)

@@ -10,7 +10,7 @@ import msgspec
 
 from zq.model.batch import FoldedPayload, StalePlan
 from zq.model.commands import Enqueue, EnqueueResult
-from zq.model.errors import KeyConflict, QueueFull, Unprocessable
+from zq.model.errors import KeyConflict, QueueFull, QueueNotRegistered, Unprocessable
 from zq.model.fixing import fixed
 from zq.model.job import (
     INLINE_PAYLOAD,
@@ -115,6 +115,11 @@ class _Intake:
         """Decide a command's jobs: all or none."""
         if command.reach is not EVERYWHERE and self._keys.hides_an_owner(command):
             return KeyConflict()
+        if command.registered_only:
+            known = self._work.rulebook.settings
+            strangers = [job.queue for job in command.jobs if job.queue not in known]
+            if strangers:
+                return QueueNotRegistered(strangers[0])
         if command.plan is not None and (stale := self._hosts.refusal(command, self._names)):
             return stale
         drawing = any(map(_OPTIONS, command.jobs))

@@ -140,6 +140,8 @@ FINDS: dict[str, set[str]] = {
     "clear_counts": set(),
     "count_all": {"SCAN queue_counts"},
     "raise_high_water": {"SEARCH meta USING PRIMARY KEY (name=?)"},
+    "write_note": set(),
+    "look for cron note": {"SEARCH meta USING PRIMARY KEY (name=?)"},
     "touch": {"SEARCH meta USING PRIMARY KEY (name=?)"},
     "read_left_in_flight": {
         "SEARCH jobs USING INDEX not_ready (status=?)",

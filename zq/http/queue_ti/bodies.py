@@ -49,6 +49,10 @@ class PurgeBody(msgspec.Struct):
     statuses: list[str] | None = None
 
 
+class ScheduleBody(msgspec.Struct):
+    schedule: str
+
+
 class OverridesBody(msgspec.Struct):
     max_retries: Count | None = None
     message_ttl_seconds: Seconds | None = None

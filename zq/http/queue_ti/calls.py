@@ -38,6 +38,8 @@ class Defaults(NamedTuple):
     ttl_ms: int
     native_limit: int
     """The retry limit of jobs that came by another door."""
+    registered_only: bool = False
+    """Whether topics need overrides, or settings, before they get messages."""
 
     def of(self, topic: str) -> QueueSettings:
         """The same as settings of a queue."""
@@ -87,7 +89,10 @@ class MessageCalls:
             raise InvalidRequest(f"topic name may not end in {DLQ}: messages come there by nacks")
         job = self._job(new)
         defaults = self._defaults.of(new.topic)
-        stored = await self._jobs.enqueue([job], reach, defaults=defaults)
+        registered_only = self._defaults.registered_only
+        stored = await self._jobs.enqueue(
+            [job], reach, defaults=defaults, registered_only=registered_only
+        )
         return self._ids.text(stored.reply.joined.get(0, stored.keys[0]))
 
     def claimer(

@@ -100,7 +100,8 @@ def overrides(topic: str, settings: QueueSettings) -> OverridesDocument | None:
         document.max_depth = settings.max_depth
     if settings.rate is not None:
         document.throughput_limit = int(settings.rate)
-    return None if document == OverridesDocument(topic) else document
+    is_empty = document == OverridesDocument(topic) and not settings.registered
+    return None if is_empty else document
 
 
 def rfc3339(time: int) -> str:

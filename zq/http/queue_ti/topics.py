@@ -1,10 +1,17 @@
 """Topics of queue-ti: overrides, statistics, purges, and the reapers."""
 
+import msgspec
 from aiohttp import web
 
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
-from zq.http.queue_ti.bodies import MessageEndpoints, OverridesBody, PurgeBody, throughput
+from zq.http.queue_ti.bodies import (
+    MessageEndpoints,
+    OverridesBody,
+    PurgeBody,
+    ScheduleBody,
+    throughput,
+)
 from zq.http.queue_ti.documents import DLQ, STATUSES, overrides, statistics
 from zq.http.queue_ti.problems import answer
 from zq.http.transport.answer import Answer
@@ -19,7 +26,12 @@ from zq.service import Services
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 PURGEABLE = ("pending", "processing", "expired")
 NO_OVERRIDES = SettingsPatch(
-    retry_limit=None, dead_letter_after=None, ttl_ms=None, max_depth=None, rate=None
+    retry_limit=None,
+    dead_letter_after=None,
+    ttl_ms=None,
+    max_depth=None,
+    rate=None,
+    registered=None,
 )
 
 
@@ -28,6 +40,7 @@ class TopicsApi:
 
     def __init__(self, services: Services, endpoints: MessageEndpoints) -> None:
         self._queues, self._sweeps, self._admin = services.queues, services.sweeps, services.admin
+        self._cleaning = services.cleaning
         self._endpoints = endpoints
         self._reported = 0
         """How many expiries have been told of."""
@@ -37,6 +50,7 @@ class TopicsApi:
         own, topic, admin = "/topic-configs/{topic}", "/topics/{topic}", "/admin"
         replace = self._endpoints.change(OverridesBody, self.replace)
         purge = self._endpoints.change(PurgeBody, self.purge, optional=True)
+        reschedule = self._endpoints.change(ScheduleBody, self.reschedule)
         by_key = topic + "/messages/by-key/{key}"
         return [
             Route("GET", "/topic-configs", self.every, READ),
@@ -48,6 +62,8 @@ class TopicsApi:
             Route("GET", "/stats", self.statistics, READ),
             Route("POST", admin + "/expiry-reaper/run", self.expire, MANAGE, whole=True),
             Route("POST", admin + "/delete-reaper/run", self.delete, MANAGE, whole=True),
+            Route("GET", admin + "/delete-reaper/schedule", self.schedule, READ, whole=True),
+            Route("PUT", admin + "/delete-reaper/schedule", reschedule, MANAGE, whole=True),
         ]
 
     async def every(self, request: web.BaseRequest) -> Answer:
@@ -112,6 +128,16 @@ class TopicsApi:
         """Delete what has expired."""
         return await self._delete(Filter(statuses=(Status.EXPIRED,)), request)
 
+    async def schedule(self, request: web.BaseRequest) -> Answer:
+        """When expired messages are deleted."""
+        schedule = self._cleaning.schedule
+        return answer({"schedule": schedule, "active": bool(schedule)})
+
+    async def reschedule(self, request: web.BaseRequest, sent: ScheduleBody) -> Answer:
+        """Have expired messages deleted at other times; an empty schedule means never."""
+        await self._cleaning.change(sent.schedule)
+        return await self.schedule(request)
+
     async def _delete(self, filter: Filter, request: web.BaseRequest) -> Answer:
         within = filter.within(reach_of(request))
         within.reach.require(within.queues)
@@ -126,10 +152,13 @@ def _patch(sent: OverridesBody) -> SettingsPatch:
     if sent.replayable:
         raise InvalidRequest("topics cannot be replayed here: leave replayable out")
     retries, ttl = sent.max_retries, sent.message_ttl_seconds
-    return SettingsPatch(
+    patch = SettingsPatch(
         retry_limit=None if retries is None else max(retries, 1) - 1,
         dead_letter_after=retries,
         ttl_ms=None if ttl is None else ttl * 1000,
         max_depth=sent.max_depth or None,
         rate=throughput(sent.throughput_limit),
+        registered=None,
     )
+    # A topic that is to be known by its overrides needs one.
+    return msgspec.structs.replace(patch, registered=True) if patch == NO_OVERRIDES else patch

@@ -1,6 +1,6 @@
 """The cron errors of the error tree in `zq.model.errors`."""
 
-from zq.model.errors import Conflict, Forbidden, NotFound
+from zq.model.errors import Conflict, Forbidden, NotFound, Unprocessable
 
 
 class CronGroupNotFound(NotFound):
@@ -29,3 +29,10 @@ class CronEntryExists(Conflict):
 
     def __init__(self, group: str, entry: str) -> None:
         super().__init__(f"cron entry '{entry}' already exists in group '{group}'")
+
+
+class InvalidSchedule(Unprocessable):
+    code = "invalid_schedule"
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(f"invalid cron schedule: {text!r}: {reason}")

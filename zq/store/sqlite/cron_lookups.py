@@ -107,3 +107,9 @@ def _entries(group: str, rows: Sequence[Row]) -> list[CronEntry]:
     if unreadable:
         raise UnreadableRows("cron_entries", unreadable)
     return found
+
+
+def note(connection: sqlite3.Connection, name: str) -> str | None:
+    """A text about the whole server."""
+    row = connection.execute(QUERIES["note"], {"name": name}).fetchone()
+    return row and str(row[0])

@@ -52,3 +52,6 @@ class SqliteCronReads(CronReads):
 
     async def timed_ahead(self, now: int, after: EntryPlace, limit: int) -> list[DueCron]:
         return await self._scans(cron_lookups.timed_ahead, now, after, limit)
+
+    async def note(self, name: str) -> str | None:
+        return await self._looks(cron_lookups.note, name)
