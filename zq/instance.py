@@ -32,6 +32,7 @@ from zq.service.jobs import Admission, Jobs
 from zq.service.listing import Listing
 from zq.service.maintenance import Maintenance
 from zq.service.queues import QueueCounts, Queues
+from zq.service.replays import Replays
 from zq.service.routers import Routers
 from zq.service.status import ServerLimits, StatusBoard
 from zq.service.sweeps import Sweeps
@@ -123,15 +124,17 @@ class Instance:
         admission = Admission(store, clock, engine.inbox, settings.disk_reserve)
         counts = QueueCounts(store, clock)
         sweeps = Sweeps(store, clock, self._filter, engine.inbox, settings.max_sweeps)
+        jobs = Jobs(
+            *(store, clock, ids, engine.inbox, engine.waiters, admission),
+            *(engine.mint, self._folding),
+        )
         engine.scheduler.admit = admission.admit
         engine.scheduler.folding = self._folding
         return Services(
-            Jobs(
-                *(store, clock, ids, engine.inbox, engine.waiters, admission),
-                *(engine.mint, self._folding),
-            ),
+            jobs,
             Listing(store, clock, counts, self._filter, settings.read_timeout / 1000),
             sweeps,
+            Replays(store, clock, jobs, engine.tallies.count_replayed),
             Waits(store, clock, ids, engine.streams, engine.openings),
             Work(
                 *(store, clock, ids, engine.inbox, engine.streams, engine.events),

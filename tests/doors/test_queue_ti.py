@@ -380,7 +380,7 @@ async def test_what_is_wrong_gets_400_and_a_text(api: Messages, case: int) -> No
 
 @pytest.mark.parametrize(
     "overrides",
-    [{"max_retries": -1}, {"max_depth": 2**40}, {"throughput_limit": -1}, {"replayable": True}],
+    [{"max_retries": -1}, {"max_depth": 2**40}, {"throughput_limit": -1}, {"replayable": 1}],
 )
 async def test_wrong_overrides_change_nothing(api: Messages, overrides: dict[str, int]) -> None:
     """The original stores most negative numbers, and answers 500 for large ones."""

@@ -24,6 +24,7 @@ SET, PAUSE, SHOW, RETRY, REDRIVE, SWEEPS = commands("queue settings")
 PUT_CRONS, SHOW_CRONS, PAUSE_CRON, DELETE_CRONS = commands("cron")
 PUT_TOPIC, APPEND, DIFF, DELETE_TAGGED, TOPICS, ROUTE, WATCH, FOLLOW = commands("topics")
 SEND, RECEIVE, NACK, OVERRIDE, LIST, REAP = commands("queue-ti")
+ARCHIVE, ARCHIVED, REPLAY = commands("queue-ti-replay")
 LISTEN, REPORT_ON, TAKE_REPORTS, PROGRESS, STATS = commands("events")
 
 
@@ -248,6 +249,9 @@ async def test_the_messages_of_the_documents(tmp_path: Path) -> None:
         assert shell.document(OVERRIDE)["max_retries"] == 5
         assert shell.document(LIST)["items"][0]["last_error"] == "no stock"
         assert shell.document(REAP) == {"deleted": 0}
+        assert shell.document(ARCHIVE)["replayable"] is True
+        assert shell.document(ARCHIVED)["items"] == []
+        assert shell.document(REPLAY)["enqueued"] == 0
 
 
 async def test_the_topics_of_the_documents(tmp_path: Path) -> None:

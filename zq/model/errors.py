@@ -38,6 +38,8 @@ ZqError
 │   └── RecordsGone         the retention of the records has ended
 ├── Unprocessable           the request is well formed, but the job's state or a field forbids it
 │   ├── QueueNotRegistered  only queues with settings get new jobs from this sender
+│   ├── NotArchived         the queue keeps no completed jobs, so there is nothing to replay
+│   ├── OutOfArchive        the queue keeps completed jobs for a shorter time
 │   └── InvalidSchedule     a schedule of the server's own chores that means nothing
 ├── RequestTimeout          the request did not arrive in time
 │   ├── HeaderTimeout
@@ -252,13 +254,6 @@ class JobExpired(Gone):
 
 class Unprocessable(ZqError):
     code = "unprocessable"
-
-
-class QueueNotRegistered(Unprocessable):
-    code = "queue_not_registered"
-
-    def __init__(self, queue: str) -> None:
-        super().__init__(f"queue {queue!r} is not registered: set something for it first")
 
 
 class RequestTimeout(ZqError):

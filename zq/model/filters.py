@@ -32,6 +32,7 @@ class Filter(msgspec.Struct, frozen=True):
     priority: ValueRange | None = None
     ready_at: ValueRange | None = None
     attempts: ValueRange | None = None
+    finished_at: ValueRange | None = None
     revivable: bool = False
     """Only dead jobs, and jobs that wait in the dead-letter queue that they were moved to."""
     program: str | None = None

@@ -51,6 +51,11 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
         """Whether its rate or concurrency limits claims."""
         return self.rate is not None or self.concurrency is not None
 
+    @property
+    def archived_ms(self) -> int | None:
+        """How long it keeps completed jobs by its own settings; None or 0 if not at all."""
+        return None if self.retention is None else self.retention.completed_ms
+
 
 NO_SETTINGS = QueueSettings()
 

@@ -6,6 +6,7 @@ never documents. The subject of a verb decides its service:
 jobs      new jobs, and single jobs by a key or a unique key
 listing   reading the jobs that match a filter
 sweeps    changing the jobs that match a filter
+replays   completed jobs that come once more
 waits     why a job does not run
 work      deliveries: taking jobs, holding them, settling them
 queues    a queue as a whole
@@ -42,6 +43,7 @@ from zq.service.jobs import Jobs
 from zq.service.listing import Listing
 from zq.service.maintenance import Maintenance
 from zq.service.queues import Queues
+from zq.service.replays import Replays
 from zq.service.routers import Routers
 from zq.service.status import StatusBoard
 from zq.service.sweeps import Sweeps
@@ -57,6 +59,7 @@ class Services(NamedTuple):
     jobs: Jobs
     listing: Listing
     sweeps: Sweeps
+    replays: Replays
     waits: Waits
     work: Work
     queues: Queues

@@ -10,7 +10,7 @@ import msgspec
 
 from zq.model.batch import FoldedPayload, StalePlan
 from zq.model.commands import Enqueue, EnqueueResult
-from zq.model.errors import KeyConflict, QueueFull, QueueNotRegistered, Unprocessable
+from zq.model.errors import KeyConflict, QueueFull, Unprocessable
 from zq.model.fixing import fixed
 from zq.model.job import (
     INLINE_PAYLOAD,
@@ -22,6 +22,7 @@ from zq.model.job import (
     batch_of,
 )
 from zq.model.lifecycle import Status
+from zq.model.queue_errors import QueueNotRegistered
 from zq.model.reach import EVERYWHERE
 from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.api import BYTES_A_ROW, Sliced, as_json

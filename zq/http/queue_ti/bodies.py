@@ -49,6 +49,10 @@ class PurgeBody(msgspec.Struct):
     statuses: list[str] | None = None
 
 
+class ReplayBody(msgspec.Struct):
+    from_time: str | None = None
+
+
 class ScheduleBody(msgspec.Struct):
     schedule: str
 

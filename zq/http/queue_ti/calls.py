@@ -74,7 +74,7 @@ class MessageCalls:
 
     def __init__(self, services: Services, ids: Ids, defaults: Defaults, max_payload: int) -> None:
         self._jobs, self._work, self._listing = services.jobs, services.work, services.listing
-        self._ids = ids
+        self.ids = ids
         self._defaults = defaults
         self._max_payload = max_payload
 
@@ -93,7 +93,7 @@ class MessageCalls:
         stored = await self._jobs.enqueue(
             [job], reach, defaults=defaults, registered_only=registered_only
         )
-        return self._ids.text(stored.reply.joined.get(0, stored.keys[0]))
+        return self.ids.text(stored.reply.joined.get(0, stored.keys[0]))
 
     def claimer(
         self, wanted: MessagesWanted, reach: Reach, window: ClaimWindow | None = None
@@ -115,7 +115,7 @@ class MessageCalls:
         """Jobs as messages."""
         errors = await self._listing.last_errors(jobs)
         limit = self._defaults.native_limit
-        return [message(job, self._ids, limit, errors.get(job.key, "")) for job in jobs]
+        return [message(job, self.ids, limit, errors.get(job.key, "")) for job in jobs]
 
     async def ack(self, id: str, group: str | None, reach: Reach) -> None:
         """Say that a message is done: it is gone."""
@@ -132,7 +132,7 @@ class MessageCalls:
 
     def key(self, id: str) -> int:
         """The key of a message. Raises `JobNotFound` for what can be no id."""
-        key = self._ids.key(id)
+        key = self.ids.key(id)
         if key is None:
             raise JobNotFound
         return key

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from zq.http.door import Ids
 from zq.model.ids import minted_at
-from zq.model.job import NO_EXTRAS, NO_OPTIONS, JobRecord
+from zq.model.job import MAX_TIME, NO_EXTRAS, NO_OPTIONS, JobRecord
 from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
 
@@ -26,6 +26,9 @@ NAMES = {status: name for name, statuses in STATUSES.items() for status in statu
 SHOWN = tuple(NAMES)
 
 DLQ = ".dlq"
+
+FOREVER_MS = MAX_TIME
+"""How long messages are archived in a topic without a window."""
 
 
 class MessageDocument(msgspec.Struct):
@@ -55,6 +58,7 @@ class OverridesDocument(msgspec.Struct):
     message_ttl_seconds: int | UnsetType = UNSET
     max_depth: int | UnsetType = UNSET
     throughput_limit: int | UnsetType = UNSET
+    replay_window_seconds: int | UnsetType = UNSET
 
 
 def message(job: JobRecord, ids: Ids, limit: int, last_error: str = "") -> MessageDocument:
@@ -64,19 +68,37 @@ def message(job: JobRecord, ids: Ids, limit: int, last_error: str = "") -> Messa
     return MessageDocument(
         id=ids.text(job.key),
         topic=job.queue,
-        payload=_text(msgspec.json.decode(job.payload or "null")),
-        metadata=_metadata(extras.meta),
+        payload=payload_of(job),
+        metadata=metadata_of(job),
         status=NAMES[job.status],
         retry_count=job.attempts - job.forgiven,
         # Where it came to as a dead letter it is not tried again.
         max_retries=0 if options.dead_letter == job.queue else own + 1,
-        created_at=rfc3339(minted_at(job.key)),
+        created_at=created_at(job),
         key=UNSET if job.unique_key is None else job.unique_key,
         last_error=last_error or UNSET,
         expires_at=UNSET if job.expires_at is None else rfc3339(job.expires_at),
         original_topic=extras.origin or UNSET,
         dlq_moved_at=UNSET if extras.died_at is None else rfc3339(extras.died_at),
     )
+
+
+def payload_of(job: JobRecord) -> str:
+    """The payload of a message: a text as it is, what natively is something else as JSON."""
+    return _text(msgspec.json.decode(job.payload or "null"))
+
+
+def metadata_of(job: JobRecord) -> dict[str, str] | None:
+    """The metadata of a message."""
+    meta = None if job.extras is None else job.extras.meta
+    if meta is None:
+        return None
+    return {name: _text(value) for name, value in msgspec.json.decode(meta).items()}
+
+
+def created_at(job: JobRecord) -> str:
+    """When a message was stored."""
+    return rfc3339(minted_at(job.key))
 
 
 def statistics(counts: Mapping[tuple[str, Status], int]) -> list[dict[str, Any]]:
@@ -100,6 +122,10 @@ def overrides(topic: str, settings: QueueSettings) -> OverridesDocument | None:
         document.max_depth = settings.max_depth
     if settings.rate is not None:
         document.throughput_limit = int(settings.rate)
+    if settings.archived_ms:
+        document.replayable = True
+        if settings.archived_ms < FOREVER_MS:
+            document.replay_window_seconds = settings.archived_ms // 1000
     is_empty = document == OverridesDocument(topic) and not settings.registered
     return None if is_empty else document
 
@@ -107,12 +133,6 @@ def overrides(topic: str, settings: QueueSettings) -> OverridesDocument | None:
 def rfc3339(time: int) -> str:
     """A time in milliseconds, in whole seconds of UTC."""
     return datetime.fromtimestamp(time // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _metadata(meta: str | None) -> dict[str, str] | None:
-    if meta is None:
-        return None
-    return {name: _text(value) for name, value in msgspec.json.decode(meta).items()}
 
 
 def _text(value: object) -> str:

@@ -8,6 +8,7 @@ from zq import __version__
 from zq.http.bulk_line import BulkLine
 from zq.http.door import Door, Route
 from zq.http.guard import Guard
+from zq.http.queue_ti.archive import ArchiveApi
 from zq.http.queue_ti.bodies import MessageEndpoints
 from zq.http.queue_ti.calls import Defaults, MessageCalls
 from zq.http.queue_ti.messages import MessagesApi
@@ -51,7 +52,8 @@ def queue_ti_routes(
     """Every route of the door, each with a slash behind it too."""
     endpoints = MessageEndpoints(bodies, line)
     messages = MessagesApi(services, guard, endpoints, answers, calls, defaults)
-    routes = [*messages.routes(), *TopicsApi(services, endpoints).routes()]
+    archive = ArchiveApi(services, endpoints, calls.ids, defaults)
+    routes = [*messages.routes(), *TopicsApi(services, endpoints).routes(), *archive.routes()]
     routes.append(Route("GET", "/version", _version, None))
     return [*routes, *(route._replace(path=route.path + "/") for route in routes)]
 

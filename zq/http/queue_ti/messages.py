@@ -8,6 +8,7 @@ from zq.http.guard import Guard, reach_of
 from zq.http.queue_ti.bodies import DequeueBody, EnqueueBody, MessageEndpoints, SettleBody
 from zq.http.queue_ti.calls import Defaults, MessageCalls, MessagesWanted, NewMessage
 from zq.http.queue_ti.documents import DLQ, SHOWN
+from zq.http.queue_ti.pages import MessagePage, page_of
 from zq.http.queue_ti.problems import answer
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
@@ -15,8 +16,6 @@ from zq.model.errors import InvalidRequest, JobNotFound
 from zq.model.filters import Filter
 from zq.model.keys import KeyScope
 from zq.service import Services
-
-USUAL_PAGE, LARGEST_PAGE = 50, 200
 
 
 class MessagesApi:
@@ -107,19 +106,11 @@ class MessagesApi:
 
     async def page(self, request: web.BaseRequest) -> Answer:
         """A page of messages, the newest first."""
-        query = request.query
-        topics = (query["topic"],) if query.get("topic") else ()
-        limit = min(_number(query.get("limit"), 1, USUAL_PAGE), LARGEST_PAGE)
-        offset = _number(query.get("offset"), 0, 0)
+        topic = request.query.get("topic")
+        topics = (topic,) if topic else ()
+        limit, offset = page_of(request)
         filter = Filter(statuses=SHOWN, queues=topics, reach=reach_of(request))
         total = await self._listing.count(filter)
         jobs = await self._listing.page_at(filter, offset, limit) if offset < total else []
         items = await self._calls.documents(jobs)
-        return answer({"items": items, "total": total, "limit": limit, "offset": offset})
-
-
-def _number(text: str | None, least: int, usual: int) -> int:
-    """A number of a query; what is none, or too small, is the usual one."""
-    if text is None or not text.isdecimal() or len(text) > 15 or int(text) < least:
-        return usual
-    return int(text)
+        return answer(MessagePage(items, total, limit, offset))

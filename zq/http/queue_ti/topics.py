@@ -12,7 +12,7 @@ from zq.http.queue_ti.bodies import (
     ScheduleBody,
     throughput,
 )
-from zq.http.queue_ti.documents import DLQ, STATUSES, overrides, statistics
+from zq.http.queue_ti.documents import DLQ, FOREVER_MS, STATUSES, overrides, statistics
 from zq.http.queue_ti.problems import answer
 from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest, NotFound
@@ -20,6 +20,7 @@ from zq.model.filters import Filter
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
 from zq.model.names import check_name
+from zq.model.patching import RetentionPatch
 from zq.model.settings import SettingsPatch
 from zq.service import Services
 
@@ -31,6 +32,7 @@ NO_OVERRIDES = SettingsPatch(
     ttl_ms=None,
     max_depth=None,
     rate=None,
+    retention=RetentionPatch(completed_ms=None),
     registered=None,
 )
 
@@ -149,8 +151,8 @@ def _topic(request: web.BaseRequest) -> str:
 
 
 def _patch(sent: OverridesBody) -> SettingsPatch:
-    if sent.replayable:
-        raise InvalidRequest("topics cannot be replayed here: leave replayable out")
+    window = sent.replay_window_seconds
+    archived_ms = (window * 1000 if window else FOREVER_MS) if sent.replayable else None
     retries, ttl = sent.max_retries, sent.message_ttl_seconds
     patch = SettingsPatch(
         retry_limit=None if retries is None else max(retries, 1) - 1,
@@ -158,6 +160,7 @@ def _patch(sent: OverridesBody) -> SettingsPatch:
         ttl_ms=None if ttl is None else ttl * 1000,
         max_depth=sent.max_depth or None,
         rate=throughput(sent.throughput_limit),
+        retention=RetentionPatch(completed_ms=archived_ms),
         registered=None,
     )
     # A topic that is to be known by its overrides needs one.

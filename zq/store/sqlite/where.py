@@ -76,6 +76,7 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
         "priority": filter.priority,
         "ready_at": filter.ready_at,
         "attempts": filter.attempts,
+        "finished_at": filter.finished_at,
     }
     for column, bounds in ranges.items():
         _add_range(conditions, parameters, column, bounds)

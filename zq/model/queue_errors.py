@@ -1,0 +1,28 @@
+"""The errors about queues as a whole, of the error tree in `zq.model.errors`."""
+
+from zq.model.errors import Unprocessable
+
+
+class QueueNotRegistered(Unprocessable):
+    code = "queue_not_registered"
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(f"queue {queue!r} is not registered: set something for it first")
+
+
+class NotArchived(Unprocessable):
+    code = "not_archived"
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(
+            f"{queue!r} is not replayable: have its settings keep completed jobs first"
+        )
+
+
+class OutOfArchive(Unprocessable):
+    code = "out_of_archive"
+
+    def __init__(self, queue: str, kept_ms: int) -> None:
+        super().__init__(
+            f"{queue!r} keeps completed jobs for {kept_ms // 1000} s: begin at a later time"
+        )

@@ -1,0 +1,87 @@
+"""The verb that brings completed jobs of a queue back as new ones.
+
+A queue has an archive if its settings keep completed jobs: the archive is these jobs.
+"""
+
+from collections.abc import Callable
+
+from zq.model.clock import Clock
+from zq.model.filters import Filter, ValueRange
+from zq.model.job import NO_EXTRAS, Extras, JobRecord, NewJob
+from zq.model.lifecycle import Status
+from zq.model.queue_errors import NotArchived, OutOfArchive
+from zq.model.reach import Reach
+from zq.model.settings import QueueSettings
+from zq.model.unique import OnConflict
+from zq.service.jobs import Jobs
+from zq.store.api import Store
+
+SLICE = 256
+"""So many jobs come back in one tick."""
+
+
+class Replays:
+    """Replays of archives. `count` learns how many jobs of a queue came back."""
+
+    def __init__(
+        self, store: Store, clock: Clock, jobs: Jobs, count: Callable[[str, int], None]
+    ) -> None:
+        self._reads = store.reads
+        self._clock = clock
+        self._jobs = jobs
+        self._count = count
+
+    async def replay(
+        self, queue: str, since: int | None, reach: Reach, defaults: QueueSettings | None = None
+    ) -> int:
+        """Store copies of the jobs that were completed from `since` on, slice by slice.
+
+        Each has a new id and new limits: those of the queue, or else the `defaults`. A copy whose
+        unique key is taken is left out. Jobs that complete meanwhile are left out too. Return how
+        many were stored. Raises `NotArchived`, `OutOfArchive`, and the errors of `Jobs.enqueue`:
+        the slices before stay stored.
+        """
+        reach.require([queue])
+        now = self._clock.now_ms()
+        _require_archive(queue, await self._reads.settings(queue), since, now)
+        span = ValueRange(low=since, high=now)
+        filter = Filter(statuses=(Status.COMPLETED,), queues=(queue,), finished_at=span)
+        _, upto = await self._reads.key_range()
+        after, total = -1, 0
+        while jobs := await self._reads.jobs_page(filter, after, False, SLICE, now):
+            after = jobs[-1].key
+            copies = [_copy(job, with_options=defaults is None) for job in jobs if job.key <= upto]
+            if not copies:
+                break
+            accepted = await self._jobs.enqueue(copies, reach, defaults=defaults)
+            total += len(copies) - accepted.joined
+        self._count(queue, total)
+        return total
+
+
+def _require_archive(queue: str, settings: QueueSettings, since: int | None, now: int) -> None:
+    kept_ms = settings.archived_ms
+    if not kept_ms:
+        raise NotArchived(queue)
+    if since is not None and since < now - kept_ms:
+        raise OutOfArchive(queue, kept_ms)
+
+
+def _copy(job: JobRecord, *, with_options: bool) -> NewJob:
+    """A new job with what a completed one brought for its worker."""
+    extras = job.extras or NO_EXTRAS
+    said = Extras(extras.meta, extras.content_type, extras.traceparent)
+    return NewJob(
+        job.queue,
+        job.type,
+        job.payload or "null",
+        job.payload_size,
+        priority=job.priority,
+        options=job.options if with_options else None,
+        unique_key=job.unique_key,
+        unique_while=job.unique_while,
+        on_conflict=OnConflict.RETURN,
+        group=job.group,
+        extras=None if said == NO_EXTRAS else said,
+        unique_in=job.unique_in,
+    )
