@@ -182,6 +182,14 @@ async def test_routers_go_with_a_topic_at_either_end(log: Records) -> None:
     assert (await log.get("/b")).status == 404
 
 
+async def test_a_reset_leaves_no_router(log: Records) -> None:
+    await route(log, "a", "b")
+    assert (await log.native.send("POST", "/reset")).status == 204
+    assert await routers(log) == []
+    await log.append("a", 1)
+    assert (await log.get("/b")).status == 404
+
+
 async def test_routers_are_listed_by_name_and_by_their_ends(log: Records) -> None:
     for source, dest in (("a", "b"), ("a", "c"), ("x", "d")):
         await route(log, source, dest)

@@ -67,7 +67,7 @@ DEFAULT_CONFIG = TopicConfig()
 
 
 class TopicPatch(msgspec.Struct, frozen=True):
-    """What is to be set. `durable` is the short form of a `durability`, which comes before it."""
+    """A change of a config. `durable` is short for a `durability`; an explicit one wins."""
 
     type: Kind | UnsetType = UNSET
     ttl_ms: int | UnsetType = UNSET
@@ -105,7 +105,7 @@ def check_topic(name: str) -> str:
 
 
 def configured(name: str, former: TopicConfig, patch: TopicPatch) -> TopicConfig:
-    """A topic's config with a patch. Raises `InvalidRequest` with what is wrong."""
+    """A topic's config with a patch applied. Raises `InvalidRequest`."""
     given = {
         field: value
         for field in patch.__struct_fields__
@@ -135,7 +135,7 @@ class TopicState(msgspec.Struct, array_like=True):
 
     id: int
     name: str | None
-    """None where the topic was deleted and its records are being cleared away."""
+    """None if the topic was deleted and its records are still being removed."""
     config: TopicConfig
     head_seq: int
     count: int
@@ -145,11 +145,11 @@ class TopicState(msgspec.Struct, array_like=True):
     last_at: int | None
     trim_at: int | None
     earliest_seq: int
-    """The oldest record that is there; one more than the last where there is none."""
+    """The oldest record. If there is none, this is one more than the last number."""
 
     @property
     def floor(self) -> int:
-        """One more than the last record that was lost, and not deleted by anybody."""
+        """One more than the last record that a cap or its age has removed."""
         return max(self.cap_floor, self.ttl_floor)
 
     @property
@@ -181,8 +181,8 @@ class TopicRecord(msgspec.Struct, array_like=True, gc=False):
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """Records that a reader has missed: they were lost to a cap or their age, or the topic is
-    another one than it was (`recreated`)."""
+    """Records that a reader has missed. A cap or their age has removed them, or the topic was deleted
+    and created again (`recreated`)."""
 
     first_seq: int
     last_seq: int
@@ -190,7 +190,7 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 class TopicPage(NamedTuple):
-    """What a reader gets: records, and the number up to which it has seen all there was."""
+    """A page of records, and the number up to which the reader has then seen everything."""
 
     records: list[TopicRecord]
     next_seq: int
@@ -217,7 +217,7 @@ class Outworn(NamedTuple):
 
 
 def outworn_records(state: TopicState, oldest: Iterable[OldRecord], now: int) -> Outworn:
-    """Which of the oldest records go by their age, or by a cap. They go in their order."""
+    """The oldest records that must go, by their age or by a cap. Records go in their order."""
     config = state.config
     count = size = by_age = by_cap = 0
     for record in oldest:
@@ -236,7 +236,7 @@ def outworn_records(state: TopicState, oldest: Iterable[OldRecord], now: int) ->
 
 
 def refuse_overflow(state: TopicState, records: int, size: int, largest: int) -> None:
-    """Raise `TopicFull` where a topic cannot take so many records and bytes."""
+    """Raise `TopicFull` if a topic cannot take so many records and bytes."""
     config = state.config
     name = str(state.name)
     if 0 < config.cap_bytes < largest:
@@ -275,7 +275,7 @@ def new_record(data: str, node: str | None, tag: str | None, meta: str | None) -
 
 
 def check_batch_size(records: int) -> None:
-    """Raise `InvalidRequest` for a write of no record, `BatchTooLarge` for one of too many."""
+    """Raise `InvalidRequest` for a write without records, or `BatchTooLarge`."""
     if not records:
         raise InvalidRequest("records must hold at least one record")
     if records > MOST_RECORDS:
@@ -283,19 +283,19 @@ def check_batch_size(records: int) -> None:
 
 
 class TagMatch(NamedTuple):
-    """The tags from `low` up to, and without, `high`; to the last one where that is None."""
+    """The tags from `low` on and before `high`. If `high` is None, there is no upper bound."""
 
     low: str
     high: str | None
 
 
 def tag_is(tag: str) -> TagMatch:
-    """This tag and no other."""
+    """A match of exactly this tag."""
     return TagMatch(tag, tag + "\0")  # which no tag holds
 
 
 def tag_begins(prefix: str) -> TagMatch:
-    """The tags that begin so, in the order of their code points."""
+    """A match of the tags with this prefix. Tags are ordered by code points."""
     stem = prefix.rstrip(chr(0x10FFFF))
     if not stem:
         return TagMatch(prefix, None)
@@ -305,7 +305,7 @@ def tag_begins(prefix: str) -> TagMatch:
 
 
 def loss_of(state: TopicState, after: int) -> Loss | None:
-    """What a reader that has seen all up to `after` has missed since."""
+    """The records that a reader has missed after it had seen everything up to `after`."""
     if after > state.head_seq:
         return Loss(1, state.earliest_seq - 1, "recreated")
     if after + 1 >= state.floor:

@@ -1,4 +1,4 @@
-"""The tick's phase of new records: all writes to topics, their numbers, and what they push out."""
+"""The tick's phase of new records: it numbers and stores them with their copies, and keeps caps."""
 
 from collections.abc import Sequence
 
@@ -20,13 +20,12 @@ _Row = tuple[int, int, int, str | None, str | None, str | None, str]
 
 
 def append(work: UnitOfWork, commands: Sequence[Append]) -> Sliced[list[object]]:
-    """Append records, one command after the other, and write what they bring together."""
+    """Apply one command after the other, then write all records together."""
     writing = _Writing(work, commands)
     replies: list[object] = []
     for command in commands:
-        replies.append(writing.append(command))
-        if len(command.records) > SLICE_ROWS:
-            yield None
+        reply = yield from writing.append(command)
+        replies.append(reply)
     yield from work.tx.insert_large_by_slices("topic_records", COLUMNS, writing.rows)
     writing.finish()
     return replies
@@ -45,21 +44,21 @@ class _Writing:
         self._known = self._read_known(commands)
         self._new: list[tuple[int, str, int, int, int]] = []
 
-    def append(self, command: Append) -> object:
-        """Give the records of a command their numbers, or say why they get none."""
+    def append(self, command: Append) -> Sliced[object]:
+        """Number the records of a command. Return what it did, or its error."""
         state = self._states.get(command.topic)
         try:
             if state is None:
-                return self._create(command)
+                return (yield from self._create(command))
             if command.key is not None and (state.id, command.key) in self._known:
                 first, last = self._known[state.id, command.key]
                 return Appended(first, last, state.head_seq, deduped=True)
-            return self._add(state, command)
+            return (yield from self._add(state, command))
         except ZqError as refusal:
             return refusal
 
     def finish(self) -> None:
-        """Write how the topics stand, and remove what is over their caps."""
+        """Write the state of the topics, and remove the records over their caps."""
         for state in self._changed.values():
             if state.is_over:
                 trim(self._work, state, MOST_TRIMMED)
@@ -69,7 +68,7 @@ class _Writing:
             self._work.tx.run("note_writes", writes=self._new)
             self._work.retimed = True
 
-    def _create(self, command: Append) -> Appended:
+    def _create(self, command: Append) -> Sliced[Appended]:
         if command.create is None:
             raise TopicNotFound(command.topic)
         created = create_topic(self._work, command.topic, command.create)
@@ -77,7 +76,7 @@ class _Writing:
             raise created
         self._states[command.topic] = created
         try:
-            done = self._add(created, command)
+            done = yield from self._add(created, command)
         except TopicFull:
             # A refused write leaves nothing behind.
             self._work.tx.run("forget_topic", id=created.id)
@@ -86,16 +85,20 @@ class _Writing:
         done.created = True
         return done
 
-    def _add(self, state: TopicState, command: Append) -> Appended:
+    def _add(self, state: TopicState, command: Append) -> Sliced[Appended]:
         copies = list(self._forwarding.copies(command.topic, command.records))
         self._admit(state, command.records)
         for dest, parts in _by_dest(copies).items():
             self._admit(self._states[dest], [record for part in parts for record in part])
         first = self._store(state, command.records)
         last = state.head_seq
+        if len(command.records) > SLICE_ROWS:
+            yield None
         for each in copies:
             self._store(self._states[each.router.config.dest], each.records)
             self._forwarding.count(each)
+            if len(each.records) > SLICE_ROWS:
+                yield None
         if command.key is not None:
             until = self._work.now + state.config.idempotency_window_ms
             self._known[state.id, command.key] = (first, last)
@@ -103,7 +106,7 @@ class _Writing:
         return Appended(first, last, state.head_seq)
 
     def _admit(self, state: TopicState, records: Sequence[NewRecord]) -> None:
-        """Raise `TopicFull` where a topic cannot take the records."""
+        """Raise `TopicFull` if a topic cannot take the records."""
         work = self._work
         is_due = state.trim_at is not None and state.trim_at <= work.now
         if is_due and state.config.discard == "reject":

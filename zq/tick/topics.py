@@ -1,4 +1,4 @@
-"""The tick's phase of changes to topics: they come, change, go, and records of them are deleted."""
+"""The tick's phase of changes to topics, and of deleted records."""
 
 from collections.abc import Sequence
 
@@ -48,7 +48,7 @@ def change_topics(work: UnitOfWork, commands: Sequence[AnyTopicChange]) -> Slice
 
 
 def create_topic(work: UnitOfWork, name: str, config: TopicConfig) -> TopicState | TooManyTopics:
-    """Create a topic that is not there."""
+    """Create a topic that does not exist."""
     if work.tx.value("count_topics") >= MAX_TOPICS:
         return TooManyTopics(MAX_TOPICS)
     text = as_json(config)

@@ -1,4 +1,4 @@
-"""What leaves topics by itself: records past their age or over a cap, all of a deleted topic."""
+"""Removes what leaves topics by itself: old records, records over a cap, and deleted topics."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,25 +8,25 @@ from zq.model.topics import MAX_SEQ, OldRecord, TopicState, outworn_records
 from zq.tick.work import UnitOfWork
 
 SLICE = 1_000
-"""Records that are removed at a time."""
+"""So many records are removed at a time."""
 
 MOST_TRIMMED = 20
-"""Slices that one write may have to remove to keep a topic within its caps; the rest goes in the
-ticks after."""
+"""One write removes at most so many slices to keep a topic within its caps. Later ticks remove the
+rest."""
 
 TOPICS = 4
-"""Topics that are trimmed in one tick."""
+"""So many topics are trimmed in one tick."""
 
 
 def find_topics(work: UnitOfWork, names: Iterable[str]) -> dict[str, TopicState]:
-    """Those of the topics that are there, by their names."""
+    """The existing topics among these names."""
     rows = work.tx.table("read_topics", names=sorted(set(names)))
     found = msgspec.convert(rows, list[TopicState])
     return {str(state.name): state for state in found}
 
 
 def write_topics(work: UnitOfWork, states: Sequence[TopicState]) -> None:
-    """Store how topics stand now."""
+    """Store the present state of topics."""
     rows = [
         (
             *(state.id, state.head_seq, state.count, state.bytes),
@@ -39,7 +39,7 @@ def write_topics(work: UnitOfWork, states: Sequence[TopicState]) -> None:
 
 
 def trim(work: UnitOfWork, state: TopicState, slices: int) -> None:
-    """Remove the records that are to go, and note when the next ones are. `state` is changed."""
+    """Remove the records that must go, and note when the next ones must. This changes `state`."""
     known = state.trim_at
     for _ in range(slices):
         rows = work.tx.table("oldest_records", id=state.id, limit=_about(state))
@@ -60,7 +60,7 @@ def trim(work: UnitOfWork, state: TopicState, slices: int) -> None:
         state.trim_at = left[0].at + ttl_ms if ttl_ms else None
         state.earliest_seq = left[0].seq
     else:
-        # There may be more than the slices were for.
+        # More records may have to go than these slices hold.
         state.trim_at = work.now if state.count else None
         first = work.tx.value("first_record", id=state.id) if state.count else None
         state.earliest_seq = state.head_seq + 1 if first is None else first
@@ -68,7 +68,7 @@ def trim(work: UnitOfWork, state: TopicState, slices: int) -> None:
 
 
 def trim_topics(work: UnitOfWork) -> None:
-    """Attend to the topics of which something is to go."""
+    """Trim the topics that are due."""
     rows = work.tx.table("topics_to_trim", now=work.now, limit=TOPICS)
     trimmed = []
     for state in msgspec.convert(rows, list[TopicState]):
@@ -82,7 +82,7 @@ def trim_topics(work: UnitOfWork) -> None:
 
 
 def _about(state: TopicState) -> int:
-    """How many records are to go, or a few more, up to a slice."""
+    """About how many records must go, at most a slice."""
     config = state.config
     if config.ttl_ms:
         return SLICE
@@ -93,7 +93,7 @@ def _about(state: TopicState) -> int:
 
 
 def _clear_away(work: UnitOfWork, state: TopicState) -> None:
-    """Remove a slice of a deleted topic, and at last the topic: then its id is free."""
+    """Remove a slice of a deleted topic. The last slice removes the topic and frees its id."""
     _, _, keys = work.tx.rows_of("records_before", id=state.id, upto=MAX_SEQ, limit=SLICE)[0]
     removed = work.tx.run("delete_records", keys=keys)
     if removed < SLICE and work.tx.run("forget_writes_of", id=state.id, limit=SLICE) < SLICE:

@@ -1,4 +1,4 @@
-"""Request bodies of the `/v0` dialect. Fields that nobody knows are passed over."""
+"""Request bodies of the `/v0` dialect. Unknown fields are ignored."""
 
 from typing import Any, Literal, TypeVar
 
@@ -23,7 +23,7 @@ ACCEPTED = ["application/json"]
 USUAL_LIMIT = 256
 
 FORM = "application/x-www-form-urlencoded"
-"""What `curl -d` says that it sends, whatever it sends: the body is JSON all the same."""
+"""`curl -d` sends this type with every body. The body is JSON all the same."""
 
 
 class AppendBody(msgspec.Struct):
@@ -87,7 +87,7 @@ _append = msgspec.json.Decoder(AppendBody)
 
 
 class TopicBodies:
-    """Reads bodies in their shapes; the memory that they take is given back."""
+    """Reads bodies as values of their types, and releases their memory."""
 
     def __init__(self, bodies: Bodies, line: BulkLine, *, takes_gzip: bool = False) -> None:
         self._takes_gzip = takes_gzip
@@ -95,7 +95,7 @@ class TopicBodies:
         self._line = line
 
     async def read(self, request: web.BaseRequest, shape: msgspec.json.Decoder[T]) -> T:
-        """A body in its shape.
+        """Read a body.
 
         Raises `UnsupportedMediaType`, `InvalidRequest`, and what `Bodies.read` does.
         """
@@ -107,7 +107,7 @@ class TopicBodies:
             self._bodies.release(len(body))
 
     async def read_new(self, request: web.BaseRequest) -> tuple[AppendBody, bytes]:
-        """The body of a write, which takes turns; `release` it when the write is done."""
+        """Read the body of a write when its turn comes. Call `release` when the write is done."""
         _check_type(request)
         body = await self._read(request, reserved=False)
         try:
@@ -119,7 +119,7 @@ class TopicBodies:
             raise
 
     def release(self, body: bytes) -> None:
-        """A write is done."""
+        """Release the memory of a body whose write is done."""
         self._bodies.release(len(body))
 
     async def _read(self, request: web.BaseRequest, *, reserved: bool) -> bytes:
@@ -146,7 +146,7 @@ def sequence(field: str, value: int) -> int:
 
 
 def nodes_of(sent: str | list[str] | None) -> list[str]:
-    """The nodes whose records are passed over."""
+    """The nodes whose records the reader does not want."""
     return [sent] if isinstance(sent, str) else sent or []
 
 

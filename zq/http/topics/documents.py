@@ -1,4 +1,4 @@
-"""Topics and their records as clients of the `/v0` dialect read them."""
+"""The documents of topics and records in the `/v0` dialect."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from zq.wire.topics import config_document
 
 
 class ServerRecord(msgspec.Struct, omit_defaults=True, gc=False):
-    """A record; what the server has given it begins with a dollar."""
+    """A record. The names of fields that the server sets begin with a dollar."""
 
     seq: int = field(name="$seq")
     at: int = field(name="$ts")
@@ -21,7 +21,7 @@ class ServerRecord(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 class Shown(NamedTuple):
-    """What a reader wants to see of records."""
+    """The parts of records that a reader wants to see."""
 
     tags: bool = False
     meta: bool = True
@@ -29,7 +29,7 @@ class Shown(NamedTuple):
 
 
 def record(record: TopicRecord, shown: Shown) -> ServerRecord:
-    """A record, as far as it is to be shown."""
+    """A record with the wanted parts."""
     return ServerRecord(
         record.seq,
         record.at,
@@ -56,7 +56,7 @@ def page(topic: str, found: TopicPage, shown: Shown) -> dict[str, Any]:
 
 
 def tombstone(loss: Loss | None, found: TopicPage) -> dict[str, Any] | None:
-    """What a reader has missed, and does not get any more."""
+    """The records that a reader has missed."""
     if loss is None:
         return None
     return {

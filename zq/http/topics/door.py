@@ -27,7 +27,7 @@ from zq.service import Services
 
 
 class TopicsDoor(Door):
-    """What clients of cursor topics speak."""
+    """The door for clients of topics."""
 
     prefix = "/v0"
 

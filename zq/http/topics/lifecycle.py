@@ -1,4 +1,4 @@
-"""Topics of the `/v0` dialect: made and changed, looked at, listed, deleted."""
+"""The endpoints for topics in the `/v0` dialect."""
 
 from aiohttp import web
 
@@ -37,7 +37,7 @@ class TopicLifecycleApi:
         ]
 
     async def put(self, request: web.BaseRequest) -> Answer:
-        """Create a topic, or change what is sent of its config."""
+        """Create a topic, or change the given fields of its config."""
         watch = Stopwatch()
         patch = await self._bodies.read(request, CONFIG)
         name, reach = topic_of(request), reach_of(request)
@@ -52,7 +52,7 @@ class TopicLifecycleApi:
         return watch.answer(document, 201 if done.created else 200)
 
     async def get(self, request: web.BaseRequest) -> Answer:
-        """A topic as it stands. `?touch=false` is no reading of it."""
+        """Show a topic. With `?touch=false` this does not count as a reading."""
         watch = Stopwatch()
         name = topic_of(request)
         found = await self._topics.get(name, reach_of(request))
@@ -61,7 +61,7 @@ class TopicLifecycleApi:
         return watch.answer(documents.state(found, self._topics.read_at(name)))
 
     async def page(self, request: web.BaseRequest) -> Answer:
-        """Topics by name, of a `prefix`."""
+        """List topics by name. `prefix` limits the list."""
         watch = Stopwatch()
         query = request.query
         size = page_size(request)
@@ -73,7 +73,7 @@ class TopicLifecycleApi:
         return watch.answer(document)
 
     async def delete(self, request: web.BaseRequest) -> Answer:
-        """Delete a topic; with `?if_empty=true`, only one without records."""
+        """Delete a topic and its routers. `?if_empty=true` refuses to delete one with records."""
         watch = Stopwatch()
         name = topic_of(request)
         if_empty = flag(request, "if_empty", usual=False)

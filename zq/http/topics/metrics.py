@@ -1,4 +1,4 @@
-"""Metrics of the `/v0` dialect, by the names that its dashboards know."""
+"""The metrics of the `/v0` dialect, by the names that existing dashboards use."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -25,7 +25,7 @@ from zq.model.topics import TopicState
 from zq.service import Services
 
 MOST_SHOWN = 1_000
-"""Topics that have a label of their own: what a scrape costs must not grow with their number."""
+"""So many topics have labels of their own. The cost of a scrape must not grow with the topics."""
 
 OF_TOPICS = {
     "topics_topic_head_seq": ("head_seq", "The number of a topic's last record."),
@@ -33,7 +33,7 @@ OF_TOPICS = {
     "topics_topic_records_live": ("count", "How many records it has."),
     "topics_topic_bytes_live": ("bytes", "How many bytes they have."),
 }
-"""What is told of each topic: the field that it is, and what that means."""
+"""The metrics of each topic: the field of `TopicState`, and the help text."""
 
 FSYNC_LATENCY = "topics_wal_fsync_latency_us"
 
@@ -65,7 +65,7 @@ class TopicMetricsApi:
         return [Route("GET", "/metrics", self.metrics, KeyScope.READ)]
 
     async def metrics(self, request: web.BaseRequest) -> Answer:
-        """The figures of topics, as text for Prometheus or as JSON."""
+        """Show the figures of topics, as text for Prometheus or as JSON."""
         watch = Stopwatch()
         figures = await self._figures(request)
         if "application/json" in request.headers.get(hdrs.ACCEPT, ""):

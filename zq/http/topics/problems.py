@@ -15,7 +15,7 @@ from zq.model import errors, topic_errors
 from zq.model.errors import ZqError
 
 BUSY = (errors.InboxFull, errors.ReadersBusy, errors.AnswersFull, errors.TooManyStreams)
-"""What is told as `throttled`: the client is to come more slowly."""
+"""Errors with the code `throttled`: the client should send less."""
 
 STATUSES: Statuses = {
     errors.InvalidRequest: 400,
@@ -56,23 +56,23 @@ CODES: dict[type[ZqError], str] = {
         )
     },
 }
-"""The codes that are not those of the errors themselves. The nearest named ancestor has it."""
+"""Codes that differ from those of the errors. An error without one has its nearest ancestor's."""
 
 OF_STATUS = {404: "not_found", 405: "method_not_allowed", 413: "payload_too_large"}
-"""The code of what is wrong as HTTP; of all else it is `invalid_request`."""
+"""Codes of requests that are not valid HTTP, by status. All others are `invalid_request`."""
 
 _encode = msgspec.json.Encoder().encode
 _JSON = {"Content-Type": "application/json"}
 
 
 class Stopwatch:
-    """How long a request takes."""
+    """Measures how long a request takes."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
 
     def answer(self, document: dict[str, Any], status: int = 200, **measures: float) -> Answer:
-        """A document as an answer, with what was measured (milliseconds) under `performance`."""
+        """Make an answer from a document. `performance` gets the measures, in milliseconds."""
         total = (time.perf_counter() - self._began) * 1000
         document["performance"] = {"server_total_ms": total, **measures}
         return Answer(status, _encode(document), _JSON)
@@ -106,7 +106,7 @@ def refusal(
     detail: dict[str, object] | None = None,
     headers: dict[str, str] | None = None,
 ) -> Answer:
-    """The one shape of an error."""
+    """The form of every error."""
     error: dict[str, object] = {"code": code, "message": message}
     if detail:
         error["detail"] = detail
@@ -114,7 +114,7 @@ def refusal(
 
 
 def not_found(request: web.BaseRequest) -> Answer:
-    """The answer where nothing is."""
+    """The answer if the path does not exist."""
     return refusal(404, "not_found", f"there is no {request.path} here: see docs/topics.md")
 
 

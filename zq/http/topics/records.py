@@ -1,4 +1,4 @@
-"""Records of the `/v0` dialect: appended, read by a cursor, deleted."""
+"""The endpoints for records in the `/v0` dialect."""
 
 from functools import partial
 
@@ -35,7 +35,7 @@ OF_QUEUES = ("claim", "ack", "nack", "extend")
 
 
 class TopicRecordsApi:
-    """What is done with the records of a topic."""
+    """Appends, reads and deletes the records of a topic."""
 
     def __init__(
         self, services: Services, guard: Guard, bodies: TopicBodies, answers: Answers
@@ -56,7 +56,7 @@ class TopicRecordsApi:
         ]
 
     async def append(self, request: web.BaseRequest) -> Answer:
-        """Append records, all or none."""
+        """Append records: all of them, or none."""
         watch = Stopwatch()
         sent, body = await self._bodies.read_new(request)
         try:
@@ -65,7 +65,7 @@ class TopicRecordsApi:
             self._bodies.release(body)
 
     async def diff(self, request: web.BaseRequest) -> Answer:
-        """The records behind a cursor."""
+        """Read the records behind a cursor."""
         watch = Stopwatch()
         sent = await self._bodies.read(request, DIFF)
         name, reach = topic_of(request), reach_of(request)
@@ -85,7 +85,7 @@ class TopicRecordsApi:
         return response
 
     async def delete(self, request: web.BaseRequest) -> Answer:
-        """Delete the records that match, of those that there are."""
+        """Delete the matching records that exist now."""
         watch = Stopwatch()
         sent = await self._bodies.read(request, DELETE)
         if sent.match is None and sent.before_seq is None:

@@ -1,4 +1,4 @@
-"""Routers of the `/v0` dialect."""
+"""The endpoints for routers in the `/v0` dialect."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ class TopicRoutersApi:
         ]
 
     async def put(self, request: web.BaseRequest) -> Answer:
-        """Create a router, or replace what is set for it."""
+        """Create a router, or replace its settings."""
         watch = Stopwatch()
         sent = await self._bodies.read(request, ROUTER)
         if sent.source is None or sent.dest is None:
@@ -52,14 +52,14 @@ class TopicRoutersApi:
         return watch.answer(document, 201 if done.created else 200)
 
     async def get(self, request: web.BaseRequest) -> Answer:
-        """A router, and how much it has copied."""
+        """Show a router, and how many copies it has made."""
         watch = Stopwatch()
         found = await self._routers.get(_router_of(request), reach_of(request))
         document = _document(found.name, found.config)
         return watch.answer({**document, "forwarded_total": found.forwarded})
 
     async def page(self, request: web.BaseRequest) -> Answer:
-        """Routers by name, of a `prefix`, a `source`, a `dest`."""
+        """List routers by name. `prefix`, `source` and `dest` limit the list."""
         watch = Stopwatch()
         query = request.query
         size = page_size(request)
@@ -75,7 +75,7 @@ class TopicRoutersApi:
         return watch.answer(document)
 
     async def delete(self, request: web.BaseRequest) -> Answer:
-        """Delete a router. What it has copied stays."""
+        """Delete a router. Its copies stay."""
         watch = Stopwatch()
         name = _router_of(request)
         deleted = await self._routers.delete(name, reach_of(request))

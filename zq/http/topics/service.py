@@ -10,7 +10,7 @@ from zq.service import Services
 
 
 class TopicsServiceApi:
-    """What is about no topic, and needs no key."""
+    """The endpoints that need no key."""
 
     def __init__(self, services: Services) -> None:
         self._topics = services.topics
@@ -25,13 +25,13 @@ class TopicsServiceApi:
         ]
 
     async def health(self, _request: web.BaseRequest) -> Answer:
-        """That the server runs, and for how long."""
+        """Say that the server runs, and for how long."""
         uptime = round((self._clock.monotonic() - self._began) * 1000)
         document = {"status": "ok", "version": __version__, "uptime_ms": uptime}
         return Stopwatch().answer(document)
 
     async def ready(self, _request: web.BaseRequest) -> Answer:
-        """That it takes requests, which it does from its start on."""
+        """Say that the server takes requests. It does so from its start on."""
         watch = Stopwatch()
         topics = await self._topics.count()
         return watch.answer({"status": "ready", "wal_replay_complete": True, "topics": topics})

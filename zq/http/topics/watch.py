@@ -60,11 +60,11 @@ class TopicWatchApi:
         return [Route("POST", "/watch", self.make, KeyScope.READ)]
 
     def streams(self) -> list[Route]:
-        """The same of the endpoints whose answers last."""
+        """Method, path, handler and scope of each endpoint with a lasting answer."""
         return [Route("GET", "/watch/{wid}", self.follow, KeyScope.READ, token=True)]
 
     async def make(self, request: web.BaseRequest) -> Answer:
-        """Make a session. With `?lenient=true`, topics that are not there are left out."""
+        """Create a session. With `?lenient=true` it leaves out topics that do not exist."""
         watch = Stopwatch()
         sent = await self._bodies.read(request, WATCH)
         lenient = flag(request, "lenient", usual=False)
@@ -89,9 +89,9 @@ class TopicWatchApi:
         return watch.answer(document)
 
     async def follow(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Stream the records of a session's topics, from where its last stream has ended.
+        """Stream what is new in a session's topics, from the place where its last stream ended.
 
-        `Last-Event-ID` goes back to the frame of this id. A second stream of a session ends the
+        `Last-Event-ID` goes back to the event with this id. A second stream of a session ends the
         first one.
         """
         require_events(request)
@@ -119,7 +119,7 @@ class _Telling:
         self._watcher = watcher
         self._shown = shown
         self._behind = set(session.cursors)
-        """Topics of which the reader does not know yet that it has seen all."""
+        """Topics whose backlog the reader has not yet seen to its end."""
 
     async def run(self, writer: FrameWriter) -> None:
         """Run until the reader ends. Raises if its connection breaks."""
