@@ -181,8 +181,10 @@ class TopicRecord(msgspec.Struct, array_like=True, gc=False):
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """Records that a reader has missed. A cap or their age has removed them, or the topic was deleted
-    and created again (`recreated`)."""
+    """Records that a reader has missed.
+
+    A cap or their age has removed them, or the topic was deleted and created again (`recreated`).
+    """
 
     first_seq: int
     last_seq: int
