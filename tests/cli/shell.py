@@ -70,13 +70,14 @@ class Shell:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
-    async def on_terminal(self, *words: str) -> str:
-        """What a command that ends well writes to a terminal of 120 columns."""
+    async def on_terminal(self, *words: str, columns: int = 120) -> str:
+        """What a command that ends well writes to a terminal."""
         leader, follower = pty.openpty()
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "zq.cli", *words),
             cwd=self.directory,
-            env=clean_environment() | {"ZQ_URL": self.url, "TERM": "xterm", "COLUMNS": "120"},
+            env=clean_environment()
+            | {"ZQ_URL": self.url, "TERM": "xterm", "COLUMNS": str(columns)},
             stdin=DEVNULL,
             stdout=follower,
             stderr=follower,

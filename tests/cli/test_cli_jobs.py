@@ -1,10 +1,29 @@
 """`zq jobs`: lists of jobs."""
 
+import re
+import signal
+import sys
+
 import pytest
+from rich.cells import cell_len
 
 from zq.model.failures import cause_of
 
 from .shell import Shell
+from .top.terminal import terminal
+
+WITH_CTRL_C = """\
+import signal
+from zq.cli import main
+# Whoever runs the tests in the background has it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main()
+"""
+
+
+def plain(drawn: str) -> list[str]:
+    """The lines on a terminal, without their colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", drawn).splitlines()
 
 
 async def test_a_pipe_gets_aligned_columns(shell: Shell) -> None:
@@ -53,6 +72,8 @@ async def test_scripts_get_a_document_a_line(shell: Shell) -> None:
         (("--status", "ready,scheduled"), [1, 2, 3]),
         (("--filter", ". > 1", "--queue", "mail"), [2]),
         (("--limit", "2"), [1, 2]),
+        (("--newest",), [3, 2, 1]),
+        (("--newest", "--limit", "2"), [3, 2]),
     ],
 )
 async def test_options_choose(shell: Shell, words: tuple[str, ...], expected: list[int]) -> None:
@@ -94,6 +115,50 @@ async def test_a_terminal_gets_a_table_in_which_nothing_steers_it(shell: Shell) 
     assert "\x1b[2J" not in said
     assert "\x9b" not in said
     assert "[bold]" in said
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+async def test_a_table_is_not_wider_than_the_terminal(shell: Shell, columns: int) -> None:
+    payload = {"to": "ann@example.org", "text": "a long letter " * 9}
+    jobs = await shell.push(payload, payload, queue="letters", type="send_a_letter")
+    (later,) = await shell.push("日本語" * 30, ready_at=jobs[0].created_at + 86_400_000)
+    lines = plain(await shell.on_terminal("jobs", columns=columns))
+    assert max(map(cell_len, lines)) <= columns
+    assert len(lines) == 5
+    for job, line in zip((*jobs, later), lines[2:], strict=True):
+        assert line.startswith(f"{job.id}   ")
+        assert "ready" in line or "scheduled" in line
+    assert ("FAILED" in lines[0], "PAYLOAD" in lines[0]) == (columns > 100, columns > 80)
+
+
+async def test_the_tables_of_queues_and_the_dead_fit_eighty_columns(shell: Shell) -> None:
+    await shell.push(1, queue="letters-to-customers", type="send_a_letter")
+    dead = await shell.finish("letters-to-customers", error="no such address " * 9)
+    for command, kept in (("queues", "letters-to-customers"), ("dead", dead.id)):
+        lines = plain(await shell.on_terminal(command, columns=80))
+        assert max(map(cell_len, lines)) <= 80
+        assert len(lines) == 3
+        assert kept in lines[2]
+
+
+async def test_jobs_are_watched_until_ctrl_c(shell: Shell) -> None:
+    (first,) = await shell.push(1)
+    words = (sys.executable, "-c", WITH_CTRL_C, "jobs", "--newest", "--watch")
+    async with terminal(*words, size=(24, 80), ZQ_URL=shell.url) as screen:
+        await screen.shows(first.id)
+        (second,) = await shell.push(2)
+        await screen.shows(second.id)
+        screen.process.send_signal(signal.SIGINT)
+        assert await screen.ended() == 130
+        assert b"\x1b[?1049l" in screen.drawn
+
+
+@pytest.mark.parametrize("command", ["jobs", "queues"])
+async def test_only_a_terminal_is_for_watching(shell: Shell, command: str) -> None:
+    for words in ((command, "--watch"), (command, "--watch", "--json")):
+        said = await shell.here(*words)
+        assert (said.code, said.output) == (2, "")
+        assert "--watch" in said.errors
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,11 @@ def dead(remote: Remote, queue: tuple[str, ...], limit: int) -> None:
             print_json(job_document(job) | {"error": error})
         return
     rows = [_row(job, error) for job, error in jobs]
-    print_table(("ID", "QUEUE", "TYPE", "FAILED", "DIED", "REASON", "ERROR"), rows)
+    print_table(
+        ("ID", "QUEUE", "TYPE", "FAILED", "DIED", "REASON", "ERROR"),
+        rows,
+        least=("REASON", "FAILED", "TYPE", "DIED"),
+    )
     tell_of_more(remote, query, len(rows), limit)
 
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zq.cli.output import ago, job_document, print_json, print_table, short
+from zq.cli.drawing import watch
+from zq.cli.output import ago, cells_of, job_document, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import say
 from zq.cli.words import NAMES, Names
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 PAGE = 1000
 DEFAULT_LIMIT = 50
 STATUSES = Names(tuple(BY_NAME))
+COLUMNS = ("ID", "QUEUE", "TYPE", "STATUS", "FAILED", "CREATED", "DUE", "PAYLOAD")
+LEAST = ("FAILED", "DUE", "PAYLOAD", "TYPE", "CREATED")
+"""The columns that narrow terminals do without, the least important one first."""
+
 LIMIT = click.IntRange(min=1)
 
 
@@ -24,11 +29,14 @@ LIMIT = click.IntRange(min=1)
     epilog="""\b
 Examples:
   zq jobs                                    the fifty oldest
+  zq jobs --newest --limit 10
+  zq jobs --newest --watch                   again every two seconds, until Ctrl-C
   zq jobs --queue mail --status ready,scheduled
   zq jobs --filter '.to == "ann"'            by payload, in jq
   zq jobs --limit 1000000 --json >jobs.ndjson
 
-The oldest jobs come first. With --json, each job is a line. Exit codes: 0, 1 if the server refuses,
+The oldest jobs come first, unless --newest is given. With --json, each job is a line. On a narrow
+terminal, some columns are left out. Exit codes: 0, 1 if the server refuses,
 2 for wrong usage, 3 if no server answers.
 """
 )
@@ -55,6 +63,8 @@ The oldest jobs come first. With --json, each job is a line. Exit codes: 0, 1 if
     show_default=True,
     help="Show at most this many jobs.",
 )
+@click.option("--newest", is_flag=True, help="Show the newest jobs first.")
+@click.option("--watch", "watching", is_flag=True, help="Show the list again and again.")
 @talks
 def jobs(
     remote: Remote,
@@ -65,26 +75,38 @@ def jobs(
     budget: tuple[str, ...],
     error: tuple[str, ...],
     limit: int,
+    newest: bool,
+    watching: bool,
 ) -> None:
     """List jobs."""
     from zq.client.values import JobQuery
 
     query = JobQuery(status, queue, type_, (), program, budget, error)
     if remote.as_json:
-        for job in found(remote, query, limit):
+        if watching:
+            raise click.UsageError("give --watch or --json, not both")
+        for job in found(remote, query, limit, newest=newest):
             print_json(job_document(job))
         return
-    columns = ("ID", "QUEUE", "TYPE", "STATUS", "FAILED", "CREATED", "DUE", "PAYLOAD")
-    shown = list(map(_row, found(remote, query, limit)))
-    print_table(columns, shown)
+    if watching:
+        watch(
+            lambda: cells_of(
+                COLUMNS, map(_row, found(remote, query, limit, newest=newest)), least=LEAST
+            )
+        )
+    shown = list(map(_row, found(remote, query, limit, newest=newest)))
+    print_table(COLUMNS, shown, least=LEAST)
     tell_of_more(remote, query, len(shown), limit)
 
 
-def found(remote: Remote, query: "JobQuery", limit: int) -> Iterator["StoredJob"]:
+def found(
+    remote: Remote, query: "JobQuery", limit: int, *, newest: bool = False
+) -> Iterator["StoredJob"]:
     """Jobs that match, page by page."""
     after = None
     while limit > 0:
-        page = remote.run(remote.backend.jobs(query, after=after, limit=min(limit, PAGE)))
+        size = min(limit, PAGE)
+        page = remote.run(remote.backend.jobs(query, after=after, limit=size, newest=newest))
         yield from page.jobs
         limit -= len(page.jobs)
         after = page.after

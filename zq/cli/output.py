@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from zq.cli.drawing import Cells, draw
 from zq.cli.terminal import one_line, say, say_json
 
 if TYPE_CHECKING:
@@ -26,36 +27,31 @@ def print_json(value: Any) -> None:
     say_json(msgspec.json.encode(value).decode())
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
-    """Print rows under the names of their columns. Numbers are aligned to the right."""
-    found = list(rows)
-    texts = [[_cell(cell) for cell in row] for row in found]
-    numeric = [all(isinstance(row[at], int | float) for row in found) for at in range(len(columns))]
+def print_table(columns: Sequence[str], rows: Iterable[Row], *, least: Sequence[str] = ()) -> None:
+    """Print rows under the names of their columns. Numbers are aligned to the right.
+
+    On a terminal that is too narrow, the last column is cut, and then the columns `least` are left
+    out, in their order. A pipe gets everything.
+    """
+    cells = cells_of(columns, rows, least=least)
     if sys.stdout.isatty():
-        _draw(columns, texts, numeric)
+        draw(cells)
         return
-    widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
-    for cells in (columns, *texts):
+    widths = [max(map(len, column)) for column in zip(columns, *cells.rows, strict=True)]
+    for row in (columns, *cells.rows):
         aligned = (
             cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(cells, widths, numeric, strict=True)
+            for cell, width, right in zip(row, widths, cells.numeric, strict=True)
         )
         say("  ".join(aligned).rstrip())
 
 
-def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name, right in zip(columns, numeric, strict=True):
-        # A wrapped id cannot be copied.
-        table.add_column(name, justify="right" if right else "left", no_wrap=name == "ID")
-    for cells in texts:
-        table.add_row(*map(Text, cells))
-    Console().print(table)
+def cells_of(columns: Sequence[str], rows: Iterable[Row], *, least: Sequence[str] = ()) -> Cells:
+    """The texts of rows, safe for a terminal."""
+    found = list(rows)
+    texts = [[_cell(cell) for cell in row] for row in found]
+    numeric = [all(isinstance(row[at], int | float) for row in found) for at in range(len(columns))]
+    return Cells(columns, texts, numeric, least)
 
 
 def _cell(value: object) -> str:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from zq.cli.output import print_json, print_table, span
+from zq.cli.drawing import watch
+from zq.cli.output import cells_of, print_json, print_table, span
 from zq.cli.remote import Remote, talks
 from zq.cli.words import NAME
 
@@ -16,6 +17,8 @@ COLUMNS = (
     *("QUEUE", "READY", "SCHEDULED", "IN FLIGHT", "DEAD", "OLDEST READY"),
     *("TAKEN/S", "DONE/S", "FAILED/S", "DONE", "STATE"),
 )
+LEAST = ("DONE", "OLDEST READY", "FAILED/S", "TAKEN/S", "DONE/S", "SCHEDULED")
+"""The columns that narrow terminals do without, the least important one first."""
 
 
 @click.command(
@@ -23,6 +26,7 @@ COLUMNS = (
 Examples:
   zq queues
   zq queues mail sums
+  zq queues --watch                          again every two seconds, until Ctrl-C
   zq queues --json
 
 OLDEST READY is how long the oldest ready job has waited. Rates are those of the last minute. DONE
@@ -32,19 +36,30 @@ usage, 3 if no server answers.
 """
 )
 @click.argument("names", nargs=-1, type=NAME, metavar="[QUEUE]…")
+@click.option("--watch", "watching", is_flag=True, help="Show the table again and again.")
 @talks
-def queues(remote: Remote, names: tuple[str, ...]) -> None:
+def queues(remote: Remote, names: tuple[str, ...], watching: bool) -> None:
     """Show the queues that have jobs, or had traffic in the last five minutes."""
-    stats = [
-        each for each in remote.run(remote.backend.stats()) if not names or each.queue in names
-    ]
-    paused = [bool(remote.run(remote.backend.settings(each.queue)).paused) for each in stats]
-    found = zip(stats, paused, strict=True)
     if remote.as_json:
-        for each, is_paused in found:
+        if watching:
+            raise click.UsageError("give --watch or --json, not both")
+        for each, is_paused in _found(remote, names):
             print_json(msgspec.to_builtins(each) | {"paused": is_paused})
         return
-    print_table(COLUMNS, (_row(*each) for each in found))
+    if watching:
+        watch(
+            lambda: cells_of(COLUMNS, (_row(*each) for each in _found(remote, names)), least=LEAST)
+        )
+    print_table(COLUMNS, (_row(*each) for each in _found(remote, names)), least=LEAST)
+
+
+def _found(remote: Remote, names: tuple[str, ...]) -> "list[tuple[QueueStats, bool]]":
+    """The queues, and whether they are paused."""
+    return [
+        (each, bool(remote.run(remote.backend.settings(each.queue)).paused))
+        for each in remote.run(remote.backend.stats())
+        if not names or each.queue in names
+    ]
 
 
 def _row(stats: "QueueStats", is_paused: bool) -> tuple[object, ...]:
