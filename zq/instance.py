@@ -34,6 +34,7 @@ from zq.service.maintenance import Maintenance
 from zq.service.queues import QueueCounts, Queues
 from zq.service.replays import Replays
 from zq.service.routers import Routers
+from zq.service.schemas import Schemas
 from zq.service.status import ServerLimits, StatusBoard
 from zq.service.sweeps import Sweeps
 from zq.service.topics import Topics
@@ -135,6 +136,7 @@ class Instance:
             Listing(store, clock, counts, self._filter, settings.read_timeout / 1000),
             sweeps,
             Replays(store, clock, jobs, engine.tallies.count_replayed),
+            Schemas(store, engine.inbox),
             Waits(store, clock, ids, engine.streams, engine.openings),
             Work(
                 *(store, clock, ids, engine.inbox, engine.streams, engine.events),

@@ -24,6 +24,7 @@ SET, PAUSE, SHOW, RETRY, REDRIVE, SWEEPS = commands("queue settings")
 PUT_CRONS, SHOW_CRONS, PAUSE_CRON, DELETE_CRONS = commands("cron")
 PUT_TOPIC, APPEND, DIFF, DELETE_TAGGED, TOPICS, ROUTE, WATCH, FOLLOW = commands("topics")
 SEND, RECEIVE, NACK, OVERRIDE, LIST, REAP = commands("queue-ti")
+PUT_SCHEMA, MISMATCH = commands("queue-ti-schemas")
 ARCHIVE, ARCHIVED, REPLAY = commands("queue-ti-replay")
 LISTEN, REPORT_ON, TAKE_REPORTS, PROGRESS, STATS = commands("events")
 
@@ -252,6 +253,8 @@ async def test_the_messages_of_the_documents(tmp_path: Path) -> None:
         assert shell.document(ARCHIVE)["replayable"] is True
         assert shell.document(ARCHIVED)["items"] == []
         assert shell.document(REPLAY)["enqueued"] == 0
+        assert shell.document(PUT_SCHEMA)["version"] == 1
+        assert "must be of type int" in shell.document(MISMATCH)["error"]
 
 
 async def test_the_topics_of_the_documents(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 ZqError
 ├── InvalidRequest          the request is wrong; sending it again will not help
-│   └── InvalidFilter       a jq program that does not compile
+│   ├── InvalidFilter       a jq program that does not compile
+│   └── InvalidSchema       a schema of payloads that is no Avro
 ├── NotFound
 │   ├── JobNotFound
 │   ├── NotInFlight         the job that is acknowledged is held by nobody
@@ -38,6 +39,7 @@ ZqError
 │   └── RecordsGone         the retention of the records has ended
 ├── Unprocessable           the request is well formed, but the job's state or a field forbids it
 │   ├── QueueNotRegistered  only queues with settings get new jobs from this sender
+│   ├── SchemaMismatch      the payload does not match the schema of its queue
 │   ├── NotArchived         the queue keeps no completed jobs, so there is nothing to replay
 │   ├── OutOfArchive        the queue keeps completed jobs for a shorter time
 │   └── InvalidSchedule     a schedule of the server's own chores that means nothing

@@ -1,6 +1,6 @@
 """The errors about queues as a whole, of the error tree in `zq.model.errors`."""
 
-from zq.model.errors import Unprocessable
+from zq.model.errors import InvalidRequest, Unprocessable
 
 
 class QueueNotRegistered(Unprocessable):
@@ -26,3 +26,17 @@ class OutOfArchive(Unprocessable):
         super().__init__(
             f"{queue!r} keeps completed jobs for {kept_ms // 1000} s: begin at a later time"
         )
+
+
+class InvalidSchema(InvalidRequest):
+    code = "invalid_schema"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"invalid Avro schema: {reason}")
+
+
+class SchemaMismatch(Unprocessable):
+    code = "schema_mismatch"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"payload does not match topic schema: {reason}")

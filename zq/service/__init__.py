@@ -6,6 +6,7 @@ never documents. The subject of a verb decides its service:
 jobs      new jobs, and single jobs by a key or a unique key
 listing   reading the jobs that match a filter
 sweeps    changing the jobs that match a filter
+schemas   schemas of payloads
 replays   completed jobs that come once more
 waits     why a job does not run
 work      deliveries: taking jobs, holding them, settling them
@@ -45,6 +46,7 @@ from zq.service.maintenance import Maintenance
 from zq.service.queues import Queues
 from zq.service.replays import Replays
 from zq.service.routers import Routers
+from zq.service.schemas import Schemas
 from zq.service.status import StatusBoard
 from zq.service.sweeps import Sweeps
 from zq.service.topics import Topics
@@ -60,6 +62,7 @@ class Services(NamedTuple):
     listing: Listing
     sweeps: Sweeps
     replays: Replays
+    schemas: Schemas
     waits: Waits
     work: Work
     queues: Queues

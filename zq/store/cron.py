@@ -3,6 +3,7 @@
 from typing import NamedTuple, Protocol
 
 from zq.model.cron.crons import CronEntry, CronGroup, DueCron
+from zq.model.schemas import StoredSchema
 
 
 class EntryPlace(NamedTuple):
@@ -48,3 +49,6 @@ class CronReads(Protocol):
 
     async def note(self, name: str) -> str | None:
         """A text about the whole server, as `WriteNote` has stored it."""
+
+    async def schemas(self) -> list[StoredSchema]:
+        """The schemas of payloads, in the order of their queues."""

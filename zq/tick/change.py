@@ -21,6 +21,7 @@ from zq.model.errors import DeadLetterCycle, InvalidRequest, JobNotFound, Unproc
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Move, sources
 from zq.model.patching import Patch, moves_a_running_head, patched, refuse_terminal
+from zq.model.schemas import DropSchema, PutSchema, StoredSchema
 from zq.model.settings import NO_SETTINGS, SettingsPatch, merged
 from zq.store.api import as_json
 from zq.tick.accounts import AnyBudgetChange, change_budget
@@ -45,6 +46,8 @@ AnyChange = (
     | SetQueue
     | SetAside
     | WriteNote
+    | PutSchema
+    | DropSchema
     | AnyBudgetChange
 )
 
@@ -83,6 +86,12 @@ def _apply_change(work: UnitOfWork, command: AnyChange) -> object:
             return None
         case WriteNote():
             work.tx.run("write_note", note=command.name, value=command.value)
+            return None
+        case PutSchema(queue, body):
+            version = work.tx.value("put_schema", queue=queue, body=body, now=work.now)
+            return StoredSchema(queue, body, version, work.now)
+        case DropSchema():
+            work.tx.run("drop_schema", queue=command.queue)
             return None
         case _:
             return change_budget(work, command)

@@ -86,6 +86,7 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
         "log_batches": 1,
         "open_batches": 1,
         "topics": 1,
+        "schemas": 1,
         "topic_records": 1,
         "topic_writes": 1,
         "topic_routers": 1,

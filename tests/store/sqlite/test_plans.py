@@ -141,6 +141,9 @@ FINDS: dict[str, set[str]] = {
     "count_all": {"SCAN queue_counts"},
     "raise_high_water": {"SEARCH meta USING PRIMARY KEY (name=?)"},
     "write_note": set(),
+    "put_schema": set(),
+    "drop_schema": {"SEARCH schemas USING INDEX sqlite_autoindex_schemas_1 (queue=?)"},
+    "look for cron schemas": {"SCAN schemas USING INDEX sqlite_autoindex_schemas_1"},
     "look for cron note": {"SEARCH meta USING PRIMARY KEY (name=?)"},
     "touch": {"SEARCH meta USING PRIMARY KEY (name=?)"},
     "read_left_in_flight": {

@@ -49,6 +49,10 @@ class PurgeBody(msgspec.Struct):
     statuses: list[str] | None = None
 
 
+class SchemaBody(msgspec.Struct):
+    schema_json: str
+
+
 class ReplayBody(msgspec.Struct):
     from_time: str | None = None
 

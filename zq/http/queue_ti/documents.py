@@ -85,7 +85,7 @@ def message(job: JobRecord, ids: Ids, limit: int, last_error: str = "") -> Messa
 
 def payload_of(job: JobRecord) -> str:
     """The payload of a message: a text as it is, what natively is something else as JSON."""
-    return _text(msgspec.json.decode(job.payload or "null"))
+    return as_text(msgspec.json.decode(job.payload or "null"))
 
 
 def metadata_of(job: JobRecord) -> dict[str, str] | None:
@@ -93,7 +93,7 @@ def metadata_of(job: JobRecord) -> dict[str, str] | None:
     meta = None if job.extras is None else job.extras.meta
     if meta is None:
         return None
-    return {name: _text(value) for name, value in msgspec.json.decode(meta).items()}
+    return {name: as_text(value) for name, value in msgspec.json.decode(meta).items()}
 
 
 def created_at(job: JobRecord) -> str:
@@ -135,6 +135,6 @@ def rfc3339(time: int) -> str:
     return datetime.fromtimestamp(time // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _text(value: object) -> str:
+def as_text(value: object) -> str:
     """A text as it is; what natively is something else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

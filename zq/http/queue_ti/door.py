@@ -13,6 +13,7 @@ from zq.http.queue_ti.bodies import MessageEndpoints
 from zq.http.queue_ti.calls import Defaults, MessageCalls
 from zq.http.queue_ti.messages import MessagesApi
 from zq.http.queue_ti.problems import answer, problem
+from zq.http.queue_ti.schemas import SchemasApi
 from zq.http.queue_ti.topics import TopicsApi
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
@@ -53,7 +54,10 @@ def queue_ti_routes(
     endpoints = MessageEndpoints(bodies, line)
     messages = MessagesApi(services, guard, endpoints, answers, calls, defaults)
     archive = ArchiveApi(services, endpoints, calls.ids, defaults)
-    routes = [*messages.routes(), *TopicsApi(services, endpoints).routes(), *archive.routes()]
+    schemas = SchemasApi(services, endpoints)
+    topics = TopicsApi(services, endpoints)
+    apis = (messages, topics, archive, schemas)
+    routes = [route for api in apis for route in api.routes()]
     routes.append(Route("GET", "/version", _version, None))
     return [*routes, *(route._replace(path=route.path + "/") for route in routes)]
 

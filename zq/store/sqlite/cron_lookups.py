@@ -7,6 +7,7 @@ import msgspec
 
 from zq.model.cron.crons import CronEntry, CronGroup, DueCron
 from zq.model.job import NewJob
+from zq.model.schemas import StoredSchema
 from zq.store.cron import EntryPlace
 from zq.store.sqlite.quarantine import UnreadableRows, is_unreadable
 from zq.store.sqlite.queries import load
@@ -113,3 +114,8 @@ def note(connection: sqlite3.Connection, name: str) -> str | None:
     """A text about the whole server."""
     row = connection.execute(QUERIES["note"], {"name": name}).fetchone()
     return row and str(row[0])
+
+
+def schemas(connection: sqlite3.Connection) -> list[StoredSchema]:
+    """All schemas of payloads."""
+    return [StoredSchema(*row) for row in connection.execute(QUERIES["schemas"])]

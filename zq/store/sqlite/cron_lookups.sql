@@ -50,3 +50,6 @@ SELECT json_group_array(json_array(cron, name, expression, zone, next_at, timed_
 
 -- name: note
 SELECT value FROM meta WHERE name = 'note:' || :name
+
+-- name: schemas
+SELECT queue, body, version, updated_at FROM schemas ORDER BY queue

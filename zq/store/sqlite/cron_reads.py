@@ -4,6 +4,7 @@ import sqlite3
 
 from zq.model.cron.crons import CronEntry, CronGroup, DueCron
 from zq.model.errors import TooLarge
+from zq.model.schemas import StoredSchema
 from zq.store.cron import CronReads, EntryPlace
 from zq.store.sqlite import cron_lookups
 from zq.store.sqlite.readers import ReaderPool
@@ -55,3 +56,6 @@ class SqliteCronReads(CronReads):
 
     async def note(self, name: str) -> str | None:
         return await self._looks(cron_lookups.note, name)
+
+    async def schemas(self) -> list[StoredSchema]:
+        return await self._scans(cron_lookups.schemas)

@@ -21,3 +21,12 @@ SELECT json_group_array(json_array(queue, n)) FROM (
 -- name: read_in_flight
 SELECT json_group_array(json_array(queue, n)) FROM queue_counts
 WHERE queue IN (SELECT value FROM json_each(:queues)) AND status = {in_flight}
+
+-- name: put_schema
+INSERT INTO schemas (queue, body, version, updated_at) VALUES (:queue, :body, 1, :now)
+ON CONFLICT (queue) DO UPDATE
+SET body = excluded.body, version = version + 1, updated_at = excluded.updated_at
+RETURNING version
+
+-- name: drop_schema
+DELETE FROM schemas WHERE queue = :queue

@@ -1,0 +1,152 @@
+"""Avro schemas of topics: which payloads they let in, and what is said of others."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from zq.model.queue_errors import InvalidSchema, SchemaMismatch
+from zq.model.schemas import PayloadSchema
+
+from .messages import Doc, Messages
+
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "n", "type": "int"},
+        {"name": "note", "type": ["null", "string"]},
+        {"name": "tag", "type": "string", "default": "none"},
+        {
+            "name": "buyer",
+            "type": {
+                "type": "record",
+                "name": "Buyer",
+                "fields": [
+                    {"name": "id", "type": "long"},
+                    {"name": "of", "type": ["null", "Buyer"]},
+                ],
+            },
+            "default": {},
+        },
+        {"name": "kind", "type": {"type": "enum", "name": "K", "symbols": ["A"]}, "default": "A"},
+        {"name": "items", "type": {"type": "array", "items": "int"}, "default": []},
+        {"name": "map", "type": {"type": "map", "values": "int"}, "default": {}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}, "default": 0},
+        {"name": "x", "type": "double", "default": 0},
+    ],
+}
+GOOD = {"n": 1, "note": None}
+
+
+async def put(api: Messages, schema: Any, topic: str = "t") -> Doc:
+    body = {"schema_json": json.dumps(schema)}
+    reply = await api.native.call("PUT", f"/api/topic-schemas/{topic}", body)
+    assert reply.status == 200, reply.body
+    doc: Doc = reply.doc
+    return doc
+
+
+async def test_a_payload_has_to_match_the_schema_of_its_topic(api: Messages) -> None:
+    await put(api, ORDER)
+    await api.enqueue("t", json.dumps(GOOD))
+    reply = await api.post("/messages", {"topic": "t", "payload": '{"note": "x"}'})
+    assert reply.status == 422
+    assert reply.error == 'payload does not match topic schema: missing required field "n"'
+    await api.enqueue("other", "no JSON at all")
+    assert len(await api.list("t")) == 1
+    assert (await api.send("DELETE", "/topic-schemas/t")).status == 204
+    await api.enqueue("t", "no JSON at all")
+
+
+async def test_schemas_count_their_versions_and_outlive_a_restart(api: Messages) -> None:
+    assert (await api.get("/topic-schemas")).doc == {"items": []}
+    assert (await api.get("/topic-schemas/t")).status == 404
+    first = await put(api, "string")
+    assert first == {
+        "topic": "t",
+        "schema_json": '"string"',
+        "version": 1,
+        "updated_at": "2025-06-15T15:06:40Z",
+    }
+    api.site.clock.advance(1_000)
+    second = await put(api, ORDER)
+    assert (second["version"], second["updated_at"]) == (2, "2025-06-15T15:06:41Z")
+    await put(api, "int", topic="a")
+    assert [each["topic"] for each in (await api.get("/topic-schemas")).doc["items"]] == ["a", "t"]
+    await api.site.restart()
+    assert (await api.get("/topic-schemas/t")).doc == second
+    assert (await api.post("/messages", {"topic": "t", "payload": "{}"})).status == 422
+    for _ in range(2):
+        assert (await api.send("DELETE", "/topic-schemas/t")).status == 204
+    assert (await put(api, ORDER))["version"] == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("", "{", "1", "null", "[]x", '"strin"'),
+        '{"type":"record","name":"R","fields":[{"name":"a","type":"Nobody"}]}',
+        '{"type":"record","name":"R","fields":1}',
+        " " * 70_000,
+    ],
+    ids=lambda body: str(len(body)),
+)
+def test_what_is_no_avro_is_refused(body: str) -> None:
+    with pytest.raises(InvalidSchema):
+        PayloadSchema(body)
+
+
+async def test_a_refused_schema_changes_nothing(api: Messages) -> None:
+    await put(api, ORDER)
+    reply = await api.native.call("PUT", "/api/topic-schemas/t", {"schema_json": "{"})
+    assert reply.status == 400 and reply.error.startswith("invalid Avro schema")
+    assert (await api.native.call("PUT", "/api/topic-schemas/t", {})).status == 400
+    assert (await api.get("/topic-schemas/t")).doc["version"] == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"n": -(2**31)}, {"note": "x"}, {"kind": "B"}, {"items": ["x"]}, {"map": {"a": "x"}}),
+        *({"x": 1}, {"at": 2**62}, {"more": [1]}, {"buyer": {"id": 1, "of": None}}),
+        {"buyer": {"id": 1, "of": {"id": 2, "of": None}}},
+    ],
+    ids=json.dumps,
+)
+def test_what_passes(change: dict[str, Any]) -> None:
+    """Members that are not declared pass, and nothing within enums, arrays and maps is checked."""
+    PayloadSchema(json.dumps(ORDER)).check(json.dumps(GOOD | change))
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        # The original lets a number in quotes pass.
+        *(({"n": "1"}, "n"), ({"n": 1.5}, "n"), ({"n": True}, "n"), ({"n": 2**31}, "n")),
+        *(({"n": None}, "n"), ({"note": 1}, "note"), ({"tag": None}, "tag"), ({"kind": 1}, "kind")),
+        *(({"items": {}}, "items"), ({"map": []}, "map"), ({"x": "1"}, "x"), ({"at": "1"}, "at")),
+        *(({"buyer": 1}, "buyer"), ({"buyer": {"of": None}}, "buyer.id")),
+        ({"buyer": {"id": 1, "of": {"id": "x", "of": None}}}, "buyer.of"),
+    ],
+    ids=json.dumps,
+)
+def test_what_does_not_pass(change: dict[str, Any], field: str) -> None:
+    with pytest.raises(SchemaMismatch, match=re.escape(f'"{field}"')):
+        PayloadSchema(json.dumps(ORDER)).check(json.dumps(GOOD | change))
+
+
+@pytest.mark.parametrize("payload", ["[1]", "1", '"x"', "null"])
+def test_a_schema_that_is_no_record_asks_for_json_only(payload: str) -> None:
+    PayloadSchema('"int"').check(payload)
+    with pytest.raises(SchemaMismatch, match="expected an object"):
+        PayloadSchema(json.dumps(ORDER)).check(payload)
+    with pytest.raises(SchemaMismatch, match="not valid JSON"):
+        PayloadSchema('"int"').check("x" + payload)
+
+
+async def test_a_deep_payload_is_no_danger(api: Messages) -> None:
+    await put(api, ORDER)
+    reply = await api.post("/messages", {"topic": "t", "payload": "[" * 100_000})
+    assert reply.status == 422

@@ -1,0 +1,139 @@
+"""Schemas of payloads, in Avro: what a payload must look like before it is stored.
+
+fastavro parses schemas. Payloads are JSON rather than Avro, so they are checked here: a record has
+its fields, and their values are of the right kinds. Items of arrays and maps, and the symbols of
+enums, are not looked at.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from zq.model.commands import Command
+from zq.model.queue_errors import InvalidSchema, SchemaMismatch
+
+MAX_SCHEMA = 64 * 1024
+"""The longest schema, in bytes."""
+
+MOST_NESTED = 32
+"""Records of records are looked at to this depth."""
+
+
+class StoredSchema(msgspec.Struct, frozen=True):
+    """The schema of a queue's payloads. The time is in milliseconds."""
+
+    queue: str
+    body: str
+    version: int
+    updated_at: int
+
+
+class PutSchema(Command[StoredSchema], frozen=True):
+    """Give a queue a schema, or another one. Its version counts up."""
+
+    queue: str
+    body: str
+
+
+class DropSchema(Command[None], frozen=True):
+    """Take the schema of a queue away, if it has one."""
+
+    queue: str
+
+
+class PayloadSchema:
+    """A parsed schema."""
+
+    def __init__(self, body: str) -> None:
+        """Raises `InvalidSchema`."""
+        if len(body.encode(errors="replace")) > MAX_SCHEMA:
+            raise InvalidSchema(f"it has more than {MAX_SCHEMA} bytes")
+        # Most servers have no schema, and the library takes a while to load.
+        import fastavro
+        from fastavro.schema import SchemaParseException, UnknownType
+
+        self._names: dict[str, Any] = {}
+        try:
+            self._root = fastavro.parse_schema(json.loads(body), self._names)
+        except (SchemaParseException, UnknownType, ValueError, TypeError, KeyError) as error:
+            raise InvalidSchema(str(error)[:512] or type(error).__name__) from None
+        except (AttributeError, RecursionError):
+            raise InvalidSchema("it is no schema") from None
+
+    def check(self, payload: str) -> None:
+        """Raise `SchemaMismatch` if a payload does not match."""
+        try:
+            value = msgspec.json.decode(payload)
+        except (msgspec.DecodeError, RecursionError):
+            raise SchemaMismatch("it is not valid JSON") from None
+        if isinstance(self._root, dict) and self._root.get("type") in _RECORDS:
+            self._check_record(self._root, value, "", 0)
+
+    def _check_record(self, schema: Mapping[str, Any], value: object, at: str, depth: int) -> None:
+        if not isinstance(value, dict):
+            raise SchemaMismatch(f'field "{at}" must be an object' if at else "expected an object")
+        for field in schema.get("fields", ()):
+            name = f"{at}.{field['name']}" if at else field["name"]
+            if field["name"] in value:
+                self._check_value(field["type"], value[field["name"]], name, depth + 1)
+            elif "default" not in field:
+                raise SchemaMismatch(f'missing required field "{name}"')
+
+    def _check_value(self, schema: Any, value: object, at: str, depth: int) -> None:
+        if depth > MOST_NESTED:
+            return
+        if isinstance(schema, str) and schema in self._names:
+            schema = self._names[schema]
+        if isinstance(schema, list):
+            self._check_union(schema, value, at, depth)
+            return
+        kind = schema["type"] if isinstance(schema, dict) else schema
+        if kind in _RECORDS:
+            self._check_record(schema, value, at, depth)
+        elif isinstance(kind, dict | list):
+            self._check_value(kind, value, at, depth)
+        elif not _KINDS[kind](value):
+            raise SchemaMismatch(f'field "{at}" must be of type {kind}')
+
+    def _check_union(self, branches: list[Any], value: object, at: str, depth: int) -> None:
+        for branch in branches:
+            try:
+                self._check_value(branch, value, at, depth + 1)
+            except SchemaMismatch:
+                continue
+            return
+        raise SchemaMismatch(f'field "{at}" matches no branch of its union')
+
+
+def _is_int(value: object, bits: int) -> bool:
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return is_whole and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+_RECORDS = ("record", "error")
+
+_KINDS: Mapping[str, Callable[[object], bool]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "int": lambda value: _is_int(value, 32),
+    "long": lambda value: _is_int(value, 64),
+    "float": _is_number,
+    "double": _is_number,
+    "string": _is_text,
+    "bytes": _is_text,
+    "fixed": _is_text,
+    "enum": _is_text,
+    "array": lambda value: isinstance(value, list),
+    "map": lambda value: isinstance(value, dict),
+}
+"""What JSON has in place of each type of Avro."""
