@@ -1,6 +1,6 @@
 """Watching topics: one reader follows many of them, and goes on where it was after a while."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from zq.model.errors import InvalidRequest
@@ -27,7 +27,7 @@ class WatchWanted(NamedTuple):
     """What a session follows. Each page has up to `limit` records and about `most_bytes`."""
 
     topics: Mapping[str, WatchedTopic]
-    nodes: Sequence[str]
+    nodes: tuple[str, ...]
     limit: int
     most_bytes: int
 

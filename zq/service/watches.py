@@ -4,6 +4,7 @@ A session is in memory only. It is what a reader knows too, and a server that ha
 for another one.
 """
 
+import asyncio
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -48,6 +49,8 @@ class Watches:
         self._clock = clock
         self._readers = readers
         self._sessions: dict[str, WatchSession] = {}
+        self._readings: dict[tuple[str, PageWanted, int], asyncio.Future[TopicPage | None]] = {}
+        """The pages that are being read."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -111,7 +114,15 @@ class Watches:
         """The next page of a topic, None if there is no such topic any more."""
         wanted = session.wanted
         place = PageWanted(session.cursors[topic], wanted.limit, wanted.nodes, wanted.most_bytes)
-        return await self._reads.page(topic, place, self._clock.now_ms(), awaited=True)
+        # Thousands of readers may be woken at once, and most of them want the same page. One that
+        # was woken later must not get a page from before.
+        key = (topic, place, self._readers.version)
+        reading = self._readings.get(key)
+        if reading is None:
+            page = self._reads.page(topic, place, self._clock.now_ms(), awaited=True)
+            reading = self._readings[key] = asyncio.ensure_future(page)
+            reading.add_done_callback(lambda _: self._readings.pop(key))
+        return await asyncio.shield(reading)
 
     def _expect(self, session: WatchSession) -> None:
         """Forget a session if nobody reads it in time."""

@@ -67,6 +67,8 @@ class TopicReaders:
     def __init__(self, clock: Clock) -> None:
         self.listens = False
         """Whether somebody has appended or waited yet. Most servers have no topics."""
+        self.version = 0
+        """It grows with each tick that has appended something, before any reader hears of it."""
         self._clock = clock
         self._waiting: dict[str, set[TopicWaiter]] = {}
         self._closed = False
@@ -112,9 +114,10 @@ class TopicReaders:
             for reply in result.replies:
                 if type(reply) is Appended and not reply.deduped and result.durable:
                     reply.flush_s = result.flush_s
+            self.version += 1
             for topic in result.appended & self._waiting.keys():
                 self._wake(topic)
-        elif self._waiting and any(type(each) is Clear for each in committed.tick.commands):
+        if self._waiting and any(type(each) is Clear for each in committed.tick.commands):
             for topic in self._waiting:
                 self._wake(topic)
 

@@ -36,6 +36,8 @@ from zq.model.watching import SESSION_TTL_MS, WatchedTopic, WatchWanted
 from zq.service import Services
 from zq.service.watches import Watches, WatchSession
 
+LONGEST_ID = 32 * 1024
+
 SHORTEST_HEARTBEAT_MS, LONGEST_HEARTBEAT_MS = 1_000, 60_000
 
 
@@ -166,10 +168,14 @@ class _Telling:
             await writer.write(frame("record", document, self._id(topic, page.next_seq)))
         self._session.cursors[topic] = page.next_seq
 
-    def _id(self, topic: str | None = None, seq: int = 0) -> str:
-        """The id of a frame after which the reader has come so far in a topic."""
+    def _id(self, topic: str | None = None, seq: int = 0) -> str | None:
+        """The id of a frame after which the reader has come so far in a topic.
+
+        A frame has none if no header could hold it. The session alone knows the place then.
+        """
         cursors = self._session.cursors
-        return id_of(cursors if topic is None else {**cursors, topic: seq})
+        id = id_of(cursors if topic is None else {**cursors, topic: seq})
+        return id if len(id) <= LONGEST_ID else None
 
 
 def _wanted(sent: WatchBody) -> WatchWanted:
@@ -178,7 +184,7 @@ def _wanted(sent: WatchBody) -> WatchWanted:
         for name, begin in sent.topics.items()
     }
     return WatchWanted(
-        topics, nodes_of(sent.node), page_limit(sent.limit), page_bytes(sent.max_batch_bytes)
+        topics, tuple(nodes_of(sent.node)), page_limit(sent.limit), page_bytes(sent.max_batch_bytes)
     )
 
 
