@@ -149,6 +149,17 @@ async def test_a_record_has_a_bounded_number_of_copies(log: Records) -> None:
     assert await data(log, "c31") == [1]
 
 
+async def test_there_is_a_bounded_number_of_routers(
+    log: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zq.tick.routers.MAX_ROUTERS", 1)
+    await route(log, "a", "b")
+    reply = await put(log, "second", "a", "c")
+    assert refused(reply) == (429, "throttled")
+    assert reply.doc["error"]["detail"] == {"limit": "max_routers", "max": 1}
+    assert (await put(log, "a->b", "a", "b", filter="x")).status == 200, "one that is there changes"
+
+
 async def test_a_full_destination_that_rejects_refuses_the_whole_write(log: Records) -> None:
     await log.put("b", cap_records=3, discard="reject")
     await route(log, "a", "b")

@@ -316,3 +316,29 @@ def _id(**cursors: int) -> str:
 
 async def _figures(log: Records) -> Doc:
     return told(await log.native.get("/v0/metrics"))
+
+
+@pytest.mark.parametrize(
+    ("place", "limit"),
+    [
+        ("zq.service.watches.MAX_SESSIONS", "max_watch_sessions"),
+        ("zq.http.topics.streams.MOST_STREAMS", "max_sse_connections"),
+    ],
+    ids=["sessions", "streams"],
+)
+async def test_there_is_a_bounded_number_of_sessions_and_streams(
+    log: Records, monkeypatch: pytest.MonkeyPatch, place: str, limit: str
+) -> None:
+    monkeypatch.setattr(place, 1)
+    await log.append("t", 1)
+    session = await make(log, {"t": {}})
+    stream = await Frames.open(log.native, session["stream_url"])
+    if limit == "max_watch_sessions":
+        reply = await log.native.post("/v0/watch", {"topics": {"t": {}}})
+    else:
+        headers = {"accept": "text/event-stream"}
+        reply = await log.native.send("GET", session["stream_url"], headers=headers)
+    assert refused(reply) == (429, "throttled")
+    assert reply.doc["error"]["detail"] == {"limit": limit, "max": 1}
+    assert reply.headers["retry-after"] == "1"
+    await stream.expect("record")
