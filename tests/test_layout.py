@@ -59,6 +59,7 @@ LAYERS: dict[str, set[str]] = {
         "setting",
     },
     "outbox": {"client", "model"},
+    "moving": set(),
     "contrib": {"client", "model", "outbox"},
     "testing": {"client", "client.embedded", "model", "config", "runtime"},
     "spark": {"model", "client"},

@@ -24,6 +24,7 @@ SET, PAUSE, SHOW, RETRY, REDRIVE, SWEEPS = commands("queue settings")
 PUT_CRONS, SHOW_CRONS, PAUSE_CRON, DELETE_CRONS = commands("cron")
 PUT_TOPIC, APPEND, DIFF, DELETE_TAGGED, TOPICS, ROUTE, WATCH, FOLLOW = commands("topics")
 SEND, RECEIVE, NACK, OVERRIDE, LIST, REAP = commands("queue-ti")
+(MOVE,) = commands("queue-ti-moving")
 PUT_SCHEMA, MISMATCH = commands("queue-ti-schemas")
 ARCHIVE, ARCHIVED, REPLAY = commands("queue-ti-replay")
 LISTEN, REPORT_ON, TAKE_REPORTS, PROGRESS, STATS = commands("events")
@@ -255,6 +256,9 @@ async def test_the_messages_of_the_documents(tmp_path: Path) -> None:
         assert shell.document(REPLAY)["enqueued"] == 0
         assert shell.document(PUT_SCHEMA)["version"] == 1
         assert "must be of type int" in shell.document(MISMATCH)["error"]
+        # To itself: what it says of addresses is the same.
+        move = MOVE.replace("python", sys.executable).replace("http://127.0.0.1:8080", SERVER)
+        assert "overrides copied" in shell.run(move)
 
 
 async def test_the_topics_of_the_documents(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Programs that copy the data of other servers over HTTP."""
