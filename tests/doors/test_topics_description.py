@@ -24,7 +24,7 @@ LEFT_OUT = (
     # Takes every request by a name for one that a new topic answers.
     "ensure_resource_availability",
 )
-EXAMPLES = 2
+EXAMPLES = 1
 PATIENCE_S = 300
 
 
