@@ -38,7 +38,7 @@ LAYERS: dict[str, set[str]] = {
         *("config", "setting"),
     },
     "entrance": {"model", "engine", "http", "http.transport", "config", "setting"},
-    "doors": {"model", "engine", "service", "http", "http.transport", "config"},
+    "doors": {"model", "engine", "service", "http", "http.transport", "config", "setting"},
     "runtime": {
         "doors",
         *("model", "store", "wire", "engine", "service", "instance"),

@@ -1,9 +1,10 @@
 """The settings of doors other than Zizq's: which are open, and their defaults."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
-from zq.setting import DOORS, DURATION, INT, SCHEDULE, SWITCH, ConfigError, Rule
+from zq.setting import DOORS, DURATION, FILE, INT, SCHEDULE, SWITCH, ConfigError, Rule
 
 _U32 = 2**32 - 1
 
@@ -50,6 +51,26 @@ class DoorSettings:
         bool,
         Rule(SWITCH, "Refuse messages of queue-ti to topics without overrides or settings."),
     ] = False
+    queue_ti_auth: Annotated[
+        bool,
+        Rule(SWITCH, "Have users log in at the door of queue-ti, and check what they are granted."),
+    ] = False
+    queue_ti_admin: Annotated[
+        Path | None,
+        Rule(
+            FILE,
+            "File with `name:password` of the administrator who is made if there are no users.",
+            unset="none is made",
+        ),
+    ] = None
+    queue_ti_secret: Annotated[
+        Path | None,
+        Rule(
+            FILE,
+            "File with the secret that signs tokens, of 32 bytes or more.",
+            unset="a random one, so that tokens end with the server",
+        ),
+    ] = None
     grpc_port: Annotated[
         int | None,
         Rule(
@@ -72,6 +93,11 @@ class DoorSettings:
 
     def check_doors(self) -> None:
         """Raise ConfigError if settings are about a door that is not there."""
+        if self.queue_ti_auth and "queue-ti" not in self.doors:
+            raise ConfigError(
+                "--queue-ti-auth is about the door queue-ti, which --doors leaves out: open it, or"
+                " have no users"
+            )
         if self.grpc_port is not None and "queue-ti" not in self.doors:
             raise ConfigError(
                 "--grpc-port is about the door queue-ti, which --doors leaves out: open it, or give"

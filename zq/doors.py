@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from zq.config import Settings
 from zq.engine.news.tallies import QueueTallies
@@ -12,6 +12,11 @@ from zq.http.bulk_line import BulkLine
 from zq.http.door import Door
 from zq.http.guard import Guard
 from zq.http.ops.metrics.table import Metric
+from zq.http.queue_ti.auth.access import Access
+from zq.http.queue_ti.auth.api import DoorAuth
+from zq.http.queue_ti.auth.limit import LoginLimit
+from zq.http.queue_ti.auth.setup import read_admin, read_secret, require_auth
+from zq.http.queue_ti.auth.tokens import Tokens
 from zq.http.queue_ti.calls import Defaults, MessageCalls
 from zq.http.queue_ti.door import QueueTiDoor, queue_ti_routes
 from zq.http.queue_ti.ids import UuidIds
@@ -22,6 +27,7 @@ from zq.http.transport.bodies import Bodies
 from zq.http.transport.heartbeats import HeartbeatTimer
 from zq.http.transport.tls import CertificateFiles
 from zq.service import Services
+from zq.setting import ConfigError
 
 if TYPE_CHECKING:
     from zq.http.queue_ti.rpc.server import RpcServer
@@ -31,7 +37,9 @@ SharedParts = tuple[Services, Guard, Bodies, BulkLine, Answers]
 """What every door is given."""
 
 
-def other_doors(settings: Settings, shared: SharedParts, heartbeats: HeartbeatTimer) -> list[Door]:
+def other_doors(
+    settings: Settings, shared: SharedParts, heartbeats: HeartbeatTimer, auth: DoorAuth | None
+) -> list[Door]:
     """The doors in the settings besides Zizq's."""
     doors: list[Door] = []
     services = shared[0]
@@ -40,9 +48,41 @@ def other_doors(settings: Settings, shared: SharedParts, heartbeats: HeartbeatTi
         doors.append(TopicsDoor(services.ids, routes))
     if "queue-ti" in settings.doors:
         calls = _calls(settings, services)
-        routes = queue_ti_routes(*shared, calls, _defaults(settings))
+        routes = queue_ti_routes(*shared, calls, _defaults(settings), auth)
         doors.append(QueueTiDoor(UuidIds(services.ids), routes))
     return doors
+
+
+class AuthFiles(NamedTuple):
+    """What the files of the settings say about users."""
+
+    secret: bytes
+    admin: tuple[str, str] | None
+    """Name and password of the first administrator."""
+
+
+def read_auth(settings: Settings) -> AuthFiles | None:
+    """The files about users, if there are users. Raises `InvalidKey` or `LibraryMissing`."""
+    if not settings.queue_ti_auth:
+        return None
+    require_auth()
+    admin = None if settings.queue_ti_admin is None else read_admin(settings.queue_ti_admin)
+    return AuthFiles(read_secret(settings.queue_ti_secret), admin)
+
+
+async def open_auth(files: AuthFiles | None, services: Services) -> DoorAuth | None:
+    """Make what knows users, and the first administrator. Raises ConfigError if nobody is there."""
+    if files is None:
+        return None
+    if files.admin is not None:
+        await services.users.ensure_first(*files.admin)
+    elif not await services.users.every():
+        raise ConfigError(
+            "--queue-ti-auth: nobody could log in, for there are no users: give --queue-ti-admin"
+            " FILE with name:password of the first one"
+        )
+    tokens = Tokens(files.secret, services.clock)
+    return DoorAuth(Access(services.users, tokens, LoginLimit(services.clock)), tokens)
 
 
 def other_metrics(settings: Settings, tallies: QueueTallies) -> Sequence[Metric]:
@@ -54,7 +94,7 @@ def other_metrics(settings: Settings, tallies: QueueTallies) -> Sequence[Metric]
 
 
 def grpc_listener(
-    settings: Settings, shared: SharedParts, refused: Counter[str]
+    settings: Settings, shared: SharedParts, refused: Counter[str], auth: DoorAuth | None
 ) -> RpcServer | None:
     """The listener of gRPC, where the settings have one. Its library is an extra."""
     if settings.grpc_port is None:
@@ -64,7 +104,7 @@ def grpc_listener(
 
     services, guard, _, _, answers = shared
     options = RpcOptions(
-        *(guard, answers, refused),
+        *(guard, None if auth is None else auth.access, answers, refused),
         *(settings.max_streams_per_peer, settings.grpc_window),
     )
     cert, key = settings.tls_cert, settings.tls_key

@@ -38,6 +38,7 @@ from zq.service.schemas import Schemas
 from zq.service.status import ServerLimits, StatusBoard
 from zq.service.sweeps import Sweeps
 from zq.service.topics import Topics
+from zq.service.users import Users
 from zq.service.waits import Waits
 from zq.service.watches import Watches
 from zq.service.work import Work
@@ -154,6 +155,7 @@ class Instance:
             Topics(store, clock, engine.inbox, engine.topics, admission),
             Routers(store, engine.inbox),
             Watches(store, clock, engine.topics),
+            Users(store, clock, engine.inbox),
             engine.events,
             engine.viewers,
             Admin(store, ids, engine, admission, _durability(settings)),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from zq import keyfile, logs
 from zq.config import Settings
-from zq.doors import grpc_listener, other_doors, other_metrics
+from zq.doors import grpc_listener, open_auth, other_doors, other_metrics, read_auth
 from zq.engine.engine import Engine
 from zq.engine.process import LagMeter, trim_heap
 from zq.entrance import Entrance, ListeningPlace
@@ -114,7 +114,13 @@ class Server:
         make_codec = codec_by(settings.http2_engine)
         if settings.grpc_port is not None:
             require_grpc()
+        files = read_auth(settings)
         await self._core.start()
+        try:
+            auth = await open_auth(files, self.services)
+        except BaseException:
+            await self._core.stop()
+            raise
         bodies = Bodies(
             settings.max_body,
             settings.max_inbox_bytes,
@@ -151,9 +157,9 @@ class Server:
             TakeOptions(heartbeats, settings.max_streams_per_peer),
             MetricsApi(sources, other_metrics(settings, self.engine.tallies)),
         )
-        others = other_doors(settings, shared, heartbeats)
+        others = other_doors(settings, shared, heartbeats, auth)
         doors = [ZizqDoor(self.services.ids, routes), *others]
-        self._rpc = grpc_listener(settings, shared, self._refused)
+        self._rpc = grpc_listener(settings, shared, self._refused, auth)
         app = Application(doors, self._primary.guard, answers, self._refused)
         try:
             if self._rpc is not None:

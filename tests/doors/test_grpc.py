@@ -22,6 +22,7 @@ from zq.setting import ConfigError
 
 from .messages import Messages
 from .rpc import PATIENCE_S, Rpc, rpc_of
+from .users import LONG, admin_of, auth_settings, basic
 
 
 @pytest.fixture
@@ -142,6 +143,13 @@ class TestRefusals:
         assert '"queue_full"} 1' in counted
 
 
+async def test_a_topic_that_is_not_registered_is_refused(site: Site) -> None:
+    await site.restart(queue_ti_require_topic_registration=True)
+    async with rpc_of(site) as rpc:
+        refused = pb.EnqueueRequest(topic="t", payload=b"x")
+        assert await rpc.code(refused) == "FAILED_PRECONDITION"
+
+
 async def read(stream: Any) -> Any:
     async with asyncio.timeout(PATIENCE_S):
         message = await stream.read()
@@ -253,6 +261,62 @@ class TestKeys:
             with pytest.raises(aio.AioRpcError) as raised:
                 await stream.read()
             assert raised.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+class TestUsers:
+    @pytest.fixture
+    def settings(self, tmp_path: Path) -> dict[str, Any]:
+        return {"grpc_port": 0, **auth_settings(tmp_path)}
+
+    async def test_every_method_needs_a_user_with_its_grant(self, site: Site) -> None:
+        async with Client(site, JSON) as client:
+            admin = await admin_of(client)
+            for name, grants in (
+                ("writer", (("write", "t"),)),
+                ("consumer", (("consume:g", "t"),)),
+                ("reader", (("read", "t"),)),
+            ):
+                await admin.make(name, *grants)
+            calls = (
+                (pb.EnqueueRequest(topic="t", payload=b"x"), {"writer"}),
+                (pb.BatchDequeueRequest(topic="t", count=1), {"writer", "consumer"}),
+                (pb.DequeueRequest(topic="t"), {"writer", "consumer"}),
+            )
+            settling = (pb.AckRequest, pb.NackRequest)
+            for name in ("writer", "consumer", "reader"):
+                async with rpc_of(site, basic(name, LONG)) as rpc:
+                    for request, allowed in calls:
+                        denied = await rpc.code(request) == "PERMISSION_DENIED"
+                        assert denied is (name not in allowed), (name, request)
+                    for kind in settling:
+                        message = {"topic": "t", "payload": "x"}
+                        id = (await admin.send("POST", "/messages", message)).doc["id"]
+                        denied = await rpc.code(kind(id=id)) == "PERMISSION_DENIED"
+                        assert denied is (name == "reader"), (name, kind)
+                    if name == "reader":
+                        assert await rpc.code(pb.SubscribeRequest(topic="t")) == "PERMISSION_DENIED"
+            for authorization in (None, "Bearer x", basic("reader", "wrong")):
+                async with rpc_of(site, authorization) as rpc:
+                    for any_call, _ in TestKeys.CALLS:
+                        assert await rpc.code(any_call) == "UNAUTHENTICATED", authorization
+            async with rpc_of(site, admin.authorization) as rpc:
+                await rpc.enqueue("any")
+
+    async def test_a_subscriber_gets_nothing_once_its_grant_is_gone(self, site: Site) -> None:
+        async with Client(site, JSON) as client:
+            admin = await admin_of(client)
+            id = await admin.make("ann")
+            grant = await admin.grant(id, "write", "t")
+            async with rpc_of(site, basic("ann", LONG)) as rpc:
+                stream = rpc.subscribe("t")
+                await stream.wait_for_connection()
+                await admin.send("DELETE", f"/users/{id}/grants/{grant}")
+                await admin.send("POST", "/messages", {"topic": "t", "payload": "x"})
+                with pytest.raises(aio.AioRpcError) as raised:
+                    await stream.read()
+                assert raised.value.code() is grpc.StatusCode.PERMISSION_DENIED
+            (message,) = (await admin.send("GET", "/messages?topic=t")).doc["items"]
+            assert (message["status"], message["retry_count"]) == ("pending", 0)
 
 
 class TestTls:

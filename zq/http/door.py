@@ -23,7 +23,8 @@ class Route(NamedTuple):
     about the `whole` server is not for keys with queue prefixes. A route that `ticks` waits for a
     tick and hardly ever for anything else, so it needs no task (see
     `zq.http.transport.connection`). A route takes a `token` in the query for a key, if browsers
-    read it by an `EventSource`, which sends no headers.
+    read it by an `EventSource`, which sends no headers. A route that knows `users` has theirs in
+    `Authorization`, and a key beside it.
     """
 
     method: str
@@ -33,6 +34,7 @@ class Route(NamedTuple):
     whole: bool = False
     ticks: bool = False
     token: bool = False
+    users: bool = False
 
     @property
     def methods(self) -> tuple[str, ...]:

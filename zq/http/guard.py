@@ -26,6 +26,9 @@ CHALLENGE = 'Bearer realm="zq", Basic realm="zq", charset="UTF-8"'
 """The header `WWW-Authenticate` of a 401."""
 
 SEC_FETCH_SITE = istr("Sec-Fetch-Site")
+KEY_BESIDE = istr("Zq-Key")
+"""The header of a key where `Authorization` is a user's."""
+
 OWN_SITES = frozenset({"same-origin", "none"})
 """Requests of our own page or of the user, who has typed the address or used a bookmark."""
 
@@ -125,8 +128,12 @@ def _grant(request: web.BaseRequest, route: Route | None, keys: KeyRing) -> None
     if route is not None and route.scope is None:
         request[REACH] = NOWHERE
         return
-    takes_token = route is not None and route.token
-    key = _key_of_stream(request, keys) if takes_token else key_of(request, keys)
+    if route is not None and route.users:
+        key = _key_beside(request, keys)
+    elif route is not None and route.token:
+        key = _key_of_stream(request, keys)
+    else:
+        key = key_of(request, keys)
     if route is not None:
         _require(key, route.scope, whole=route.whole)
     request[KEY], request[REACH] = key, key.reach
@@ -235,6 +242,17 @@ def _presented(header: str, keys: KeyRing) -> Key:
     if key is None or user not in ("", key.name):
         raise Unauthorized("this key is unknown, or it was revoked")
     return key
+
+
+def _key_beside(request: web.BaseRequest, keys: KeyRing) -> Key:
+    """The key of a request that has its user in `Authorization`."""
+    secret = request.headers.get(KEY_BESIDE)
+    if secret is not None:
+        return _presented(f"Bearer {secret}", keys)
+    name = client_name(request)
+    if name is None:
+        raise Unauthorized("this server wants a key besides the user: send it as `Zq-Key: SECRET`")
+    return _certified(name, keys)
 
 
 def _key_of_stream(request: web.BaseRequest, keys: KeyRing) -> Key:

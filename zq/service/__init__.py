@@ -19,6 +19,7 @@ cleaning  the schedule by which expired jobs are deleted
 topics    logs of records, which are no jobs
 routers   what copies records from one topic to another
 watches   readers that follow many topics
+users     who may use the doors that know users
 events    the events of jobs, for listeners
 viewers   the changing lists of unfinished jobs, for viewers
 admin     the server: its health, its workers, clearing it
@@ -50,6 +51,7 @@ from zq.service.schemas import Schemas
 from zq.service.status import StatusBoard
 from zq.service.sweeps import Sweeps
 from zq.service.topics import Topics
+from zq.service.users import Users
 from zq.service.waits import Waits
 from zq.service.watches import Watches
 from zq.service.work import Work
@@ -74,6 +76,7 @@ class Services(NamedTuple):
     topics: Topics
     routers: Routers
     watches: Watches
+    users: Users
     events: EventHub
     viewers: Viewers
     admin: Admin

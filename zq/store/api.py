@@ -22,6 +22,7 @@ from zq.model.waits import WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.cron import CronReads
 from zq.store.topics import TopicReads
+from zq.store.users import UserReads
 
 T = TypeVar("T")
 
@@ -125,10 +126,7 @@ class Reads(Protocol):
         """
 
     async def swept_jobs(self, filter: Filter, after: int, limit: int) -> list[JobRecord]:
-        """Up to `limit` jobs beyond `after` with their payloads, for a sweep.
-
-        Jobs whose retention is over are included.
-        """
+        """Up to `limit` such jobs beyond `after` with their payloads."""
 
     async def sight(self, view: ListsView) -> Sight:
         """What a view of the unfinished jobs shows."""
@@ -186,6 +184,7 @@ class Store(Protocol):
     reads: Reads
     crons: CronReads
     topics: TopicReads
+    users: UserReads
     slot: int
     """The slot of this server among the servers over one store. Ids and holders carry it."""
     id_suffix: str

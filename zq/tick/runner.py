@@ -1,8 +1,8 @@
 """The tick: one transaction for everything that waits.
 
-The order is: settlements, returns, changes, enqueues, firings, topics, deadlines, heads of groups,
-claims, COMMIT. All commands of a tick waited at the same time, so any serial order of them is
-correct. Claims come last, so that one commit can store a job and hand it to a waiting worker.
+The order is: settlements, returns, changes, enqueues, firings, users, topics, deadlines, heads of
+groups, claims, COMMIT. All commands of a tick waited at the same time, so any serial order of them
+is correct. Claims come last, so that one commit can store a job and hand it to a waiting worker.
 """
 
 import logging
@@ -46,6 +46,7 @@ from zq.tick.rulebook import Rulebook
 from zq.tick.settle import fail, succeed
 from zq.tick.slices import SLICE_ROWS, by_slices, claim_parts
 from zq.tick.topics import AnyTopicChange, change_topics
+from zq.tick.users import AnyUserChange, change_users
 from zq.tick.work import UnitOfWork
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ PHASES: dict[Phase, tuple[type, ...]] = {
     change_crons: get_args(AnyCronChange),
     enqueue: (Enqueue,),
     fire: (Fire,),
+    change_users: get_args(AnyUserChange),
     change_topics: get_args(AnyTopicChange),
     change_routers: get_args(AnyRouterChange),
     append: (Append,),

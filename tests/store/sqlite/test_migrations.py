@@ -69,6 +69,8 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
     tables = connection.execute("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'")
     assert {name: strict for name, strict in tables if not name.startswith("sqlite_")} == {
         "jobs": 1,
+        "users": 1,
+        "user_grants": 1,
         "payloads": 1,
         "results": 1,
         "errors": 1,

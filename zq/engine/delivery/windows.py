@@ -17,6 +17,8 @@ class ClaimWindow:
         self._size = size
         self._held: set[int] = set()
         self._news = asyncio.Event()
+        self.closed = False
+        """Whether its owner is to take no more."""
 
     @property
     def room(self) -> int:
@@ -24,10 +26,15 @@ class ClaimWindow:
         return self._size - len(self._held)
 
     async def wait_for_room(self) -> None:
-        """Return once it may hold another job."""
-        while self.room <= 0:
+        """Return once it may hold another job, or is closed."""
+        while self.room <= 0 and not self.closed:
             self._news.clear()
             await self._news.wait()
+
+    def close(self) -> None:
+        """Have its owner take no more."""
+        self.closed = True
+        self._news.set()
 
     def hold(self, keys: Iterable[int]) -> None:
         """Count claimed jobs."""

@@ -21,6 +21,7 @@ from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure, bounded
 from zq.model.unique import KeySpace, OnConflict, Scope
+from zq.model.users import Permit
 from zq.service import Services
 
 TYPE = "queue-ti"
@@ -134,6 +135,14 @@ class MessageCalls:
         refuse_group(group)
         failure = bounded(Failure(error, at_once=True))
         await self._work.fail(self.key(id), failure, reach)
+
+    async def require_settling(
+        self, id: str, group: str | None, reach: Reach, permit: Permit
+    ) -> None:
+        """Raise `GrantMissing` unless a caller may settle a message, or `JobNotFound`."""
+        if not permit.is_admin:
+            job = await self._jobs.get(self.key(id), reach)
+            permit.require_consuming(job.queue, group)
 
     def key(self, id: str) -> int:
         """The key of a message. Raises `JobNotFound` for what can be no id."""

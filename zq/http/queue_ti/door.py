@@ -9,6 +9,8 @@ from zq.http.bulk_line import BulkLine
 from zq.http.door import Door, Route
 from zq.http.guard import Guard
 from zq.http.queue_ti.archive import ArchiveApi
+from zq.http.queue_ti.auth.api import AuthApi, DoorAuth, status_route
+from zq.http.queue_ti.auth.users import UsersApi
 from zq.http.queue_ti.bodies import MessageEndpoints
 from zq.http.queue_ti.calls import Defaults, MessageCalls
 from zq.http.queue_ti.messages import MessagesApi
@@ -49,6 +51,7 @@ def queue_ti_routes(
     answers: Answers,
     calls: MessageCalls,
     defaults: Defaults,
+    auth: DoorAuth | None = None,
 ) -> Sequence[Route]:
     """Every route of the door, each with a slash behind it too."""
     endpoints = MessageEndpoints(bodies, line)
@@ -59,6 +62,11 @@ def queue_ti_routes(
     apis = (messages, topics, archive, schemas)
     routes = [route for api in apis for route in api.routes()]
     routes.append(Route("GET", "/version", _version, None))
+    routes.append(status_route(required=auth is not None))
+    if auth is not None:
+        routes += AuthApi(*auth, endpoints).routes()
+        routes += UsersApi(services.users, endpoints).routes()
+        routes = auth.access.guarded(routes)
     return [*routes, *(route._replace(path=route.path + "/") for route in routes)]
 
 

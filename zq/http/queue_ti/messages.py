@@ -5,6 +5,7 @@ from aiohttp import web
 
 from zq.http.door import PATH, Route
 from zq.http.guard import Guard, reach_of
+from zq.http.queue_ti.auth.access import permit_of
 from zq.http.queue_ti.bodies import DequeueBody, EnqueueBody, MessageEndpoints, SettleBody
 from zq.http.queue_ti.calls import Defaults, MessageCalls, MessagesWanted, NewMessage
 from zq.http.queue_ti.documents import DLQ, SHOWN
@@ -15,6 +16,7 @@ from zq.http.transport.answers import Answers
 from zq.model.errors import InvalidRequest, JobNotFound
 from zq.model.filters import Filter
 from zq.model.keys import KeyScope
+from zq.model.users import Action
 from zq.service import Services
 
 
@@ -55,6 +57,7 @@ class MessagesApi:
 
     async def enqueue(self, request: web.BaseRequest, sent: EnqueueBody) -> Answer:
         """Store a message, or give its content to the pending one with its key."""
+        permit_of(request).require(Action.WRITE, sent.topic)
         if not sent.topic or not sent.payload:
             raise InvalidRequest("topic and payload are required")
         payload = msgspec.json.encode(sent.payload)
@@ -63,6 +66,7 @@ class MessagesApi:
 
     async def dequeue(self, request: web.BaseRequest, sent: DequeueBody) -> Answer:
         """Take up to `count` messages of a topic, at once."""
+        permit_of(request).require_consuming(sent.topic, sent.consumer_group)
         if not sent.topic:
             raise InvalidRequest("topic is required")
         seconds, group = sent.visibility_timeout_seconds, sent.consumer_group
@@ -86,19 +90,23 @@ class MessagesApi:
 
     async def ack(self, request: web.BaseRequest, sent: SettleBody) -> Answer:
         """Say that a message is done: it is gone."""
-        await self._calls.ack(request[PATH]["id"], sent.consumer_group, reach_of(request))
+        id, group, reach = request[PATH]["id"], sent.consumer_group, reach_of(request)
+        await self._calls.require_settling(id, group, reach, permit_of(request))
+        await self._calls.ack(id, group, reach)
         return Answer(204)
 
     async def nack(self, request: web.BaseRequest, sent: SettleBody) -> Answer:
         """Say that a message failed: it is pending again, in its dead-letter topic, or failed."""
-        id, error = request[PATH]["id"], sent.error or ""
-        await self._calls.nack(id, error, sent.consumer_group, reach_of(request))
+        id, group, reach = request[PATH]["id"], sent.consumer_group, reach_of(request)
+        await self._calls.require_settling(id, group, reach, permit_of(request))
+        await self._calls.nack(id, sent.error or "", group, reach)
         return Answer(204)
 
     async def requeue(self, request: web.BaseRequest) -> Answer:
         """Bring a message back from its dead-letter topic."""
         key, reach = self._calls.key(request[PATH]["id"]), reach_of(request)
         job = await self._jobs.get(key, reach)
+        permit_of(request).require(Action.WRITE, job.queue)
         if job.extras is None or job.extras.origin is None:
             raise JobNotFound
         await self._jobs.send_home(key, reach, self._defaults.of(job.extras.origin))
@@ -107,6 +115,8 @@ class MessagesApi:
     async def page(self, request: web.BaseRequest) -> Answer:
         """A page of messages, the newest first."""
         topic = request.query.get("topic")
+        # Who does not name a topic asks for all of them.
+        permit_of(request).require(Action.READ, topic or "")
         topics = (topic,) if topic else ()
         limit, offset = page_of(request)
         filter = Filter(statuses=SHOWN, queues=topics, reach=reach_of(request))

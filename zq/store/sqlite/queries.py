@@ -70,6 +70,15 @@ TOPIC_ROW = (
 )
 """The columns of a topic in the order of the fields of `TopicState`."""
 
+USER_ROW = (
+    "json_object('id', id, 'name', name, 'hash', hash, 'created_at', created_at,"
+    " 'is_admin', json(iif(is_admin, 'true', 'false')), 'updated_at', updated_at, 'grants',"
+    " (SELECT json_group_array(json_object('id', g.id, 'action', g.action, 'pattern', g.pattern,"
+    " 'created_at', g.created_at, 'group', g.group_id)) FROM (SELECT * FROM user_grants"
+    " WHERE user = users.id ORDER BY created_at) AS g))"
+)
+"""A user with its grants, by the names of the fields of `User`."""
+
 _CONSTANTS = {
     **{status.name.lower(): str(status.value) for status in Status},
     **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
@@ -78,6 +87,7 @@ _CONSTANTS = {
     "job_row": JOB_ROW,
     "brief_row": BRIEF_ROW,
     "topic_row": TOPIC_ROW,
+    "user_row": USER_ROW,
     "seq_bits": str(SEQ_BITS),
     "max_seq": str(MAX_SEQ),
     "max_topic_id": str(MAX_TOPIC_ID),

@@ -47,6 +47,7 @@ from zq.store.sqlite.reads import SqliteReads
 from zq.store.sqlite.restore import refuse_unfinished
 from zq.store.sqlite.topic_reads import SqliteTopicReads
 from zq.store.sqlite.transaction import SqliteTransaction
+from zq.store.sqlite.user_reads import SqliteUserReads
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +108,7 @@ class SqliteStore(Store):
         self.reads = SqliteReads(self.readers)
         self.crons = SqliteCronReads(self.readers)
         self.topics = SqliteTopicReads(self.readers)
+        self.users = SqliteUserReads(self.readers)
         self._ticks = ticks
         self.uncopied_bytes = 0
         """The bytes that the last checkpoint left in the WAL: the database may grow by as many."""

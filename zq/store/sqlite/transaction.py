@@ -35,6 +35,7 @@ QUERIES = {
     **load("cron.sql"),
     **load("failures.sql"),
     **load("topics.sql"),
+    **load("users.sql"),
     **load("routers.sql"),
     **_LOG,
     "append_attempts": _LOG["append"].replace("SOURCE", _LOG["attempts"]),

@@ -4,6 +4,7 @@ from grpc import StatusCode
 
 from zq.model import errors
 from zq.model.errors import ZqError
+from zq.model.queue_errors import QueueNotRegistered
 
 CODES: dict[type[ZqError], StatusCode] = {
     errors.InvalidRequest: StatusCode.INVALID_ARGUMENT,
@@ -16,6 +17,7 @@ CODES: dict[type[ZqError], StatusCode] = {
     # Sending it again does not help, as RESOURCE_EXHAUSTED would promise.
     errors.TooLarge: StatusCode.INVALID_ARGUMENT,
     errors.Unprocessable: StatusCode.INVALID_ARGUMENT,
+    QueueNotRegistered: StatusCode.FAILED_PRECONDITION,
     errors.LimitReached: StatusCode.RESOURCE_EXHAUSTED,
     errors.Internal: StatusCode.INTERNAL,
     errors.ServiceUnavailable: StatusCode.UNAVAILABLE,

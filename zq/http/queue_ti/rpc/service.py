@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,7 +13,8 @@ from google.protobuf.message import Message
 from grpc.aio import ServicerContext
 
 from zq.engine.delivery.windows import ClaimWindow
-from zq.http.guard import Admitted, Guard
+from zq.http.guard import KEY_BESIDE, Guard
+from zq.http.queue_ti.auth.access import Access
 from zq.http.queue_ti.calls import MessageCalls, MessagesWanted, NewMessage
 from zq.http.queue_ti.documents import DLQ
 from zq.http.queue_ti.problems import text_of
@@ -32,7 +32,9 @@ from zq.model.errors import (
     Unauthorized,
     ZqError,
 )
-from zq.model.keys import KeyScope
+from zq.model.keys import Key, KeyScope
+from zq.model.reach import Reach
+from zq.model.users import EVERYTHING, Action, Permit
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,8 @@ class RpcOptions(NamedTuple):
     """What the methods need besides the calls."""
 
     guard: Guard
+    access: Access | None
+    """Finds users, where the door knows some."""
     answers: Answers
     refused: Counter[str]
     max_per_peer: int
@@ -55,12 +59,20 @@ class RpcOptions(NamedTuple):
     """The most messages of one subscription that are not settled."""
 
 
+class Caller(NamedTuple):
+    """The sender of a call: its key, if it needs one, its reach, and what its user may do."""
+
+    key: Key | None
+    reach: Reach
+    permit: Permit
+
+
 class QueueService:
     """The methods, as handlers of a server."""
 
     def __init__(self, calls: MessageCalls, options: RpcOptions) -> None:
         self._calls = calls
-        self._guard, self._answers, self._refused, most, self._window = options
+        self._guard, self._access, self._answers, self._refused, most, self._window = options
         self._peers = PeerCounts(most)
 
     def handlers(self) -> grpc.GenericRpcHandler:
@@ -81,8 +93,9 @@ class QueueService:
         }
         return grpc.method_handlers_generic_handler(NAME, methods)
 
-    async def enqueue(self, asked: pb.EnqueueRequest, admitted: Admitted) -> Message:
+    async def enqueue(self, asked: pb.EnqueueRequest, caller: Caller) -> Message:
         """Store a message, or give its content to the pending one with its key."""
+        caller.permit.require(Action.WRITE, asked.topic)
         _require("topic", asked.topic)
         _require("payload", asked.payload)
         new = NewMessage(
@@ -91,62 +104,80 @@ class QueueService:
             dict(asked.metadata) or None,
             asked.key if asked.HasField("key") else None,
         )
-        return pb.EnqueueResponse(id=await self._calls.enqueue(new, admitted.reach))
+        return pb.EnqueueResponse(id=await self._calls.enqueue(new, caller.reach))
 
-    async def dequeue(self, asked: pb.DequeueRequest, admitted: Admitted) -> Message:
+    async def dequeue(self, asked: pb.DequeueRequest, caller: Caller) -> Message:
         """Take one message, also from a dead-letter topic."""
-        taken = await self._take(_wanted(asked, 1), admitted)
+        caller.permit.require_consuming(asked.topic, asked.consumer_group)
+        taken = await self._take(_wanted(asked, 1), caller)
         if not taken:
             raise NotFound("no messages available")
         return taken[0]
 
-    async def batch_dequeue(self, asked: pb.BatchDequeueRequest, admitted: Admitted) -> Message:
+    async def batch_dequeue(self, asked: pb.BatchDequeueRequest, caller: Caller) -> Message:
         """Take up to `count` messages; none from a dead-letter topic."""
+        caller.permit.require_consuming(asked.topic, asked.consumer_group)
         wanted = _wanted(asked, asked.count)
         if asked.topic.endswith(DLQ):
-            admitted.reach.require([asked.topic])
+            caller.reach.require([asked.topic])
             return pb.BatchDequeueResponse()
-        return pb.BatchDequeueResponse(messages=await self._take(wanted, admitted))
+        return pb.BatchDequeueResponse(messages=await self._take(wanted, caller))
 
-    async def ack(self, asked: pb.AckRequest, admitted: Admitted) -> Message:
+    async def ack(self, asked: pb.AckRequest, caller: Caller) -> Message:
         """Say that a message is done: it is gone."""
         _require("id", asked.id)
-        await self._calls.ack(asked.id, asked.consumer_group, admitted.reach)
+        group, (_, reach, permit) = asked.consumer_group, caller
+        await self._calls.require_settling(asked.id, group, reach, permit)
+        await self._calls.ack(asked.id, group, reach)
         return pb.AckResponse()
 
-    async def nack(self, asked: pb.NackRequest, admitted: Admitted) -> Message:
+    async def nack(self, asked: pb.NackRequest, caller: Caller) -> Message:
         """Say that a message failed."""
         _require("id", asked.id)
-        await self._calls.nack(asked.id, asked.error, asked.consumer_group, admitted.reach)
+        group, (_, reach, permit) = asked.consumer_group, caller
+        await self._calls.require_settling(asked.id, group, reach, permit)
+        await self._calls.nack(asked.id, asked.error, group, reach)
         return pb.NackResponse()
 
-    async def subscribe(
-        self, asked: pb.SubscribeRequest, admitted: Admitted, context: Context
-    ) -> None:
+    async def subscribe(self, asked: pb.SubscribeRequest, caller: Caller, context: Context) -> None:
         """Send messages as they come, while few enough of them are not settled.
 
         Those that were sent keep their visibility time-out when the client goes away: it may still
         settle them.
         """
+        await self._require_consuming(asked, caller)
         window = ClaimWindow(self._window)
         _wanted(asked, window.room)
         # Without this a client could not tell a subscription without messages from one that hangs.
         await context.send_initial_metadata(())
-        while not self._calls.has_stopped:
-            await window.wait_for_room()
-            wanted = _wanted(asked, window.room)
-            with self._calls.claimer(wanted, admitted.reach, window) as claimer:
-                jobs = await claimer.take()
-                with self._answers.room(sum([job.payload_size for job in jobs])):
-                    jobs = await self._calls.readable(jobs)
-                    for job, document in zip(jobs, await self._calls.documents(jobs), strict=True):
-                        await context.write(subscribed(job, document))
-                        claimer.leases.pop(job.key)
-                    jobs.clear()
+        with self._guard.while_valid(caller.key, window.close):
+            while not (self._calls.has_stopped or window.closed):
+                await self._send(asked, caller, context, window)
+                await window.wait_for_room()
+        if window.closed:
+            raise Unauthorized("the key of this subscription is not known here any longer")
         raise ServiceUnavailable("the server is stopping: subscribe again shortly")
 
-    async def _take(self, wanted: MessagesWanted, admitted: Admitted) -> list[pb.DequeueResponse]:
-        with self._calls.claimer(wanted, admitted.reach) as claimer:
+    async def _send(
+        self, asked: pb.SubscribeRequest, caller: Caller, context: Context, window: ClaimWindow
+    ) -> None:
+        """Send the next messages of a subscription, as many as there is room for."""
+        with (
+            self._calls.claimer(_wanted(asked, window.room), caller.reach, window) as claimer,
+            self._guard.while_valid(caller.key, claimer.give_up),
+        ):
+            jobs = await claimer.take()
+            # The user may have lost the right while this has waited: then the jobs go back.
+            await self._require_consuming(asked, caller)
+            with self._answers.room(sum([job.payload_size for job in jobs])):
+                jobs = await self._calls.readable(jobs)
+                for job, document in zip(jobs, await self._calls.documents(jobs), strict=True):
+                    await context.write(subscribed(job, document))
+                    claimer.leases.pop(job.key)
+                jobs.clear()
+
+    async def _take(self, wanted: MessagesWanted, caller: Caller) -> list[pb.DequeueResponse]:
+        with self._calls.claimer(wanted, caller.reach) as claimer:
             jobs = await claimer.take()
             size = sum([job.payload_size for job in jobs])
             self._answers.admit(size)
@@ -156,31 +187,25 @@ class QueueService:
                 return [dequeued(*pair) for pair in zip(jobs, documents, strict=True)]
 
     async def _subscription(self, asked: pb.SubscribeRequest, context: Context) -> None:
-        async with self._call(context, KeyScope.TAKE) as admitted:
-            peer = context.peer().rpartition(":")[0]
-            with self._peers.one_more(peer, _too_many):
-                await self._while_valid(admitted, self.subscribe(asked, admitted, context))
+        async with self._call(context, KeyScope.TAKE) as caller:
+            with self._peers.one_more(_peer(context), _too_many):
+                await self.subscribe(asked, caller, context)
 
-    async def _while_valid(self, admitted: Admitted, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        try:
-            with self._guard.while_valid(admitted.key, task.cancel):
-                await asyncio.wait([task])
-            if task.cancelled():
-                raise Unauthorized("the key of this subscription is not known here any longer")
-            task.result()
-        finally:
-            task.cancel()
+    async def _require_consuming(self, asked: pb.SubscribeRequest, caller: Caller) -> None:
+        permit = caller.permit
+        if self._access is not None:
+            permit = await self._access.renewed(permit)
+        permit.require_consuming(asked.topic, asked.consumer_group)
 
     def _unary(
         self,
         asked: type[Asked],
         scope: KeyScope,
-        serve: Callable[[Asked, Admitted], Awaitable[Message]],
+        serve: Callable[[Asked, Caller], Awaitable[Message]],
     ) -> grpc.RpcMethodHandler[Any, Any]:
         async def handler(request: Asked, context: Context) -> Message:
-            async with self._call(context, scope) as admitted:
-                return await serve(request, admitted)
+            async with self._call(context, scope) as caller:
+                return await serve(request, caller)
             raise AssertionError("an error has ended the call")
 
         return grpc.unary_unary_rpc_method_handler(
@@ -189,11 +214,20 @@ class QueueService:
             _serialized,
         )
 
+    async def _admit(self, context: Context, scope: KeyScope) -> Caller:
+        header, certificate = _header(context, "authorization"), _certified(context)
+        if self._access is None:
+            return Caller(*self._guard.admit_call(header, certificate, scope), EVERYTHING)
+        secret = _header(context, KEY_BESIDE.lower())
+        key = None if secret is None else f"Bearer {secret}"
+        admitted = self._guard.admit_call(key, certificate, scope)
+        return Caller(*admitted, Permit(await self._access.user(header, _peer(context))))
+
     @asynccontextmanager
-    async def _call(self, context: Context, scope: KeyScope) -> AsyncIterator[Admitted]:
+    async def _call(self, context: Context, scope: KeyScope) -> AsyncIterator[Caller]:
         """Admit a call. Within the block, errors are answered with their statuses."""
         try:
-            yield self._guard.admit_call(_header(context), _certified(context), scope)
+            yield await self._admit(context, scope)
         except ZqError as error:
             self._refused[error.code] += 1
             await context.abort(code_of(error), text_of(error))
@@ -202,14 +236,19 @@ class QueueService:
             await context.abort(code_of(Internal()), Internal().message)
 
 
+def _peer(context: Context) -> str:
+    """The address of a peer, without its port."""
+    return str(context.peer()).rpartition(":")[0]
+
+
 def _serialized(message: Message) -> bytes:
     return message.SerializeToString()
 
 
-def _header(context: Context) -> str | None:
-    """The credentials of a call, as HTTP has them."""
+def _header(context: Context, wanted: str) -> str | None:
+    """A value of the metadata of a call, which is what headers are to HTTP."""
     for name, value in context.invocation_metadata() or ():
-        if name == "authorization":
+        if name == wanted:
             return value if isinstance(value, str) else value.decode(errors="replace")
     return None
 

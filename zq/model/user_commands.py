@@ -1,0 +1,42 @@
+"""The commands about users, as those of `zq.model.commands` are about all else."""
+
+from zq.model.commands import Command
+from zq.model.users import Grant, User
+
+
+class CreateUser(Command[User], frozen=True):
+    """Store a user. `UserExists` if its name is taken or, for one that has to be `first`, if there
+    is any user."""
+
+    user: User
+    first: bool = False
+
+
+class ChangeUser(Command[User], frozen=True):
+    """Change what is not None of a user. `UserNotFound` or `UserExists`."""
+
+    id: str
+    now: int
+    name: str | None = None
+    hash: str | None = None
+    is_admin: bool | None = None
+
+
+class DeleteUser(Command[None], frozen=True):
+    """Delete a user with its grants. `UserNotFound`."""
+
+    id: str
+
+
+class AddGrant(Command[Grant], frozen=True):
+    """Store a grant of a user. `UserNotFound`, or `GrantExists` for a group that it has."""
+
+    user: str
+    grant: Grant
+
+
+class DeleteGrant(Command[None], frozen=True):
+    """Delete a grant of a user. `GrantNotFound`."""
+
+    user: str
+    id: str
