@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from zq.client.files.discovery import QueueConfig as QueueConfig
     from zq.client.files.queue import FileQueue as FileQueue
     from zq.client.files.registry import queues as queues
+    from zq.client.flows import chain as chain
+    from zq.client.flows import chain_sync as chain_sync
+    from zq.client.flows import chord as chord
+    from zq.client.flows import chord_sync as chord_sync
+    from zq.client.flows import step as step
     from zq.client.formats import JSON as JSON
     from zq.client.formats import MSGPACK as MSGPACK
     from zq.client.formats import Codec as Codec
@@ -82,6 +87,7 @@ _HOMES = {
     "files.discovery": ("QueueConfig",),
     "files.queue": ("FileQueue",),
     "files.registry": ("queues",),
+    "flows": ("chain", "chain_sync", "chord", "chord_sync", "step"),
     "formats": ("JSON", "MSGPACK", "Codec"),
     "job": ("CancelStatus", "Job"),
     "options": ("Backoff", "Options"),

@@ -14,6 +14,7 @@ from zq.client.backend import Backend
 from zq.client.events import EventName
 from zq.client.running import Reason, Running, current
 from zq.client.values import MISSING, Delivery
+from zq.client.worker.continuing import go_on
 from zq.client.worker.execution import Deaf, Execution
 from zq.client.worker.handlers import Handler, timeout_of
 from zq.client.worker.journal import Journal
@@ -155,12 +156,16 @@ class Executor:
         execution.limit(timeout_of(handler, running.delivery))
         around = self._app.middleware + handler.middleware
         if not around:
-            execution.result = await _innermost(execution, place)
+            result = await _innermost(execution, place)
+            await go_on(self._backend, running, result)
+            execution.result = result
             return
         call_next: Callable[[], Awaitable[Any]] = partial(_innermost, execution, place)
         for middleware in reversed(around):
             call_next = partial(middleware, running, call_next)
-        execution.result = await call_next()
+        result = await call_next()
+        await go_on(self._backend, running, result)
+        execution.result = result
 
     # Outcomes
 

@@ -1,0 +1,145 @@
+"""Chains and chords."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from documents import code
+
+import zq
+from zq.client.app import App
+from zq.client.values import JobQuery, Submission
+from zq.client.worker.continuing import QUEUE
+from zq.testing import TestServer, immediate, run_until_idle
+
+
+async def test_each_step_of_a_chain_gets_the_result_before(zq_app: App) -> None:
+    @zq_app.task
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    @zq_app.task(queue="sums")
+    def double(n: int, *, times: int = 2) -> int:
+        return n * times
+
+    first = await zq.chain(
+        zq.step(add, 1, 2), zq.step(double), zq.step(double, times=5), zq.step(add, 7)
+    )
+    outcomes = await run_until_idle(zq_app)
+    assert outcomes[0].id == first.id
+    assert [outcome.result for outcome in outcomes] == [3, 6, 30, 37]
+
+
+async def test_the_last_of_a_chord_gets_all_results_in_their_order(zq_app: App) -> None:
+    gate = asyncio.Event()
+
+    @zq_app.task
+    async def square(n: int) -> int:
+        if n == 0:
+            await gate.wait()  # the first is the last to finish
+        if n == 4:
+            gate.set()
+        return n * n
+
+    @zq_app.task
+    async def total(parts: list[int], more: int) -> list[int]:
+        return [*parts, more]
+
+    jobs = await zq.chord([zq.step(square, n) for n in range(5)], zq.step(total, 7))
+    outcomes = await zq.Worker(zq_app, concurrency=5).run_until_idle()
+    (end,) = [outcome for outcome in outcomes if outcome.job.type == "total"]
+    assert end.result == [0, 1, 4, 9, 16, 7]
+    assert {outcome.id for outcome in outcomes} == {end.id, *(job.id for job in jobs)}
+    assert await zq_app.backend.count(JobQuery(queues=(QUEUE,), statuses=("ready",))) == 0
+
+
+async def test_a_chord_of_a_blocking_program_and_one_that_runs_at_once() -> None:
+    app = App("sqlite://:memory:")
+    got: list[list[int]] = []
+
+    @app.task
+    def one() -> int:
+        return 1
+
+    @app.task
+    def take(parts: list[int]) -> None:
+        got.append(parts)
+
+    def program() -> None:
+        with immediate(app):
+            zq.chord_sync([zq.step(one)], zq.step(take))
+            zq.chain_sync(zq.step(one), zq.step(take))
+
+    await asyncio.to_thread(program)
+    assert got == [[1], 1]
+
+
+async def test_a_chord_goes_on_when_its_failed_member_succeeds_at_last(
+    zq_app: App, zq_server: TestServer
+) -> None:
+    tries: list[int] = []
+
+    @zq_app.task(max_attempts=1)
+    async def member(n: int) -> int:
+        tries.append(n)
+        if tries == [0, 1]:
+            raise ValueError("not yet")
+        return n
+
+    @zq_app.task
+    async def last(parts: list[int]) -> list[int]:
+        return parts
+
+    await zq.chord([zq.step(member, 0), zq.step(member, 1)], zq.step(last))
+    outcomes = await run_until_idle(zq_app, raise_failures=False)
+    assert [outcome.ok for outcome in outcomes] == [True, False]
+    assert await zq_app.backend.redrive() == 1
+    outcomes = await run_until_idle(zq_app)
+    assert [outcome.result for outcome in outcomes] == [1, [0, 1]]
+
+
+async def test_a_member_that_runs_again_after_the_end_starts_nothing(zq_app: App) -> None:
+    begun: list[object] = []
+
+    @zq_app.task
+    async def member() -> int:
+        return 1
+
+    @zq_app.task(result_ttl=None)
+    async def last(parts: list[int]) -> None:
+        begun.append(parts)
+
+    (job,) = await zq.chord([zq.step(member)], zq.step(last))
+    stored = await zq_app.backend.get(job.id)
+    again = Submission(stored.queue, stored.type, stored.payload, meta=stored.meta)
+    await run_until_idle(zq_app)
+    await zq_app.backend.enqueue([again])
+    await run_until_idle(zq_app)
+    assert begun == [[1]]
+
+
+async def test_steps_are_checked_when_they_are_enqueued(zq_app: App) -> None:
+    @zq_app.task
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    with pytest.raises(TypeError):
+        await zq.chain(zq.step(add, 1), zq.step(add, 1))
+    with pytest.raises(zq.InvalidOption, match="at least one"):
+        await zq.chord([], zq.step(add))
+    with pytest.raises(zq.InvalidOption, match="key"):
+        await zq.chain(zq.step(add.options(key="x"), 1, 2), zq.step(add, 1))
+    assert await zq_app.backend.count() == 0
+
+
+async def test_the_program_of_the_documents(
+    zq_server: TestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZQ_URL", zq_server.url)
+    shop: dict[str, Any] = {"__name__": "shop"}
+    exec(code("flows"), shop)
+    await shop["produce"]()
+    outcomes = await run_until_idle(shop["app"])
+    ends = {outcome.job.type: outcome.result for outcome in outcomes}
+    assert (ends["shorten"], ends["total"]) == (350, 600)
+    await shop["app"].close()

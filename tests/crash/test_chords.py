@@ -1,0 +1,79 @@
+"""Chords under SIGKILL of their workers."""
+
+import asyncio
+import os
+import sys
+import time
+from contextlib import aclosing
+from pathlib import Path
+from random import Random
+
+import pytest
+from process.server import clean_environment
+from tiers import sizes
+
+import zq
+from zq.client.values import JobQuery
+from zq.testing import server
+
+from . import chords
+
+MEMBERS = 4
+A_KILL = 3
+"""So many chords for each kill: a worker is killed after one to five acknowledgements."""
+
+
+async def start(url: str, runs: Path) -> asyncio.subprocess.Process:
+    paths = str(Path(__file__).parent.parent)
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "zq.cli", "worker", "crash.chords:app", "-c", "4"),
+        *("--log-level", "error"),
+        env=clean_environment() | {"ZQ_URL": url, "RUNS": str(runs), "PYTHONPATH": paths},
+    )
+
+
+async def killed(process: asyncio.subprocess.Process) -> None:
+    process.kill()
+    await process.wait()
+
+
+@sizes("kills", 6, 300)
+async def test_the_end_of_a_chord_is_stored_once_however_workers_die(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int
+) -> None:
+    seed = os.environ.get("CRASH_SEED") or str(time.time_ns())
+    print(f"repeat with CRASH_SEED={seed}")
+    rng = Random(seed)
+    runs = tmp_path / "runs"
+    monkeypatch.setenv("RUNS", str(runs))
+    size = kills * A_KILL
+    async with server() as running, chords.app.use(running):
+        for n in range(size):
+            members = [zq.step(chords.member, n * MEMBERS + each) for each in range(MEMBERS)]
+            await zq.chord(members, zq.step(chords.end))
+        workers = [await start(running.url, runs) for _ in range(2)]
+        try:
+            left, until = kills, 1
+            async with aclosing(chords.app.events(queue="members", types="completed")) as events:
+                async for _ in events:
+                    until -= 1
+                    if until:
+                        continue
+                    victim = rng.randrange(len(workers))
+                    await killed(workers[victim])
+                    left, until = left - 1, rng.randint(1, 5)
+                    if not left:
+                        break
+                    workers[victim] = await start(running.url, runs)
+        finally:
+            for worker in workers:
+                if worker.returncode is None:
+                    await killed(worker)
+        await zq.Worker(chords.app, concurrency=4).run_until_idle(60)
+        backend = chords.app.backend
+        found = (await backend.jobs(JobQuery(queues=("ends",)), limit=2000)).jobs
+
+    assert {job.status for job in found} == {"completed"}
+    expected = [[n * MEMBERS + each for each in range(MEMBERS)] for n in range(size)]
+    assert sorted(job.result for job in found) == expected
+    assert len(runs.read_text().splitlines()) > size * MEMBERS, "no kill has hit a member"

@@ -1,0 +1,121 @@
+"""Chains and chords: jobs that begin with the results of others.
+
+What comes next travels in the `meta` of a job. Whoever executes the job enqueues it, before the job
+is acknowledged: see `zq.client.worker.continuing`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from zq.client.backend import Backend, run
+from zq.client.errors import InvalidOption
+from zq.client.job import Job
+from zq.client.task import Task
+from zq.client.values import Submission
+
+THEN = "zq_then"
+"""The field of `meta` with the job that comes next."""
+
+CHORD = "zq_chord"
+"""The field of `meta` with the place of a job in its chord."""
+
+
+class ChordPlace(msgspec.Struct, frozen=True):
+    """The place of a job in its chord."""
+
+    chord: str
+    index: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call of a task in a chain or a chord. Results come before its own arguments."""
+
+    task: Task[Any, Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def first(self) -> Submission:
+        """The job, for a step that begins with its own arguments."""
+        return self.task.job(self.task.args(*self.args, **self.kwargs).payload)
+
+    def later(self) -> Submission:
+        """The job, for a step to which results are added."""
+        return self.task.job({"args": self.args, "kwargs": self.kwargs})
+
+
+def step(task: Task[Any, Any], /, *args: Any, **kwargs: Any) -> Step:
+    """A call of a task, for `chain` and `chord`."""
+    return Step(task, args, kwargs)
+
+
+async def chain(*steps: Step) -> Job[Any]:
+    """Enqueue the first step. Each other one gets the result of the one before as first argument.
+
+    Return the job of the first step. Raises `InvalidOption`.
+    """
+    return await _chain(_backend(steps), steps)
+
+
+def chain_sync(*steps: Step) -> Job[Any]:
+    """The same, blocking."""
+    return run(_chain(_backend(steps).blocking, steps))
+
+
+async def chord(steps: Sequence[Step], then: Step) -> list[Job[Any]]:
+    """Enqueue all steps. When all of them have succeeded, `then` gets the list of their results.
+
+    Return the jobs of the steps, in their order. Raises `InvalidOption`.
+    """
+    return await _chord(_backend(steps), steps, then)
+
+
+def chord_sync(steps: Sequence[Step], then: Step) -> list[Job[Any]]:
+    """The same, blocking."""
+    return run(_chord(_backend(steps).blocking, steps, then))
+
+
+def _backend(steps: Sequence[Step]) -> Backend:
+    if not steps:
+        raise InvalidOption("give at least one step")
+    return steps[0].task.core.backend
+
+
+async def _chain(backend: Backend, steps: Sequence[Step]) -> Job[Any]:
+    first, *others = steps
+    then: Submission | None = None
+    for each in reversed(others):
+        then = _followed(each.later(), then)
+    (stored,) = await backend.enqueue([_followed(first.first(), then)])
+    return Job(stored, first.task.core.backend, first.task.signature.result)
+
+
+async def _chord(backend: Backend, steps: Sequence[Step], then: Step) -> list[Job[Any]]:
+    chord, last = uuid4().hex, then.later()
+    jobs = [
+        _followed(each.first(), last, ChordPlace(chord, index, len(steps)))
+        for index, each in enumerate(steps)
+    ]
+    return [
+        Job(stored, each.task.core.backend, each.task.signature.result)
+        for stored, each in zip(await backend.enqueue(jobs), steps, strict=True)
+    ]
+
+
+def _followed(
+    job: Submission, then: Submission | None, place: ChordPlace | None = None
+) -> Submission:
+    """The job with what comes next."""
+    if then is None:
+        return job
+    if job.batch is not None or job.unique_key is not None:
+        raise InvalidOption("a step that others follow can have neither a key nor a batch")
+    meta = {**(job.meta or {}), THEN: then}
+    if place is not None:
+        meta[CHORD] = place
+    return msgspec.structs.replace(job, meta=meta)
