@@ -24,7 +24,10 @@ LAYERS: dict[str, set[str]] = {
     "tick": {"model", "store"},
     "engine": {"model", "store", "tick"},
     "service": {"model", "store", "engine"},
-    "http": {"http.transport", "model", "store", "wire", "engine", "service"},
+    "http": {
+        *("http.transport", "model", "store", "wire", "engine", "service"),
+        "door_settings",
+    },
     "http.transport": {"model"},
     "setting": set(),
     "door_settings": {"setting"},

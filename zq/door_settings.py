@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
-from zq.setting import DOORS, DURATION, FILE, INT, SCHEDULE, SWITCH, ConfigError, Rule
+from zq.setting import CHOICE, DOORS, DURATION, FILE, INT, SCHEDULE, SWITCH, ConfigError, Rule
+
+PagePlace = Literal["admin", "primary", "off"]
 
 _U32 = 2**32 - 1
 
@@ -90,6 +92,17 @@ class DoorSettings:
             high=1_000,
         ),
     ] = 32
+    ui: Annotated[
+        PagePlace,
+        Rule(
+            CHOICE,
+            "Which listener has the operators' page, at `/ui/`.",
+            choices=get_args(PagePlace),
+        ),
+    ] = "admin"
+    ui_read_only: Annotated[
+        bool, Rule(SWITCH, "Let nobody change anything through the operators' page.")
+    ] = False
 
     def check_doors(self) -> None:
         """Raise ConfigError if settings are about a door that is not there."""

@@ -31,6 +31,7 @@ from zq.service.history import History
 from zq.service.jobs import Admission, Jobs
 from zq.service.listing import Listing
 from zq.service.maintenance import Maintenance
+from zq.service.overview import Lookout
 from zq.service.queues import QueueCounts, Queues
 from zq.service.replays import Replays
 from zq.service.routers import Routers
@@ -132,6 +133,9 @@ class Instance:
         )
         engine.scheduler.admit = admission.admit
         engine.scheduler.folding = self._folding
+        queues = Queues(store, clock, engine.inbox, counts, engine.flows)
+        admin = Admin(store, ids, engine, admission, _durability(settings))
+        status = StatusBoard(store, clock, engine, admission, _limits(settings), _flags(settings))
         return Services(
             jobs,
             Listing(store, clock, counts, self._filter, settings.read_timeout / 1000),
@@ -143,7 +147,7 @@ class Instance:
                 *(store, clock, ids, engine.inbox, engine.streams, engine.events),
                 max_result=settings.max_result,
             ),
-            Queues(store, clock, engine.inbox, counts, engine.flows),
+            queues,
             Budgets(store, clock, ids, engine.inbox, sweeps),
             Failures(store),
             History(store, clock, ids, engine.history),
@@ -158,8 +162,9 @@ class Instance:
             Users(store, clock, engine.inbox),
             engine.events,
             engine.viewers,
-            Admin(store, ids, engine, admission, _durability(settings)),
-            StatusBoard(store, clock, engine, admission, _limits(settings), _flags(settings)),
+            admin,
+            status,
+            Lookout(clock, queues, admin, status),
             Maintenance(store, engine, settings.disk_reserve),
             clock,
             ids,

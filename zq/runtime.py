@@ -19,6 +19,7 @@ from zq.entrance import Entrance, ListeningPlace
 from zq.http.admin.door import AdminDoor, admin_routes
 from zq.http.app import Application
 from zq.http.bulk_line import BulkLine
+from zq.http.dashboard.door import Dashboard
 from zq.http.ops.metrics.api import MetricsApi
 from zq.http.ops.metrics.scrape import Sources
 from zq.http.queue_ti.rpc import require_grpc
@@ -158,13 +159,16 @@ class Server:
             MetricsApi(sources, other_metrics(settings, self.engine.tallies)),
         )
         others = other_doors(settings, shared, heartbeats, auth)
-        doors = [ZizqDoor(self.services.ids, routes), *others]
+        dashboard = Dashboard(settings, self.services, bodies, routes)
         self._rpc = grpc_listener(settings, shared, self._refused, auth)
-        app = Application(doors, self._primary.guard, answers, self._refused)
         try:
             if self._rpc is not None:
                 await self._rpc.start()
-            await self._open_admin(answers, make_codec)
+            await self._open_admin(answers, make_codec, dashboard)
+            routes = [*routes, *dashboard.pointer(self.admin_url)]
+            doors = [ZizqDoor(self.services.ids, routes), *others]
+            doors += dashboard.on("primary", self._primary.guard)
+            app = Application(doors, self._primary.guard, answers, self._refused)
             await self._primary.listen(app, make_codec)
         except BaseException:
             await self._close()
@@ -215,7 +219,9 @@ class Server:
         self.engine.let_go()
         await self._close()
 
-    async def _open_admin(self, answers: Answers, make_codec: MakeCodec) -> None:
+    async def _open_admin(
+        self, answers: Answers, make_codec: MakeCodec, dashboard: Dashboard
+    ) -> None:
         """Open the admin listener.
 
         If another program, such as a second server on this machine, has the default port, this
@@ -225,8 +231,9 @@ class Server:
             return
         guard = self._admin.guard
         door = AdminDoor(self.services.ids, admin_routes(self.services, guard, answers))
+        doors = [door, *dashboard.on("admin", guard)]
         try:
-            await self._admin.listen(Application([door], guard, answers, self._refused), make_codec)
+            await self._admin.listen(Application(doors, guard, answers, self._refused), make_codec)
         except AddressInUse as error:
             if self._settings.admin_port is not None:
                 raise

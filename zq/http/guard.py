@@ -14,6 +14,7 @@ from aiohttp import hdrs, web
 from multidict import istr
 
 from zq.http.door import Route
+from zq.http.sessions import Sessions
 from zq.http.transport.addresses import parse_address
 from zq.http.transport.tls import client_name
 from zq.model.errors import ForeignHost, ForeignPage, ScopeMissing, Unauthorized
@@ -67,6 +68,8 @@ class Guard:
         self._browsers = browsers
         self._keys = keys
         self._streams: dict[object, tuple[Key, Callable[[], object]]] = {}
+        self.sessions: Sessions | None = None
+        """Where a page has them, a session's cookie stands for its key."""
 
     def admit(self, request: web.BaseRequest, route: Route | None) -> None:
         """Admit a request for a route, or raise `Unauthorized` or a `Forbidden`.
@@ -77,7 +80,18 @@ class Guard:
         if self._keys is None:
             request[REACH] = EVERYWHERE
         else:
-            _grant(request, route, self._keys)
+            _grant(request, route, self._keys, self.sessions)
+
+    def key_of(self, request: web.BaseRequest) -> Key | None:
+        """The key of a request; None if no keys are needed. Raises `Unauthorized`."""
+        return None if self._keys is None else _key_or_session(request, self._keys, self.sessions)
+
+    def key_with(self, secret: str) -> Key:
+        """The key with this secret. Raises `Unauthorized`."""
+        key = None if self._keys is None else self._keys.with_secret(secret.encode())
+        if key is None:
+            raise Unauthorized("this key is not known here, or no longer")
+        return key
 
     def admit_call(self, header: str | None, certificate: str | None, scope: KeyScope) -> Admitted:
         """Admit a call that is no request, which no browser can send.
@@ -124,7 +138,9 @@ class Guard:
             end()
 
 
-def _grant(request: web.BaseRequest, route: Route | None, keys: KeyRing) -> None:
+def _grant(
+    request: web.BaseRequest, route: Route | None, keys: KeyRing, sessions: Sessions | None
+) -> None:
     if route is not None and route.scope is None:
         request[REACH] = NOWHERE
         return
@@ -133,10 +149,18 @@ def _grant(request: web.BaseRequest, route: Route | None, keys: KeyRing) -> None
     elif route is not None and route.token:
         key = _key_of_stream(request, keys)
     else:
-        key = key_of(request, keys)
+        key = _key_or_session(request, keys, sessions)
     if route is not None:
         _require(key, route.scope, whole=route.whole)
     request[KEY], request[REACH] = key, key.reach
+
+
+def _key_or_session(request: web.BaseRequest, keys: KeyRing, sessions: Sessions | None) -> Key:
+    if sessions is not None and hdrs.AUTHORIZATION not in request.headers:
+        key = sessions.key_of(request, keys)
+        if key is not None:
+            return key
+    return key_of(request, keys)
 
 
 def _require(key: Key, scope: KeyScope | None, *, whole: bool = False) -> None:

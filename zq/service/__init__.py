@@ -24,6 +24,7 @@ events    the events of jobs, for listeners
 viewers   the changing lists of unfinished jobs, for viewers
 admin     the server: its health, its workers, clearing it
 status    the state of the server, from what it counts anyway
+lookout   one look at everything that operators watch
 maintenance  the stored data: backup, and giving free space back
 
 A verb that touches jobs gets the reach of its caller. Jobs beyond the reach do not exist for it.
@@ -44,6 +45,7 @@ from zq.service.history import History
 from zq.service.jobs import Jobs
 from zq.service.listing import Listing
 from zq.service.maintenance import Maintenance
+from zq.service.overview import Lookout
 from zq.service.queues import Queues
 from zq.service.replays import Replays
 from zq.service.routers import Routers
@@ -81,6 +83,7 @@ class Services(NamedTuple):
     viewers: Viewers
     admin: Admin
     status: StatusBoard
+    lookout: Lookout
     maintenance: Maintenance
     clock: Clock
     """The clock of the whole server."""

@@ -27,6 +27,8 @@ class QueueStatistics(NamedTuple):
     deliveries: QueueFlow = NO_FLOW
     completions: QueueFlow = NO_FLOW
     failures: QueueFlow = NO_FLOW
+    oldest_ready_at: int | None = None
+    """When that job became ready, in milliseconds."""
 
 
 class QueueCounts:
@@ -115,9 +117,9 @@ class Queues:
             flows = (
                 (look.delivered.of(queue), look.completed.of(queue), look.failed.of(queue))
                 if queue in look.known
-                else ()
+                else (NO_FLOW,) * 3
             )
-            found.append(QueueStatistics(queue, counts.get(queue, _NONE), age, *flows))
+            found.append(QueueStatistics(queue, counts.get(queue, _NONE), age, *flows, ready_at))
         return found
 
     # Settings

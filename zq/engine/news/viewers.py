@@ -8,7 +8,7 @@ database, and nothing of it is kept twice. Without viewers nothing is done.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -78,6 +78,8 @@ class Viewers:
         self._version = 0
         self._endings = _Endings()
         self._closed = False
+        self.when_closed: list[Callable[[], None]] = []
+        """What else ends when viewers end."""
 
     def __len__(self) -> int:
         return len(self._viewers)
@@ -138,6 +140,8 @@ class Viewers:
         self._closed = True
         for viewer in self._viewers:
             viewer.end()
+        for end in self.when_closed:
+            end()
 
     def _beat(self) -> None:
         """Read all views again that are out of date and may be read."""

@@ -12,6 +12,8 @@ from zq.http.zizq.endpoints import answer, endpoint
 from zq.http.zizq.query import parameters
 from zq.model.keys import KeyScope
 from zq.service import Services
+from zq.service.admin import ServerHealth
+from zq.service.status import StatusLook
 from zq.wire.codecs import BodyCodec
 from zq.wire.status import (
     DiskDocument,
@@ -39,28 +41,33 @@ class StatusApi:
         `server_limit` (jobs in flight). `flags` has the settings that are not at their defaults.
         """
         parameters(request, ())
-        now, health = self._board.look(), self._admin.health()
-        limits = now.limits
-        document = StatusDocument(
-            version=API_VERSION,
-            zq=__version__,
-            since=now.since,
-            commit_mode=COMMIT_MODES[health.durability.changes],
-            enqueue_commit_mode=COMMIT_MODES[health.durability.enqueues],
-            flushed_by=health.flushed_by,
-            ticks=_times(now.ticks),
-            flushes=_times(now.flushes),
-            inbox=InboxDocument(now.inbox_jobs, limits.inbox_jobs, now.inbox_changes),
-            streams=now.streams,
-            claims=now.claims,
-            log=WriteAheadLogDocument(now.log_bytes, limits.log_bytes, now.uncopied_bytes),
-            disk=DiskDocument(now.database_bytes, now.free_bytes, limits.disk_reserve),
-            limits_reached=now.reached,
-            flags=dict(now.flags),
-        )
-        if limits.in_flight:
-            document.in_flight_limit = limits.in_flight
+        document = status_document(self._board.look(), self._admin.health())
         return answer(document, accepted)
+
+
+def status_document(now: StatusLook, health: ServerHealth) -> StatusDocument:
+    """The state of the server as a document."""
+    limits = now.limits
+    document = StatusDocument(
+        version=API_VERSION,
+        zq=__version__,
+        since=now.since,
+        commit_mode=COMMIT_MODES[health.durability.changes],
+        enqueue_commit_mode=COMMIT_MODES[health.durability.enqueues],
+        flushed_by=health.flushed_by,
+        ticks=_times(now.ticks),
+        flushes=_times(now.flushes),
+        inbox=InboxDocument(now.inbox_jobs, limits.inbox_jobs, now.inbox_changes),
+        streams=now.streams,
+        claims=now.claims,
+        log=WriteAheadLogDocument(now.log_bytes, limits.log_bytes, now.uncopied_bytes),
+        disk=DiskDocument(now.database_bytes, now.free_bytes, limits.disk_reserve),
+        limits_reached=now.reached,
+        flags=dict(now.flags),
+    )
+    if limits.in_flight:
+        document.in_flight_limit = limits.in_flight
+    return document
 
 
 def _times(recent: RecentTimes) -> RecentTimesDocument:

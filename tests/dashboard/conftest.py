@@ -1,0 +1,52 @@
+"""One server and one browser for a module."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from .place import Place, seed, serving
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with serving(tmp_path_factory.mktemp("dashboard") / "data") as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def ids(place: Place) -> dict[str, str]:
+    return seed(place.primary)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    assert chromium, "pages are tried in Chromium: apt-get install chromium"
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A page that must not complain."""
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    yield page
+    # A server that was stopped, or that refuses, is not the page's fault.
+    expected = ("net::ERR", "Failed to load resource")
+    assert [text for text in complaints if not any(e in text for e in expected)] == []

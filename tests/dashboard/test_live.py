@@ -1,0 +1,148 @@
+"""The live view: snapshots, changes, limits, and what it costs."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+from conformance.site import Site
+
+from zq.http.dashboard.frames import ViewFrame, changed
+from zq.http.dashboard.hub import MOST_READERS, MOST_VIEWS
+
+pytestmark = pytest.mark.settings(no_admin=False, admin_port=0)
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[aiohttp.ClientSession]:
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(trust_env=False, connector=connector) as session:
+        yield session
+
+
+async def frame(answer: aiohttp.ClientResponse) -> Any:
+    """The next frame."""
+    async with asyncio.timeout(10):
+        while not (line := await answer.content.readline()).startswith(b"data: "):
+            assert line, "the stream has ended"
+    return json.loads(line[6:])
+
+
+def live(site: Site, http: aiohttp.ClientSession, **view: Any) -> Any:
+    return http.get(f"{site.admin_url}/ui/live", params=view)
+
+
+async def push(site: Site, http: aiohttp.ClientSession, queue: str) -> None:
+    job = {"queue": queue, "type": "t", "payload": 1}
+    async with http.post(f"{site.url}/jobs", json=job) as answer:
+        assert answer.status == 201
+
+
+async def test_a_snapshot_comes_first_and_then_what_has_changed(
+    site: Site, http: aiohttp.ClientSession
+) -> None:
+    await push(site, http, "mail")
+    async with live(site, http, topic="overview") as answer:
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["X-Accel-Buffering"] == "no"
+        first = await frame(answer)
+        assert first["full"]["queues"]["mail"]["counts"] == {"ready": 1}
+        await push(site, http, "mail")
+        site.clock.advance(1_000)
+        second = await frame(answer)
+    assert second["seq"] == first["seq"] + 1
+    assert second["patch"]["queues"] == {"mail": {"counts": {"ready": 2}}}
+    assert second["patch"]["stored"] == 2
+    assert "known_queues" not in second["patch"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "patch"),
+    [
+        ({}, {}, {}),
+        ({"a": 1}, {"a": 1}, {}),
+        ({"a": 1}, {"a": 2}, {"a": 2}),
+        ({"a": 1, "b": 2}, {"b": 2}, {"a": None}),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}}, {"a": {"c": 3}}),
+        ({"a": {"b": 1}}, {"a": {}}, {"a": {"b": None}}),
+        ({"a": [1, 2]}, {"a": [1, 3]}, {"a": [1, 3]}),
+        ({}, {"a": {}}, {"a": {}}),
+    ],
+    ids=str,
+)
+def test_a_change_is_a_merge_patch(
+    before: dict[str, object], after: dict[str, object], patch: dict[str, object]
+) -> None:
+    assert changed(before, after) == patch
+
+
+def test_a_frame_is_encoded_once_for_all_its_readers() -> None:
+    made = ViewFrame(1, 5, {"a": 1}, {"a": 0})
+
+    assert made.whole is made.whole
+    assert made.change is made.change
+    assert made.change == b'data: {"seq":1,"at":5,"patch":{"a":1}}\n\n'
+
+
+async def test_readers_of_one_view_share_its_frames_and_views_are_limited(
+    site: Site, http: aiohttp.ClientSession
+) -> None:
+    open_streams = [await live(site, http, topic="queues", q=str(n)) for n in range(MOST_VIEWS)]
+    for answer in open_streams:
+        await frame(answer)
+    async with live(site, http, topic="queues", q="another") as answer:
+        assert answer.status == 503
+        assert "different views" in (await answer.json())["error"]
+    async with live(site, http, topic="queues", q="0") as answer:
+        assert answer.status == 200
+    for answer in open_streams:
+        answer.close()
+    assert MOST_READERS == 200
+
+
+@pytest.mark.parametrize(
+    ("view", "status"),
+    [
+        ({"topic": "nothing"}, 400),
+        ({"topic": "queues", "sort": "colour"}, 400),
+        ({"topic": "queues", "limit": "101"}, 400),
+        ({"topic": "queue", "queue": ""}, 400),
+        ({"topic": "queues", "colour": "red"}, 400),
+        ({"topic": "queue", "queue": "mail"}, 200),
+        ({"topic": "workers"}, 200),
+        ({"topic": "failures"}, 200),
+        ({"topic": "health"}, 200),
+        ({"topic": "pulse"}, 200),
+    ],
+    ids=str,
+)
+async def test_a_view_is_checked(
+    site: Site, http: aiohttp.ClientSession, view: dict[str, str], status: int
+) -> None:
+    async with live(site, http, **view) as answer:
+        assert answer.status == status
+
+
+async def test_queues_are_found_sorted_and_cut_by_the_server(
+    site: Site, http: aiohttp.ClientSession
+) -> None:
+    for queue in ("mail-b", "mail-a", "mail-a", "sms"):
+        await push(site, http, queue)
+    view = {"topic": "queues", "q": "mail", "sort": "waiting", "limit": "1"}
+    async with live(site, http, **view) as answer:
+        first = (await frame(answer))["full"]
+        assert (first["order"], first["matching"]) == (["mail-a"], 2)
+    async with live(site, http, **view, **{"from": "1"}) as answer:
+        assert (await frame(answer))["full"]["order"] == ["mail-b"]
+
+
+async def test_silence_is_broken_by_a_comment(site: Site, http: aiohttp.ClientSession) -> None:
+    async with live(site, http, topic="pulse") as answer:
+        await frame(answer)
+        async with asyncio.timeout(10):
+            site.clock.advance(2_100)
+            while (line := await answer.content.readline()) == b"\n":
+                pass
+        assert line == b": still here\n"

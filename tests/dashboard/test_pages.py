@@ -1,0 +1,174 @@
+"""Each page in a real browser, on a real server with jobs in every status."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Request, expect
+
+from zq.model.settings import QueueSettings
+
+from .place import HOSTILE, Place
+
+PAGES = {
+    "overview": "overview",
+    "queues": "queues",
+    "queue jobs": "queue?name=mail",
+    "queue workers": "queue?name=mail&tab=Workers",
+    "queue config": "queue?name=mail&tab=Config",
+    "queue groups": "queue?name=mail&tab=Groups",
+    "queue enqueue": "queue?name=mail&tab=Enqueue",
+    "jobs": "jobs?f=status%3Adead",
+    "failures": "failures",
+    "schedules": "schedules",
+    "workers": "workers",
+    "budgets": "budgets",
+    "health": "health",
+}
+
+
+def go(page: Page, place: Place, to: str = "overview") -> None:
+    """Open a page, and wait until it is live and complete."""
+    page.goto(f"{place.ui}#/{to}")
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_page_has_a_fault_of_access_at_any_width(
+    place: Place, ids: dict[str, str], browser: Browser, theme: str
+) -> None:
+    context = browser.new_context(color_scheme="dark" if theme == "dark" else "light")
+    page = context.new_page()
+    for name, to in {**PAGES, "job": f"job?id={ids['dead']}"}.items():
+        page.set_viewport_size({"width": 1440, "height": 900})
+        go(page, place, to)
+        for width in (1440, 768, 320):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+            if width != 768 or name in ("overview", "jobs"):
+                found = Axe().run(page)
+                assert not found.violations_count, (name, width, found.generate_report())
+    context.close()
+
+
+def test_the_first_load_is_small_and_asks_nobody_else(
+    place: Place, ids: dict[str, str], page: Page
+) -> None:
+    asked: list[Request] = []
+    page.on("request", lambda request: asked.append(request))
+    page.goto(place.ui)
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator(".findings li").first).to_be_visible()
+    urls = [request.url for request in asked if not request.url.startswith("data:")]
+    assert all(url.startswith(place.ui) for url in urls), urls
+    assert len(urls) <= 12, urls
+    live = [request for request in asked if "/live" in request.url]
+    whole = [request for request in asked if request not in live and request.url in urls]
+    assert len(live) == 1
+    assert sum(each.sizes()["responseBodySize"] for each in whole) <= 45 * 1024
+
+
+# What operators of queue-ti look for.
+
+
+@pytest.mark.parametrize(
+    ("status", "word", "colour"),
+    [
+        ("ready", "ready", "yellow"),
+        ("in_flight", "in flight", "blue"),
+        ("dead", "dead", "red"),
+        ("expired", "expired", "orange"),
+        ("completed", "completed", "grey"),
+        ("cancelled", "cancelled", "grey"),
+        ("scheduled", "scheduled", "grey"),
+    ],
+)
+def test_a_status_badge_has_a_word_a_shape_and_its_colour(
+    place: Place, ids: dict[str, str], page: Page, status: str, word: str, colour: str
+) -> None:
+    go(page, place, f"job?id={ids[status]}")
+    badge = page.locator("main .badge").first
+    expect(badge).to_contain_text(word)
+    assert colour in (badge.get_attribute("class") or "").split()
+    assert (badge.locator("[aria-hidden]").text_content() or "").strip()
+
+
+def test_the_config_view_shows_every_setting_of_a_queue(
+    place: Place, ids: dict[str, str], page: Page
+) -> None:
+    go(page, place, "queue?name=mail&tab=Config")
+    expect(page.get_by_role("heading", name="Config")).to_be_visible()
+    shown = {
+        str(each.get_attribute("data-setting")): each.text_content()
+        for each in page.locator("[data-setting]").all()
+    }
+    assert set(shown) == set(QueueSettings.__struct_fields__)
+    assert (shown["max_depth"], shown["dead_letter"], shown["rate"]) == (
+        "500",
+        "mail-dead",
+        "\N{EN DASH}",
+    )
+
+
+# What is on a page
+
+
+def test_the_overview_says_what_is_wrong_the_worst_first(
+    place: Place, ids: dict[str, str], page: Page
+) -> None:
+    go(page, place)
+    codes = [each.get_attribute("data-code") for each in page.locator(".findings li").all()]
+    assert codes[0] == "no_worker"
+    assert {"paused", "dead"} <= set(codes)
+    expect(page.locator(".findings li").first).to_contain_text("mail: no worker, 2 waiting")
+
+
+def test_a_payload_is_shown_and_copied_as_it_is_stored(
+    place: Place, ids: dict[str, str], page: Page
+) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    go(page, place, f"job?id={ids['hostile']}")
+    expect(page.locator("pre.payload").first).to_have_text(HOSTILE, use_inner_text=False)
+    assert page.locator("pre.payload").first.text_content() == HOSTILE
+    page.get_by_role("button", name="Copy payload").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == HOSTILE
+    assert page.evaluate("window.hurt") is None
+    assert page.locator("main img").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "parameters"),
+    [
+        ("", {}),
+        ("status:dead queue:mail", {"status": "dead", "queue": "mail"}),
+        ('type:"two words" attempts:2..', {"type": "two words", "attempts": "2.."}),
+        ("budget:api error:1-9f", {"budgets.key": "api", "error": "1-9f"}),
+        ("age:>1h", {"ready_at": "..6400000"}),
+        ("age:<10m", {"ready_at": "9400000.."}),
+        (
+            'status:ready payload:.user == 7 and .to == "a b"',
+            {"status": "ready", "filter": '.user == 7 and .to == "a b"'},
+        ),
+        ("01KX4Q7M0G6ZB3T9V5Y2W8H1CD", {"id": "01KX4Q7M0G6ZB3T9V5Y2W8H1CD"}),
+        ("SendEmail", {"type": "SendEmail"}),
+        ("colour:red", "colour is unknown"),
+        ("age:old", "age is written as"),
+    ],
+    ids=str,
+)
+def test_a_filter_line_means(
+    place: Place, page: Page, line: str, parameters: dict[str, str] | str
+) -> None:
+    page.goto(place.ui)
+    source = page.locator("link[href$='jobs.js']").evaluate("link => link.href")
+    found = page.evaluate(
+        """async ([source, line]) => {
+            const { parseFilter } = await import(source);
+            try { return parseFilter(line, 10000000); } catch (error) { return error.message; }
+        }""",
+        [source, line],
+    )
+    if isinstance(parameters, str):
+        assert parameters in found
+    else:
+        assert found == parameters

@@ -1,0 +1,177 @@
+"""The views that somebody looks at, and their frames.
+
+At most once a second, all of them are made from one look, and not at all without readers. An
+expensive look is taken seldom.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zq.http.dashboard.frames import ViewFrame
+from zq.http.dashboard.views import View, Views
+from zq.model.clock import Clock, Timer
+from zq.model.errors import TooManyStreams, ZqError
+from zq.service.overview import Lookout, Overview
+from zq.store.errors import StoreError
+
+log = logging.getLogger(__name__)
+
+BEAT_S = 1.0
+LOOKING_SHARE = 50
+"""Looks take at most one part in so many of the time."""
+
+REST_S = 5.0
+"""Without a tick, so much time passes between two looks: rates and ages change all the same."""
+
+MOST_VIEWS = 32
+MOST_READERS = 200
+
+
+class ViewReader:
+    """Somebody who looks at a view. It is woken whenever there may be something to write."""
+
+    def __init__(self, scene: "LiveScene") -> None:
+        self.scene = scene
+        self.ended = False
+        self._wake = asyncio.Event()
+
+    def nudge(self) -> None:
+        """Wake the reader."""
+        self._wake.set()
+
+    def end(self) -> None:
+        """End the reader: its handler returns."""
+        self.ended = True
+        self._wake.set()
+
+    async def wait(self) -> None:
+        """Wait until there may be something to write."""
+        await self._wake.wait()
+        self._wake.clear()
+
+
+class LiveScene:
+    """One view, its readers and its current frame."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.readers: set[ViewReader] = set()
+        self.frame: ViewFrame | None = None
+        self.refusal: ZqError | None = None
+        """Why the view cannot be made."""
+
+    async def make(self, views: Views, overview: Overview) -> None:
+        """Make the next frame, if the document has changed."""
+        before = self.frame
+        try:
+            document = await views.document(self.view, overview)
+        except ZqError as error:
+            self.refusal = error
+        else:
+            if before is None:
+                self.frame = ViewFrame(0, overview.at, document, None)
+            elif document != before.document:
+                number = before.number + 1
+                self.frame = ViewFrame(number, overview.at, document, before.document)
+            else:
+                return
+        for reader in self.readers:
+            reader.nudge()
+
+
+class LiveHub:
+    """All views with readers."""
+
+    def __init__(self, views: Views, lookout: Lookout, clock: Clock) -> None:
+        self._views = views
+        self._lookout = lookout
+        self._clock = clock
+        self._scenes: dict[View, LiveScene] = {}
+        self._timer: Timer | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._looked = float("-inf")
+        self._took = 0.0
+        self._ticks = -1
+        self._closed = False
+
+    @contextmanager
+    def reader(self, view: View) -> Iterator[ViewReader]:
+        """A reader of a view within the context. Raises `TooManyStreams`."""
+        scene = self._scenes.get(view)
+        if scene is None and len(self._scenes) >= MOST_VIEWS:
+            raise TooManyStreams(f"{MOST_VIEWS} different views are open: close one")
+        if sum(len(each.readers) for each in self._scenes.values()) >= MOST_READERS:
+            raise TooManyStreams(f"{MOST_READERS} live streams are open: close one")
+        if scene is None:
+            scene = self._scenes[view] = LiveScene(view)
+        reader = ViewReader(scene)
+        scene.readers.add(reader)
+        if self._closed:
+            reader.end()
+        if scene.frame is None:
+            self._beat(now=True)
+        elif self._timer is None:
+            self._arm()
+        try:
+            yield reader
+        finally:
+            scene.readers.discard(reader)
+            if not scene.readers and self._scenes.get(view) is scene:
+                del self._scenes[view]
+
+    def close(self) -> None:
+        """End all readers."""
+        self._closed = True
+        for scene in self._scenes.values():
+            for reader in scene.readers:
+                reader.end()
+
+    def _arm(self) -> None:
+        self._timer = self._clock.call_later(BEAT_S, self._beat)
+
+    def _beat(self, *, now: bool = False) -> None:
+        """Look, if it is time for that and somebody cares."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._scenes or self._closed:
+            return
+        self._arm()
+        if self._looking is None and (now or self._is_time()):
+            self._looking = asyncio.create_task(self._look())
+            self._looking.add_done_callback(_noted)
+
+    def _is_time(self) -> bool:
+        if any(scene.frame is None for scene in self._scenes.values()):
+            return True
+        rest = self._clock.monotonic() - self._looked
+        if rest < self._took * LOOKING_SHARE:
+            return False
+        return rest >= REST_S or self._lookout.ticks() != self._ticks
+
+    async def _look(self) -> None:
+        try:
+            began = self._clock.monotonic()
+            ticks = self._lookout.ticks()
+            overview = await self._lookout.look()
+            for scene in list(self._scenes.values()):
+                await scene.make(self._views, overview)
+            self._ticks = ticks
+            self._looked = self._clock.monotonic()
+            self._took = self._looked - began
+        finally:
+            self._looking = None
+
+
+def _noted(task: asyncio.Task[None]) -> None:
+    """Ignore a look that failed: views stay as they are, and the next one comes soon."""
+    if task.cancelled() or (error := task.exception()) is None:
+        return
+    is_usual = isinstance(error, ZqError | StoreError)
+    log.log(
+        logging.INFO if is_usual else logging.ERROR,
+        f"the queues could not be looked at: {error}",
+        exc_info=None if is_usual else error,
+    )

@@ -1,0 +1,105 @@
+"""GET /ui/live: what a page shows, as it changes, by server-sent events."""
+
+from aiohttp import web
+
+from zq.http.dashboard.frames import ViewFrame
+from zq.http.dashboard.hub import LiveHub, ViewReader
+from zq.http.dashboard.page import SAFE
+from zq.http.dashboard.views import MOST_ROWS, SORTS, View, Views
+from zq.http.door import Route
+from zq.http.guard import Guard, reach_of
+from zq.http.transport.channel import Channel, channel_of, watch_for_end
+from zq.http.transport.heartbeats import Heartbeats, HeartbeatTimer
+from zq.http.zizq.query import parameters, whole_number
+from zq.model.errors import InvalidRequest
+from zq.model.keys import KeyScope
+from zq.model.names import check_name
+from zq.service import Services
+
+HEARTBEAT_S = 2.0
+"""A page says that it is stale after five seconds without a word."""
+
+STALL_S = 30.0
+HEARTBEAT = b": still here\n\n"
+
+PARAMETERS = ("topic", "q", "sort", "from", "limit", "queue")
+
+HEADERS = {
+    **SAFE,
+    "Content-Type": "text/event-stream",
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",
+}
+
+
+class LiveApi:
+    """The endpoint."""
+
+    def __init__(self, services: Services, guard: Guard) -> None:
+        self._guard = guard
+        views = Views(services)
+        self._topics = views.topics.keys()
+        self._hub = LiveHub(views, services.lookout, services.clock)
+        services.viewers.when_closed.append(self._hub.close)
+        self._heartbeats = HeartbeatTimer(
+            services.clock, heartbeat=HEARTBEAT_S, stall_timeout=STALL_S
+        )
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [Route("GET", "/live", self.live, KeyScope.READ)]
+
+    async def live(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Stream one topic: a snapshot, then once a second what has changed.
+
+        A reader that is slow skips frames, and gets a snapshot after that.
+        """
+        with self._hub.reader(self._view(request)) as reader:
+            while reader.scene.frame is None and reader.scene.refusal is None and not reader.ended:
+                await reader.wait()
+            if reader.scene.refusal is not None:
+                raise reader.scene.refusal
+            response = web.StreamResponse(headers=HEADERS)
+            await response.prepare(request)
+            channel = channel_of(request)
+            if channel.transport is None or request.method == "HEAD":
+                return response
+            beats = self._heartbeats.begin(channel, reader.nudge, {"stream": "page"})
+            try:
+                with watch_for_end(channel), self._guard.while_granted(request, reader.end):
+                    await _show(reader, response, channel, beats)
+            finally:
+                beats.stop()
+            return response
+
+    def _view(self, request: web.BaseRequest) -> View:
+        values = parameters(request, PARAMETERS)
+        topic, sort = values.get("topic", "pulse"), values.get("sort", "worst")
+        if topic not in self._topics:
+            raise InvalidRequest(f"`topic` must be one of {', '.join(self._topics)}")
+        if sort not in SORTS:
+            raise InvalidRequest(f"`sort` must be one of {', '.join(SORTS)}")
+        reach, queue = reach_of(request), values.get("queue", "")
+        if topic == "queue":
+            reach.require([check_name("queue", queue)])
+        first = whole_number("from", values.get("from", "0"), 1_000_000)
+        limit = whole_number("limit", values.get("limit", "50"), MOST_ROWS, 1)
+        return View(topic, reach, values.get("q", ""), sort, first, limit, queue)
+
+
+async def _show(
+    reader: ViewReader, response: web.StreamResponse, channel: Channel, beats: Heartbeats
+) -> None:
+    shown: ViewFrame | None = None
+    while not reader.ended:
+        frame = reader.scene.frame
+        # While the peer has not read the frame before, later ones replace each other.
+        if frame is not None and frame is not shown and not channel.unsent():
+            is_next = shown is not None and frame.number == shown.number + 1
+            shown = frame
+            beats.written()
+            await response.write(frame.change if is_next else frame.whole)
+        elif beats.is_due:
+            beats.written()
+            await response.write(HEARTBEAT)
+        await reader.wait()

@@ -1,0 +1,106 @@
+"""`/ui/session`: who looks at the page, and what the server lets them do."""
+
+import msgspec
+from aiohttp import hdrs, web
+
+from zq import __version__
+from zq.http.dashboard.page import SAFE
+from zq.http.door import Route
+from zq.http.guard import Guard
+from zq.http.sessions import COOKIE, LONGEST_S, Sessions
+from zq.http.transport.answer import Answer
+from zq.http.transport.bodies import Bodies
+from zq.http.zizq.endpoints import answer
+from zq.model.clock import Clock
+from zq.model.errors import InvalidRequest, Unauthorized
+from zq.model.keys import Key, KeyScope
+from zq.model.reach import EVERYWHERE
+from zq.wire.codecs import JSON
+
+READ_ONLY = frozenset({KeyScope.READ, KeyScope.HISTORY})
+
+NEVER_STORED = {**SAFE, "Cache-Control": "no-store"}
+
+CHANGING = frozenset({KeyScope.MANAGE, KeyScope.ENQUEUE})
+
+OFFERED = READ_ONLY | CHANGING
+"""The scopes of what the page can do."""
+
+
+class SignIn(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of `POST session`."""
+
+    key: str
+
+
+class SessionApi:
+    """The endpoints. They need no key: without one they say so."""
+
+    def __init__(
+        self, guard: Guard, sessions: Sessions, bodies: Bodies, clock: Clock, *, read_only: bool
+    ) -> None:
+        self._guard = guard
+        self._sessions = sessions
+        self._bodies = bodies
+        self._clock = clock
+        self._read_only = read_only
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [
+            Route("GET", "/session", self.look, None),
+            Route("POST", "/session", self.sign_in, None),
+            Route("DELETE", "/session", self.sign_out, None),
+        ]
+
+    async def look(self, request: web.BaseRequest) -> Answer:
+        """The scopes and queues of the visitor; no scopes if a key is missing."""
+        try:
+            key = self._guard.key_of(request)
+        except Unauthorized:
+            return self._answer(frozenset(), None, keys=True)
+        return self._of(key)
+
+    async def sign_in(self, request: web.BaseRequest) -> Answer:
+        """Swap a key for a session, whose cookie no script can read."""
+        body = await self._bodies.read(request, reserved=True)
+        try:
+            wanted = msgspec.json.decode(body, type=SignIn)
+        except msgspec.MsgspecError as error:
+            raise InvalidRequest(f'the body must be {{"key": SECRET}}: {error}') from None
+        finally:
+            self._bodies.release(len(body))
+        key = self._guard.key_with(wanted.key)
+        token = self._sessions.open(key)
+        document = self._of(key)
+        document.headers = {**document.headers, "Set-Cookie": _cookie(request, token, LONGEST_S)}
+        return document
+
+    async def sign_out(self, request: web.BaseRequest) -> Answer:
+        """End the session."""
+        self._sessions.close(request)
+        return Answer(204, headers={**NEVER_STORED, "Set-Cookie": _cookie(request, "", 0)})
+
+    def _of(self, key: Key | None) -> Answer:
+        scopes = OFFERED if key is None else key.scopes & OFFERED
+        return self._answer(scopes & READ_ONLY if self._read_only else scopes, key, keys=bool(key))
+
+    def _answer(self, scopes: frozenset[KeyScope], key: Key | None, *, keys: bool) -> Answer:
+        document = {
+            "zq": __version__,
+            "keys": keys,
+            "name": None if key is None else key.name,
+            "scopes": sorted(scopes),
+            "queues": [] if key is None or key.reach is EVERYWHERE else list(key.reach.prefixes),
+            "read_only": self._read_only,
+            "now": self._clock.now_ms(),
+        }
+        return answer(document, JSON, headers=NEVER_STORED)
+
+
+def _cookie(request: web.BaseRequest, value: str, seconds: float) -> str:
+    """The cookie's default path is the directory of the page, whatever lies before it."""
+    text = f"{COOKIE}={value}; HttpOnly; SameSite=Strict; Max-Age={seconds:.0f}"
+    # A proxy may end TLS. The browser says which scheme it has used.
+    is_safe = request.secure or request.headers.get(hdrs.ORIGIN, "").startswith("https:")
+    return f"{text}; Secure" if is_safe else text

@@ -1,0 +1,160 @@
+// What changes jobs. Each dialog shows the command and the curl that it stands for.
+
+import { copyButton, el, fill, number } from "./dom.js";
+import { Refusal, get, query, send } from "./net.js";
+
+/** @typedef {{title: string, say: string, button: string, zq?: string, method: string,
+ *   path: string, body?: unknown, typed?: string, done: (answer: any) => string}} Plan */
+
+/** What the server lets this visitor do. */
+export const rights = { scopes: /** @type {string[]} */ ([]) };
+
+/** @param {string} scope */
+export const may = (scope) => rights.scopes.includes(scope);
+
+/** How many jobs may be deleted without typing. */
+export const MOST_UNTYPED = 100;
+
+/** @param {string} text */
+const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+/** @param {Plan} plan */
+function curl(plan) {
+  const url = new URL(`api/${plan.path}`, document.baseURI).href;
+  const body = plan.body === undefined ? ""
+    : ` -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(plan.body))}`;
+  return `curl -X ${plan.method} ${quoted(url)}${body}`;
+}
+
+/** @param {string} name @param {string} line */
+const stands = (name, line) => el("div", { class: "stands" }, el("span", {}, name),
+  el("code", {}, line), copyButton("Copy", () => line));
+
+/** A dialog that closes and goes away by Escape too. @param {string} title @param {...any} parts */
+export function dialog(title, ...parts) {
+  const back = /** @type {HTMLElement | null} */ (document.activeElement);
+  const box = /** @type {HTMLDialogElement} */ (
+    el("dialog", { "aria-labelledby": "dialog-title" }, el("h2", { id: "dialog-title" }, title), parts));
+  box.addEventListener("close", () => {
+    box.remove();
+    back?.focus();
+  });
+  document.body.append(box);
+  box.showModal();
+  return box;
+}
+
+/** Ask, do, and say what was done. @param {Plan} plan @param {() => void} [after] */
+export function confirm(plan, after) {
+  const said = el("p", { role: "status" });
+  const go = el("button", { type: "submit", class: "go", disabled: Boolean(plan.typed) }, plan.button);
+  const typed = plan.typed && el("label", {}, `Type ${plan.typed} to go on `,
+    el("input", { name: "typed", autocomplete: "off", oninput: (/** @type {any} */ event) => {
+      go.disabled = event.target.value !== plan.typed;
+    } }));
+  const form = el("form", { onsubmit: async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    go.disabled = true;
+    try {
+      said.textContent = plan.done(await send(plan.method, plan.path, plan.body));
+      go.remove();
+      after?.();
+    } catch (error) {
+      go.disabled = false;
+      said.textContent = error instanceof Refusal ? `Refused: ${error.message}` : String(error);
+    }
+  } }, typed, said, el("p", { class: "buttons" },
+    el("button", { type: "button", onclick: () => box.close() }, "Close"), go));
+  const box = dialog(plan.title, el("p", {}, plan.say), plan.zq && stands("zq", plan.zq),
+    stands("curl", curl(plan)), form);
+}
+
+/** @param {string} scope @param {string} label @param {() => void} onclick */
+export const actionButton = (scope, label, onclick) =>
+  (may(scope) ? el("button", { type: "button", "data-scope": scope, onclick }, label) : null);
+
+/** @param {any} job @param {() => void} after */
+export function jobActions(job, after) {
+  const id = encodeURIComponent(job.id);
+  const open = ["ready", "scheduled", "in_flight"].includes(job.status);
+  const force = job.status === "in_flight";
+  return el("p", { class: "buttons" },
+    job.status === "dead" && actionButton("manage", "Retry…", () => confirm({
+      title: "Retry this job", say: "It is ready at once, with its attempts anew.", button: "Retry",
+      zq: `zq requeue ${job.id}`, method: "POST", path: `jobs/${id}/retry`,
+      done: (answer) => `The job is ${answer.status}.`,
+    }, after)),
+    open && actionButton("manage", "Cancel…", () => confirm({
+      title: "Cancel this job",
+      say: force ? "Its worker is told to stop. What it has done is not undone."
+        : "It will not run. It is kept for as long as its retention says.",
+      button: "Cancel the job", zq: `zq cancel ${job.id}${force ? " --force" : ""}`,
+      method: "POST", path: `jobs/${id}/cancel`, body: force ? { force: true } : {},
+      done: () => "The job is cancelled.",
+    }, after)),
+    actionButton("manage", "Delete…", () => confirm({
+      title: "Delete this job", say: "It is gone for good, with its errors.", button: "Delete",
+      method: "DELETE", path: `jobs/${id}`, done: () => "The job is deleted.",
+    }, after)));
+}
+
+/**
+ * Actions on all jobs that match a filter. What is counted is what the filter says.
+ * @param {Record<string, string>} filter
+ * @param {() => void} after
+ */
+export function filterActions(filter, after) {
+  const counted = async (/** @type {(count: number) => void} */ go) =>
+    go((await get(`jobs/count${query(filter)}`)).count);
+  const status = filter.status ?? "";
+  const words = Object.entries(filter).map(([name, value]) => `${name}:${value}`).join(" ") || "all jobs";
+  return el("p", { class: "buttons" },
+    status === "dead" && actionButton("manage", "Retry all that match…", () => counted((count) => confirm({
+      title: `Retry ${number(count)} dead jobs`, say: `Those that match now: ${words}`,
+      button: `Retry ${number(count)} jobs`, method: "POST", path: `jobs/redrive${query(filter)}`,
+      zq: Object.keys(filter).every((name) => ["status", "queue"].includes(name)) && filter.queue
+        ? `zq requeue --queue ${quoted(filter.queue)}` : undefined,
+      body: {}, done: (answer) => `${number(answer.redriven)} jobs are ready again.`,
+    }, after))),
+    ["ready", "scheduled"].includes(status) && actionButton("manage", "Cancel all that match…",
+      () => counted((count) => confirm({
+        title: `Cancel ${number(count)} jobs`, say: `Those that match now: ${words}`,
+        button: `Cancel ${number(count)} jobs`, method: "POST", path: `jobs/cancel${query(filter)}`,
+        body: {}, done: (answer) => `${number(answer.cancelled)} jobs are cancelled.`,
+      }, after))),
+    Object.keys(filter).length > 0 && actionButton("manage", "Delete all that match…",
+      () => counted((count) => confirm({
+        title: `Delete ${number(count)} jobs`, say: `Those that match now, for good: ${words}`,
+        button: `Delete ${number(count)} jobs`, method: "DELETE", path: `jobs${query(filter)}`,
+        typed: count > MOST_UNTYPED ? filter.queue ?? "delete" : undefined,
+        done: (answer) => `${number(answer.deleted)} jobs are deleted.`,
+      }, after))));
+}
+
+/** @param {string} queue @param {boolean} paused @param {() => void} [after] */
+export function pauseButton(queue, paused, after) {
+  const verb = paused ? "Resume" : "Pause";
+  return actionButton("manage", `${verb}…`, () => confirm({
+    title: `${verb} ${queue}`,
+    say: paused ? "Its jobs are delivered again." : "Its jobs are not delivered. Jobs in flight go on.",
+    button: verb, zq: `zq ${verb.toLowerCase()} ${quoted(queue)}`, method: "PATCH",
+    path: `queues/${encodeURIComponent(queue)}/settings`, body: { paused: paused ? null : true },
+    done: () => `The queue is ${paused ? "delivered again" : "paused"}.`,
+  }, after));
+}
+
+const KEYS = [
+  ["/", "find a job"], ["g o", "Overview"], ["g q", "Queues"], ["g j", "Jobs"], ["g f", "Failures"],
+  ["g s", "Schedules"], ["g w", "Workers"], ["g b", "Budgets"], ["g h", "Health"],
+  ["j k", "next and previous row"], ["Enter", "open the row"], ["p", "pause updates"],
+  ["t", "theme"], ["?", "this help"],
+];
+
+/** @param {boolean} on @param {(on: boolean) => void} change */
+export function help(on, change) {
+  const box = dialog("Keys", el("dl", { class: "facts" }, KEYS.map(([key, text]) =>
+    el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, text)))));
+  fill(box, el("p", {}, el("label", {}, el("input", { type: "checkbox", checked: on,
+    onchange: (/** @type {any} */ event) => change(event.target.checked) }), " Keys are on")),
+    el("p", { class: "buttons" }, el("button", { type: "button", onclick: () => box.close() }, "Close")));
+}

@@ -1,0 +1,209 @@
+// The start of the page: its places, the head, the keys, signing in.
+
+import { help, rights } from "./actions.js";
+import { el, number, show, span } from "./dom.js";
+import { job, jobs } from "./jobs.js";
+import { Live, Refusal, ask } from "./net.js";
+import { overview, queue, queues } from "./queues.js";
+import { budgets, failures, health, schedules, workers } from "./server.js";
+
+/** @typedef {{view: Record<string, any>, draw: (doc: any, at: number) => void}} Page */
+
+/** @type {Record<string, [string | null, string, Function]>} Name in the list, key, page. */
+const PAGES = {
+  overview: ["Overview", "o", overview], queues: ["Queues", "q", queues], queue: [null, "", queue],
+  jobs: ["Jobs", "j", jobs], job: [null, "", job], failures: ["Failures", "f", failures],
+  schedules: ["Schedules", "s", schedules], workers: ["Workers", "w", workers],
+  budgets: ["Budgets", "b", budgets], health: ["Health", "h", health],
+};
+const byId = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
+const main = byId("main");
+const SPOKEN_MS = 10_000;
+
+let page = /** @type {Page | null} */ (null);
+let state = "connecting";
+let spokenAt = 0;
+let spoken = "";
+let failed = "";
+
+const live = new Live((doc, at) => {
+  pulse(doc.pulse);
+  if (document.getSelection()?.isCollapsed === false && main.contains(document.getSelection()?.anchorNode ?? null)) return;
+  page?.draw(doc, at);
+  main.removeAttribute("aria-busy");
+}, (next) => {
+  state = next;
+  head();
+});
+
+const go = (/** @type {string} */ place) => {
+  location.hash = `#/${place}`;
+};
+
+function open() {
+  const [name, values] = (location.hash.slice(2) || "overview").split("?");
+  const [title, , make] = PAGES[name] ?? PAGES.overview;
+  main.replaceChildren();
+  main.setAttribute("aria-busy", "true");
+  page = make(main, new URLSearchParams(values), go);
+  document.title = `${main.querySelector("h1")?.textContent ?? title} · zq`;
+  for (const link of byId("pages").querySelectorAll("a")) {
+    if (link.getAttribute("href") === `#/${name}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  live.watch(/** @type {Page} */ (page).view);
+}
+
+/** @param {any} now What every topic carries. */
+function pulse(now) {
+  const counts = { failures: now.totals.dead, workers: now.workers };
+  for (const link of byId("pages").querySelectorAll("a")) {
+    const name = /** @type {keyof typeof counts} */ (link.getAttribute("data-page"));
+    const n = counts[name];
+    const text = PAGES[name][0] + (n ? ` ${number(n)}` : "");
+    if (link.textContent !== text) link.textContent = text;
+  }
+  const say = now.findings ? `${number(now.findings)} findings, the worst: ${["", "a note", "a warning", "an alarm"][now.worst]}`
+    : "Nothing is wrong";
+  if (say !== spoken && Date.now() - spokenAt >= SPOKEN_MS) {
+    byId("spoken").textContent = spoken = say;
+    spokenAt = Date.now();
+  }
+}
+
+const STATES = /** @type {Record<string, string>} */ ({
+  live: "live", lost: "stale: the server cannot be reached, the last values stay", hidden: "hidden",
+  stale: "stale: nothing was heard for 5 seconds, the last values stay", paused: "updates are paused",
+  connecting: "connecting…",
+});
+
+function head() {
+  const skew = Math.abs(Date.now() - live.serverAt - (performance.now() - live.heard));
+  const word = STATES[state] ?? state;
+  const text = state === "live" && skew > 30_000 ? `live, the clocks differ by ${span(skew)}` : word;
+  const place = byId("live");
+  if (place.textContent !== text) place.textContent = text;
+  place.className = ["lost", "stale"].includes(state) ? "stale" : state.split(" ")[0];
+}
+
+function signIn() {
+  const said = el("p", { role: "alert" }, failed);
+  main.replaceChildren(el("h1", {}, "Sign in"), el("form", { onsubmit: async (/** @type {any} */ event) => {
+    event.preventDefault();
+    try {
+      await ask("session", { method: "POST", body: JSON.stringify({ key: event.target.key.value }),
+        headers: { "Content-Type": "application/json" } });
+      start();
+    } catch (error) {
+      said.textContent = error instanceof Refusal ? error.message : String(error);
+    }
+  } }, el("label", {}, "Access key ", el("input", { name: "key", type: "password", required: true,
+    autocomplete: "current-password" })), el("p", { class: "buttons" }, el("button", {}, "Sign in")), said));
+  byId("live").textContent = "not signed in";
+  document.title = "Sign in · zq";
+}
+
+async function start() {
+  let who;
+  try {
+    who = await (await ask("session")).json();
+  } catch (error) {
+    byId("live").textContent = `stale: ${/** @type {Error} */ (error).message}`;
+    setTimeout(start, 1000);
+    return;
+  }
+  rights.scopes = who.scopes;
+  byId("version").textContent = who.zq;
+  byId("read-only").textContent = who.read_only ? "read-only" : "";
+  byId("sign-out").hidden = !who.name;
+  if (!who.scopes.includes("read")) {
+    failed = who.name ? `the key ${who.name} does not have the scope read, which this page needs` : "";
+    signIn();
+    return;
+  }
+  open();
+}
+
+// The head
+
+show(byId("pages"), Object.entries(PAGES).filter(([, [title]]) => title).map(([name, [title]]) =>
+  el("li", {}, el("a", { href: `#/${name}`, "data-page": name }, title))));
+byId("updates").addEventListener("click", togglePause);
+byId("theme").addEventListener("click", turnTheme);
+byId("help").addEventListener("click", showHelp);
+byId("sign-out").addEventListener("click", async () => {
+  await ask("session", { method: "DELETE" });
+  location.reload();
+});
+addEventListener("hashchange", () => {
+  if (!rights.scopes.includes("read")) return;
+  open();
+  main.focus({ preventScroll: true });
+});
+
+function togglePause() {
+  live.pause(!live.paused);
+  byId("updates").setAttribute("aria-pressed", String(live.paused));
+}
+
+const THEMES = ["", "light", "dark"];
+
+/** @param {string | null} theme */
+function setTheme(theme) {
+  if (theme) document.documentElement.setAttribute("data-theme", theme);
+  else document.documentElement.removeAttribute("data-theme");
+}
+
+function turnTheme() {
+  const now = document.documentElement.getAttribute("data-theme") ?? "";
+  const next = THEMES[(THEMES.indexOf(now) + 1) % THEMES.length];
+  setTheme(next);
+  localStorage.setItem("theme", next);
+}
+setTheme(localStorage.getItem("theme"));
+
+// Keys
+
+let leader = false;
+
+function showHelp() {
+  help(localStorage.getItem("keys") !== "off", (on) => localStorage.setItem("keys", on ? "on" : "off"));
+}
+
+/** @param {number} step */
+function moveRow(step) {
+  const rows = /** @type {HTMLElement[]} */ ([...main.querySelectorAll("tbody a, .findings a")]
+    .filter((each, at, all) => all.findIndex((other) => other.closest("tr, li") === each.closest("tr, li")) === at));
+  const at = rows.findIndex((row) => row === document.activeElement);
+  rows[Math.min(Math.max(at + step, 0), rows.length - 1)]?.focus();
+}
+
+document.addEventListener("keydown", (event) => {
+  const target = /** @type {Element} */ (event.target);
+  if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select, dialog")) return;
+  if (localStorage.getItem("keys") === "off" && event.key !== "?") return;
+  const led = leader;
+  leader = false;
+  if (led) {
+    const found = Object.entries(PAGES).find(([, [title, key]]) => title && key === event.key);
+    if (found) go(found[0]);
+    return;
+  }
+  if (event.key === "g") leader = true;
+  else if (event.key === "?") showHelp();
+  else if (event.key === "p") togglePause();
+  else if (event.key === "t") turnTheme();
+  else if (event.key === "j") moveRow(1);
+  else if (event.key === "k") moveRow(-1);
+  else if (event.key === "/") {
+    event.preventDefault();
+    const box = document.getElementById("filter");
+    if (box) box.focus();
+    else {
+      go("jobs");
+      addEventListener("hashchange", () => document.getElementById("filter")?.focus(), { once: true });
+    }
+  }
+});
+
+start();

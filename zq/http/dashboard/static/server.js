@@ -1,0 +1,116 @@
+// Failures, Schedules, Workers, Budgets and Health.
+
+import { badge, bytes, el, facts, jobLink, link, number, queueLink, show, table, time } from "./dom.js";
+import { jobTable, jobsPanel } from "./jobs.js";
+import { get, query } from "./net.js";
+import { workerTable } from "./queues.js";
+
+const still = { view: { topic: "pulse" }, draw: () => undefined };
+
+/** Load once, and say why not. @param {Element} place @param {() => Promise<any>} load */
+async function once(place, load) {
+  place.setAttribute("aria-busy", "true");
+  try {
+    place.replaceChildren(...[await load()].flat());
+  } catch (error) {
+    place.replaceChildren(el("p", { role: "alert" }, /** @type {Error} */ (error).message));
+  }
+  place.removeAttribute("aria-busy");
+}
+
+/** @param {Element} main @param {URLSearchParams} values @param {(place: string) => void} go */
+export function failures(main, values, go) {
+  const cause = values.get("error");
+  const body = el("div");
+  main.append(el("h1", {}, "Failures by cause"), body);
+  if (cause) {
+    const part = el("div");
+    main.append(el("h2", {}, `Dead jobs of the cause ${cause}`), part);
+    jobsPanel(part, { status: "dead", error: cause }, () => go(`failures${query({ error: cause, at: Date.now() })}`));
+  }
+  return { view: { topic: "failures" }, draw: (/** @type {any} */ doc) => show(body,
+    table("Causes, the latest first", ["message", "type", "count", "queues", "first seen", "last seen", "sample", "jobs"],
+      (doc.groups ?? []).map((/** @type {any} */ group) => ({ key: group.signature, cells: [
+        el("span", { class: "message" }, group.message || group.signature), group.error_type ?? "–", number(group.count),
+        el("span", {}, group.queues.slice(0, 3).map((/** @type {any} */ q) => [queueLink(q.queue), ` ${number(q.count)} `]).flat()),
+        time(group.first_seen), time(group.last_seen), group.sample ? jobLink(group.sample) : "–",
+        link(`failures${query({ error: group.signature })}`, "act on it")] })), "No attempt has failed.")) };
+}
+
+/** @param {Element} main */
+export function schedules(main) {
+  const soon = el("div");
+  const crons = el("div");
+  main.append(el("h1", {}, "Schedules"), el("h2", {}, "Cron"), crons, el("h2", {}, "Scheduled jobs"), soon);
+  once(crons, async () => {
+    const names = (await get("crons")).crons;
+    const groups = await Promise.all(names.slice(0, 50).map((/** @type {string} */ name) =>
+      get(`crons/${encodeURIComponent(name)}`)));
+    const rows = groups.flatMap((group) => group.entries.map((/** @type {any} */ entry) => ({
+      key: `${group.name} ${entry.name}`, cells: [`${group.name} / ${entry.name}`, el("code", {}, entry.expression),
+        entry.timezone ?? group.timezone ?? "–", queueLink(entry.job.queue), entry.job.type,
+        time(entry.next_enqueue_at), time(entry.last_enqueue_at),
+        group.paused || entry.paused ? badge("paused") : badge("scheduled")] })));
+    return table("Cron entries", ["entry", "expression", "zone", "queue", "type", "next", "last", "state"], rows,
+      "There is no cron entry.");
+  });
+  once(soon, async () => jobTable((await get("jobs?status=scheduled&order=desc&limit=50")).jobs));
+  return still;
+}
+
+/** @param {Element} main */
+export function workers(main) {
+  const body = el("div");
+  const leases = el("div");
+  main.append(el("h1", {}, "Workers"), body, el("h2", {}, "Leases near their end"), leases);
+  once(leases, async () => table("Leases with a deadline", ["job", "queue", "type", "worker", "delivery", "since", "until"],
+    (await get("leases?limit=50")).leases.map((/** @type {any} */ lease) => ({ key: lease.id, cells: [jobLink(lease.id),
+      queueLink(lease.queue), lease.type, lease.worker, lease.lease, time(lease.dequeued_at), time(lease.lease_until)] })),
+    "No lease has a deadline."));
+  return { view: { topic: "workers" }, draw: (/** @type {any} */ doc) => show(body, workerTable(doc.workers)) };
+}
+
+/** @param {Element} main */
+export function budgets(main) {
+  const body = el("div");
+  main.append(el("h1", {}, "Budgets"), body);
+  once(body, async () => {
+    const found = (await get("budgets")).budgets;
+    const heads = [...new Set(found.flatMap((/** @type {any} */ budget) => Object.keys(budget)))]
+      .filter((name) => name !== "key");
+    return table("Budgets", ["budget", ...heads], found.map((/** @type {any} */ budget) => ({ key: budget.key,
+      cells: [link(`jobs${query({ f: `budget:${budget.key}` })}`, budget.key), ...heads.map((name) =>
+        (/_at$/.test(name) ? time(budget[name]) : budget[name] === undefined ? "–"
+          : typeof budget[name] === "object" ? JSON.stringify(budget[name]) : String(budget[name])))] })),
+    "There is no budget.");
+  });
+  return still;
+}
+
+const LIMITS = { storage_full: "the disk is full", wal_full: "the write-ahead log is too large",
+  inbox_full: "too many jobs wait to be stored", server_limit: "too many jobs are in flight" };
+
+/** @param {Element} main */
+export function health(main) {
+  const body = el("div");
+  main.append(el("h1", {}, "Health"), body);
+  return { view: { topic: "health" }, draw: (/** @type {any} */ doc) => {
+    const { status } = doc;
+    const ms = (/** @type {number | undefined} */ n) => (n === undefined ? "–" : `${n} ms`);
+    show(body, status.limits_reached.length
+      ? el("ul", { class: "findings" }, status.limits_reached.map((/** @type {keyof LIMITS} */ code) =>
+        el("li", { class: "alarm", "data-key": code }, LIMITS[code] ?? code)))
+      : el("p", { class: "fine" }, "No limit is reached."),
+    facts([["ticks in 5 min", number(status.ticks.count)],
+      ["tick p50", ms(status.ticks.p50_ms)], ["tick p99", ms(status.ticks.p99_ms)],
+      ["flush p50", ms(status.flushes.p50_ms)], ["flush p99", ms(status.flushes.p99_ms)],
+      ["inbox", `${number(status.inbox.jobs)} of ${number(status.inbox.jobs_limit)}`],
+      ["streams", number(status.streams)], ["claims that wait", number(status.claims)],
+      ["write-ahead log", `${bytes(status.log.bytes)} of ${bytes(status.log.bytes_limit)}`],
+      ["database", bytes(status.disk.database_bytes)],
+      ["free on the disk", bytes(status.disk.free_bytes)],
+      ["answers wait for", status.commit_mode], ["flushed by", status.flushed_by],
+      ["since", time(status.since)], ["zq", `${status.zq}, API ${status.version}`]]),
+    el("h2", {}, "Settings that are not at their defaults"), facts(Object.entries(status.flags)));
+  } };
+}

@@ -1,0 +1,127 @@
+"""What is wrong, the worst first: rules over the figures of one moment."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum, StrEnum
+from typing import NamedTuple
+
+
+class Severity(IntEnum):
+    """How bad a finding is."""
+
+    NOTE = 1
+    WARNING = 2
+    ALARM = 3
+
+
+class FindingCode(StrEnum):
+    """The names of the findings, in the order of equally severe ones."""
+
+    STORAGE_FULL = "storage_full"
+    WAL_FULL = "wal_full"
+    INBOX_FULL = "inbox_full"
+    NO_WORKER = "no_worker"
+    FAILING = "failing"
+    SERVER_LIMIT = "server_limit"
+    SLOW_DISK = "slow_disk"
+    LITTLE_DISK = "little_disk"
+    OLD = "old"
+    PAUSED = "paused"
+    DEAD = "dead"
+
+
+class Finding(NamedTuple):
+    """One line of the diagnosis. `since` is a time in milliseconds."""
+
+    severity: Severity
+    code: FindingCode
+    text: str
+    queue: str | None = None
+    since: int | None = None
+    jobs: int | None = None
+
+
+class QueueFacts(NamedTuple):
+    """A queue: its ready jobs, and the traffic of a minute and of five minutes, a second."""
+
+    queue: str
+    ready: int = 0
+    dead: int = 0
+    ready_since: int | None = None
+    workers: int = 0
+    delivered_1m: float = 0.0
+    delivered_5m: float = 0.0
+    failed_5m: float = 0.0
+    paused: bool = False
+
+
+class ServerFacts(NamedTuple):
+    """The server: codes of the limits that it has reached, its disk, and its flushes."""
+
+    reached: Sequence[str] = ()
+    flush_p99_s: float | None = None
+    free_bytes: int = 2**63
+    reserve_bytes: int = 0
+
+
+OLD_MS = 300_000
+"""A ready job that waits for so long is worth a line."""
+
+SLOW_FLUSH_S = 0.1
+FEW_RESERVES = 4
+"""Free space of less than so many reserves is worth a line."""
+
+FAILING_SHARE = 0.2
+FAILING_LEAST = 5 / 300
+"""So many failures in five minutes are worth a line, if they are a share of the deliveries."""
+
+_LIMITS = {
+    FindingCode.STORAGE_FULL: "the disk is full: new jobs are refused. Free space on it",
+    FindingCode.WAL_FULL: "the write-ahead log is over --max-wal: new jobs are refused",
+    FindingCode.INBOX_FULL: "more jobs wait to be stored than --max-inbox-jobs allows",
+    FindingCode.SERVER_LIMIT: "as many jobs are in flight as --global-in-flight-limit allows",
+}
+
+
+def diagnose(queues: Iterable[QueueFacts], server: ServerFacts, now: int) -> list[Finding]:
+    """All findings, the worst first, those of one kind by the number of jobs."""
+    found = [*_of_server(server)]
+    for queue in queues:
+        found += _of_queue(queue, now)
+    rank = {code: place for place, code in enumerate(FindingCode)}
+    found.sort(key=lambda f: (-f.severity, rank[f.code], -(f.jobs or 0), f.queue or ""))
+    return found
+
+
+def _of_server(server: ServerFacts) -> Iterator[Finding]:
+    for code, text in _LIMITS.items():
+        if code in server.reached:
+            is_passing = code is FindingCode.SERVER_LIMIT
+            yield Finding(Severity.WARNING if is_passing else Severity.ALARM, code, text)
+    if server.flush_p99_s is not None and server.flush_p99_s >= SLOW_FLUSH_S:
+        ms = round(server.flush_p99_s * 1000)
+        text = f"the disk is slow: 1 % of the flushes of five minutes took {ms} ms or more"
+        yield Finding(Severity.WARNING, FindingCode.SLOW_DISK, text)
+    is_full = FindingCode.STORAGE_FULL in server.reached
+    if not is_full and server.free_bytes < FEW_RESERVES * server.reserve_bytes:
+        mib = server.free_bytes // 2**20
+        text = f"the disk has {mib} MiB left: below --disk-reserve new jobs are refused"
+        yield Finding(Severity.WARNING, FindingCode.LITTLE_DISK, text)
+
+
+def _of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:
+    waits = f"{queue.ready} waiting"
+    about = (queue.queue, queue.ready_since, queue.ready)
+    if queue.ready and queue.paused:
+        yield Finding(Severity.NOTE, FindingCode.PAUSED, f"paused, {waits}", *about)
+    elif queue.ready and not queue.workers and not queue.delivered_1m:
+        yield Finding(Severity.ALARM, FindingCode.NO_WORKER, f"no worker, {waits}", *about)
+    elif queue.ready and queue.ready_since is not None and now - queue.ready_since >= OLD_MS:
+        yield Finding(Severity.WARNING, FindingCode.OLD, f"its jobs wait long, {waits}", *about)
+    if queue.failed_5m >= max(FAILING_LEAST, FAILING_SHARE * queue.delivered_5m):
+        share = min(round(100 * queue.failed_5m / (queue.delivered_5m or queue.failed_5m)), 100)
+        failed = round(queue.failed_5m * 300)
+        text = f"{share} % of the deliveries of five minutes failed"
+        yield Finding(Severity.WARNING, FindingCode.FAILING, text, queue.queue, jobs=failed)
+    if queue.dead:
+        text = f"dead jobs: {queue.dead}"
+        yield Finding(Severity.NOTE, FindingCode.DEAD, text, queue.queue, jobs=queue.dead)

@@ -1,0 +1,98 @@
+"""One look at everything that operators watch: queues, workers, the server and what is wrong."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from zq.model.clock import Clock
+from zq.model.effects import Tally
+from zq.model.lifecycle import Status
+from zq.model.reach import EVERYWHERE, Reach
+from zq.model.settings import QueueSettings
+from zq.service.admin import Admin, OpenStream
+from zq.service.diagnosis import Finding, QueueFacts, ServerFacts, diagnose
+from zq.service.queues import Queues, QueueStatistics
+from zq.service.status import StatusBoard, StatusLook
+
+
+class WatchedQueue(NamedTuple):
+    """A queue, its settings, and how many streams take from it."""
+
+    figures: QueueStatistics
+    settings: QueueSettings | None
+    workers: int
+
+    @property
+    def waiting(self) -> int:
+        """Its ready jobs."""
+        return self.figures.counts.get(Status.READY, 0)
+
+    def facts(self) -> QueueFacts:
+        """What a diagnosis needs."""
+        figures = self.figures
+        return QueueFacts(
+            figures.queue,
+            self.waiting,
+            figures.counts.get(Status.DEAD, 0),
+            figures.oldest_ready_at,
+            self.workers,
+            figures.deliveries.minute,
+            figures.deliveries.five_minutes,
+            figures.failures.five_minutes,
+            self.settings is not None and self.settings.paused is True,
+        )
+
+
+class Overview(NamedTuple):
+    """One moment. Times are in milliseconds."""
+
+    at: int
+    queues: Sequence[WatchedQueue]
+    workers: Sequence[OpenStream]
+    status: StatusLook
+    moved: Tally
+    """How many jobs all ticks since the start have moved."""
+
+    def within(self, reach: Reach) -> "Overview":
+        """The part of it that lies within a reach."""
+        if reach is EVERYWHERE:
+            return self
+        queues = [queue for queue in self.queues if reach.covers(queue.figures.queue)]
+        workers = [w for w in self.workers if w.queues and all(map(reach.covers, w.queues))]
+        return self._replace(queues=queues, workers=workers)
+
+    def findings(self) -> list[Finding]:
+        """What is wrong, the worst first."""
+        status = self.status
+        server = ServerFacts(
+            status.reached, status.flushes.p99, status.free_bytes, status.limits.disk_reserve
+        )
+        return diagnose((queue.facts() for queue in self.queues), server, self.at)
+
+
+class Lookout:
+    """Takes looks. A look reads counts by connections of their own. No tick waits for it."""
+
+    def __init__(self, clock: Clock, queues: Queues, admin: Admin, status: StatusBoard) -> None:
+        self._clock = clock
+        self._queues = queues
+        self._admin = admin
+        self._status = status
+
+    def ticks(self) -> int:
+        """How many ticks there were. Without another one, little has changed."""
+        return sum(self._admin.figures().tick_rows.counts)
+
+    async def look(self) -> Overview:
+        """The state of this moment. Raises `ReadTimeout` or `ReadersBusy`."""
+        found = await self._queues.statistics(EVERYWHERE)
+        settings = await self._queues.all_settings(EVERYWHERE)
+        workers = self._admin.workers(EVERYWHERE)
+        takers = Counter(queue for worker in workers for queue in worker.queues)
+        takers_of_all = sum(not worker.queues for worker in workers)
+        queues = [
+            WatchedQueue(each, settings.get(each.queue), takers[each.queue] + takers_of_all)
+            for each in found
+        ]
+        moved = self._admin.figures().jobs
+        return Overview(self._clock.now_ms(), queues, workers, self._status.look(), moved)
