@@ -31,6 +31,7 @@ from bench.library import library, library_table
 from bench.lines import lines, lines_table
 from bench.lone import lone, lone_table
 from bench.loops import LOOPS, best_loop
+from bench.messages import messages, messages_table
 from bench.pages import pages, pages_table
 from bench.publish import publish
 from bench.report import Progress, Table, facts
@@ -40,6 +41,7 @@ from bench.singles import singles, singles_table
 from bench.topics import topics, topics_table
 from bench.viewers import viewers, viewers_table
 from bench.walk import walk, walk_table
+from bench.words import counts, engine_names, row_names, rows_with_workers, server_names
 
 Scenario = Callable[[argparse.Namespace, Lab, Progress], tuple[Table, Any]]
 SERVERS_HELP = f"a comma list of {', '.join(NAMES)} [zq,baseline and what else is named]"
@@ -162,6 +164,11 @@ def run_topics(args: argparse.Namespace, place: Lab, progress: Progress) -> tupl
     return topics_table(found), [asdict(each) for each in found]
 
 
+def run_messages(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = messages(place, args.rounds, args.seconds, progress)
+    return messages_table(found), [asdict(each) for each in found]
+
+
 def run_pipeline(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     from bench.pipeline import pipeline, pipeline_table  # needs the extra `spark`
 
@@ -174,41 +181,6 @@ def run_spark_write(args: argparse.Namespace, place: Lab, progress: Progress) ->
 
     found = spark_write(place, args.rows, progress)
     return spark_write_table(found), asdict(found)
-
-
-def row_names(text: str) -> list[str]:
-    names = text.split(",")
-    if unknown := [name for name in names if name not in ROWS]:
-        raise argparse.ArgumentTypeError(f"no such row: {', '.join(unknown)}")
-    return names
-
-
-def rows_with_workers(text: str) -> list[str]:
-    names = row_names(text)
-    if without := [name for name in names if name not in AIMS]:
-        raise argparse.ArgumentTypeError(f"no attempt ends in {', '.join(without)}")
-    return names
-
-
-def server_names(text: str) -> list[str]:
-    names = text.split(",")
-    if unknown := [name for name in names if name not in NAMES]:
-        raise argparse.ArgumentTypeError(f"no such server: {', '.join(unknown)}")
-    return names
-
-
-def engine_names(text: str) -> list[str]:
-    names = text.split(",")
-    if unknown := [name for name in names if name not in LIBRARIES]:
-        raise argparse.ArgumentTypeError(f"no such library of HTTP/2: {', '.join(unknown)}")
-    return names
-
-
-def counts(text: str) -> list[int]:
-    """`10k,1M` as numbers. An empty text has none."""
-    if not text:
-        return []
-    return [round(float(each.replace("k", "e3").replace("M", "e6"))) for each in text.split(",")]
 
 
 def common() -> argparse.ArgumentParser:
@@ -322,6 +294,9 @@ def arguments() -> argparse.ArgumentParser:
     add = command("topics", run_topics, "records appended and read beside jobs in bulk")
     add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
     add("--records", type=counts, default=[], help="read topics of these sizes instead")
+    add = command("messages", run_messages, "queue-ti's messages consumed beside native claims")
+    add("--rounds", type=int, default=3, help="runs of both [3]")
+    add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
     command("walk", run_walk, "files that one request of each kind passes through")
     return parser
 

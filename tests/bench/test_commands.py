@@ -91,3 +91,11 @@ def test_a_topic_is_read_by_its_size() -> None:
     found = json.loads(shown.stdout)["results"]
     assert [each["row"] for each in found] == [1_000, 2_000]
     assert all(each["measure"]["jobs"] > 0 for each in found)
+
+
+def test_messages_are_consumed_beside_native_claims() -> None:
+    shown = bench("messages", "--rounds", "1", "--seconds", "0.2", "--json")
+    assert not shown.returncode, shown.stderr
+    found = json.loads(shown.stdout)["results"]
+    assert [each["row"] for each in found] == ["dequeue", "claim"]
+    assert all(each["measure"]["jobs"] > 0 for each in found)
