@@ -129,6 +129,12 @@ def run_instructions(args: argparse.Namespace, place: Lab, progress: Progress) -
     return instructions_table(found), [asdict(each) for each in found]
 
 
+def run_page(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    given = (place, args.rows, args.rounds, args.seconds, args.queues, progress)
+    found = viewers(*given, pages=True)
+    return viewers_table(found), [asdict(each) for each in found]
+
+
 def run_viewers(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = viewers(place, args.rows, args.rounds, args.seconds, args.queues, progress)
     return viewers_table(found), [asdict(each) for each in found]
@@ -263,6 +269,7 @@ def arguments() -> argparse.ArgumentParser:
     for name, run, what in (
         ("history", run_history, "what keeping a history costs"),
         ("viewers", run_viewers, "what 20 viewers of the admin API cost"),
+        ("page", run_page, "what 20 open pages of operators cost"),
     ):
         add = command(name, run, what)
         add("--rows", type=rows_with_workers, default=list(AIMS), help="a comma list [all]")

@@ -27,6 +27,9 @@ HANDSHAKE = (
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
 )
 
+LIVE = b"GET /ui/live?topic=overview HTTP/1.1\r\nHost: localhost\r\n\r\n"
+"""What a browser with the operators' page asks for."""
+
 
 @dataclass(frozen=True)
 class Watched:
@@ -38,9 +41,19 @@ class Watched:
 
 
 def viewers(
-    lab: Lab, rows: list[str], rounds: int, seconds: float, queues: int, progress: Progress
+    lab: Lab,
+    rows: list[str],
+    rounds: int,
+    seconds: float,
+    queues: int,
+    progress: Progress,
+    *,
+    pages: bool = False,
 ) -> list[Watched]:
-    """Each row on a fresh server with and without viewers. The order changes with every round."""
+    """Each row on a fresh server with and without viewers. The order changes with every round.
+
+    The viewers are WebSockets, or `pages` of operators.
+    """
     samples = []
     for turn in range(rounds):
         for row in rows:
@@ -49,7 +62,7 @@ def viewers(
             for count in (0, VIEWERS) if turn % 2 else (VIEWERS, 0):
                 port = free_port()
                 watched = replace(lab, environment={**lab.environment, "ZQ_ADMIN_PORT": str(port)})
-                with watched.server(SERVER) as target, watching(port, count):
+                with watched.server(SERVER) as target, watching(port, count, pages):
                     spec = ROWS[row].spec(queues, seconds)
                     results[count] = in_own_process(run_load, target, spec)
             samples.append(Watched(row, results[0], results[VIEWERS]))
@@ -80,9 +93,10 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def watching(port: int, count: int) -> Iterator[None]:
+def watching(port: int, count: int, pages: bool) -> Iterator[None]:
     """Run viewers in a process of their own. They only read."""
     command = [sys.executable, "-m", "bench.viewers", str(port), str(count)]
+    command += ["pages"] if pages else []
     with subprocess.Popen(command, cwd=REPOSITORY) as process:
         try:
             yield
@@ -90,12 +104,12 @@ def watching(port: int, count: int) -> Iterator[None]:
             process.terminate()
 
 
-def watch(port: int, count: int) -> None:
+def watch(port: int, count: int, asked: bytes) -> None:
     """Open the sockets, and read until the process is ended."""
     readers = selectors.DefaultSelector()
     for _ in range(count):
         viewer = socket.create_connection(("127.0.0.1", port))
-        viewer.sendall(HANDSHAKE)
+        viewer.sendall(asked)
         readers.register(viewer, selectors.EVENT_READ)
     buffer = bytearray(1 << 20)
     while True:
@@ -106,4 +120,4 @@ def watch(port: int, count: int) -> None:
 
 
 if __name__ == "__main__":
-    watch(int(sys.argv[1]), int(sys.argv[2]))
+    watch(int(sys.argv[1]), int(sys.argv[2]), LIVE if sys.argv[3:] else HANDSHAKE)
