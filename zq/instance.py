@@ -32,6 +32,7 @@ from zq.service.jobs import Admission, Jobs
 from zq.service.listing import Listing
 from zq.service.maintenance import Maintenance
 from zq.service.overview import Lookout
+from zq.service.queue_topics import QueueTopics
 from zq.service.queues import QueueCounts, Queues
 from zq.service.replays import Replays
 from zq.service.routers import Routers
@@ -131,6 +132,11 @@ class Instance:
             *(store, clock, ids, engine.inbox, engine.waiters, admission),
             *(engine.mint, self._folding),
         )
+        topics = Topics(store, clock, engine.inbox, engine.topics, admission, engine.mint)
+        work = Work(
+            *(store, clock, ids, engine.inbox, engine.streams, engine.events),
+            max_result=settings.max_result,
+        )
         engine.scheduler.admit = admission.admit
         engine.scheduler.folding = self._folding
         queues = Queues(store, clock, engine.inbox, counts, engine.flows)
@@ -143,10 +149,7 @@ class Instance:
             Replays(store, clock, jobs, engine.tallies.count_replayed),
             Schemas(store, engine.inbox),
             Waits(store, clock, ids, engine.streams, engine.openings),
-            Work(
-                *(store, clock, ids, engine.inbox, engine.streams, engine.events),
-                max_result=settings.max_result,
-            ),
+            work,
             queues,
             Budgets(store, clock, ids, engine.inbox, sweeps),
             Failures(store),
@@ -156,7 +159,8 @@ class Instance:
                 *(store, clock, engine.inbox, sweeps.delete),
                 *(engine.scheduler.zone_of(None), settings.queue_ti_delete_reaper_schedule),
             ),
-            Topics(store, clock, engine.inbox, engine.topics, admission),
+            topics,
+            QueueTopics(store, clock, engine.inbox, topics, work, engine.mint),
             Routers(store, engine.inbox),
             Watches(store, clock, engine.topics),
             Users(store, clock, engine.inbox),

@@ -39,6 +39,11 @@ _MOST_TIMES = 4096
 _MOST_EXPECTED = 16_384
 
 
+def time_of(key: int) -> int:
+    """When a key was minted, in milliseconds since the epoch."""
+    return (key >> LOW_BITS) + EPOCH_MS
+
+
 class Mint:
     """Hands out keys that always rise, whatever the wall clock does.
 

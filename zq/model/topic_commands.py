@@ -54,6 +54,7 @@ class Append(Command[Appended], frozen=True):
 
     A topic that is not there is created with `create`, or, where that is None: `TopicNotFound`. It
     also answers `TopicFull` or `TooManyTopics`. A write with the `key` of one before is that one.
+    The records of a queue become jobs with the `keys`; without these it answers `TopicIsQueue`.
     """
 
     topic: str
@@ -62,6 +63,33 @@ class Append(Command[Appended], frozen=True):
     """Bytes of the records, for the bound on a tick."""
     create: TopicConfig | None
     key: str | None = None
+    keys: Sequence[int] = ()
+
+
+class NumberJobs(Command[dict[int, int]], frozen=True):
+    """Give jobs of a queue their numbers there, if they have none. Returns all numbers by key."""
+
+    topic: str
+    keys: Sequence[int]
+
+
+class ForgetNumbers(Command[None], frozen=True):
+    """Drop the numbers of jobs that are done; where it is `durable`, the disk has that then."""
+
+    keys: Sequence[int]
+    durable: bool = False
+
+
+class LayAside(Command[int], frozen=True):
+    """Move jobs that are held to the dead-letter topic of their own one.
+
+    `letter` appends what they become there. Returns how many were moved, or why they were not:
+    the jobs then stay as they are.
+    """
+
+    topic: str
+    jobs: Sequence[int]
+    letter: Append
 
 
 class RecordsDeleted(msgspec.Struct, frozen=True):

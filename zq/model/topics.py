@@ -146,6 +146,11 @@ class TopicState(msgspec.Struct, array_like=True):
     trim_at: int | None
     earliest_seq: int
     """The oldest record. If there is none, this is one more than the last number."""
+    dead_lettered: int = 0
+    """How many jobs of a queue have gone to its dead-letter topic."""
+    ready: int = 0
+    """How many jobs of a queue can be claimed. Only reads know this and the next number."""
+    in_flight: int = 0
 
     @property
     def floor(self) -> int:

@@ -17,6 +17,7 @@ history   the records of attempts
 crons     schedules that enqueue jobs
 cleaning  the schedule by which expired jobs are deleted
 topics    logs of records, which are no jobs
+queue_topics  topics whose records are jobs: claimed and settled by their numbers
 routers   what copies records from one topic to another
 watches   readers that follow many topics
 users     who may use the doors that know users
@@ -46,6 +47,7 @@ from zq.service.jobs import Jobs
 from zq.service.listing import Listing
 from zq.service.maintenance import Maintenance
 from zq.service.overview import Lookout
+from zq.service.queue_topics import QueueTopics
 from zq.service.queues import Queues
 from zq.service.replays import Replays
 from zq.service.routers import Routers
@@ -76,6 +78,7 @@ class Services(NamedTuple):
     crons: Crons
     cleaning: Cleaning
     topics: Topics
+    queue_topics: QueueTopics
     routers: Routers
     watches: Watches
     users: Users

@@ -4,9 +4,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
+import msgspec
+
 from zq.engine.inbox import Inbox
 from zq.engine.news.topics import TopicReaders, TopicWaiter
 from zq.model.clock import Clock
+from zq.model.ids import Mint
 from zq.model.reach import Reach
 from zq.model.topic_commands import (
     Append,
@@ -18,7 +21,7 @@ from zq.model.topic_commands import (
     TopicDeleted,
     TopicPut,
 )
-from zq.model.topic_errors import TopicNotFound
+from zq.model.topic_errors import TopicIsQueue, TopicNotFound
 from zq.model.topics import (
     DEFAULT_CONFIG,
     NO_PATCH,
@@ -64,8 +67,12 @@ class Topics:
         inbox: Inbox,
         readers: TopicReaders,
         admission: Admission,
+        mint: Mint,
     ) -> None:
         self._reads = store.topics
+        self._mint = mint
+        self._queues: set[str] = set()
+        """Names of topics that were seen to be queues."""
         self._clock = clock
         self._inbox = inbox
         self._readers = readers
@@ -118,7 +125,14 @@ class Topics:
         config = None if create is None else configured(name, DEFAULT_CONFIG, create)
         self._admission.admit(len(records), size)
         self._readers.listens = True
-        return await self._inbox.ask(Append(name, records, size, config, key))
+        new = Append(name, records, size, config, key)
+        if name in self._queues or (config is not None and config.type == "queue"):
+            return await self._append_jobs(new)
+        try:
+            return await self._inbox.ask(new)
+        except TopicIsQueue:
+            self._queues.add(name)
+            return await self._append_jobs(new)
 
     async def read(
         self, name: str, wanted: RecordsWanted, reach: Reach, until: EndWith | None = None
@@ -155,6 +169,11 @@ class Topics:
     def read_at(self, name: str) -> int | None:
         """When somebody has looked at a topic last, since the server has started."""
         return self._read_at.get(name)
+
+    async def _append_jobs(self, new: Append) -> Appended:
+        """Append records that may become jobs, which need keys; a log leaves the keys unused."""
+        keys = self._mint.take(len(new.records), self._clock.now_ms())
+        return await self._inbox.ask(msgspec.structs.replace(new, keys=keys))
 
     async def _patiently(self, name: str, wanted: RecordsWanted, waiter: TopicWaiter) -> TopicPage:
         awaited = False

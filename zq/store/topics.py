@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 from zq.model.reach import Reach
 from zq.model.routers import RoutersWanted, TopicRouter
+from zq.model.topic_jobs import HeldRecord, JobsWanted, Labels
 from zq.model.topics import TopicPage, TopicState
 
 
@@ -47,6 +48,15 @@ class TopicReads(Protocol):
         An `awaited` page is one that news of a tick has brought about. One append may bring about
         thousands of these, so they are never refused: they wait for each other.
         """
+
+    async def held(self, topic: TopicState, node: str, seqs: Sequence[int]) -> list[HeldRecord]:
+        """Those of some records of a queue that a node holds."""
+
+    async def labels(self, topic: TopicState, keys: Sequence[int]) -> dict[int, Labels]:
+        """The numbers and labels of some jobs in a queue, of those that have numbers there."""
+
+    async def numbered(self, topic: TopicState, wanted: JobsWanted) -> list[tuple[int, int]]:
+        """Unfinished jobs of a queue by their numbers: keys and numbers."""
 
     async def router(self, name: str) -> TopicRouter | None:
         """A router as it stands."""

@@ -1,13 +1,18 @@
-"""The tick's phase of new records: it numbers and stores them with their copies, and keeps caps."""
+"""The tick's phase of new records: it numbers and stores them with their copies, and keeps caps.
+
+A record of a log is a row of its own. A record of a queue is a job.
+"""
 
 from collections.abc import Sequence
 
 from zq.model.errors import ZqError
 from zq.model.routers import RoutedWrite
-from zq.model.topic_commands import Append, Appended
-from zq.model.topic_errors import TopicFull, TopicNotFound
+from zq.model.topic_commands import Append, Appended, LayAside
+from zq.model.topic_errors import TopicFull, TopicIsQueue, TopicNotFound
 from zq.model.topics import MAX_SEQ, SEQ_BITS, NewRecord, TopicState, refuse_overflow
 from zq.store.api import Sliced
+from zq.tick.moves import remove
+from zq.tick.numbers import give_numbers, store_jobs
 from zq.tick.routers import Forwarding
 from zq.tick.slices import SLICE_ROWS
 from zq.tick.topics import create_topic
@@ -19,13 +24,15 @@ COLUMNS = "key, at, size, node, tag, meta, data"
 _Row = tuple[int, int, int, str | None, str | None, str | None, str]
 
 
-def append(work: UnitOfWork, commands: Sequence[Append]) -> Sliced[list[object]]:
+def append(work: UnitOfWork, commands: Sequence[Append | LayAside]) -> Sliced[list[object]]:
     """Apply one command after the other, then write all records together."""
     writing = _Writing(work, commands)
     replies: list[object] = []
     for command in commands:
-        reply = yield from writing.append(command)
-        replies.append(reply)
+        if isinstance(command, LayAside):
+            replies.append((yield from writing.lay_aside(command)))
+        else:
+            replies.append((yield from writing.append(command)))
     yield from work.tx.insert_large_by_slices("topic_records", COLUMNS, writing.rows)
     writing.finish()
     return replies
@@ -34,28 +41,54 @@ def append(work: UnitOfWork, commands: Sequence[Append]) -> Sliced[list[object]]
 class _Writing:
     """The writes of one tick."""
 
-    def __init__(self, work: UnitOfWork, commands: Sequence[Append]) -> None:
+    def __init__(self, work: UnitOfWork, commands: Sequence[Append | LayAside]) -> None:
         self.rows: list[_Row] = []
         self._work = work
-        named = [command.topic for command in commands]
+        letters = [command.letter.topic for command in commands if isinstance(command, LayAside)]
+        named = [*(command.topic for command in commands), *letters]
         self._forwarding = Forwarding(work, named)
         self._states = find_topics(work, [*named, *self._forwarding.dests])
         self._changed: dict[int, TopicState] = {}
         self._known = self._read_known(commands)
         self._new: list[tuple[int, str, int, int, int]] = []
 
-    def append(self, command: Append) -> Sliced[object]:
+    def append(self, command: Append) -> Sliced[Appended | ZqError]:
         """Number the records of a command. Return what it did, or its error."""
         state = self._states.get(command.topic)
+        created = None
         try:
             if state is None:
-                return (yield from self._create(command))
-            if command.key is not None and (state.id, command.key) in self._known:
+                state = created = self._create(command)
+            elif command.key is not None and (state.id, command.key) in self._known:
                 first, last = self._known[state.id, command.key]
                 return Appended(first, last, state.head_seq, deduped=True)
-            return (yield from self._add(state, command))
+            if state.config.type == "queue":
+                done = yield from self._add_jobs(state, command)
+            else:
+                done = yield from self._add(state, command)
         except ZqError as refusal:
+            if created is not None:
+                # A refused write leaves nothing behind.
+                self._work.tx.run("forget_topic", id=created.id)
+                del self._states[command.topic]
             return refusal
+        done.created = created is not None
+        return done
+
+    def lay_aside(self, command: LayAside) -> Sliced[int | ZqError]:
+        """Append what held jobs become in a dead-letter topic, and delete the jobs."""
+        work, source = self._work, self._states.get(command.topic)
+        held = work.tx.briefs("read_held", keys=list(command.jobs))
+        if source is None or len(held) < len(command.jobs):
+            return 0
+        done = yield from self.append(command.letter)
+        if isinstance(done, ZqError):
+            return done
+        remove(work, held)
+        work.tx.run("forget_numbers", keys=[job.key for job in held])
+        source.dead_lettered += len(held)
+        self._changed[source.id] = source
+        return len(held)
 
     def finish(self) -> None:
         """Write the state of the topics, and remove the records over their caps."""
@@ -68,22 +101,27 @@ class _Writing:
             self._work.tx.run("note_writes", writes=self._new)
             self._work.retimed = True
 
-    def _create(self, command: Append) -> Sliced[Appended]:
+    def _create(self, command: Append) -> TopicState:
         if command.create is None:
             raise TopicNotFound(command.topic)
         created = create_topic(self._work, command.topic, command.create)
         if isinstance(created, ZqError):
             raise created
         self._states[command.topic] = created
-        try:
-            done = yield from self._add(created, command)
-        except TopicFull:
-            # A refused write leaves nothing behind.
-            self._work.tx.run("forget_topic", id=created.id)
-            del self._states[command.topic]
-            raise
-        done.created = True
-        return done
+        return created
+
+    def _add_jobs(self, state: TopicState, command: Append) -> Sliced[Appended]:
+        work = self._work
+        if not command.keys:
+            raise TopicIsQueue(command.topic)
+        yield from store_jobs(work, state, command)
+        first = give_numbers(work, state, command.keys, command.records)
+        state.last_at = work.now
+        work.effects.appended.add(command.topic)
+        work.effects.promised |= state.config.durability == "fsync"
+        self._changed[state.id] = state
+        self._remember(state, command, first)
+        return Appended(first, state.head_seq, state.head_seq)
 
     def _add(self, state: TopicState, command: Append) -> Sliced[Appended]:
         copies = list(self._forwarding.copies(command.topic, command.records))
@@ -99,11 +137,16 @@ class _Writing:
             self._forwarding.count(each)
             if len(each.records) > SLICE_ROWS:
                 yield None
+        self._remember(state, command, first)
+        return Appended(first, last, state.head_seq)
+
+    def _remember(self, state: TopicState, command: Append, first: int) -> None:
+        """Note the key by which the write that begins with `first` is recognised."""
         if command.key is not None:
+            last = first + len(command.records) - 1
             until = self._work.now + state.config.idempotency_window_ms
             self._known[state.id, command.key] = (first, last)
             self._new.append((state.id, command.key, first, last, until))
-        return Appended(first, last, state.head_seq)
 
     def _admit(self, state: TopicState, records: Sequence[NewRecord]) -> None:
         """Raise `TopicFull` if a topic cannot take the records."""
@@ -139,12 +182,16 @@ class _Writing:
         work.effects.promised |= state.config.durability == "fsync"
         return first
 
-    def _read_known(self, commands: Sequence[Append]) -> dict[tuple[int, str], tuple[int, int]]:
+    def _read_known(
+        self, commands: Sequence[Append | LayAside]
+    ) -> dict[tuple[int, str], tuple[int, int]]:
         """The numbers of the writes that are recognised, by topic and key."""
         asked = [
             (self._states[command.topic].id, command.key)
             for command in commands
-            if command.key is not None and command.topic in self._states
+            if isinstance(command, Append)
+            and command.key is not None
+            and command.topic in self._states
         ]
         if not asked:
             return {}

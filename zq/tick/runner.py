@@ -29,7 +29,7 @@ from zq.model.cron.crons import Fire
 from zq.model.errors import Internal, StorageFull
 from zq.model.job import JobRecord
 from zq.model.settling import Policy
-from zq.model.topic_commands import Append
+from zq.model.topic_commands import Append, LayAside
 from zq.store.api import LongCommit, MakeTicks, Sliced, Ticks, Transaction, Transactions, exhaust
 from zq.store.errors import StoreFailed, StoreFull
 from zq.tick.change import AnyChange, apply_changes
@@ -40,6 +40,7 @@ from zq.tick.gates import Gates
 from zq.tick.intake import enqueue
 from zq.tick.leases import extend, give_back, release
 from zq.tick.ledger import TokenLedger
+from zq.tick.numbers import AnyNumbering, number_jobs
 from zq.tick.records import append
 from zq.tick.routers import AnyRouterChange, change_routers
 from zq.tick.rulebook import Rulebook
@@ -77,7 +78,8 @@ PHASES: dict[Phase, tuple[type, ...]] = {
     change_users: get_args(AnyUserChange),
     change_topics: get_args(AnyTopicChange),
     change_routers: get_args(AnyRouterChange),
-    append: (Append,),
+    append: (Append, LayAside),
+    number_jobs: get_args(AnyNumbering),
 }
 """The phases and their commands, in order."""
 

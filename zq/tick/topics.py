@@ -63,7 +63,7 @@ def create_topic(work: UnitOfWork, name: str, config: TopicConfig) -> TopicState
 
 def clear_topics(work: UnitOfWork) -> None:
     """Delete every topic."""
-    for table in ("topics", "topic_records", "topic_writes", "topic_routers"):
+    for table in ("topics", "topic_records", "topic_jobs", "topic_writes", "topic_routers"):
         work.tx.run(f"clear_{table}")
 
 
@@ -82,9 +82,10 @@ def _put(work: UnitOfWork, command: PutTopic) -> object:
     if config != former:
         work.tx.run("configure_topic", id=state.id, config=as_json(config))
         state.config = config
-        # What is too old or too much by now goes a slice at a time.
-        trim(work, state, 1)
-        write_topics(work, [state])
+        if config.type == "log":
+            # What is too old or too much by now goes a slice at a time.
+            trim(work, state, 1)
+            write_topics(work, [state])
     return TopicPut(state, created=False)
 
 

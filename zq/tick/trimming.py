@@ -31,6 +31,7 @@ def write_topics(work: UnitOfWork, states: Sequence[TopicState]) -> None:
         (
             *(state.id, state.head_seq, state.count, state.bytes),
             *(state.cap_floor, state.ttl_floor, state.last_at, state.trim_at),
+            state.dead_lettered,
         )
         for state in states
     ]
@@ -96,5 +97,10 @@ def _clear_away(work: UnitOfWork, state: TopicState) -> None:
     """Remove a slice of a deleted topic. The last slice removes the topic and frees its id."""
     _, _, keys = work.tx.rows_of("records_before", id=state.id, upto=MAX_SEQ, limit=SLICE)[0]
     removed = work.tx.run("delete_records", keys=keys)
-    if removed < SLICE and work.tx.run("forget_writes_of", id=state.id, limit=SLICE) < SLICE:
+    if removed == SLICE:
+        return
+    if all(
+        work.tx.run(statement, id=state.id, limit=SLICE) < SLICE
+        for statement in ("forget_writes_of", "forget_numbers_of")
+    ):
         work.tx.run("forget_topic", id=state.id)

@@ -76,12 +76,31 @@ class WatchBody(msgspec.Struct):
     consistency: Literal["eventual", "strong"] = "eventual"
 
 
+class ClaimBody(msgspec.Struct):
+    node: str = ""
+    max: int = 1
+    lease_ms: int | None = None
+
+
+class SettleBody(msgspec.Struct):
+    node: str = ""
+    seqs: list[int] = []
+    lease_ids: list[str | None] = []
+    delay_ms: int = 0
+
+
+class ExtendBody(SettleBody):
+    lease_ms: int | None = None
+
+
+CLAIM = msgspec.json.Decoder(ClaimBody)
+SETTLE = msgspec.json.Decoder(SettleBody)
+EXTEND = msgspec.json.Decoder(ExtendBody)
 DIFF = msgspec.json.Decoder(DiffBody)
 DELETE = msgspec.json.Decoder(DeleteBody)
 CONFIG = msgspec.json.Decoder(TopicPatch)
 WATCH = msgspec.json.Decoder(WatchBody)
 ROUTER = msgspec.json.Decoder(RouterBody)
-ANYTHING = msgspec.json.Decoder(dict[str, Any])
 
 _append = msgspec.json.Decoder(AppendBody)
 

@@ -5,7 +5,10 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, field
 
+from zq.model.ids import time_of
+from zq.model.topic_jobs import token
 from zq.model.topics import Loss, TopicPage, TopicRecord, TopicState
+from zq.service.queue_topics import ClaimedRecord
 from zq.wire.topics import config_document
 
 
@@ -40,6 +43,38 @@ def record(record: TopicRecord, shown: Shown) -> ServerRecord:
     )
 
 
+class ClaimedDocument(msgspec.Struct, omit_defaults=True, gc=False):
+    """A record that was leased to a node."""
+
+    seq: int = field(name="$seq")
+    lease_id: str
+    deadline: int
+    at: int = field(name="$ts")
+    deliveries: int
+    data: Raw
+    tag: str | UnsetType = field(name="$tag", default=UNSET)
+    node: str | UnsetType = field(name="$node", default=UNSET)
+    meta: Raw | UnsetType = UNSET
+
+
+def claimed(record: ClaimedRecord) -> ClaimedDocument:
+    """A record as its worker gets it."""
+    job, labels = record.job, record.labels
+    meta = None if job.extras is None else job.extras.meta
+    assert job.payload is not None
+    return ClaimedDocument(
+        labels.seq,
+        token(job.key, job.deliveries),
+        record.deadline,
+        time_of(job.key),
+        job.deliveries,
+        Raw(job.payload.encode()),
+        UNSET if labels.tag is None else labels.tag,
+        UNSET if labels.node is None else labels.node,
+        UNSET if meta is None else Raw(meta.encode()),
+    )
+
+
 def page(topic: str, found: TopicPage, shown: Shown) -> dict[str, Any]:
     """The answer to a reader."""
     lag = found.head_seq - found.next_seq
@@ -71,7 +106,7 @@ def tombstone(loss: Loss | None, found: TopicPage) -> dict[str, Any] | None:
 
 def state(topic: TopicState, read_at: int | None) -> dict[str, Any]:
     """A topic as it stands."""
-    return {
+    document: dict[str, Any] = {
         "topic": topic.name,
         "type": topic.config.type,
         "head_seq": topic.head_seq,
@@ -84,6 +119,13 @@ def state(topic: TopicState, read_at: int | None) -> dict[str, Any]:
         "last_write_ts": topic.last_at,
         "last_read_ts": read_at,
     }
+    if topic.config.type == "queue":
+        document["queue"] = {
+            "ready": topic.ready,
+            "in_flight": topic.in_flight,
+            "dead_lettered": topic.dead_lettered,
+        }
+    return document
 
 
 def entry(topic: TopicState) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from zq.http.topics.description.openapi import TopicDescriptionApi
 from zq.http.topics.lifecycle import TopicLifecycleApi
 from zq.http.topics.metrics import TopicMetricsApi
 from zq.http.topics.problems import OF_STATUS, not_found, problem, refusal
+from zq.http.topics.queues import QueueTopicsApi
 from zq.http.topics.records import TopicRecordsApi
 from zq.http.topics.routers import TopicRoutersApi
 from zq.http.topics.service import TopicsServiceApi
@@ -65,6 +66,7 @@ def topics_routes(
         *TopicLifecycleApi(services, reader).routes(),
         *TopicRoutersApi(services, reader).routes(),
         *watch.routes(),
+        *QueueTopicsApi(services, guard, reader, answers).routes(),
         *TopicRecordsApi(services, guard, reader, answers).routes(),
         *TopicsServiceApi(services).routes(),
         *TopicMetricsApi(services, streams).routes(),

@@ -11,8 +11,6 @@ from zq.http.topics.problems import Stopwatch
 from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest
 from zq.model.keys import KeyScope
-from zq.model.reach import Reach
-from zq.model.topic_errors import TopicNotFound
 from zq.model.topics import check_topic
 from zq.service import Services
 from zq.wire.topics import config_document
@@ -24,7 +22,7 @@ class TopicLifecycleApi:
     """`/topics` and `/topics/{topic}`."""
 
     def __init__(self, services: Services, bodies: TopicBodies) -> None:
-        self._topics = services.topics
+        self._topics, self._queues = services.topics, services.queue_topics
         self._bodies = bodies
 
     def routes(self) -> list[Route]:
@@ -41,8 +39,6 @@ class TopicLifecycleApi:
         watch = Stopwatch()
         patch = await self._bodies.read(request, CONFIG)
         name, reach = topic_of(request), reach_of(request)
-        if patch.type == "queue":
-            await self._refuse_queue(name, reach)
         done = await self._topics.put(name, patch, reach)
         document = {
             "topic": name,
@@ -77,18 +73,9 @@ class TopicLifecycleApi:
         watch = Stopwatch()
         name = topic_of(request)
         if_empty = flag(request, "if_empty", usual=False)
-        done = await self._topics.delete(name, reach_of(request), if_empty=if_empty)
+        done = await self._queues.drop(name, reach_of(request), if_empty=if_empty)
         document = {"topic": name, "deleted": done.deleted, "routers_removed": done.routers}
         return watch.answer(document)
-
-    async def _refuse_queue(self, name: str, reach: Reach) -> None:
-        """Queue topics are not spoken yet; of a log that is there, the type cannot change."""
-        try:
-            await self._topics.get(name, reach)
-        except TopicNotFound:
-            raise InvalidRequest(
-                "topics of the type queue are not spoken here: use a queue of the native API"
-            ) from None
 
 
 def topic_of(request: web.BaseRequest) -> str:

@@ -8,7 +8,6 @@ from zq.http.door import Route
 from zq.http.guard import Guard, reach_of
 from zq.http.topics import documents
 from zq.http.topics.bodies import (
-    ANYTHING,
     DELETE,
     DIFF,
     AppendBody,
@@ -23,15 +22,12 @@ from zq.http.topics.lifecycle import TOPIC, flag, topic_of
 from zq.http.topics.problems import Stopwatch
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
-from zq.model.errors import InvalidRequest
+from zq.model.errors import InvalidRequest, NotFound
 from zq.model.keys import KeyScope
-from zq.model.topic_errors import NotAQueue
 from zq.model.topics import MOST_WAIT_MS, MOST_WRITE_KEY, NO_PATCH, TopicPatch
 from zq.service import Services
 from zq.service.topics import RecordsWanted
 from zq.wire.topics import new_records
-
-OF_QUEUES = ("claim", "ack", "nack", "extend")
 
 
 class TopicRecordsApi:
@@ -40,7 +36,7 @@ class TopicRecordsApi:
     def __init__(
         self, services: Services, guard: Guard, bodies: TopicBodies, answers: Answers
     ) -> None:
-        self._topics = services.topics
+        self._topics, self._queues = services.topics, services.queue_topics
         self._guard = guard
         self._bodies = bodies
         self._answers = answers
@@ -51,7 +47,6 @@ class TopicRecordsApi:
             Route("POST", TOPIC, self.append, KeyScope.ENQUEUE),
             Route("POST", f"{TOPIC}/diff", self.diff, KeyScope.READ),
             Route("POST", f"{TOPIC}/delete", self.delete, KeyScope.MANAGE),
-            *(Route("POST", f"{TOPIC}/{verb}", self.settle, KeyScope.TAKE) for verb in OF_QUEUES),
             Route("GET", f"{TOPIC}/work", self.work, KeyScope.TAKE),
         ]
 
@@ -93,7 +88,7 @@ class TopicRecordsApi:
         match = None if sent.match is None else filtered(sent.match, "match").match
         before = None if sent.before_seq is None else sequence("before_seq", sent.before_seq)
         name = topic_of(request)
-        done = await self._topics.delete_records(name, match, before, reach_of(request))
+        done = await self._queues.delete_records(name, match, before, reach_of(request))
         topic = done.state
         return watch.answer(
             {
@@ -106,16 +101,11 @@ class TopicRecordsApi:
             }
         )
 
-    async def settle(self, request: web.BaseRequest) -> Answer:
-        """What is only for queue topics."""
-        await self._bodies.read(request, ANYTHING)
-        return await self.work(request)
-
     async def work(self, request: web.BaseRequest) -> Answer:
-        """The same without a body."""
+        """A stream of the records of a queue, which is not spoken."""
         name = topic_of(request)
-        await self._topics.get(name, reach_of(request))
-        raise NotAQueue(name)
+        await self._queues.get(name, reach_of(request))
+        raise NotFound(f"there is no stream of topic '{name}' here: claim its records")
 
     async def _append(self, request: web.BaseRequest, sent: AppendBody, watch: Stopwatch) -> Answer:
         with_seqs = flag(request, "return_seqs", usual=True)
@@ -151,9 +141,4 @@ def _key(request: web.BaseRequest, sent: AppendBody) -> str | None:
 def _create(sent: AppendBody) -> TopicPatch | None:
     if sent.create is False:
         return None
-    config = NO_PATCH if sent.config is None else sent.config
-    if config.type == "queue":
-        raise InvalidRequest(
-            "topics of the type queue are not spoken here: use a queue of the native API"
-        )
-    return config
+    return NO_PATCH if sent.config is None else sent.config

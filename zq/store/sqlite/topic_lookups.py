@@ -16,6 +16,7 @@ from zq.model.topics import (
 )
 from zq.store.api import as_json
 from zq.store.sqlite.queries import load
+from zq.store.sqlite.topic_job_lookups import read_jobs, stand
 from zq.store.topics import PageWanted
 
 QUERIES = load("topic_lookups.sql")
@@ -30,7 +31,7 @@ _records = msgspec.json.Decoder(list[TopicRecord])
 def get_topic(connection: sqlite3.Connection, name: str, now: int) -> TopicState | None:
     """A topic as it stands for readers: what is past its age is gone."""
     row = connection.execute(QUERIES["topic"], {"name": name}).fetchone()
-    return None if row is None else _aged(connection, _state.decode(row[0]), now)
+    return None if row is None else _standing(connection, _state.decode(row[0]), now)
 
 
 def count_topics(connection: sqlite3.Connection) -> int:
@@ -47,7 +48,7 @@ def list_topics(
     for bound in _within(prefix, reach):
         names = {"after": after, "limit": limit - len(found), **tag_begins(bound)._asdict()}
         rows = connection.execute(QUERIES["topics_page"], names)
-        found += [_aged(connection, _state.decode(row), now) for (row,) in rows]
+        found += [_standing(connection, _state.decode(row), now) for (row,) in rows]
         if len(found) >= limit:
             break
     return found
@@ -60,6 +61,8 @@ def read_page(
     state = get_topic(connection, name, now)
     if state is None:
         return None
+    if state.config.type == "queue":
+        return read_jobs(connection, state, wanted)
     loss = loss_of(state, wanted.after)
     is_new = loss is not None and loss.reason == "recreated"
     after = max(0 if is_new else wanted.after, state.earliest_seq - 1)
@@ -98,6 +101,12 @@ def _end(
 def _read(connection: sqlite3.Connection, place: dict[str, Any], others: str) -> list[TopicRecord]:
     text = connection.execute(QUERIES["records"].replace("OTHERS", others), place).fetchone()[0]
     return [] if text is None else _records.decode(f"[{text}]")
+
+
+def _standing(connection: sqlite3.Connection, state: TopicState, now: int) -> TopicState:
+    if state.config.type == "queue":
+        return stand(connection, state)
+    return _aged(connection, state, now)
 
 
 def _aged(connection: sqlite3.Connection, state: TopicState, now: int) -> TopicState:

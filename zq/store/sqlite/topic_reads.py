@@ -1,9 +1,12 @@
 """The reads of topics: pages have a lane of their own, for their readers wait as workers do."""
 
+from collections.abc import Sequence
+
 from zq.model.reach import Reach
 from zq.model.routers import RoutersWanted, TopicRouter
+from zq.model.topic_jobs import HeldRecord, JobsWanted, Labels
 from zq.model.topics import TopicPage, TopicState
-from zq.store.sqlite import router_lookups, topic_lookups
+from zq.store.sqlite import router_lookups, topic_job_lookups, topic_lookups
 from zq.store.sqlite.readers import ReaderPool
 from zq.store.topics import PageWanted, TopicReads
 
@@ -33,6 +36,15 @@ class SqliteTopicReads(TopicReads):
     ) -> TopicPage | None:
         read = self._awaited if awaited else self._pages
         return await read(topic_lookups.read_page, name, wanted, now)
+
+    async def held(self, topic: TopicState, node: str, seqs: Sequence[int]) -> list[HeldRecord]:
+        return await self._looks(topic_job_lookups.held_records, topic, node, seqs)
+
+    async def labels(self, topic: TopicState, keys: Sequence[int]) -> dict[int, Labels]:
+        return await self._looks(topic_job_lookups.labels_of, topic, keys)
+
+    async def numbered(self, topic: TopicState, wanted: JobsWanted) -> list[tuple[int, int]]:
+        return await self._scans(topic_job_lookups.numbered_jobs, topic, wanted)
 
     async def router(self, name: str) -> TopicRouter | None:
         return await self._looks(router_lookups.get_router, name)

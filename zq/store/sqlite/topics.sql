@@ -26,10 +26,11 @@ WHERE NOT EXISTS (SELECT 1 FROM topics WHERE id = t.id + 1) AND id < {max_topic_
 INSERT INTO topics (id, name, config) VALUES (:id, :topic, :config) RETURNING id
 
 -- name: write_topics
--- :topics lists [id, head_seq, count, bytes, cap_floor, ttl_floor, last_at, trim_at].
+-- :topics lists [id, head_seq, count, bytes, cap_floor, ttl_floor, last_at, trim_at,
+-- dead_lettered].
 UPDATE topics SET head_seq = t.value ->> 1, count = t.value ->> 2, bytes = t.value ->> 3,
     cap_floor = t.value ->> 4, ttl_floor = t.value ->> 5, last_at = t.value ->> 6,
-    trim_at = t.value ->> 7
+    trim_at = t.value ->> 7, dead_lettered = t.value ->> 8
 FROM json_each(:topics) AS t
 WHERE topics.id = t.value ->> 0
 
@@ -71,6 +72,24 @@ SELECT count(*), ifnull(sum(size), 0), json_group_array(key) FROM (
 -- name: delete_records
 DELETE FROM topic_records WHERE key IN {keys}
 
+-- name: number_jobs
+-- :numbers lists [key, job, node, tag].
+INSERT INTO topic_jobs (key, job, node, tag)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:numbers)
+
+-- name: read_numbers
+SELECT json_group_array(json_array(job, key & {max_seq})) FROM topic_jobs
+WHERE job IN {keys} AND key >> {seq_bits} = :id
+
+-- name: forget_numbers
+DELETE FROM topic_jobs WHERE job IN {keys}
+
+-- name: forget_numbers_of
+DELETE FROM topic_jobs
+WHERE key IN (
+    SELECT key FROM topic_jobs
+    WHERE key > :id << {seq_bits} AND key <= :id << {seq_bits} | {max_seq} LIMIT :limit)
+
 -- name: read_writes
 -- :writes lists [topic, key].
 SELECT json_group_array(json_array(topic, topic_writes.key, first_seq, last_seq))
@@ -97,6 +116,9 @@ DELETE FROM topics
 
 -- name: clear_topic_records
 DELETE FROM topic_records
+
+-- name: clear_topic_jobs
+DELETE FROM topic_jobs
 
 -- name: clear_topic_writes
 DELETE FROM topic_writes

@@ -1,0 +1,253 @@
+"""What workers of queue topics rely on, in the order of their contract."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from conformance.client import Client, Wire
+from conformance.site import Site
+
+from .records import Doc, Records, refused, told
+
+
+class Queue:
+    """Requests about one queue topic."""
+
+    def __init__(self, records: Records, name: str) -> None:
+        self.records, self.name = records, name
+
+    async def post(self, verb: str, **fields: Any) -> Doc:
+        return told(await self.records.post(f"{self.name}/{verb}", fields))
+
+    async def claim(self, most: int = 1, node: str = "w1", **fields: Any) -> list[Doc]:
+        told = await self.post("claim", node=node, max=most, **fields)
+        assert told["count"] == len(told["claimed"])
+        claimed: list[Doc] = told["claimed"]
+        return claimed
+
+    async def settle(self, verb: str, *seqs: int, node: str = "w1", **fields: Any) -> Doc:
+        return await self.post(verb, node=node, seqs=list(seqs), **fields)
+
+    async def counts(self) -> Doc:
+        counts: Doc = told(await self.records.get(f"/{self.name}"))["queue"]
+        return counts
+
+
+@pytest.fixture
+async def log(site: Site, wire: Wire) -> AsyncIterator[Records]:
+    async with Client(site, wire) as client:
+        yield Records(client)
+
+
+@pytest.fixture
+async def queue(log: Records) -> Queue:
+    made = await log.put("q", type="queue", durable=True)
+    assert made["config"]["type"] == "queue"
+    return Queue(log, "q")
+
+
+async def test_records_are_claimed_in_order_and_gone_once_acknowledged(queue: Queue) -> None:
+    sent = await queue.records.append("q", "a", "b", "c")
+    assert sent["seqs"] == [1, 2, 3]
+    first, second = await queue.claim(2, lease_ms=5_000)
+    assert (first["$seq"], first["data"], first["deliveries"]) == (1, "a", 1)
+    assert second["$seq"] == 2 and second["lease_id"].startswith("lease_")
+    assert await queue.counts() == {"ready": 1, "in_flight": 2, "dead_lettered": 0}
+    done = await queue.settle("ack", 1, 2, 2, 9)
+    assert (done["acked"], done["skipped"]) == ([1, 2], [2, 9])
+    assert (done["ready"], done["in_flight"]) == (1, 0)
+    assert done["performance"]["fsync_ms"] > 0
+    assert (await queue.settle("ack", 1))["skipped"] == [1], "a repeat changes nothing"
+    assert await queue.records.seqs("q") == [3]
+
+
+async def test_labels_and_meta_come_with_the_record(queue: Queue) -> None:
+    record = {"data": None, "tag": "red", "node": "maker", "meta": {"big": 2**63}}
+    told(await queue.records.post("q", {"records": [record]}))
+    (claimed,) = await queue.claim()
+    assert (claimed["$tag"], claimed["$node"], claimed["data"]) == ("red", "maker", None)
+    assert claimed["meta"] == {"big": 2**63}
+    assert claimed["deadline"] == pytest.approx(claimed["$ts"] + 30_000, abs=20_000)
+
+
+async def test_a_nack_brings_a_record_back_before_those_never_delivered(queue: Queue) -> None:
+    await queue.records.append("q", 1, 2)
+    await queue.claim()
+    told = await queue.settle("nack", 1)
+    assert (told["nacked"], told["ready"], told["in_flight"]) == ([1], 2, 0)
+    (again,) = await queue.claim()
+    assert (again["$seq"], again["deliveries"]) == (1, 2)
+    await queue.settle("nack", 1, delay_ms=60_000)
+    assert await queue.counts() == {"ready": 1, "in_flight": 0, "dead_lettered": 0}
+    queue.records.site.clock.advance(60_001)
+    assert [each["$seq"] for each in await queue.claim(9)] == [1, 2]
+
+
+async def test_a_token_of_a_former_delivery_settles_nothing(queue: Queue) -> None:
+    await queue.records.append("q", 1, 2)
+    (old,) = await queue.claim()
+    await queue.settle("nack", 1)
+    new, other = await queue.claim(2)
+    verbs: tuple[tuple[str, Doc], ...] = (
+        ("ack", {}),
+        ("nack", {}),
+        ("extend", {"lease_ms": 1_000}),
+    )
+    for verb, more in verbs:
+        told = await queue.settle(verb, 1, lease_ids=[old["lease_id"]], **more)
+        assert told["skipped"] == [1], verb
+    told = await queue.settle("ack", 1, 2, lease_ids=[new["lease_id"], None])
+    assert told["acked"] == [1, 2]
+    assert other["lease_id"] != new["lease_id"]
+
+
+async def test_only_the_node_that_holds_a_record_settles_it(queue: Queue) -> None:
+    await queue.records.append("q", 1)
+    await queue.claim(node="w1")
+    assert (await queue.settle("ack", 1, node="w2"))["skipped"] == [1]
+    assert (await queue.settle("ack", 1, node="w1"))["acked"] == [1]
+
+
+async def test_a_record_comes_back_strictly_after_its_deadline(queue: Queue) -> None:
+    await queue.records.append("q", 1)
+    await queue.claim(lease_ms=1_000)
+    told = await queue.settle("extend", 1, lease_ms=5_000)
+    assert told["extended"] == [1] and told["deadlines"].keys() == {"1"}
+    queue.records.site.clock.advance(4_900)
+    assert await queue.claim(node="w2") == []
+    queue.records.site.clock.advance(200)
+    (again,) = await queue.claim(node="w2")
+    assert again["deliveries"] == 2
+    assert (await queue.settle("ack", 1, node="w1"))["skipped"] == [1]
+
+
+async def test_a_record_delivered_too_often_goes_to_the_dead_letter_topic(queue: Queue) -> None:
+    await queue.records.put("q", max_deliveries=2, dead_letter="lost")
+    record = {"data": "poison", "tag": "red", "node": "maker", "meta": {"try": 1}}
+    told(await queue.records.post("q", {"records": [record, {"data": "fine"}]}))
+    for _ in range(2):
+        await queue.claim()
+        await queue.settle("nack", 1)
+    (other,) = await queue.claim()
+    assert other["data"] == "fine", "the claim goes on with the next record"
+    assert await queue.counts() == {"ready": 0, "in_flight": 1, "dead_lettered": 1}
+    (letter,) = (await queue.records.diff("lost", include_tags=True))["records"]
+    assert (letter["data"], letter["$tag"], letter["$node"]) == ("poison", "red", "maker")
+    stamps = {
+        "$dead_letter_from": "q",
+        "$dead_letter_deliveries": "2",
+        "$dead_letter_src_seq": "1",
+    }
+    assert letter["meta"] == {"try": 1, **stamps}
+    assert await queue.records.seqs("q") == [2]
+
+
+async def test_a_record_stays_where_the_dead_letter_topic_is_full(queue: Queue) -> None:
+    await queue.records.put("lost", cap_records=1, discard="reject")
+    await queue.records.append("lost", "first")
+    await queue.records.put("q", max_deliveries=1, dead_letter="lost")
+    await queue.records.append("q", "poison")
+    await queue.claim()
+    await queue.settle("nack", 1)
+    assert await queue.claim() == []
+    assert (await queue.counts())["ready"] == 1
+    await queue.records.delete("lost", before_seq=99)
+    assert await queue.claim() == []
+    assert [each["data"] for each in (await queue.records.diff("lost"))["records"]] == ["poison"]
+
+
+async def test_a_queue_is_read_and_deleted_from_like_a_log(queue: Queue) -> None:
+    records = [{"data": n, "tag": "even" if n % 2 == 0 else "odd"} for n in range(1, 7)]
+    told(await queue.records.post("q", {"records": records}))
+    await queue.claim()
+    page = await queue.records.diff("q", limit=4)
+    assert [each["$seq"] for each in page["records"]] == [1, 2, 3, 4]
+    assert (page["next_from_seq"], page["lag"], page["caught_up"]) == (4, 2, False)
+    gone = await queue.records.delete("q", match=["tag", "Eq", "even"])
+    assert (gone["deleted"], gone["count"], gone["earliest_seq"]) == (3, 3, 1)
+    gone = await queue.records.delete("q", before_seq=4)
+    assert (gone["deleted"], gone["count"], gone["earliest_seq"]) == (2, 1, 5)
+    assert (await queue.settle("ack", 1))["skipped"] == [1]
+
+
+async def test_a_write_that_comes_again_brings_no_second_job(queue: Queue) -> None:
+    first = await queue.records.append("q", 1, 2, idempotency_key="k")
+    again = await queue.records.append("q", 1, 2, idempotency_key="k")
+    assert (again["seqs"], again["deduped"]) == (first["seqs"], True)
+    assert len(await queue.claim(9)) == 2
+
+
+async def test_a_full_queue_refuses_the_whole_write(queue: Queue) -> None:
+    await queue.records.put("q", cap_records=2)
+    await queue.records.append("q", 1)
+    reply = await queue.records.post("q", {"records": [{"data": 2}, {"data": 3}]})
+    assert refused(reply) == (422, "topic_full")
+    assert (await queue.records.append("q", 2))["seqs"] == [2]
+
+
+async def test_a_record_is_a_job_and_a_job_is_a_record(queue: Queue) -> None:
+    await queue.records.append("q", {"n": 1})
+    native = queue.records.native
+    (job,) = (await native.get("/jobs", queue="q")).doc["jobs"]
+    assert job["payload"] == {"n": 1} and job["status"] == "ready"
+    await native.post("/jobs", {"queue": "q", "type": "native", "payload": {"n": 2}})
+    first, second = await queue.claim(9)
+    assert (first["$seq"], second["$seq"], second["data"]) == (1, 2, {"n": 2})
+    assert (await native.post(f"/jobs/{job['id']}/success", None)).status == 204
+    assert (await queue.settle("ack", 1, 2))["acked"] == [2], "the first is done already"
+    assert (await native.get("/jobs", queue="q")).doc["jobs"] == []
+
+
+async def test_a_queue_can_be_made_by_its_first_write_and_deleted_with_its_jobs(
+    log: Records,
+) -> None:
+    body = {"records": [{"data": 1}], "config": {"type": "queue"}}
+    assert (await log.post("new", body)).status == 201
+    queue = Queue(log, "new")
+    assert len(await queue.claim()) == 1
+    target = "/v0/topics/new"
+    reply = await log.native.send("DELETE", f"{target}?if_empty=true")
+    assert refused(reply) == (409, "topic_not_empty")
+    assert told(await log.native.send("DELETE", target))["deleted"] is True
+    assert (await log.native.get("/jobs", queue="new")).doc["jobs"] == []
+    assert refused(await log.post("new/claim", {"node": "w"})) == (404, "topic_not_found")
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "code"),
+    [
+        ("claim", {"node": ""}, "invalid_request"),
+        ("ack", {"seqs": [1]}, "invalid_request"),
+        ("ack", {"node": "w", "seqs": [1], "lease_ids": ["a", "b"]}, "invalid_request"),
+        ("ack", {"node": "w", "seqs": [1] * 1_001}, "batch_too_large"),
+        ("extend", {"node": "w", "seqs": [1]}, "invalid_request"),
+    ],
+    ids=["claim", "node", "alignment", "many", "lease"],
+)
+async def test_a_request_of_a_worker_that_makes_no_sense_is_refused(
+    queue: Queue, verb: str, body: Doc, code: str
+) -> None:
+    assert refused(await queue.records.post(f"q/{verb}", body)) == (400, code)
+
+
+async def test_nothing_to_settle_changes_nothing(queue: Queue) -> None:
+    told = await queue.settle("ack")
+    assert (told["acked"], told["skipped"]) == ([], [])
+    assert await queue.claim(0) == []
+
+
+async def test_leases_and_numbers_are_there_after_a_restart(queue: Queue, wire: Wire) -> None:
+    await queue.records.append("q", 1, 2)
+    (held,) = await queue.claim(lease_ms=600_000)
+    await queue.records.site.restart()
+    async with Client(queue.records.site, wire) as client:
+        again = Queue(Records(client), "q")
+        assert [each["$seq"] for each in await again.claim(9)] == [2]
+        told = await again.settle("ack", 1, lease_ids=[held["lease_id"]])
+        assert told["acked"] == [1]
+        assert (await again.records.append("q", 3))["seqs"] == [3]
+
+
+async def test_a_router_goes_from_log_to_log(queue: Queue) -> None:
+    reply = await queue.records.native.call("PUT", "/v0/routers/r", {"source": "l", "dest": "q"})
+    assert refused(reply) == (409, "topic_exists_incompatible")

@@ -1,0 +1,89 @@
+"""Reading queue topics: their records are the unfinished jobs of the queue of the same name."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import UNSET, Raw
+
+from zq.model.topic_jobs import HeldRecord, JobsWanted, Labels
+from zq.model.topics import TopicPage, TopicRecord, TopicState
+from zq.store.api import as_json
+from zq.store.sqlite.queries import load
+from zq.store.topics import PageWanted
+
+QUERIES = load("topic_job_lookups.sql")
+
+
+def stand(connection: sqlite3.Connection, state: TopicState) -> TopicState:
+    """A queue with what its jobs say of it. `state` is changed."""
+    place = {"queue": state.name, "id": state.id}
+    row = connection.execute(QUERIES["standing"], place).fetchone()
+    state.count, state.ready, state.in_flight = row
+    first = connection.execute(QUERIES["first_job"], place).fetchone()
+    state.earliest_seq = state.head_seq + 1 if first is None else first[0]
+    return state
+
+
+def read_jobs(connection: sqlite3.Connection, state: TopicState, wanted: PageWanted) -> TopicPage:
+    """A page of a queue's records, whether somebody holds them or not."""
+    upto = state.head_seq
+    parameters: dict[str, Any] = {
+        "queue": state.name,
+        "id": state.id,
+        "after": wanted.after,
+        "upto": upto,
+        "limit": wanted.limit,
+    }
+    others = "1"
+    if wanted.nodes and state.config.dedupe_node:
+        others = QUERIES["others"]
+        parameters["nodes"] = as_json(list(wanted.nodes))
+    records: list[TopicRecord] = []
+    size, next_seq = 0, max(upto, wanted.after)
+    for row in connection.execute(QUERIES["jobs_page"].replace("OTHERS", others), parameters):
+        seq, at, node, tag, data, meta = row
+        size += len(data)
+        if records and size > wanted.most_bytes:
+            next_seq = records[-1].seq
+            break
+        said = UNSET if meta is None else Raw(meta.encode())
+        records.append(TopicRecord(seq, at, node, tag, Raw(data.encode()), said))
+    else:
+        if len(records) == wanted.limit:
+            next_seq = records[-1].seq
+    return TopicPage(records, next_seq, upto, state.earliest_seq, None)
+
+
+def held_records(
+    connection: sqlite3.Connection, topic: TopicState, node: str, seqs: Sequence[int]
+) -> list[HeldRecord]:
+    """Those of some records that a node holds."""
+    parameters = {"id": topic.id, "queue": topic.name, "node": node, "seqs": as_json(list(seqs))}
+    return [HeldRecord(*row) for row in connection.execute(QUERIES["held"], parameters)]
+
+
+def labels_of(
+    connection: sqlite3.Connection, topic: TopicState, keys: Sequence[int]
+) -> dict[int, Labels]:
+    """The numbers and labels of some jobs, of those that have numbers there."""
+    rows = connection.execute(QUERIES["labels"], {"id": topic.id, "keys": as_json(list(keys))})
+    return {key: Labels(seq, node, tag) for key, seq, node, tag in rows}
+
+
+def numbered_jobs(
+    connection: sqlite3.Connection, topic: TopicState, wanted: JobsWanted
+) -> list[tuple[int, int]]:
+    """Jobs with numbers in a range, perhaps only those with some tags: their keys and numbers."""
+    bounds = {"low": None, "high": None}
+    if wanted.match is not None:
+        bounds = {**bounds, **wanted.match._asdict()}
+    parameters = {
+        "id": topic.id,
+        "queue": topic.name,
+        **bounds,
+        "after": wanted.after,
+        "upto": wanted.upto,
+        "limit": wanted.limit,
+    }
+    return connection.execute(QUERIES["numbered"], parameters).fetchall()

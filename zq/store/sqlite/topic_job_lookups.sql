@@ -1,0 +1,43 @@
+-- What is looked up of queue topics, whose records are jobs. They have those that are unfinished.
+
+-- name: standing
+-- All unfinished jobs, those that are ready, and those in flight.
+SELECT ifnull(sum(n) FILTER (WHERE status <= {in_flight}), 0),
+    ifnull(sum(n) FILTER (WHERE status = {ready}), 0),
+    ifnull(sum(n) FILTER (WHERE status = {in_flight}), 0)
+FROM queue_counts WHERE queue = :queue
+
+-- name: first_job
+SELECT t.key & {max_seq} FROM topic_jobs AS t CROSS JOIN jobs ON jobs.id = t.job
+WHERE t.key > :id << {seq_bits} AND t.key <= :id << {seq_bits} | {max_seq}
+    AND jobs.queue = :queue AND jobs.status <= {in_flight}
+ORDER BY t.key LIMIT 1
+
+-- name: jobs_page
+SELECT t.key & {max_seq}, (jobs.id >> {key_bits}) + {key_epoch}, t.node, t.tag,
+    ifnull(jobs.payload, (SELECT body FROM payloads WHERE job_id = jobs.id)),
+    jobs.extras ->> '$.meta'
+FROM topic_jobs AS t CROSS JOIN jobs ON jobs.id = t.job
+WHERE t.key > :id << {seq_bits} | :after AND t.key <= :id << {seq_bits} | :upto
+    AND jobs.queue = :queue AND jobs.status <= {in_flight} AND OTHERS
+ORDER BY t.key LIMIT :limit
+
+-- name: others
+(t.node IS NULL OR t.node NOT IN (SELECT value FROM json_each(:nodes)))
+
+-- name: held
+SELECT t.key & {max_seq}, jobs.id, jobs.deliveries
+FROM topic_jobs AS t CROSS JOIN jobs ON jobs.id = t.job
+WHERE t.key IN (SELECT :id << {seq_bits} | value FROM json_each(:seqs))
+    AND jobs.queue = :queue AND jobs.status = {in_flight} AND jobs.claimant = :node
+
+-- name: labels
+SELECT job, key & {max_seq}, node, tag FROM topic_jobs
+WHERE job IN {keys} AND key >> {seq_bits} = :id
+
+-- name: numbered
+SELECT t.job, t.key & {max_seq} FROM topic_jobs AS t CROSS JOIN jobs ON jobs.id = t.job
+WHERE t.key > :id << {seq_bits} | :after AND t.key <= :id << {seq_bits} | :upto
+    AND jobs.queue = :queue AND jobs.status <= {in_flight}
+    AND (:low IS NULL OR t.tag >= :low) AND (:high IS NULL OR t.tag < :high)
+ORDER BY t.key LIMIT :limit

@@ -1,0 +1,85 @@
+"""Jobs as the records of queue topics: they are stored like all others, and get numbers there."""
+
+from collections.abc import Sequence
+
+from zq.model.commands import Enqueue
+from zq.model.errors import ZqError
+from zq.model.lifecycle import TERMINAL
+from zq.model.topic_commands import Append, ForgetNumbers, NumberJobs
+from zq.model.topic_errors import TopicFull, TopicNotFound
+from zq.model.topic_jobs import new_job
+from zq.model.topics import MAX_SEQ, SEQ_BITS, NewRecord, TopicState
+from zq.store.api import Sliced
+from zq.tick.intake import enqueue
+from zq.tick.trimming import find_topics, write_topics
+from zq.tick.work import UnitOfWork
+
+AnyNumbering = NumberJobs | ForgetNumbers
+
+UNLABELLED = NewRecord("")
+
+
+def number_jobs(work: UnitOfWork, commands: Sequence[AnyNumbering]) -> Sliced[list[object]]:
+    """Give jobs their numbers in a queue, or drop the numbers of those that are done."""
+    replies: list[object] = []
+    for command in commands:
+        if isinstance(command, NumberJobs):
+            replies.append(_number(work, command))
+        else:
+            work.tx.run("forget_numbers", keys=list(command.keys))
+            work.effects.promised |= command.durable
+            replies.append(None)
+        yield None
+    return replies
+
+
+def store_jobs(work: UnitOfWork, state: TopicState, command: Append) -> Sliced[None]:
+    """Store records as jobs of a queue. Raises `TopicFull`, or what an enqueue answers."""
+    config, records = state.config, command.records
+    if state.head_seq + len(records) >= MAX_SEQ:
+        raise TopicFull(command.topic, "it has given out all its numbers")
+    if config.cap_records:
+        depth = _depth(work, command.topic)
+        if depth + len(records) > config.cap_records:
+            raise TopicFull(command.topic, f"it holds {depth} of {config.cap_records} records")
+    jobs = [new_job(command.topic, record, config.ttl_ms) for record in records]
+    new = Enqueue(keys=command.keys, jobs=jobs, now=work.now, size=command.size)
+    (reply,) = yield from enqueue(work, [new])
+    if isinstance(reply, ZqError):
+        raise reply
+
+
+def give_numbers(
+    work: UnitOfWork, state: TopicState, keys: Sequence[int], records: Sequence[NewRecord]
+) -> int:
+    """Give jobs the next numbers of a queue. `state` is changed. Returns the first number."""
+    first = state.head_seq + 1
+    base = (state.id << SEQ_BITS) + first
+    rows = [
+        (base + index, key, record.node, record.tag)
+        for index, (key, record) in enumerate(zip(keys, records, strict=True))
+    ]
+    work.tx.run("number_jobs", numbers=rows)
+    state.head_seq += len(rows)
+    return first
+
+
+def _number(work: UnitOfWork, command: NumberJobs) -> dict[int, int] | TopicNotFound:
+    state = find_topics(work, [command.topic]).get(command.topic)
+    if state is None:
+        return TopicNotFound(command.topic)
+    found = work.tx.table("read_numbers", keys=list(command.keys), id=state.id)
+    numbers: dict[int, int] = dict(found)
+    new = [key for key in command.keys if key not in numbers]
+    first = give_numbers(work, state, new, [UNLABELLED] * len(new))
+    write_topics(work, [state])
+    return numbers | {key: first + index for index, key in enumerate(new)}
+
+
+def _depth(work: UnitOfWork, queue: str) -> int:
+    """How many unfinished jobs there are, those of this tick included."""
+    stored = dict(work.tx.table("read_depths", queues=[queue])).get(queue, 0)
+    moved = sum(
+        n for (name, status), n in work.counts.items() if name == queue and status not in TERMINAL
+    )
+    return int(stored) + moved
