@@ -68,18 +68,8 @@ async def test_what_is_for_queues_is_refused_of_a_log(log: Records) -> None:
     for verb in ("claim", "ack", "nack", "extend"):
         reply = await log.post(f"t/{verb}", {"node": "w", "seqs": [1], "lease_ms": 1_000})
         assert refused(reply) == (409, "not_a_queue")
-        assert refused(await log.post(f"none/{verb}", {"node": "w"})) == (404, "topic_not_found")
-    accept = {"accept": "text/event-stream"}
-    reply = await log.native.send("GET", "/v0/topics/t/work?node=w", headers=accept)
-    assert refused(reply) == (409, "not_a_queue")
-
-
-async def test_topics_of_the_type_queue_are_refused_until_they_are_spoken(log: Records) -> None:
-    reply = await log.native.call("PUT", "/v0/topics/q", {"type": "queue"})
-    assert refused(reply) == (400, "invalid_request")
-    reply = await log.post("q", {"records": [{"data": 1}], "config": {"type": "queue"}})
-    assert refused(reply) == (400, "invalid_request")
-    assert (await log.get("/q")).status == 404
+        reply = await log.post(f"none/{verb}", {"node": "w", "lease_ms": 1_000})
+        assert refused(reply) == (404, "topic_not_found")
 
 
 async def test_records_get_numbers_that_follow_each_other(log: Records) -> None:

@@ -44,9 +44,8 @@ class Labels(NamedTuple):
 
 
 class JobsWanted(NamedTuple):
-    """Up to `limit` jobs with numbers behind `after` and up to `upto`, of some tags or of any."""
+    """Up to `limit` jobs with numbers up to `upto`, of some tags or of any."""
 
-    after: int
     upto: int
     match: TagMatch | None
     limit: int
@@ -89,12 +88,11 @@ def chosen(wanted: Selection, held: Sequence[HeldRecord]) -> dict[int, HeldRecor
     }
 
 
-def check_node(node: str) -> str:
-    """The name of a worker, or `InvalidRequest`."""
+def check_node(node: str) -> None:
+    """Raise `InvalidRequest` for what cannot be the name of a worker."""
     if not node:
         raise InvalidRequest("node must not be empty: name the worker")
     check_label("node", node, MOST_NODE_BYTES)
-    return node
 
 
 def check_selection(wanted: Selection) -> None:

@@ -37,7 +37,6 @@ from zq.model.topic_jobs import (
     JobsWanted,
     Labels,
     Selection,
-    check_node,
     check_selection,
     chosen,
     dead_letter,
@@ -127,7 +126,7 @@ class QueueTopics:
         """
         usual = topic.config.lease_ms if lease_ms is None else lease_ms
         length = min(max(usual, LEAST_LEASE_MS), MOST_LEASE_MS)
-        terms = Terms(length, check_node(node))
+        terms = Terms(length, node)
         with ExitStack() as claims:
 
             def begin(most: int) -> Claimer:
@@ -205,12 +204,10 @@ class QueueTopics:
             return await self._topics.delete_records(name, match, before, reach)
         upto = topic.head_seq if before is None else min(topic.head_seq, before - 1)
         of_queue = Filter(queues=(name,), reach=reach)
-        deleted, after = 0, 0
-        while found := await self._reads.numbered(topic, JobsWanted(after, upto, match, SLICE)):
-            keys = [key for key, _ in found]
+        deleted = 0
+        while keys := await self._reads.numbered(topic, JobsWanted(upto, match, SLICE)):
             deleted += await self._inbox.ask(DeleteSlice(keys=keys, filter=of_queue))
             await self._inbox.ask(ForgetNumbers(keys))
-            after = found[-1][1]
         return RecordsDeleted(deleted, topic.head_seq, True, await self.get(name, reach))
 
     async def drop(self, name: str, reach: Reach, *, if_empty: bool = False) -> TopicDeleted:

@@ -55,8 +55,8 @@ class TopicReads(Protocol):
     async def labels(self, topic: TopicState, keys: Sequence[int]) -> dict[int, Labels]:
         """The numbers and labels of some jobs in a queue, of those that have numbers there."""
 
-    async def numbered(self, topic: TopicState, wanted: JobsWanted) -> list[tuple[int, int]]:
-        """Unfinished jobs of a queue by their numbers: keys and numbers."""
+    async def numbered(self, topic: TopicState, wanted: JobsWanted) -> list[int]:
+        """The keys of unfinished jobs of a queue that have numbers."""
 
     async def router(self, name: str) -> TopicRouter | None:
         """A router as it stands."""

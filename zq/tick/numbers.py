@@ -16,6 +16,9 @@ from zq.tick.work import UnitOfWork
 
 AnyNumbering = NumberJobs | ForgetNumbers
 
+LOOKED_AT = 100
+"""The least numbers that are looked at when others are given out."""
+
 UNLABELLED = NewRecord("")
 
 
@@ -60,6 +63,8 @@ def give_numbers(
         for index, (key, record) in enumerate(zip(keys, records, strict=True))
     ]
     work.tx.run("number_jobs", numbers=rows)
+    # More are looked at than come, so that numbers of jobs that are gone do not gather.
+    work.tx.run("forget_gone", id=state.id, limit=2 * len(rows) + LOOKED_AT)
     state.head_seq += len(rows)
     return first
 

@@ -90,6 +90,7 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
         "topics": 1,
         "schemas": 1,
         "topic_records": 1,
+        "topic_jobs": 1,
         "topic_writes": 1,
         "topic_routers": 1,
         "meta": 1,

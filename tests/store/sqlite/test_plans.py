@@ -52,6 +52,9 @@ TOPIC_BY_ID = "SEARCH topics USING INTEGER PRIMARY KEY (rowid=?)"
 ROUTER = "SEARCH topic_routers USING PRIMARY KEY (name=?)"
 ROUTERS_OF_SOURCE = "SEARCH topic_routers USING INDEX routers_by_source (source=?)"
 ROUTERS_OF_DEST = "SEARCH topic_routers USING INDEX routers_by_dest (dest=?)"
+NUMBER = "SEARCH topic_jobs USING INTEGER PRIMARY KEY (rowid=?)"
+JOBS_OF_TOPIC = "SEARCH t USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
+JOB_IN_TOPIC = "SEARCH topic_jobs USING INDEX topic_jobs_by_job (job=?)"
 RECORDS_OF_TOPIC = "SEARCH topic_records USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
 
 # Query of tick.sql, upkeep.sql or log.sql → how it finds its rows. A new query needs a line here.
@@ -301,6 +304,26 @@ FINDS: dict[str, set[str]] = {
     "clear_topics": set(),
     "clear_topic_records": set(),
     "clear_topic_writes": set(),
+    "number_jobs": set(),
+    "read_numbers": {"SEARCH topic_jobs USING COVERING INDEX topic_jobs_by_job (job=?)"},
+    "forget_numbers": {JOB_IN_TOPIC},
+    "forget_gone": {BY_ID, NUMBER, JOBS_OF_TOPIC},
+    "forget_numbers_of": {NUMBER, JOBS_OF_TOPIC.replace("SEARCH t ", "SEARCH topic_jobs ")},
+    "clear_topic_jobs": set(),
+    "look for record standing": {"SEARCH queue_counts USING PRIMARY KEY (queue=?)"},
+    "look for record first_job": {BY_ID, JOBS_OF_TOPIC},
+    "look for record jobs_page": {
+        BY_ID,
+        JOBS_OF_TOPIC,
+        "SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?)",
+    },
+    "look for record held": {BY_ID, NUMBER.replace("topic_jobs", "t")},
+    "look for record labels": {JOB_IN_TOPIC},
+    "look for record numbered": {BY_ID, JOBS_OF_TOPIC},
+    "look for record tagged": {
+        BY_ID,
+        "SEARCH t USING INDEX topic_jobs_by_tag (<expr>=? AND tag>?)",
+    },
     "routers_behind": {ROUTERS_OF_SOURCE, "SCAN behind"},
     "routers_around": {ROUTERS_OF_SOURCE, ROUTERS_OF_DEST, "SCAN around"},
     "routers_named": {ROUTER},
@@ -355,6 +378,7 @@ SERVES = {
     "cron_by_time": "next_firing",
     "topics_to_trim": "topics_to_trim",
     "records_by_tag": "records_tagged",
+    "topic_jobs_by_tag": "look for record tagged",
 }
 
 
@@ -403,6 +427,12 @@ def named_queries() -> dict[str, str]:
     found |= {
         f"look for topic {name}": sql.replace("OTHERS", of_topics["others"])
         for name, sql in of_topics.items()
+        if name != "others"
+    }
+    of_queues = load("topic_job_lookups.sql")
+    found |= {
+        f"look for record {name}": sql.replace("OTHERS", of_queues["others"])
+        for name, sql in of_queues.items()
         if name != "others"
     }
     found |= {f"look for router {name}": sql for name, sql in load("router_lookups.sql").items()}

@@ -82,19 +82,19 @@ class ClaimBody(msgspec.Struct):
     lease_ms: int | None = None
 
 
-class SettleBody(msgspec.Struct):
+class SettleSeqsBody(msgspec.Struct):
     node: str = ""
     seqs: list[int] = []
     lease_ids: list[str | None] = []
     delay_ms: int = 0
 
 
-class ExtendBody(SettleBody):
+class ExtendBody(SettleSeqsBody):
     lease_ms: int | None = None
 
 
 CLAIM = msgspec.json.Decoder(ClaimBody)
-SETTLE = msgspec.json.Decoder(SettleBody)
+SETTLE = msgspec.json.Decoder(SettleSeqsBody)
 EXTEND = msgspec.json.Decoder(ExtendBody)
 DIFF = msgspec.json.Decoder(DiffBody)
 DELETE = msgspec.json.Decoder(DeleteBody)

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from zq.http.door import Route
 from zq.http.guard import Guard, reach_of
-from zq.http.topics.bodies import CLAIM, EXTEND, SETTLE, SettleBody, TopicBodies
+from zq.http.topics.bodies import CLAIM, EXTEND, SETTLE, SettleSeqsBody, TopicBodies
 from zq.http.topics.documents import claimed
 from zq.http.topics.lifecycle import TOPIC, topic_of
 from zq.http.topics.problems import Stopwatch
@@ -15,7 +15,7 @@ from zq.http.transport.answers import Answers
 from zq.model.errors import InvalidRequest
 from zq.model.keys import KeyScope
 from zq.model.leasing import MOST_CLAIMED
-from zq.model.topic_jobs import Selection
+from zq.model.topic_jobs import Selection, check_node
 from zq.service import Services
 from zq.service.queue_topics import Decided
 
@@ -44,6 +44,7 @@ class QueueTopicsApi:
         """Lease up to `max` records to a node, at once."""
         watch = Stopwatch()
         sent = await self._bodies.read(request, CLAIM)
+        check_node(sent.node)
         name, reach = topic_of(request), reach_of(request)
         topic = await self._queues.get(name, reach)
         most = min(max(sent.max, 1), MOST_CLAIMED)
@@ -97,7 +98,7 @@ class QueueTopicsApi:
         return _answer(watch, name, "extended", told, deadlines=deadlines)
 
 
-def _selection(sent: SettleBody) -> Selection:
+def _selection(sent: SettleSeqsBody) -> Selection:
     return Selection(sent.node, sent.seqs, sent.lease_ids)
 
 

@@ -22,7 +22,7 @@ from zq.http.topics.lifecycle import TOPIC, flag, topic_of
 from zq.http.topics.problems import Stopwatch
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
-from zq.model.errors import InvalidRequest, NotFound
+from zq.model.errors import InvalidRequest
 from zq.model.keys import KeyScope
 from zq.model.topics import MOST_WAIT_MS, MOST_WRITE_KEY, NO_PATCH, TopicPatch
 from zq.service import Services
@@ -47,7 +47,6 @@ class TopicRecordsApi:
             Route("POST", TOPIC, self.append, KeyScope.ENQUEUE),
             Route("POST", f"{TOPIC}/diff", self.diff, KeyScope.READ),
             Route("POST", f"{TOPIC}/delete", self.delete, KeyScope.MANAGE),
-            Route("GET", f"{TOPIC}/work", self.work, KeyScope.TAKE),
         ]
 
     async def append(self, request: web.BaseRequest) -> Answer:
@@ -100,12 +99,6 @@ class TopicRecordsApi:
                 "bytes": topic.bytes,
             }
         )
-
-    async def work(self, request: web.BaseRequest) -> Answer:
-        """A stream of the records of a queue, which is not spoken."""
-        name = topic_of(request)
-        await self._queues.get(name, reach_of(request))
-        raise NotFound(f"there is no stream of topic '{name}' here: claim its records")
 
     async def _append(self, request: web.BaseRequest, sent: AppendBody, watch: Stopwatch) -> Answer:
         with_seqs = flag(request, "return_seqs", usual=True)

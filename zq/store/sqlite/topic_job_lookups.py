@@ -73,17 +73,16 @@ def labels_of(
 
 def numbered_jobs(
     connection: sqlite3.Connection, topic: TopicState, wanted: JobsWanted
-) -> list[tuple[int, int]]:
-    """Jobs with numbers in a range, perhaps only those with some tags: their keys and numbers."""
-    bounds = {"low": None, "high": None}
-    if wanted.match is not None:
-        bounds = {**bounds, **wanted.match._asdict()}
-    parameters = {
+) -> list[int]:
+    """The keys of jobs that have numbers, perhaps only of those with some tags."""
+    parameters: dict[str, Any] = {
         "id": topic.id,
         "queue": topic.name,
-        **bounds,
-        "after": wanted.after,
         "upto": wanted.upto,
         "limit": wanted.limit,
     }
-    return connection.execute(QUERIES["numbered"], parameters).fetchall()
+    name = "numbered"
+    if wanted.match is not None:
+        name = "tagged"
+        parameters |= wanted.match._asdict()
+    return [key for (key,) in connection.execute(QUERIES[name], parameters)]

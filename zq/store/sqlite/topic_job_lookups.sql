@@ -36,8 +36,14 @@ SELECT job, key & {max_seq}, node, tag FROM topic_jobs
 WHERE job IN {keys} AND key >> {seq_bits} = :id
 
 -- name: numbered
-SELECT t.job, t.key & {max_seq} FROM topic_jobs AS t CROSS JOIN jobs ON jobs.id = t.job
-WHERE t.key > :id << {seq_bits} | :after AND t.key <= :id << {seq_bits} | :upto
+SELECT t.job FROM topic_jobs AS t CROSS JOIN jobs ON jobs.id = t.job
+WHERE t.key > :id << {seq_bits} AND t.key <= :id << {seq_bits} | :upto
     AND jobs.queue = :queue AND jobs.status <= {in_flight}
-    AND (:low IS NULL OR t.tag >= :low) AND (:high IS NULL OR t.tag < :high)
 ORDER BY t.key LIMIT :limit
+
+-- name: tagged
+SELECT t.job FROM topic_jobs AS t CROSS JOIN jobs ON jobs.id = t.job
+WHERE t.key >> {seq_bits} = :id AND t.tag >= :low AND (:high IS NULL OR t.tag < :high)
+    AND t.key <= :id << {seq_bits} | :upto
+    AND jobs.queue = :queue AND jobs.status <= {in_flight}
+LIMIT :limit

@@ -43,7 +43,7 @@ class SqliteTopicReads(TopicReads):
     async def labels(self, topic: TopicState, keys: Sequence[int]) -> dict[int, Labels]:
         return await self._looks(topic_job_lookups.labels_of, topic, keys)
 
-    async def numbered(self, topic: TopicState, wanted: JobsWanted) -> list[tuple[int, int]]:
+    async def numbered(self, topic: TopicState, wanted: JobsWanted) -> list[int]:
         return await self._scans(topic_job_lookups.numbered_jobs, topic, wanted)
 
     async def router(self, name: str) -> TopicRouter | None:

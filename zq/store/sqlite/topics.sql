@@ -84,6 +84,15 @@ WHERE job IN {keys} AND key >> {seq_bits} = :id
 -- name: forget_numbers
 DELETE FROM topic_jobs WHERE job IN {keys}
 
+-- name: forget_gone
+-- Of the lowest numbers, those whose jobs are gone: others than workers of the topic have ended them.
+DELETE FROM topic_jobs
+WHERE key IN (
+    SELECT t.key FROM topic_jobs AS t
+    WHERE t.key > :id << {seq_bits} AND t.key <= :id << {seq_bits} | {max_seq}
+    ORDER BY t.key LIMIT :limit)
+AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = job)
+
 -- name: forget_numbers_of
 DELETE FROM topic_jobs
 WHERE key IN (

@@ -2,13 +2,26 @@
 
 from typing import Any
 
-from zq.http.topics.bodies import AppendBody, DeleteBody, DiffBody, RouterBody, WatchBody
+from zq.http.topics.bodies import (
+    AppendBody,
+    ClaimBody,
+    DeleteBody,
+    DiffBody,
+    ExtendBody,
+    RouterBody,
+    SettleSeqsBody,
+    WatchBody,
+)
 from zq.http.topics.description.shapes import (
+    AckAnswer,
     AppendAnswer,
+    ClaimAnswer,
     DeletedRecordsAnswer,
     DeletedRouterAnswer,
     DeletedTopicAnswer,
     DiffAnswer,
+    ExtendAnswer,
+    NackAnswer,
     PutTopicAnswer,
     RouterAnswer,
     RoutersAnswer,
@@ -35,6 +48,7 @@ _PAGING = (
     Parameter("cursor", TEXT, "The `next_cursor` of the page before."),
 )
 _NO_TOPIC = {404: "There is no such topic."}
+_NO_QUEUE = {409: "The topic is a log."}
 _NO_ROUTER = {404: "There is no such router."}
 _NO_ROOM = {507: "There is no room on the disk."}
 
@@ -72,6 +86,18 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("POST", "/topics/{topic}/diff"): Operation({200: DiffAnswer}, DiffBody, refusals=_NO_TOPIC),
     ("POST", "/topics/{topic}/delete"): Operation(
         {200: DeletedRecordsAnswer}, DeleteBody, refusals=_NO_TOPIC
+    ),
+    ("POST", "/topics/{topic}/claim"): Operation(
+        {200: ClaimAnswer}, ClaimBody, refusals={**_NO_TOPIC, **_NO_QUEUE}
+    ),
+    ("POST", "/topics/{topic}/ack"): Operation(
+        {200: AckAnswer}, SettleSeqsBody, refusals={**_NO_TOPIC, **_NO_QUEUE}
+    ),
+    ("POST", "/topics/{topic}/nack"): Operation(
+        {200: NackAnswer}, SettleSeqsBody, refusals={**_NO_TOPIC, **_NO_QUEUE}
+    ),
+    ("POST", "/topics/{topic}/extend"): Operation(
+        {200: ExtendAnswer}, ExtendBody, refusals={**_NO_TOPIC, **_NO_QUEUE}
     ),
     ("GET", "/routers"): Operation(
         {200: RoutersAnswer},

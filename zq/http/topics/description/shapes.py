@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from zq.http.topics.documents import ServerRecord
+from zq.http.topics.documents import ClaimedDocument, ServerRecord
 from zq.model.routers import TagFilter
 from zq.wire.topics import ConfigDocument
 
@@ -45,6 +45,14 @@ class PutTopicAnswer(TopicAnswer):
     config: ConfigDocument
 
 
+class QueueFigures(msgspec.Struct):
+    """How many records of a queue can be claimed, are leased, and have gone elsewhere for good."""
+
+    ready: int
+    in_flight: int
+    dead_lettered: int
+
+
 class TopicStateAnswer(TopicAnswer):
     """A topic as it stands."""
 
@@ -59,6 +67,7 @@ class TopicStateAnswer(TopicAnswer):
     effective_priority: int
     last_write_ts: int | None
     last_read_ts: int | None
+    queue: QueueFigures | UnsetType = UNSET
 
 
 class TopicEntry(msgspec.Struct):
@@ -205,3 +214,40 @@ class TopicReadiness(TopicAnswer):
     status: str
     wal_replay_complete: bool
     topics: int
+
+
+class ClaimAnswer(TopicAnswer):
+    """Records that were leased to a node."""
+
+    topic: str
+    claimed: list[ClaimedDocument]
+    count: int
+    ready: int
+
+
+class SettledAnswer(TopicAnswer, kw_only=True):
+    """What every settlement answers: what was left as it was, and the queue after it."""
+
+    topic: str
+    skipped: list[int]
+    ready: int
+    in_flight: int
+
+
+class AckAnswer(SettledAnswer):
+    """Records that are done."""
+
+    acked: list[int]
+
+
+class NackAnswer(SettledAnswer):
+    """Records that were given back."""
+
+    nacked: list[int]
+
+
+class ExtendAnswer(SettledAnswer):
+    """Leases that last longer, and when each ends."""
+
+    extended: list[int]
+    deadlines: dict[str, int]
