@@ -23,7 +23,7 @@ ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = comman
 SET, PAUSE, SHOW, RETRY, REDRIVE, SWEEPS = commands("queue settings")
 PUT_CRONS, SHOW_CRONS, PAUSE_CRON, DELETE_CRONS = commands("cron")
 PUT_TOPIC, APPEND, DIFF, DELETE_TAGGED, TOPICS, ROUTE, WATCH, FOLLOW = commands("topics")
-PUT_QUEUE, FILL, CLAIM, ACK, GIVE_BACK = commands("queue-topics")
+PUT_QUEUE, FILL, CLAIM_RECORDS, ACK_RECORD, NACK_RECORD = commands("queue-topics")
 SEND, RECEIVE, NACK, OVERRIDE, LIST, REAP = commands("queue-ti")
 (MOVE,) = commands("queue-ti-moving")
 PUT_SCHEMA, MISMATCH = commands("queue-ti-schemas")
@@ -288,9 +288,9 @@ async def test_the_queue_topics_of_the_documents(tmp_path: Path) -> None:
 
         assert shell.document(PUT_QUEUE)["config"]["type"] == "queue"
         assert shell.document(FILL)["seqs"] == [1, 2]
-        assert [each["$seq"] for each in shell.document(CLAIM)["claimed"]] == [1, 2]
-        assert shell.document(ACK)["acked"] == [1]
-        given_back = shell.document(GIVE_BACK)
+        assert [each["$seq"] for each in shell.document(CLAIM_RECORDS)["claimed"]] == [1, 2]
+        assert shell.document(ACK_RECORD)["acked"] == [1]
+        given_back = shell.document(NACK_RECORD)
         assert (given_back["nacked"], given_back["ready"]) == ([2], 0), "its delay runs"
 
 
