@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from zq.config import Settings
-from zq.engine.news.tallies import QueueTallies
 from zq.http.bulk_line import BulkLine
 from zq.http.door import Door
 from zq.http.guard import Guard
@@ -85,12 +84,9 @@ async def open_auth(files: AuthFiles | None, services: Services) -> DoorAuth | N
     return DoorAuth(Access(services.users, tokens, LoginLimit(services.clock)), tokens)
 
 
-def other_metrics(settings: Settings, tallies: QueueTallies) -> Sequence[Metric]:
-    """The metrics of queue-ti, which are counted only if its door is open."""
-    if "queue-ti" not in settings.doors:
-        return ()
-    tallies.listens = True
-    return QUEUE_TI_METRICS
+def other_metrics(settings: Settings) -> Sequence[Metric]:
+    """The metrics of queue-ti, if its door is open."""
+    return QUEUE_TI_METRICS if "queue-ti" in settings.doors else ()
 
 
 def grpc_listener(

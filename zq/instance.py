@@ -166,6 +166,7 @@ class Instance:
             Users(store, clock, engine.inbox),
             engine.events,
             engine.viewers,
+            engine.tallies,
             admin,
             status,
             Lookout(clock, queues, admin, status),

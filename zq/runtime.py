@@ -156,7 +156,7 @@ class Server:
             *shared,
             Limits(settings.max_body, settings.max_payload, settings.max_bulk_items),
             TakeOptions(heartbeats, settings.max_streams_per_peer),
-            MetricsApi(sources, other_metrics(settings, self.engine.tallies)),
+            MetricsApi(sources, other_metrics(settings)),
         )
         others = other_doors(settings, shared, heartbeats, auth)
         dashboard = Dashboard(settings, self.services, bodies, routes)

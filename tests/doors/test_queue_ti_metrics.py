@@ -61,6 +61,15 @@ async def test_what_happens_to_messages_is_counted_by_topic(api: Messages) -> No
     }
 
 
+async def test_nothing_is_counted_before_the_door_is_used(api: Messages) -> None:
+    await api.native.enqueue(queue="t")
+    assert not api.site.server.engine.tallies.enqueued
+    await api.enqueue("t")
+    await api.native.enqueue(queue="t")
+    found = await scrape(api)
+    assert found.values["queueti_enqueued_total", "t"] == 2
+
+
 @pytest.mark.parametrize("settings", [{"doors": ()}], ids=["closed"])
 async def test_nothing_is_counted_while_the_door_is_closed(api: Messages) -> None:
     await api.native.enqueue(queue="t")

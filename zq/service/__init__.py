@@ -23,6 +23,7 @@ watches   readers that follow many topics
 users     who may use the doors that know users
 events    the events of jobs, for listeners
 viewers   the changing lists of unfinished jobs, for viewers
+tallies   what became of the jobs of each queue, counted once a door wants that
 admin     the server: its health, its workers, clearing it
 status    the state of the server, from what it counts anyway
 lookout   one look at everything that operators watch
@@ -34,6 +35,7 @@ A verb that touches jobs gets the reach of its caller. Jobs beyond the reach do 
 from typing import NamedTuple
 
 from zq.engine.news.events import EventHub
+from zq.engine.news.tallies import QueueTallies
 from zq.engine.news.viewers import Viewers
 from zq.model.clock import Clock
 from zq.model.ids import IdCodec
@@ -84,6 +86,7 @@ class Services(NamedTuple):
     users: Users
     events: EventHub
     viewers: Viewers
+    tallies: QueueTallies
     admin: Admin
     status: StatusBoard
     lookout: Lookout

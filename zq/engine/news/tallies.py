@@ -27,7 +27,7 @@ class Nacks(msgspec.Struct):
 
 
 class QueueTallies:
-    """Totals by queue. It costs nothing until `listens` is set."""
+    """Totals by queue. They cost nothing until somebody begins to count."""
 
     def __init__(self) -> None:
         self.listens = False
@@ -42,6 +42,10 @@ class QueueTallies:
         """Jobs that a sweep of one queue has deleted."""
         self.replayed: Counter[str] = Counter()
         self._known: set[str] = set()
+
+    def begin(self) -> None:
+        """Count from now on."""
+        self.listens = True
 
     def learn(self, committed: Committed) -> None:
         """Count what a tick did."""

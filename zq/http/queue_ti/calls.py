@@ -75,7 +75,7 @@ class MessageCalls:
 
     def __init__(self, services: Services, ids: Ids, defaults: Defaults, max_payload: int) -> None:
         self._jobs, self._work, self._listing = services.jobs, services.work, services.listing
-        self._schemas = services.schemas
+        self._schemas, self._tallies = services.schemas, services.tallies
         self.ids = ids
         self._defaults = defaults
         self._max_payload = max_payload
@@ -89,6 +89,7 @@ class MessageCalls:
         """Store a message, or give its content to the pending one with its key. Its id."""
         if new.topic.endswith(DLQ):
             raise InvalidRequest(f"topic name may not end in {DLQ}: messages come there by nacks")
+        self._tallies.begin()
         job = self._job(new)
         reach.require([job.queue])
         schema = await self._schemas.parsed(job.queue)
@@ -109,6 +110,7 @@ class MessageCalls:
         if not 1 <= wanted.most <= MOST_CLAIMED:
             raise InvalidRequest(f"count must be between 1 and {MOST_CLAIMED}")
         refuse_group(wanted.group)
+        self._tallies.begin()
         terms = Terms(_lease(wanted.seconds), TYPE)
         wait_ms = 0 if window is None else LONG_MS
         return self._work.claimer(topic, reach, wanted.most, terms, wait_ms, window)

@@ -34,7 +34,7 @@ def _depth(scrape: Scrape) -> Values:
 QUEUE_TI_METRICS = (
     _counter(
         "enqueued",
-        f"Accepted messages since the start. At most {MOST_COUNTED} topics are counted by name, the"
+        f"Accepted messages. At most {MOST_COUNTED} topics are counted by name, the"
         f" rest together as `{REST}`.",
         lambda t: t.enqueued,
     ),
