@@ -7,6 +7,7 @@ import pytest
 from conformance.client import Client, Wire
 from conformance.site import Site
 
+from .frames import Frames
 from .records import Doc, Records, refused, told
 
 
@@ -246,6 +247,59 @@ async def test_leases_and_numbers_are_there_after_a_restart(queue: Queue, wire: 
         told = await again.settle("ack", 1, lease_ids=[held["lease_id"]])
         assert told["acked"] == [1]
         assert (await again.records.append("q", 3))["seqs"] == [3]
+
+
+async def work(queue: Queue, **query: object) -> Frames:
+    text = "&".join(f"{name}={value}" for name, value in query.items())
+    return await Frames.open(queue.records.native, f"/v0/topics/{queue.name}/work?{text}")
+
+
+async def test_a_stream_sends_as_many_records_as_may_be_open(queue: Queue) -> None:
+    await queue.records.append("q", "a", "b", "c")
+    stream = await work(queue, node="w1", max=2)
+    assert await stream.frame() == {"retry": "2000"}
+    assert "hb" in (await stream.frame() or {})[""]
+    for seq, data in ((1, "a"), (2, "b")):
+        record, id = await stream.expect("job", topic="q", data=data, deliveries=1)
+        assert (record["$seq"], id) == (seq, str(seq))
+    assert (await queue.counts())["in_flight"] == 2
+    await queue.settle("ack", 1)
+    await stream.expect("job", data="c")
+    await queue.settle("nack", 2, delay_ms=60_000)
+    await queue.records.append("q", "d")
+    await stream.expect("job", data="d")
+
+
+async def test_a_stream_that_ends_gives_back_what_came_over_it_and_nothing_else(
+    queue: Queue, wire: Wire
+) -> None:
+    await queue.records.append("q", 1, 2)
+    await queue.claim(node="w1")
+    async with Client(queue.records.site, wire) as other:
+        stream = await work(Queue(Records(other), "q"), node="w1")
+        await stream.expect("job", data=2)
+    async with Client(queue.records.site, wire) as third:
+        stream = await work(Queue(Records(third), "q"), node="w2")
+        record, _ = await stream.expect("job", data=2)
+        assert record["deliveries"] == 2
+        assert (await queue.counts())["in_flight"] == 2
+
+
+async def test_a_stream_of_a_log_or_of_nobody_is_refused(queue: Queue) -> None:
+    await queue.records.append("t", 1)
+    native = queue.records.native
+    accept = {"accept": "text/event-stream"}
+    cases = {
+        "q/work": (400, "invalid_request"),
+        "t/work?node=w": (409, "not_a_queue"),
+        "none/work?node=w": (404, "topic_not_found"),
+    }
+    for target, refusal in cases.items():
+        reply = await native.send("GET", f"/v0/topics/{target}", headers=accept)
+        assert refused(reply) == refusal
+    accept = {"accept": "application/json"}
+    reply = await native.send("GET", "/v0/topics/q/work?node=w", headers=accept)
+    assert refused(reply) == (406, "not_acceptable")
 
 
 async def test_a_router_goes_from_log_to_log(queue: Queue) -> None:

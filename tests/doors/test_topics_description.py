@@ -9,6 +9,7 @@ from typing import Any
 
 from process.server import running
 
+from zq.engine.news.viewers import Viewers
 from zq.http.topics.description.openapi import topics_openapi
 from zq.http.topics.description.operations import OPERATIONS
 from zq.http.topics.door import topics_routes
@@ -30,7 +31,9 @@ PATIENCE_S = 300
 
 def routes() -> Any:
     nobody: Any = None
-    services = Services(*[nobody] * len(Services._fields))._replace(clock=ManualClock())
+    clock = ManualClock()
+    services = Services(*[nobody] * len(Services._fields))
+    services = services._replace(clock=clock, viewers=Viewers(nobody, clock))
     return topics_routes(services, *[nobody] * 5)
 
 

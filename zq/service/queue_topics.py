@@ -5,11 +5,12 @@ changed in between is left alone, and counts as skipped.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
-from zq.engine.delivery.takers import Claimer
+from zq.engine.delivery.takers import Claimer, unclaimed
+from zq.engine.delivery.windows import ClaimWindow
 from zq.engine.inbox import Inbox
 from zq.model.clock import Clock
 from zq.model.commands import DeleteSlice
@@ -55,7 +56,7 @@ class RecordClaim:
     """A claim under way of up to `most` records."""
 
     def __init__(
-        self, topic: TopicState, most: int, lease_ms: int, begin: Callable[[int], Claimer]
+        self, topic: TopicState, most: int, lease_ms: int, begin: Callable[[int, int], Claimer]
     ) -> None:
         self.topic = topic
         self.most = most
@@ -68,9 +69,9 @@ class RecordClaim:
         if self._latest is not None:
             self._latest.give_up()
 
-    async def more(self, most: int) -> list[JobRecord]:
-        """Jobs that are there at once. They go back where the claim's context fails."""
-        self._latest = self._begin(most)
+    async def more(self, most: int, wait_ms: int) -> list[JobRecord]:
+        """Jobs that come within a time. They go back where the claim's context fails."""
+        self._latest = self._begin(most, wait_ms)
         return await self._latest.take()
 
 
@@ -118,32 +119,39 @@ class QueueTopics:
 
     @contextmanager
     def claiming(
-        self, topic: TopicState, node: str, most: int, lease_ms: int | None, reach: Reach
+        self,
+        topic: TopicState,
+        node: str,
+        most: int,
+        lease_ms: int | None,
+        reach: Reach,
+        window: ClaimWindow | None = None,
     ) -> Iterator[RecordClaim]:
         """A claim of up to `most` records for a node, within the context.
 
-        Where the context ends with an exception, the jobs are given back at once.
+        Where the context ends with an exception, the jobs are given back at once. The jobs count in
+        a `window`, if there is one.
         """
         usual = topic.config.lease_ms if lease_ms is None else lease_ms
         length = min(max(usual, LEAST_LEASE_MS), MOST_LEASE_MS)
         terms = Terms(length, node)
         with ExitStack() as claims:
 
-            def begin(most: int) -> Claimer:
-                return claims.enter_context(
-                    self._work.claimer(str(topic.name), reach, most, terms, 0)
-                )
+            def begin(most: int, wait_ms: int) -> Claimer:
+                claimer = self._work.claimer(str(topic.name), reach, most, terms, wait_ms, window)
+                return claims.enter_context(claimer)
 
             yield RecordClaim(topic, most, length, begin)
 
-    async def take(self, claim: RecordClaim) -> list[ClaimedRecord]:
-        """The records of a claim, by number.
+    async def take(self, claim: RecordClaim, wait_ms: int = 0) -> list[ClaimedRecord]:
+        """The records of a claim, by number, as soon as there is one.
 
         Those that were delivered too often go to the dead-letter topic, and others come for them.
         """
         taken: list[ClaimedRecord] = []
         while len(taken) < claim.most:
-            jobs = await self._work.large_payloads(await claim.more(claim.most - len(taken)))
+            found = await claim.more(claim.most - len(taken), 0 if taken else wait_ms)
+            jobs = await self._work.large_payloads(found)
             if not jobs:
                 break
             labels = await self._labels(claim.topic, jobs)
@@ -156,6 +164,11 @@ class QueueTopics:
             if not worn or not await self._lay_aside(claim.topic, worn, labels):
                 break
         return sorted(taken, key=_number)
+
+    def give_back(self, leases: Mapping[int, int]) -> None:
+        """Return deliveries whose worker is gone, as far as they have not ended."""
+        if leases:
+            self._inbox.give_back(unclaimed(dict(leases)))
 
     async def ack(self, name: str, wanted: Selection, reach: Reach) -> Decided:
         """Say that records are done: they are gone."""

@@ -5,7 +5,7 @@ so a stream knows what it holds by itself.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from zq.model.job import JobRecord
 
@@ -25,11 +25,24 @@ class ClaimWindow:
         """How many more jobs it may hold."""
         return self._size - len(self._held)
 
+    @property
+    def held(self) -> Set[int]:
+        """The keys of the jobs that count."""
+        return self._held
+
     async def wait_for_room(self) -> None:
         """Return once it may hold another job, or is closed."""
         while self.room <= 0 and not self.closed:
-            self._news.clear()
-            await self._news.wait()
+            await self.news()
+
+    async def news(self) -> None:
+        """Return once a job counts no more, or somebody nudges."""
+        self._news.clear()
+        await self._news.wait()
+
+    def nudge(self) -> None:
+        """Wake whoever waits for news."""
+        self._news.set()
 
     def close(self) -> None:
         """Have its owner take no more."""

@@ -75,6 +75,17 @@ def claimed(record: ClaimedRecord) -> ClaimedDocument:
     )
 
 
+class PushedDocument(ClaimedDocument, omit_defaults=True, kw_only=True):
+    """The same with its topic, as a stream sends it."""
+
+    topic: str
+
+
+def pushed(topic: str, record: ClaimedRecord) -> PushedDocument:
+    """A record as a stream sends it to its worker."""
+    return PushedDocument(topic=topic, **msgspec.structs.asdict(claimed(record)))
+
+
 def page(topic: str, found: TopicPage, shown: Shown) -> dict[str, Any]:
     """The answer to a reader."""
     lag = found.head_seq - found.next_seq

@@ -19,6 +19,7 @@ from zq.http.topics.service import TopicsServiceApi
 from zq.http.topics.streams import EventStreams
 from zq.http.topics.turns import RequestTurns
 from zq.http.topics.watch import TopicWatchApi
+from zq.http.topics.work import TopicWorkApi
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
@@ -66,6 +67,7 @@ def topics_routes(
         *TopicLifecycleApi(services, reader).routes(),
         *TopicRoutersApi(services, reader).routes(),
         *watch.routes(),
+        *TopicWorkApi(services, streams).routes(),
         *QueueTopicsApi(services, guard, reader, answers).routes(),
         *TopicRecordsApi(services, guard, reader, answers).routes(),
         *TopicsServiceApi(services).routes(),

@@ -90,6 +90,17 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("POST", "/topics/{topic}/claim"): Operation(
         {200: ClaimAnswer}, ClaimBody, refusals={**_NO_TOPIC, **_NO_QUEUE}
     ),
+    ("GET", "/topics/{topic}/work"): Operation(
+        {200: str},
+        parameters=(
+            Parameter("node", TEXT, "The name of the worker.", required=True),
+            Parameter("max", {"type": "integer"}, "Records that may be open at a time, 1."),
+            Parameter("lease_ms", {"type": "integer"}, "How long a lease lasts."),
+            Parameter("token", TEXT, "The key, for browsers that cannot send it in a header."),
+        ),
+        refusals={**_NO_TOPIC, **_NO_QUEUE},
+        streams=(MEDIA_TYPE,),
+    ),
     ("POST", "/topics/{topic}/ack"): Operation(
         {200: AckAnswer}, SettleSeqsBody, refusals={**_NO_TOPIC, **_NO_QUEUE}
     ),
