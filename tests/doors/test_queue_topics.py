@@ -1,11 +1,14 @@
 """What workers of queue topics rely on, in the order of their contract."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 from conformance.client import Client, Wire
 from conformance.site import Site
+from conformance.streams import PATIENCE_S
 
 from .frames import Frames
 from .records import Doc, Records, refused, told
@@ -247,6 +250,27 @@ async def test_leases_and_numbers_are_there_after_a_restart(queue: Queue, wire: 
         told = await again.settle("ack", 1, lease_ids=[held["lease_id"]])
         assert told["acked"] == [1]
         assert (await again.records.append("q", 3))["seqs"] == [3]
+
+
+async def test_claims_that_come_together_get_equal_shares(queue: Queue, wire: Wire) -> None:
+    await queue.records.put("q", claim_jitter_ms=50)
+    await queue.records.append("q", *range(20))
+    clock = queue.records.site.clock
+    async with AsyncExitStack() as stack:
+        workers = [
+            await stack.enter_async_context(Client(queue.records.site, wire)) for _ in range(4)
+        ]
+        claims = [
+            asyncio.create_task(Queue(Records(each), "q").claim(10, node=f"w{n}"))
+            for n, each in enumerate(workers)
+        ]
+        async with asyncio.timeout(PATIENCE_S):
+            while queue.records.site.server.services.queue_topics.in_cohort("q") < 4:
+                await queue.counts()
+        clock.advance(51)
+        shares = await asyncio.gather(*claims)
+    assert [len(share) for share in shares] == [5, 5, 5, 5]
+    assert sorted(record["$seq"] for share in shares for record in share) == list(range(1, 21))
 
 
 async def work(queue: Queue, **query: object) -> Frames:

@@ -107,6 +107,18 @@ def check_selection(wanted: Selection) -> None:
         )
 
 
+def dealt(jobs: int, wanted: Sequence[int]) -> list[int]:
+    """So many jobs shared out in rounds, one job a round to each that wants more."""
+    shares = [0] * len(wanted)
+    while jobs > 0 and (hungry := [n for n, most in enumerate(wanted) if shares[n] < most]):
+        rounds = max(jobs // len(hungry), 1)
+        for n in hungry[:jobs]:
+            share = min(rounds, wanted[n] - shares[n])
+            shares[n] += share
+            jobs -= share
+    return shares
+
+
 def is_worn_out(job: JobRecord, config: TopicConfig) -> bool:
     """Whether a claimed job was delivered as often as it may be, before this time."""
     return config.dead_letter is not None and 0 < config.max_deliveries < job.deliveries

@@ -44,6 +44,7 @@ from zq.model.topic_jobs import (
     is_worn_out,
 )
 from zq.model.topics import DEFAULT_CONFIG, TagMatch, TopicState
+from zq.service.cohorts import Cohorts
 from zq.service.topics import Topics
 from zq.service.work import Work
 from zq.store.api import Store
@@ -109,6 +110,7 @@ class QueueTopics:
         self._topics = topics
         self._work = work
         self._mint = mint
+        self._cohorts = Cohorts(clock, self._count_ready)
 
     async def get(self, name: str, reach: Reach) -> TopicState:
         """A queue as it stands. Raises `TopicNotFound` or `NotAQueue`."""
@@ -116,6 +118,17 @@ class QueueTopics:
         if state.config.type != "queue":
             raise NotAQueue(name)
         return state
+
+    async def share(self, topic: TopicState, most: int) -> int:
+        """How many records a claim may take. Where the topic says so, it waits for other claims."""
+        window_ms = topic.config.claim_jitter_ms
+        if not window_ms:
+            return most
+        return await self._cohorts.share(str(topic.name), most, window_ms)
+
+    def in_cohort(self, name: str) -> int:
+        """How many claims wait there for others."""
+        return self._cohorts.waiting(name)
 
     @contextmanager
     def claiming(
@@ -232,6 +245,9 @@ class QueueTopics:
                     raise TopicNotEmpty(name, topic.count)
                 await self.delete_records(name, None, None, reach)
         return await self._topics.delete(name, reach, if_empty=if_empty)
+
+    async def _count_ready(self, name: str) -> int:
+        return (await self.get(name, EVERYWHERE)).ready
 
     async def _labels(self, topic: TopicState, jobs: Sequence[JobRecord]) -> dict[int, Labels]:
         """Numbers of jobs. One that came by another way gets its number now."""

@@ -47,7 +47,7 @@ class QueueTopicsApi:
         check_node(sent.node)
         name, reach = topic_of(request), reach_of(request)
         topic = await self._queues.get(name, reach)
-        most = min(max(sent.max, 1), MOST_CLAIMED)
+        most = await self._queues.share(topic, min(max(sent.max, 1), MOST_CLAIMED))
         with (
             self._queues.claiming(topic, sent.node, most, sent.lease_ms, reach) as claim,
             self._guard.while_granted(request, claim.give_up),
