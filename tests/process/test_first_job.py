@@ -26,6 +26,7 @@ PUT_TOPIC, APPEND, DIFF, DELETE_TAGGED, TOPICS, ROUTE, WATCH, FOLLOW = commands(
 PUT_QUEUE, FILL, CLAIM_RECORDS, ACK_RECORD, NACK_RECORD = commands("queue-topics")
 SEND, RECEIVE, NACK, OVERRIDE, LIST, REAP = commands("queue-ti")
 (MOVE,) = commands("queue-ti-moving")
+(MOVE_TOPICS,) = commands("topics-moving")
 PUT_SCHEMA, MISMATCH = commands("queue-ti-schemas")
 ARCHIVE, ARCHIVED, REPLAY = commands("queue-ti-replay")
 LISTEN, REPORT_ON, TAKE_REPORTS, PROGRESS, STATS = commands("events")
@@ -292,6 +293,9 @@ async def test_the_queue_topics_of_the_documents(tmp_path: Path) -> None:
         assert shell.document(ACK_RECORD)["acked"] == [1]
         given_back = shell.document(NACK_RECORD)
         assert (given_back["nacked"], given_back["ready"]) == ([2], 0), "its delay runs"
+        # To itself: what it says of addresses is the same.
+        move = MOVE_TOPICS.replace("python", sys.executable)
+        assert "topics copied" in shell.run(move.replace("http://127.0.0.1:4000", SERVER))
 
 
 async def test_the_settings_of_the_documents(tmp_path: Path) -> None:

@@ -6,85 +6,52 @@ first: pages of messages move while messages come and go.
 """
 
 import argparse
-import json
 import os
 import sys
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from zq.moving.servers import Doc, MovingError, MovingServer, quoted
+
+PREFIX = "/api"
 PAGE = 200
-TIMEOUT_S = 60
 DLQ = ".dlq"
 
-Doc = dict[str, Any]
+
+def messages_of(server: MovingServer) -> Iterator[Doc]:
+    """All messages, the oldest first."""
+    left: int = server.ask("GET", "/messages?limit=1")["total"]
+    while left > 0:
+        limit = min(PAGE, left)
+        left -= limit
+        page = server.ask("GET", f"/messages?limit={limit}&offset={left}")["items"]
+        if len(page) < limit:
+            raise MovingError("the source has lost messages meanwhile: stop its consumers")
+        yield from reversed(page)
 
 
-class MovingError(Exception):
-    """A server refused a request, or cannot be reached. The text says which, and what it said."""
-
-
-class QueueTiServer:
-    """One server that speaks queue-ti's API."""
-
-    def __init__(self, url: str, token: str | None) -> None:
-        self._url = url.rstrip("/")
-        self._headers = {"Content-Type": "application/json"}
-        if token:
-            self._headers["Authorization"] = f"Bearer {token}"
-
-    def ask(self, method: str, path: str, body: object = None, *, missing: object = None) -> Any:
-        """The document of an answer; `missing` if there is no such route. Raises `MovingError`."""
-        url, data = f"{self._url}/api{path}", None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url, data, self._headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
-                return json.loads(reply.read() or b"null")
-        except urllib.error.HTTPError as error:
-            said = error.read(2_000).decode(errors="replace")
-            if error.code == 404 and missing is not None:
-                return missing
-            raise MovingError(f"{method} {url}: {error.code} {said}") from None
-        except (OSError, ValueError) as error:
-            raise MovingError(f"{method} {url}: {error}") from None
-
-    def messages(self) -> Iterator[Doc]:
-        """All messages, the oldest first."""
-        left: int = self.ask("GET", "/messages?limit=1")["total"]
-        while left > 0:
-            limit = min(PAGE, left)
-            left -= limit
-            page = self.ask("GET", f"/messages?limit={limit}&offset={left}")["items"]
-            if len(page) < limit:
-                raise MovingError("the source has lost messages meanwhile: stop its consumers")
-            yield from reversed(page)
-
-
-def move(source: QueueTiServer, target: QueueTiServer, *, dead: bool) -> Counter[str]:
+def move(source: MovingServer, target: MovingServer, *, dead: bool) -> Counter[str]:
     """Copy everything. Return what was copied and what was left, by kind. Raises `MovingError`."""
     done: Counter[str] = Counter()
     for config in source.ask("GET", "/topic-configs")["items"]:
         overrides = {name: value for name, value in config.items() if name != "topic"}
-        target.ask("PUT", f"/topic-configs/{_quoted(config['topic'])}", overrides)
+        target.ask("PUT", f"/topic-configs/{quoted(config['topic'])}", overrides)
         done["overrides copied"] += 1
     for schema in source.ask("GET", "/topic-schemas", missing={"items": []})["items"]:
         body = {"schema_json": schema["schema_json"]}
-        target.ask("PUT", f"/topic-schemas/{_quoted(schema['topic'])}", body)
+        target.ask("PUT", f"/topic-schemas/{quoted(schema['topic'])}", body)
         done["schemas copied"] += 1
     route = "/admin/delete-reaper/schedule"
     schedule = source.ask("GET", route, missing={"schedule": ""})["schedule"]
     if schedule:
         target.ask("PUT", route, {"schedule": schedule})
         done["schedules copied"] += 1
-    for message in source.messages():
+    for message in messages_of(source):
         done[_copy(message, target, dead=dead)] += 1
     return done
 
 
-def _copy(message: Doc, target: QueueTiServer, *, dead: bool) -> str:
+def _copy(message: Doc, target: MovingServer, *, dead: bool) -> str:
     """Copy a message if it waits for a consumer. Return the kind of what was done."""
     topic, status = message["topic"], message["status"]
     is_dead = topic.endswith(DLQ)
@@ -101,10 +68,6 @@ def _copy(message: Doc, target: QueueTiServer, *, dead: bool) -> str:
     return "dead letters copied" if is_dead else "messages copied"
 
 
-def _quoted(topic: str) -> str:
-    return urllib.parse.quote(topic, safe="")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Copy from one address to another, and print what was done. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m zq.moving.queue_ti", description=__doc__)
@@ -114,8 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--dead", action="store_true", help="copy dead letters to the topics that they came from"
     )
     given = parser.parse_args(arguments)
-    source = QueueTiServer(given.source, os.environ.get("SOURCE_TOKEN"))
-    target = QueueTiServer(given.target, os.environ.get("TARGET_TOKEN"))
+    source = MovingServer(given.source, PREFIX, os.environ.get("SOURCE_TOKEN"))
+    target = MovingServer(given.target, PREFIX, os.environ.get("TARGET_TOKEN"))
     try:
         done = move(source, target, dead=given.dead)
     except MovingError as error:

@@ -1,0 +1,45 @@
+"""The servers between which data is copied: requests to one door, and their errors."""
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any
+
+TIMEOUT_S = 60
+
+Doc = dict[str, Any]
+
+
+class MovingError(Exception):
+    """A server refused a request, or cannot be reached. The text says which, and what it said."""
+
+
+class MovingServer:
+    """One server, and the prefix of the door that is spoken to."""
+
+    def __init__(self, url: str, prefix: str, token: str | None) -> None:
+        self._url = url.rstrip("/") + prefix
+        self._headers = {"Content-Type": "application/json"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+
+    def ask(self, method: str, path: str, body: object = None, *, missing: object = None) -> Any:
+        """The document of an answer; `missing` if there is no such route. Raises `MovingError`."""
+        url, data = self._url + path, None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data, self._headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
+                return json.loads(reply.read() or b"null")
+        except urllib.error.HTTPError as error:
+            said = error.read(2_000).decode(errors="replace")
+            if error.code == 404 and missing is not None:
+                return missing
+            raise MovingError(f"{method} {url}: {error.code} {said}") from None
+        except (OSError, ValueError) as error:
+            raise MovingError(f"{method} {url}: {error}") from None
+
+
+def quoted(name: str) -> str:
+    """A name as a part of a path."""
+    return urllib.parse.quote(name, safe="")
