@@ -168,11 +168,12 @@ class QueueTopics:
             if not jobs:
                 break
             labels = await self._labels(claim.topic, jobs)
-            worn = [job for job in jobs if is_worn_out(job, claim.topic.config)]
+            config = claim.topic.config
+            worn = [job for job in jobs if is_worn_out(job, config)]
             taken += [
                 ClaimedRecord(job, labels[job.key], (job.dequeued_at or 0) + claim.lease_ms)
                 for job in jobs
-                if job not in worn
+                if not is_worn_out(job, config)
             ]
             if not worn or not await self._lay_aside(claim.topic, worn, labels):
                 break
