@@ -58,6 +58,20 @@ async def test_a_snapshot_comes_first_and_then_what_has_changed(
     assert "known_queues" not in second["patch"]
 
 
+async def test_what_is_done_on_the_page_is_shown_before_the_next_look_is_due(
+    site: Site, http: aiohttp.ClientSession
+) -> None:
+    await push(site, http, "mail")
+    async with live(site, http, topic="overview") as answer:
+        await frame(answer)
+        pause = {"paused": True}
+        target = f"{site.admin_url}/ui/api/queues/mail/settings"
+        async with http.put(target, json=pause) as done:
+            assert done.status == 200
+        second = await frame(answer)
+    assert second["patch"]["queues"]["mail"]["paused"] is True
+
+
 @pytest.mark.parametrize(
     ("before", "after", "patch"),
     [

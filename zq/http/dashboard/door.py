@@ -73,12 +73,13 @@ class Dashboard(NamedTuple):
         clock, read_only = self.services.clock, self.settings.ui_read_only
         guard.sessions = sessions = Sessions(clock)
         scopes = READ_ONLY if read_only else OFFERED
+        live = LiveApi(self.services, guard)
         return [
             *PageApi(Assets()).routes(),
             *SessionApi(guard, sessions, self.bodies, clock, read_only=read_only).routes(),
-            *LiveApi(self.services, guard).routes(),
+            *live.routes(),
             *(
-                route._replace(path=API + route.path)
+                live.acting(route._replace(path=API + route.path))
                 for route in self.routes
                 if route.scope in scopes and route.path not in NOT_FOR_PAGES
             ),

@@ -94,7 +94,14 @@ class LiveHub:
         self._looked = float("-inf")
         self._took = 0.0
         self._ticks = -1
+        self._awaited = False
         self._closed = False
+
+    def refresh(self) -> None:
+        """Look soon, however lately it has looked: somebody waits to see what they have done."""
+        self._awaited = True
+        if self._scenes and not self._closed:
+            self._beat(now=True)
 
     @contextmanager
     def reader(self, view: View) -> Iterator[ViewReader]:
@@ -144,7 +151,7 @@ class LiveHub:
             self._looking.add_done_callback(_noted)
 
     def _is_time(self) -> bool:
-        if any(scene.frame is None for scene in self._scenes.values()):
+        if self._awaited or any(scene.frame is None for scene in self._scenes.values()):
             return True
         rest = self._clock.monotonic() - self._looked
         if rest < self._took * LOOKING_SHARE:
@@ -154,6 +161,7 @@ class LiveHub:
     async def _look(self) -> None:
         try:
             began = self._clock.monotonic()
+            self._awaited = False
             ticks = self._lookout.ticks()
             overview = await self._lookout.look()
             for scene in list(self._scenes.values()):

@@ -8,6 +8,7 @@ from zq.http.dashboard.page import SAFE
 from zq.http.dashboard.views import MOST_ROWS, SORTS, View, Views
 from zq.http.door import Route
 from zq.http.guard import Guard, reach_of
+from zq.http.transport.answer import Response
 from zq.http.transport.channel import Channel, channel_of, watch_for_end
 from zq.http.transport.heartbeats import Heartbeats, HeartbeatTimer
 from zq.http.zizq.query import parameters, whole_number
@@ -20,6 +21,7 @@ HEARTBEAT_S = 2.0
 """A page says that it is stale after five seconds without a word."""
 
 STALL_S = 30.0
+SAFE_METHODS = ("GET", "HEAD")
 HEARTBEAT = b": still here\n\n"
 
 PARAMETERS = ("topic", "q", "sort", "from", "limit", "queue")
@@ -44,6 +46,21 @@ class LiveApi:
         self._heartbeats = HeartbeatTimer(
             services.clock, heartbeat=HEARTBEAT_S, stall_timeout=STALL_S
         )
+
+    def acting(self, route: Route) -> Route:
+        """A route after which every view is looked at anew, if it may change something."""
+        if route.method in SAFE_METHODS:
+            return route
+        handle = route.handler
+
+        async def handler(request: web.BaseRequest) -> Response:
+            try:
+                return await handle(request)
+            finally:
+                self._hub.refresh()
+
+        handler.__doc__ = handle.__doc__
+        return route._replace(handler=handler)
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
