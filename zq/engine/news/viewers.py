@@ -6,7 +6,6 @@ database, and nothing of it is kept twice. Without viewers nothing is done.
 """
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,14 +13,12 @@ from functools import partial
 
 from zq.engine.after_commit import Committed
 from zq.engine.news.frames import ENDINGS, Frame, Passage, changes_between
+from zq.engine.news.reading import NewsReader, log_failure
 from zq.model.clock import Clock, Timer
-from zq.model.errors import TooManyStreams, ZqError
+from zq.model.errors import TooManyStreams
 from zq.model.events import News
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.api import Reads
-from zq.store.errors import StoreError
-
-log = logging.getLogger(__name__)
 
 BEAT_S = 0.1
 """Two frames are at least this far apart."""
@@ -35,32 +32,17 @@ MOST_NEWS = 20_000
 """From one frame to the next, the endings of at most so many jobs are kept."""
 
 
-class Viewer:
-    """One viewer. It is woken whenever there may be a new frame."""
+class Viewer(NewsReader):
+    """One viewer of a view."""
 
     def __init__(self) -> None:
-        self.ended = False
+        super().__init__()
         self._scene: _Scene | None = None
-        self._wake = asyncio.Event()
 
     @property
     def frame(self) -> Frame | None:
         """The current frame of its view."""
         return None if self._scene is None else self._scene.frame
-
-    def nudge(self) -> None:
-        """Wake the viewer."""
-        self._wake.set()
-
-    def end(self) -> None:
-        """End the viewer: its handler returns."""
-        self.ended = True
-        self._wake.set()
-
-    async def wait(self) -> None:
-        """Wait until there is something new."""
-        await self._wake.wait()
-        self._wake.clear()
 
 
 class Viewers:
@@ -247,7 +229,7 @@ class _Scene:
 
     def _begin(self, version: int) -> asyncio.Task[None]:
         self._reading = task = asyncio.create_task(self._read(version))
-        task.add_done_callback(_noted)
+        task.add_done_callback(partial(log_failure, "a view"))
         return task
 
     async def _read(self, version: int) -> None:
@@ -272,15 +254,3 @@ class _Scene:
             self.frame = Frame(before.number + 1, sight, changes)
         for viewer in self.watchers:
             viewer.nudge()
-
-
-def _noted(task: asyncio.Task[None]) -> None:
-    """Ignore a read that failed: the view stays as it is, and is read again later."""
-    if task.cancelled() or (error := task.exception()) is None:
-        return
-    is_usual = isinstance(error, ZqError | StoreError)
-    log.log(
-        logging.INFO if is_usual else logging.ERROR,
-        f"a view could not be read: {error}",
-        exc_info=None if is_usual else error,
-    )

@@ -5,18 +5,16 @@ expensive look is taken seldom.
 """
 
 import asyncio
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
+from zq.engine.news.reading import NewsReader, log_failure
 from zq.http.dashboard.frames import ViewFrame
 from zq.http.dashboard.views import View, Views
 from zq.model.clock import Clock, Timer
 from zq.model.errors import TooManyStreams, ZqError
 from zq.service.overview import Lookout, Overview
-from zq.store.errors import StoreError
-
-log = logging.getLogger(__name__)
 
 BEAT_S = 1.0
 LOOKING_SHARE = 50
@@ -29,27 +27,12 @@ MOST_VIEWS = 32
 MOST_READERS = 200
 
 
-class ViewReader:
-    """Somebody who looks at a view. It is woken whenever there may be something to write."""
+class ViewReader(NewsReader):
+    """Somebody who looks at a view."""
 
     def __init__(self, scene: "LiveScene") -> None:
+        super().__init__()
         self.scene = scene
-        self.ended = False
-        self._wake = asyncio.Event()
-
-    def nudge(self) -> None:
-        """Wake the reader."""
-        self._wake.set()
-
-    def end(self) -> None:
-        """End the reader: its handler returns."""
-        self.ended = True
-        self._wake.set()
-
-    async def wait(self) -> None:
-        """Wait until there may be something to write."""
-        await self._wake.wait()
-        self._wake.clear()
 
 
 class LiveScene:
@@ -148,7 +131,7 @@ class LiveHub:
         self._arm()
         if self._looking is None and (now or self._is_time()):
             self._looking = asyncio.create_task(self._look())
-            self._looking.add_done_callback(_noted)
+            self._looking.add_done_callback(partial(log_failure, "what a page shows"))
 
     def _is_time(self) -> bool:
         if self._awaited or any(scene.frame is None for scene in self._scenes.values()):
@@ -171,15 +154,3 @@ class LiveHub:
             self._took = self._looked - began
         finally:
             self._looking = None
-
-
-def _noted(task: asyncio.Task[None]) -> None:
-    """Ignore a look that failed: views stay as they are, and the next one comes soon."""
-    if task.cancelled() or (error := task.exception()) is None:
-        return
-    is_usual = isinstance(error, ZqError | StoreError)
-    log.log(
-        logging.INFO if is_usual else logging.ERROR,
-        f"the queues could not be looked at: {error}",
-        exc_info=None if is_usual else error,
-    )

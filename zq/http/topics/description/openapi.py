@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from zq import __version__
 from zq.http.door import Route
 from zq.http.topics.description.operations import OPERATIONS
 from zq.http.topics.description.shapes import TopicRefusal
@@ -16,6 +15,7 @@ from zq.http.zizq.description.openapi import (
     BODY_REFUSALS,
     REF,
     about,
+    enclosed,
     identifier,
     in_path,
     parameter_document,
@@ -28,7 +28,8 @@ Document = dict[str, Any]
 PREFIX = "/v0"
 JSON = "application/json"
 ABOUT = (
-    "Topics are logs that programs append records to and read by cursors. Bodies are JSON. Times"
+    "Programs append records to topics. Those of a log are read by cursors. Those of a queue are"
+    " claimed and acknowledged. Bodies are JSON. Times"
     " are milliseconds since 1970. Unknown fields of a body are passed over. An error has a stable"
     " `code`, a message for people, and perhaps a `detail`."
 )
@@ -59,15 +60,7 @@ def topics_openapi(routes: Iterable[Route]) -> Document:
     for route, operation in operations:
         item = _operation(route, operation, found)
         paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = item
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "zq: topics", "version": __version__, "description": ABOUT},
-        "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-        },
-    }
+    return enclosed("zq: topics", ABOUT, paths, components)
 
 
 class TopicDescriptionApi:

@@ -95,9 +95,16 @@ def openapi(routes: Iterable[Route]) -> Document:
         item = _operation(path, route, operation, found)
         paths.setdefault(path, {})[route.method.lower()] = item
     paths["/jobs"]["post"]["responses"]["201"]["links"] = dict(_links(paths))
+    return enclosed(TITLE, ABOUT, paths, components)
+
+
+def enclosed(
+    title: str, text: str, paths: Mapping[str, Any], components: Mapping[str, Any]
+) -> Document:
+    """The whole document of one door."""
     return {
         "openapi": "3.1.0",
-        "info": {"title": TITLE, "version": __version__, "description": ABOUT},
+        "info": {"title": title, "version": __version__, "description": text},
         "paths": paths,
         "components": {
             "schemas": components,
