@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
-from documents import BLOCK, ROOT, blocks, commands, pages
+from documents import BLOCK, ROOT, blocks, commands, pages, region
 
 from zq.cli import main
 
@@ -15,7 +15,10 @@ MARKED = re.compile(r"<!-- ([^/].*?) -->\n(.*?)<!-- /\1 -->", re.S)
 ILLUSTRATION = "text"
 """The language of blocks that nobody runs: output and pictures."""
 
-READ_ONLY = ("start", "tests", "contributing", "systemd service", "systemd socket", "pipeline")
+READ_ONLY = (
+    *("start", "tests", "contributing", "site", "five minutes: the server", "upgrade"),
+    *("systemd service", "systemd socket", "pipeline", "safety"),
+)
 """Parts whose commands change a whole machine or run for long: only their words are checked."""
 
 PROJECT = [page for page in pages() if "bench" not in page.parts and "tests" not in page.parts]
@@ -94,11 +97,11 @@ def test_commands_are_found() -> None:
 
 @pytest.mark.parametrize("name", READ_ONLY)
 def test_commands_that_are_only_read_begin_with_a_tool_that_is_there(name: str) -> None:
-    installed = {"bash", "cp", "python", "sh", "systemctl", ".venv/bin/zq", "zq"}
-    tools = {f".venv/bin/{tool}" for tool in ("mypy", "pytest", "ruff")}
+    installed = {"bash", "cp", "python", "python3", "sh", ".", "systemctl", ".venv/bin/zq", "zq"}
+    tools = {f".venv/bin/{tool}" for tool in ("mkdocs", "mypy", "pip", "pytest", "ruff")}
     for command in commands(name):
         for part in re.split(r"\n|&&", command):
-            assert shlex.split(part)[0] in installed | tools, part
+            assert shlex.split(part)[0].removeprefix("/opt/zq/") in installed | tools, part
 
 
 def anchors(page: Path) -> set[str]:
@@ -127,6 +130,22 @@ def test_the_index_lists_every_page() -> None:
 def test_the_readme_and_the_glossary_are_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
     assert len((ROOT / "docs" / "glossary.md").read_text("utf-8").splitlines()) <= 40
+
+
+def numbers(cell: str) -> int:
+    """The number in a cell of a table, or 0."""
+    found = re.fullmatch(r" ([\d,]+) ", cell)
+    return int(found[1].replace(",", "")) if found else 0
+
+
+@pytest.mark.parametrize("kind, row", [("kill", 0), ("cut", 1)])
+def test_the_safety_figures_sum_up_what_was_run(kind: str, row: int) -> None:
+    runs = (ROOT / "tests" / "crash" / "README.md").read_text("utf-8")
+    table = [line.split("|") for line in runs.splitlines() if re.match(rf"\|.*`soak {kind} ", line)]
+    told = region("safety figures").splitlines()[2:][row].split("|")
+    assert len(table) > 2
+    for column in (2, 3):  # crashes, events
+        assert sum(numbers(cells[column]) for cells in table) == numbers(told[column])
 
 
 def test_the_package_has_its_licence() -> None:
