@@ -32,6 +32,7 @@ from bench.lines import lines, lines_table
 from bench.lone import lone, lone_table
 from bench.loops import LOOPS, best_loop
 from bench.messages import messages, messages_table
+from bench.outbox import moved, moved_table
 from bench.pages import pages, pages_table
 from bench.publish import publish
 from bench.report import Progress, Table, facts
@@ -175,6 +176,11 @@ def run_messages(args: argparse.Namespace, place: Lab, progress: Progress) -> tu
     return messages_table(found), [asdict(each) for each in found]
 
 
+def run_outbox(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = moved(place, args.rounds, args.rows, args.jobs, progress)
+    return moved_table(found), [asdict(each) for each in found]
+
+
 def run_pipeline(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     from bench.pipeline import pipeline, pipeline_table  # needs the extra `spark`
 
@@ -304,6 +310,10 @@ def arguments() -> argparse.ArgumentParser:
     add = command("messages", run_messages, "queue-ti's messages consumed beside native claims")
     add("--rounds", type=int, default=3, help="runs of both [3]")
     add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
+    add = command("outbox", run_outbox, "rows of an outbox on PostgreSQL become jobs")
+    add("--rounds", type=int, default=5, help="runs of each row [5]")
+    add("--rows", type=lambda text: counts(text)[0], default=60_000, help="moved in a run [60k]")
+    add("--jobs", type=lambda text: counts(text)[0], default=200, help="waited for in a run [200]")
     command("walk", run_walk, "files that one request of each kind passes through")
     return parser
 

@@ -24,6 +24,11 @@ class Postgres:
     def __init__(self, socket: Path) -> None:
         self._socket = socket
 
+    @property
+    def pid(self) -> int:
+        """Its first process, of which all others are children."""
+        return int((self._socket / "data" / "postmaster.pid").read_text().split()[0])
+
     def new_database(self) -> str:
         """Make an empty database. Return its address."""
         name = f"shop{next(_names)}"
@@ -36,8 +41,8 @@ class Postgres:
 
 
 @contextmanager
-def postgres() -> Iterator[Postgres]:
-    """Run a server. What is committed is not flushed, for no test cuts its power."""
+def postgres(*, flushes: bool = False) -> Iterator[Postgres]:
+    """Run a server. Commits are flushed only if asked for, as no test cuts its power."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
     # Its superuser refuses to run as root.
     user: dict[str, Any] = {"user": "nobody", "group": "nogroup", "extra_groups": ()}
@@ -53,7 +58,8 @@ def postgres() -> Iterator[Postgres]:
 
     try:
         run("initdb", "-U", "zq", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-        run("pg_ctl", "-w", "start", "-o", f"-k {folder} -c listen_addresses= -c fsync=off{LOCKS}")
+        flush = "" if flushes else " -c fsync=off"
+        run("pg_ctl", "-w", "start", "-o", f"-k {folder} -c listen_addresses={flush}{LOCKS}")
         try:
             yield Postgres(folder)
         finally:

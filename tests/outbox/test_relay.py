@@ -13,7 +13,7 @@ from zq import outbox
 from zq.client.app import App
 from zq.client.task import AsyncTask
 from zq.client.values import JobQuery
-from zq.outbox import postgres, sqlite
+from zq.outbox import postgres, relay, sqlite
 from zq.testing import TestServer
 
 from .conftest import Database
@@ -72,9 +72,21 @@ async def test_what_is_committed_is_enqueued_and_what_is_rolled_back_is_not(
     assert database.left == 0
 
 
+def limit(monkeypatch: pytest.MonkeyPatch, read: int, sent: int) -> None:
+    """Have so many rows read at once, and sent at once."""
+    for module in (sqlite, postgres):
+        monkeypatch.setattr(module, "MOST_ROWS", read)
+    monkeypatch.setattr(relay, "MOST_AT_ONCE", sent)
+
+
 async def test_rows_keep_their_order_over_many_requests(
-    zq_app: App, mail: Mail, database: Database, connection: Any
+    zq_app: App,
+    mail: Mail,
+    database: Database,
+    connection: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    limit(monkeypatch, 1000, 300)
     grouped = mail.options(group="g")
     outbox.enqueue_many(connection, grouped, (grouped.args(n) for n in range(4500)))
     outbox.enqueue(connection, grouped, 4500)
@@ -90,6 +102,7 @@ async def test_a_row_of_many_bytes_goes_alone(
 ) -> None:
     for module in (sqlite, postgres):
         monkeypatch.setattr(module, "MOST_BYTES", 1000)
+    monkeypatch.setattr(relay, "MOST_BYTES_AT_ONCE", 1000)
     texts = zq_app.queue("texts")
     for n in range(3):
         outbox.enqueue(connection, texts, str(n), "x" * 2000)
@@ -135,6 +148,34 @@ async def test_a_row_that_commits_after_one_with_a_larger_id_is_not_lost(
 
     assert await sent(zq_app) == [2, 1]
     assert database.left == 0
+
+
+@pytest.mark.parametrize("kind", ["postgresql"])
+async def test_a_row_that_commits_while_others_are_under_way_goes_before_later_ones(
+    zq_app: App,
+    mail: Mail,
+    database: Database,
+    connection: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limit(monkeypatch, 4, 2)
+    outbox.enqueue(connection, mail, 1)
+    other, locking = database.connect(), database.connect()
+    outbox.enqueue_many(other, mail, [mail.args(n) for n in range(2, 7)])
+    other.commit()
+    # The relay has read the rows 2 to 5, has sent 2 and 3, and cannot delete them.
+    locking.execute("SELECT FROM zq_outbox ORDER BY id LIMIT 1 FOR UPDATE")
+    async with relaying(zq_app, database):
+        await until_sent(zq_app, 2)
+        connection.commit()
+        outbox.enqueue(other, mail, 7)
+        other.commit()
+        locking.rollback()
+        await until_sent(zq_app, 7)
+    other.close()
+    locking.close()
+
+    assert await sent(zq_app) == [2, 3, 4, 5, 1, 6, 7]
 
 
 END_OF_RELAYS = """\

@@ -1,10 +1,12 @@
 """A row's document: a job in the form of `POST /jobs`, with a dedupe id of its own.
 
 The id is random and stored with the row. So the server recognises a row that is sent again, and
-never takes a row of a database that was made anew for one of its predecessor.
+never takes a row of a database that was made anew for one of its predecessor. It begins with the
+time: the server finds new ids beside each other, and writes fewer pages for them.
 """
 
-from uuid import uuid4
+import secrets
+import time
 
 import msgspec
 
@@ -30,7 +32,8 @@ def document_of(job: Submission) -> str:
         raise InvalidOption(
             "dedupe: the outbox gives each row a dedupe id of its own; give the job a key instead"
         )
-    dedupe = Dedupe(f"outbox:{uuid4()}", WINDOW_MS)
+    moment = time.time_ns() // 1_000_000
+    dedupe = Dedupe(f"outbox:{moment:012x}{secrets.token_hex(10)}", WINDOW_MS)
     return JSON.encode(msgspec.structs.replace(job, dedupe=dedupe)).decode()
 
 

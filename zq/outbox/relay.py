@@ -6,8 +6,9 @@ recognises it by its dedupe id.
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import NamedTuple, Self
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from typing import Self
 
 from zq.client.app import App
 from zq.client.errors import BackendError, InvalidPayload, Unavailable
@@ -15,7 +16,7 @@ from zq.client.http.transport import jittered
 from zq.model.errors import InvalidRequest, ZqError
 from zq.outbox.address import source_at
 from zq.outbox.document import OutboxJob, job_of
-from zq.outbox.source import DatabaseUnavailable
+from zq.outbox.source import DatabaseUnavailable, OutboxRow
 
 STANDBY_S = 1.0
 """How often a relay looks whether the one that leads has ended."""
@@ -23,12 +24,11 @@ STANDBY_S = 1.0
 OF_THE_JOBS = (None, 400, 413, 422)
 """Statuses of refusals that are due to the jobs. The embedded engine has no status."""
 
+MOST_AT_ONCE = 2000
+MOST_BYTES_AT_ONCE = 4 * 2**20
+"""The limits of a request. One row is always sent."""
+
 log = logging.getLogger("zq.relay")
-
-
-class _Outgoing(NamedTuple):
-    id: int
-    job: OutboxJob
 
 
 class Relay:
@@ -52,9 +52,9 @@ class Relay:
                 try:
                     await self._source.open()
                     while await self._source.leads():
-                        if not await self._move():
-                            await self._source.changed()
+                        await self._move()
                         failures = 0
+                        await self._source.changed()
                     await asyncio.sleep(STANDBY_S)
                 except ZqError as error:
                     if isinstance(error, DatabaseUnavailable):
@@ -67,14 +67,11 @@ class Relay:
 
     async def run_until_empty(self) -> int:
         """Move the rows that are there. Return their number. Raises the first error."""
-        moved = 0
         try:
             await self._source.open()
-            while count := await self._move():
-                moved += count
+            return await self._move()
         finally:
             await self._source.close()
-        return moved
 
     async def __aenter__(self) -> Self:
         self._running = asyncio.create_task(self.run())
@@ -87,37 +84,69 @@ class Relay:
             await asyncio.wait([running])
 
     async def _move(self) -> int:
+        """Move rows until none is left. Return their number."""
+        moved = 0
         rows = await self._source.rows()
-        outgoing = []
-        for row in rows:
-            try:
-                outgoing.append(_Outgoing(row.id, job_of(row.document)))
-            except InvalidPayload as error:
-                await self._refuse(row.id, error)
-        if outgoing:
-            await self._send(outgoing)
-        return len(rows)
+        while rows:
+            moved += len(rows)
+            rows = await self._send(rows) or await self._source.rows()
+        return moved
 
-    async def _send(self, rows: Sequence[_Outgoing]) -> None:
-        """Send rows and delete them. Refused ones are halved until the bad row is found."""
-        try:
-            await self._app.backend.enqueue([row.job for row in rows])
-        except ZqError as error:
-            if not _is_of_the_jobs(error):
-                raise
-            if len(rows) == 1:
-                await self._refuse(rows[0].id, error)
-                return
-            half = len(rows) // 2
-            await self._send(rows[:half])
-            await self._send(rows[half:])
-            return
-        await self._source.delete([row.id for row in rows])
-        log.debug("moved", extra={"fields": {"rows": len(rows)}})
+    async def _send(self, rows: Sequence[OutboxRow]) -> Sequence[OutboxRow]:
+        """Send rows, and delete them. Return those that were read meanwhile.
+
+        A refused request is halved until the bad row is found.
+        """
+        left, most = list(rows), MOST_AT_ONCE
+        while left:
+            try:
+                return await self._stream(left, most)
+            except ZqError as error:
+                if not _is_of_the_jobs(error):
+                    raise
+                refused = len(next(_batches(left, most)))
+                if refused == 1:
+                    await self._refuse(left.pop(0).id, error)
+                most = refused // 2 or MOST_AT_ONCE
+        return ()
+
+    async def _stream(self, left: list[OutboxRow], most: int) -> Sequence[OutboxRow]:
+        """Send rows in requests of so many, and take those off the list that were deleted."""
+        ahead: Sequence[OutboxRow] = ()
+        jobs = (list(map(_job, batch)) for batch in _batches(tuple(left), most))
+        async with aclosing(self._app.backend.enqueue_each(jobs)) as answers:
+            async for stored in answers:
+                await self._source.delete([row.id for row in left[: len(stored)]])
+                log.debug("moved", extra={"fields": {"rows": len(stored)}})
+                del left[: len(stored)]
+                if not ahead and 0 < len(left) <= most:
+                    ahead = await self._read_beside(left)
+        return ahead
+
+    async def _read_beside(self, under_way: Sequence[OutboxRow]) -> Sequence[OutboxRow]:
+        """The oldest rows but for these. A row with a smaller id may have become visible."""
+        ids = {row.id for row in under_way}
+        return [row for row in await self._source.rows() if row.id not in ids]
 
     async def _refuse(self, id: int, error: ZqError) -> None:
         await self._source.set_aside(id, error.message)
         log.error("refused", extra={"fields": {"row": id, "error": error.message}})
+
+
+def _batches(rows: Sequence[OutboxRow], most: int) -> Iterator[Sequence[OutboxRow]]:
+    """The rows of each request."""
+    begin = size = 0
+    for at, row in enumerate(rows):
+        size += len(row.document)
+        if at > begin and (at - begin == most or size > MOST_BYTES_AT_ONCE):
+            yield rows[begin:at]
+            begin, size = at, len(row.document)
+    if begin < len(rows):
+        yield rows[begin:]
+
+
+def _job(row: OutboxRow) -> OutboxJob:
+    return job_of(row.document)
 
 
 def _is_of_the_jobs(error: ZqError) -> bool:

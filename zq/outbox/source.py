@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol
 
 from zq.model.errors import ZqError
 
-MOST_ROWS = 2000
-MOST_BYTES = 4 * 2**20
+MOST_ROWS = 10_000
+MOST_BYTES = 16 * 2**20
 """The limits of what is read at once. One row is always read."""
 
 IDLE_S = 5.0
