@@ -37,8 +37,7 @@ def settings_of(server: TestServer, **more: Any) -> Any:
 @pytest.fixture
 def backend(zq_server: TestServer, database: None) -> Iterator[Any]:
     """The backend, without the outbox."""
-    from django_tasks import task_backends
-
+    from .framework import task_backends
     from .sample.tasks import done
 
     done.clear()
@@ -51,9 +50,9 @@ def work() -> Work:
     """Executes tasks until none is left."""
 
     async def run() -> list[Outcome]:
-        from django_tasks import task_backends
-
         from zq.contrib.django.execution import worker_app
+
+        from .framework import task_backends
 
         async with worker_app(task_backends["default"], "w1") as app:
             return await Worker(app, queues=["default", "mail"]).run_until_idle()

@@ -10,15 +10,23 @@ from django.core.management import call_command
 from django.db import connections, transaction
 from django.test import Client, override_settings
 from django.utils import timezone
-from django_tasks import TaskResultStatus, task_backends
-from django_tasks.exceptions import InvalidTaskError, TaskResultDoesNotExist, TaskResultMismatch
-from django_tasks.signals import task_enqueued, task_finished, task_started
 
 from zq import outbox
 from zq.contrib.django.outbox import address_of
 from zq.testing import TestServer
 
 from .conftest import Work, apart, settings_of
+from .framework import (
+    APPS,
+    InvalidTask,
+    TaskResultDoesNotExist,
+    TaskResultMismatch,
+    TaskResultStatus,
+    task_backends,
+    task_enqueued,
+    task_finished,
+    task_started,
+)
 from .sample import tasks
 from .sample.tasks import add, add_later, done, fails, send, told
 
@@ -144,11 +152,11 @@ async def test_signals_tell_of_each_step(zq_server: TestServer, work: Work, back
 
 
 async def test_what_the_framework_refuses_is_refused(backend: Any) -> None:
-    with pytest.raises(InvalidTaskError, match="Queue"):
+    with pytest.raises(InvalidTask, match="Queue"):
         send.using(queue_name="unknown")
-    with pytest.raises(InvalidTaskError, match="priority"):
+    with pytest.raises(InvalidTask, match="priority"):
         send.using(priority=101)
-    with pytest.raises(InvalidTaskError, match="aware"):
+    with pytest.raises(InvalidTask, match="aware"):
         send.using(run_after=timezone.now().replace(tzinfo=None))
     with pytest.raises(TypeError):
         await send.aenqueue(object())
@@ -240,7 +248,7 @@ def test_system_checks_name_what_is_wrong(setting: dict[str, Any], code: str | N
 
 async def test_the_outbox_needs_its_table(database: None) -> None:
     backend = {"BACKEND": "zq.contrib.django.ZqBackend", "ENQUEUE_ON_COMMIT": True}
-    with override_settings(TASKS={"default": backend}, INSTALLED_APPS=["django_tasks"]):
+    with override_settings(TASKS={"default": backend}, INSTALLED_APPS=APPS):
         assert [message.id for message in task_backends["default"].check()] == ["zq.E006"]
 
 

@@ -3,6 +3,8 @@
 import tempfile
 from pathlib import Path
 
+from contrib.framework import APPS
+
 DATABASE = Path(tempfile.mkdtemp(prefix="zq-django-")) / "shop.db"
 
 SECRET_KEY = "for tests"
@@ -15,7 +17,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.messages",
     "django.contrib.sessions",
-    "django_tasks",
+    *APPS,
     "zq.contrib.django",
 ]
 MIDDLEWARE = [

@@ -4,7 +4,8 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import connection
-from django_tasks import task
+
+from contrib.framework import task
 
 done: list[Any] = []
 
