@@ -1,6 +1,7 @@
 """Handlers without tasks: their waits, their ends, and the notice of these."""
 
 import asyncio
+import inspect
 from collections.abc import Coroutine
 from typing import Any
 
@@ -53,6 +54,22 @@ async def test_what_waits_for_ticks_has_no_task() -> None:
         one.set_result(number)
     await turns()
     assert seen == [(0, None), (1, None)]
+    assert run.ends == [None]
+
+
+async def test_a_task_of_a_handler_is_one_that_every_python_accepts() -> None:
+    waits: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def handler() -> None:
+        await waits
+
+    before = asyncio.all_tasks()
+    run = Run(handler())
+    (task,) = asyncio.all_tasks() - before
+    # Since Python 3.12 a generator that is decorated as a coroutine is refused.
+    assert inspect.iscoroutine(task.get_coro())
+    waits.set_result(None)
+    await turns()
     assert run.ends == [None]
 
 

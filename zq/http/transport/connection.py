@@ -17,14 +17,7 @@ from typing import Any
 from aiohttp import StreamReader, web, web_protocol
 from aiohttp.http import StreamWriter
 
-from zq.http.transport.answer import (
-    SMALL,
-    Answer,
-    Responder,
-    Response,
-    last_words,
-    what_is_wrong,
-)
+from zq.http.transport.answer import SMALL, Answer, Responder, Response, last_words, what_is_wrong
 from zq.http.transport.bodies import is_withheld
 from zq.http.transport.channel import Channel, Peer
 from zq.http.transport.gate import Gate
@@ -373,13 +366,18 @@ class Handling:
             self._waits_for = awaited
             awaited.add_done_callback(self._step)
         else:
-            task = asyncio.get_running_loop().create_task(_rest(self._coroutine, awaited))
+            task = asyncio.get_running_loop().create_task(_resumed(self._coroutine, awaited))
             self._waits_for = task
             task.add_done_callback(self._task_ended)
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         self._waits_for = None
         self._ended(asyncio.CancelledError() if task.cancelled() else task.exception())
+
+
+async def _resumed(coroutine: Coroutine[Any, Any, None], awaited: Any) -> None:
+    # Python 3.12 makes tasks of nothing but coroutine functions.
+    await _rest(coroutine, awaited)
 
 
 @types.coroutine
