@@ -1,15 +1,19 @@
 """The package for users: it is built from this checkout, and put into an empty environment."""
 
+import contextlib
 import json
+import re
 import subprocess
 import sys
 import tarfile
 import tomllib
 import urllib.request
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
+from documents import code, commands, region
 
 from zq import __version__
 
@@ -19,6 +23,12 @@ ROOT = Path(__file__).parents[2]
 
 HEAVY = {"pyspark", "pyarrow", "matplotlib", "textual", "cryptography", "schemathesis", "zttp"}
 """What only an extra brings."""
+
+
+FOR_DEVELOPERS = {"bench", "dev", "docs", "test"}
+"""Extras of which users need to know nothing."""
+
+ALONE = Path(__file__).with_name("worker_alone.py")
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -66,7 +76,9 @@ def test_the_wheel_holds_the_product_and_nothing_else(built: Path) -> None:
     product = {path for path in held if path.parts[0] == "zq"}
     # Documents lie beside what they are made from, and are read in the repository.
     assert product == {path for path in kept if path.suffix != ".md"}
-    assert {path.parts[0] for path in held - product} == {f"zq_queue-{__version__}.dist-info"}
+    name = f"zq_queue-{__version__}"
+    about = {path for path in held - product if path.parts[0] != f"{name}.dist-info"}
+    assert about == {PurePosixPath(f"{name}.data/data/share/man/man1/zq.1")}
 
 
 def test_the_source_package_builds_the_wheel_again(built: Path, tmp_path: Path) -> None:
@@ -90,12 +102,25 @@ def test_an_installation_brings_what_the_server_needs_alone(environment: Path) -
     assert project["name"] in names
 
 
-def test_the_first_job_in_an_empty_environment(environment: Path, tmp_path: Path) -> None:
+def test_man_finds_the_page_of_an_installation(environment: Path) -> None:
+    # man looks beside the programs that the shell finds: in ../share/man.
+    page = environment.parent / "share" / "man" / "man1" / "zq.1"
+    assert page.read_bytes() == (ROOT / "docs" / "zq.1").read_bytes()
+
+
+def test_the_documents_tell_of_every_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    told = re.findall(r"^\| `([\w-]+)` ", region("extras"), re.M)
+    assert sorted(told) == sorted(project["optional-dependencies"].keys() - FOR_DEVELOPERS)
+
+
+@contextlib.contextmanager
+def serving(environment: Path, directory: Path) -> Iterator[str]:
+    """The address of a server of this environment, which has to end well."""
     serve = (environment / "zq", "serve", "--port", "0", "--no-admin", "--log-format", "json")
-    root = tmp_path / "root"
     with subprocess.Popen(
-        [*serve, "--root-dir", root],
-        cwd=tmp_path,
+        [*serve, "--root-dir", directory / "root"],
+        cwd=directory,
         env=clean_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -105,13 +130,25 @@ def test_the_first_job_in_an_empty_environment(environment: Path, tmp_path: Path
             assert server.stdout is not None
             said = (json.loads(line)["fields"] for line in server.stdout)
             address = next(line["addr"] for line in said if line.get("api") == "primary")
-            url = f"http://{address}"
-            push = (environment / "zq", "push", "mail", "{}", "--url", url)
-            run(*push, cwd=tmp_path)
-            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-            with opener.open(f"{url}/jobs/count", timeout=20) as answer:
-                assert json.load(answer) == {"count": 1}
+            yield f"http://{address}"
         finally:
             server.terminate()
             server.communicate(timeout=20)
     assert server.returncode == 0
+
+
+def test_the_first_job_in_an_empty_environment(environment: Path, tmp_path: Path) -> None:
+    with serving(environment, tmp_path) as url:
+        run(environment / "zq", "push", "mail", "{}", "--url", url, cwd=tmp_path)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"{url}/jobs/count", timeout=20) as answer:
+            assert json.load(answer) == {"count": 1}
+
+
+def test_a_worker_needs_no_more_than_the_documents_say(environment: Path, tmp_path: Path) -> None:
+    first, second = commands("worker alone")[0].splitlines()
+    assert first == "pip install --no-deps zq-queue"
+    packages = second.removeprefix("pip install ").split()
+    (tmp_path / "sums.py").write_text(code("sums.py"))
+    with serving(environment, tmp_path) as url:
+        assert run(environment / "python", ALONE, url, *packages, cwd=tmp_path) == "3\n"
