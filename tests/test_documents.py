@@ -146,6 +146,13 @@ def test_the_index_lists_every_page() -> None:
     assert listed == {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
 
 
+def test_the_navigation_of_the_site_has_every_page() -> None:
+    site = (ROOT / "docs" / "site" / "mkdocs.yml").read_text("utf-8")
+    listed = re.findall(r"^ +- .*: (\S+\.md)$", site, re.M)
+    reference = "zq/http/zizq/description/reference.md"
+    assert sorted(listed) == sorted([*map(name_of, pages()), reference])
+
+
 def test_the_readme_and_the_glossary_are_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
     assert len((ROOT / "docs" / "glossary.md").read_text("utf-8").splitlines()) <= 40

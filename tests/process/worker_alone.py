@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import importlib
 import importlib.metadata as metadata
 import os
 import re
@@ -46,11 +47,9 @@ def main(url: str, *names: str) -> None:
     sys.path.insert(0, ".")
     os.environ["ZQ_URL"] = url
 
-    from sums import add  # type: ignore[import-not-found]
-
     from zq.cli import main as zq
 
-    job = add.enqueue_sync(1, 2)
+    job = importlib.import_module("sums").add.enqueue_sync(1, 2)
     zq(["worker", "sums:app", "--burst", "--log-level", "error"], standalone_mode=False)
     print(job.result_sync())
 
