@@ -43,7 +43,7 @@ class Hidden:
 def main(url: str, *names: str) -> None:
     hidden = Hidden(list(names))
     assert {"uvloop", "fastavro", "rich", "h2"} <= hidden.modules
-    sys.meta_path.insert(0, hidden)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, hidden)
     sys.path.insert(0, ".")
     os.environ["ZQ_URL"] = url
 
