@@ -365,3 +365,20 @@ async def test_a_port_in_use_is_named(site: Site, tmp_path: Path) -> None:
     )
     with pytest.raises(Exception, match="--grpc-port: cannot listen"):
         await Server(other, clock=ManualClock()).start()
+
+
+async def test_groups_take_and_settle_messages_of_their_own(api: Messages, rpc: Rpc) -> None:
+    for group in ("a", "b"):
+        reply = await api.post("/topics/t/consumer-groups", {"consumer_group": group})
+        assert reply.status == 201
+    await rpc.enqueue("t", b"hello")
+    taken = await rpc.dequeue("t", consumer_group="a")
+    assert (taken.topic, taken.payload) == ("t", b"hello")
+    assert await rpc.code(pb.AckRequest(id=taken.id, consumer_group="b")) == "NOT_FOUND"
+    assert await rpc.code(pb.AckRequest(id=taken.id, consumer_group="a")) == "OK"
+    assert await rpc.code(pb.DequeueRequest(topic="t", consumer_group="a")) == "NOT_FOUND"
+    stream = rpc.subscribe("t", consumer_group="b")
+    message = await stream.read()
+    assert (message.topic, message.payload) == ("t", b"hello")
+    assert await rpc.code(pb.NackRequest(id=message.id, consumer_group="b")) == "OK"
+    stream.cancel()

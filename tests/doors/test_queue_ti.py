@@ -365,8 +365,8 @@ BAD = [
     ("/messages/dequeue", b'{"topic":"t","count":1001}', "application/json"),
     ("/messages/dequeue", b'{"topic":"t","count":-1}', "application/json"),
     ("/messages/dequeue", b"{}", "application/json"),
-    ("/messages/dequeue", b'{"topic":"t","consumer_group":"g"}', "application/json"),
-    ("/messages/x/ack", b'{"consumer_group":"g"}', "application/json"),
+    ("/messages/dequeue", b'{"topic":"t","consumer_group":"a@b"}', "application/json"),
+    ("/messages/x/ack", b'{"consumer_group":1}', "application/json"),
 ]
 
 

@@ -14,6 +14,7 @@ from zq.engine.timetable import Alarm, Openings, Timetable
 from zq.engine.upkeep import Upkeep
 from zq.model.clock import ManualClock
 from zq.model.commands import Clear
+from zq.model.ids import Mint
 from zq.model.job import BackoffRule
 from zq.model.settling import Policy
 from zq.store.sqlite.store import open_store
@@ -57,6 +58,7 @@ async def test_each_who_listens_hears_once_and_after_whoever_waits(tmp_path: Pat
     loop = TickLoop(
         *(store, clock, inbox, streams, guides, Durability(True, True), [first, deaf, last]),
         reschedule=lambda _: None,
+        mint=Mint(0),
     )
     running = asyncio.create_task(loop.run())
     replies.append(inbox.submit(Clear()))

@@ -20,7 +20,7 @@ PAGE, EXPORT = commands("history")
 SCAN, CLAIM, EXTEND, RELEASE, WORKERS, DRAIN = commands("leases")
 STEPS, TAKE_STEPS, CHARGE = commands("groups")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
-SET, PAUSE, SHOW, RETRY, REDRIVE, SWEEPS = commands("queue settings")
+SET, PAUSE, SHOW, ADD_TARGET, DROP_TARGET, RETRY, REDRIVE, SWEEPS = commands("queue settings")
 PUT_CRONS, SHOW_CRONS, PAUSE_CRON, DELETE_CRONS = commands("cron")
 PUT_TOPIC, APPEND, DIFF, DELETE_TAGGED, TOPICS, ROUTE, WATCH, FOLLOW = commands("topics")
 PUT_QUEUE, FILL, CLAIM_RECORDS, ACK_RECORD, NACK_RECORD = commands("queue-topics")
@@ -29,6 +29,7 @@ SEND, RECEIVE, NACK, OVERRIDE, LIST, REAP = commands("queue-ti")
 (MOVE_TOPICS,) = commands("topics-moving")
 PUT_SCHEMA, MISMATCH = commands("queue-ti-schemas")
 ARCHIVE, ARCHIVED, REPLAY = commands("queue-ti-replay")
+REGISTER, FOR_GROUP, GROUPS = commands("queue-ti-groups")
 LISTEN, REPORT_ON, TAKE_REPORTS, PROGRESS, STATS = commands("events")
 
 
@@ -258,6 +259,11 @@ async def test_the_messages_of_the_documents(tmp_path: Path) -> None:
         assert shell.document(REPLAY)["enqueued"] == 0
         assert shell.document(PUT_SCHEMA)["version"] == 1
         assert "must be of type int" in shell.document(MISMATCH)["error"]
+        assert shell.run(REGISTER) == ""
+        assert shell.document(SEND)["id"]
+        (taken,) = shell.document(FOR_GROUP)["messages"]
+        assert taken["topic"] == "orders"
+        assert shell.document(GROUPS) == {"items": ["billing"]}
         # To itself: what it says of addresses is the same.
         move = MOVE.replace("python", sys.executable).replace("http://127.0.0.1:8080", SERVER)
         assert "overrides copied" in shell.run(move)
@@ -312,6 +318,8 @@ async def test_the_settings_of_the_documents(tmp_path: Path) -> None:
         paused = shell.document(PAUSE)
         assert paused == shell.document(SHOW)
         assert (paused["paused"], "rate" in paused, paused["concurrency"]) == (True, False, 10)
+        assert shell.document(ADD_TARGET) == {"added": 0}
+        assert shell.document(DROP_TARGET) == {"deleted": 0}
 
         assert shell.document(REDRIVE) == {"redriven": 1}
         assert shell.document(REDRIVE) == {"redriven": 0}

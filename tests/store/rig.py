@@ -88,6 +88,7 @@ class Orders:
             due=frozenset(due for due, is_due in flags.items() if is_due),
             durable=durable,
             workers=WORKERS,
+            mint=self.mint,
         )
 
 

@@ -88,6 +88,7 @@ class Engine:
         self._loop = TickLoop(
             *(store, clock, self.inbox, self.streams, guides, options.durability, subscribers),
             self.scheduler.reschedule,
+            self.mint,
         )
         self.failure = self._loop.failure
         """Set when the disk has failed: nothing can be stored any more."""

@@ -19,6 +19,7 @@ from zq.engine.upkeep import Upkeep
 from zq.model.clock import Clock
 from zq.model.commands import AnyCommand, Enqueue, Return, Tick
 from zq.model.errors import Internal, OutcomeUnknown, StorageFull
+from zq.model.ids import Mint
 from zq.model.topic_commands import Append
 from zq.store.api import Store
 from zq.store.errors import FilesMoved, StoreError, StoreFailed, StoreFull
@@ -70,6 +71,7 @@ class TickLoop:
         durability: Durability,
         subscribers: Sequence[Subscriber],
         reschedule: Callable[[int | None], object],
+        mint: Mint,
     ) -> None:
         """`subscribers` learn of each tick in this order, after its commands have their replies.
 
@@ -84,6 +86,7 @@ class TickLoop:
         self._durability = durability
         self._subscribers = subscribers
         self._reschedule = reschedule
+        self._mint = mint
         self._stopping = False
         self._synced = clock.monotonic()
 
@@ -143,6 +146,7 @@ class TickLoop:
             durable=started - self._synced >= SYNC_S or self._must_sync(batch, plan),
             workers=self._streams.workers,
             monotonic=started,
+            mint=self._mint,
         )
         try:
             result = await self._store.tick(tick)

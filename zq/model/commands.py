@@ -14,6 +14,7 @@ import msgspec
 from zq.model.batch import BatchPlan
 from zq.model.effects import Effects
 from zq.model.filters import Filter
+from zq.model.ids import Mint
 from zq.model.job import JobRecord, NewJob, Retention
 from zq.model.leasing import Terms
 from zq.model.outcome import Completion
@@ -48,6 +49,8 @@ class EnqueueResult(msgspec.Struct, frozen=True):
     gone: dict[int, int] = {}
     expiries: dict[int, int] = {}
     folded: dict[int, JobRecord] = {}
+    queues: dict[int, str] = {}
+    """The first target of each job that went to the targets of its queue, by index."""
 
     @property
     def joined(self) -> dict[int, int]:
@@ -321,6 +324,8 @@ class Tick(msgspec.Struct, frozen=True):
     """The names of workers, by the holders of their streams."""
     monotonic: float = 0.0
     """Seconds that never step back. Rates use them."""
+    mint: Mint | None = None
+    """Makes the keys of jobs that the tick itself brings."""
 
 
 class TickResult(Effects):

@@ -11,6 +11,7 @@ ZqError
 │   ├── ErrorRecordNotFound
 │   ├── WorkerNotFound      no worker of this name has a stream open
 │   ├── BudgetNotFound
+│   ├── TargetNotFound      the queue has no such target
 │   ├── BudgetNotBound      the job does not draw from the budget
 │   ├── CronGroupNotFound
 │   └── CronEntryNotFound
@@ -30,6 +31,8 @@ ZqError
 │   ├── NotDead             only a dead job can be revived
 │   ├── CronEntryExists
 │   ├── DeadLetterCycle     dead letters would move in a circle
+│   ├── FanOutChain         a target of a queue would have targets itself
+│   ├── TargetExists
 │   ├── BudgetExists
 │   ├── BudgetBound         the job draws from the budget already
 │   └── BudgetInUse         unfinished jobs draw from the budget

@@ -92,6 +92,8 @@ class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
     died_at: int | None = None
     """When it was moved to the dead-letter queue."""
     batch: BatchRule | None = None
+    twin_of: int | None = None
+    """The key of the first of the jobs that were one job until it went to several targets."""
 
 
 class DedupeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,6 +1,6 @@
 """The errors about queues as a whole, of the error tree in `zq.model.errors`."""
 
-from zq.model.errors import InvalidRequest, Unprocessable
+from zq.model.errors import Conflict, InvalidRequest, NotFound, Unprocessable
 
 
 class QueueNotRegistered(Unprocessable):
@@ -40,3 +40,27 @@ class SchemaMismatch(Unprocessable):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"payload does not match topic schema: {reason}")
+
+
+class FanOutChain(Conflict):
+    code = "fan_out_chain"
+
+    def __init__(self, queue: str, target: str) -> None:
+        super().__init__(
+            f"{queue!r} cannot have the target {target!r}: a target must not have targets of its"
+            " own. Name the last queues of the chain instead"
+        )
+
+
+class TargetExists(Conflict):
+    code = "target_exists"
+
+    def __init__(self, queue: str, target: str) -> None:
+        super().__init__(f"{target!r} is a target of {queue!r} already")
+
+
+class TargetNotFound(NotFound):
+    code = "target_not_found"
+
+    def __init__(self, queue: str, target: str) -> None:
+        super().__init__(f"{target!r} is not a target of {queue!r}")

@@ -9,12 +9,14 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME, MAX_UINT32, BackoffRule, Retention, UInt32
 from zq.model.names import check_name
 from zq.model.patching import UNSET, RetentionPatch, Unset, merged_retention
 from zq.model.settling import Policy
 
 MAX_RATE = 1_000_000
+MAX_TARGETS = 64
 
 Some = Annotated[int, Meta(ge=1, le=MAX_UINT32)]
 TtlMillis = Annotated[int, Meta(ge=0, le=MAX_TIME)]
@@ -28,7 +30,7 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     at once). `max_depth` limits the unfinished jobs. `ttl_ms` is how long a job may wait for a
     worker (0: forever). `dead_letter` names the queue that dying jobs move to, `dead_letter_after`
     the number of failures (see `zq.model.dead_letters`). `registered` makes a queue known that has
-    no other settings: see `Enqueue`.
+    no other settings: see `Enqueue`. `fan_out` names the targets (see `zq.model.fan_out`).
     """
 
     paused: bool | None = None
@@ -45,6 +47,7 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     lease_ms: Some | None = None
     leases_survive: bool | None = None
     registered: bool | None = None
+    fan_out: tuple[str, ...] | None = None
 
     @property
     def is_limited(self) -> bool:
@@ -77,15 +80,31 @@ class SettingsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lease_ms: Some | None | Unset = UNSET
     leases_survive: bool | None | Unset = UNSET
     registered: bool | None | Unset = UNSET
+    fan_out: tuple[str, ...] | None | Unset = UNSET
 
 
 def checked(settings: QueueSettings) -> QueueSettings:
     """The settings in normal form. Raises `InvalidRequest` for faults that no type forbids."""
     if settings.dead_letter is not None:
         check_name("dead_letter", settings.dead_letter)
+    if settings.fan_out is not None:
+        _check_targets(settings.fan_out)
+        if not settings.fan_out:
+            settings = msgspec.structs.replace(settings, fan_out=None)
     if settings.retention == Retention():
         return msgspec.structs.replace(settings, retention=None)
     return settings
+
+
+def _check_targets(targets: tuple[str, ...]) -> None:
+    for target in targets:
+        check_name("fan_out", target)
+    if len(set(targets)) < len(targets):
+        raise InvalidRequest("fan_out must name each target once")
+    if len(targets) > MAX_TARGETS:
+        raise InvalidRequest(
+            f"fan_out has {len(targets)} targets, but at most {MAX_TARGETS} are allowed"
+        )
 
 
 def merged(settings: QueueSettings, patch: SettingsPatch) -> QueueSettings:

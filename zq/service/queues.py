@@ -9,6 +9,7 @@ from zq.engine.inbox import Inbox
 from zq.engine.news.figures import NO_FLOW, Flows, QueueFlow
 from zq.model.clock import Clock
 from zq.model.commands import SetQueue
+from zq.model.fan_out import AddTarget, RemoveTarget
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch
@@ -139,11 +140,34 @@ class Queues:
     ) -> QueueSettings:
         """Replace a queue's settings. A patch changes only the settings that it names.
 
-        Return the new settings. Raises `DeadLetterCycle` or `QueueOutOfReach`.
+        Return the new settings. Raises `DeadLetterCycle`, `FanOutChain` or
+        `QueueOutOfReach`.
         """
-        target = settings.dead_letter
-        reach.require([queue, target] if isinstance(target, str) else [queue])
+        named = [queue]
+        if isinstance(settings.dead_letter, str):
+            named.append(settings.dead_letter)
+        if isinstance(settings.fan_out, tuple):
+            named += settings.fan_out
+        reach.require(named)
         return await self._inbox.ask(SetQueue(queue, settings))
+
+    # Targets
+
+    async def add_target(self, queue: str, target: str, reach: Reach) -> int:
+        """Have new jobs of a queue go to a target too. Return how many jobs it got of those before.
+
+        See `AddTarget`. Raises `TargetExists`, `FanOutChain`, `InvalidRequest`, `QueueOutOfReach`.
+        """
+        reach.require([queue, target])
+        return await self._inbox.ask(AddTarget(queue, target))
+
+    async def remove_target(self, queue: str, target: str, reach: Reach) -> int:
+        """Let a target of a queue go, with its jobs and settings. Return how many jobs it had.
+
+        Raises `TargetNotFound` or `QueueOutOfReach`.
+        """
+        reach.require([queue, target])
+        return await self._inbox.ask(RemoveTarget(queue, target))
 
     async def clear_settings(self, queue: str, reach: Reach) -> None:
         """Delete a queue's settings. Raises `QueueOutOfReach`."""

@@ -17,18 +17,17 @@ from zq.model.commands import (
     SetQueue,
     WriteNote,
 )
-from zq.model.errors import DeadLetterCycle, InvalidRequest, JobNotFound, Unprocessable, ZqError
+from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Move, sources
 from zq.model.patching import Patch, moves_a_running_head, patched, refuse_terminal
 from zq.model.schemas import DropSchema, PutSchema, StoredSchema
-from zq.model.settings import NO_SETTINGS, SettingsPatch, merged
-from zq.store.api import as_json
 from zq.tick.accounts import AnyBudgetChange, change_budget
 from zq.tick.bury import retry, revive_slice
 from zq.tick.cron import clear_crons
 from zq.tick.finish import cancel, cancel_slice, retain
 from zq.tick.moves import apply, end_leases, remove, revoke
+from zq.tick.settings import clear_settings, set_queue
 from zq.tick.topics import clear_topics
 from zq.tick.work import UnitOfWork, visible_job
 
@@ -80,7 +79,7 @@ def _apply_change(work: UnitOfWork, command: AnyChange) -> object:
         case ReviveSlice():
             return revive_slice(work, command)
         case SetQueue():
-            return _set_queue(work, command)
+            return set_queue(work, command)
         case SetAside():
             work.tx.set_aside(command.source, command.keys)
             return None
@@ -111,7 +110,7 @@ def _change(work: UnitOfWork, command: PatchJob) -> object:
             f"cannot move job {command.text_id} to another queue while it is in flight, because"
             f" it belongs to group {job.group!r}: try again when it waits"
         )
-    (changed,) = _patch(work, [job], command.patch)
+    (changed,) = patch_jobs(work, [job], command.patch)
     return changed
 
 
@@ -124,7 +123,7 @@ def _change_slice(work: UnitOfWork, command: PatchSlice) -> int:
         for job in jobs
         if job.status in patchable and not moves_a_running_head(job, command.patch)
     ]
-    return len(_patch(work, chosen, command.patch))
+    return len(patch_jobs(work, chosen, command.patch))
 
 
 def _delete(work: UnitOfWork, command: DeleteJob) -> object:
@@ -145,7 +144,7 @@ def _delete_slice(work: UnitOfWork, command: DeleteSlice) -> int:
 def _clear(work: UnitOfWork, command: Clear) -> int:
     """Delete every job with one statement a table. SQLite does that without visiting rows."""
     if command.settings:
-        _clear_settings(work)
+        clear_settings(work)
         clear_crons(work)
         work.tx.run("clear_error_groups")
         clear_topics(work)
@@ -163,35 +162,11 @@ def _clear(work: UnitOfWork, command: Clear) -> int:
     return total
 
 
-def _patch(work: UnitOfWork, jobs: Sequence[JobRecord], patch: Patch) -> list[JobRecord]:
+def patch_jobs(work: UnitOfWork, jobs: Sequence[JobRecord], patch: Patch) -> list[JobRecord]:
+    """Patch jobs that can be patched."""
     changed = [patched(job, patch, work.now) for job in jobs]
     rows = [
         (job.key, job.queue, job.priority, job.status, job.ready_at, job.options) for job in changed
     ]
     apply(work, Move.PATCH, jobs, after=changed, changes=rows)
     return changed
-
-
-def _set_queue(work: UnitOfWork, command: SetQueue) -> object:
-    """Replace or patch a queue's settings. They apply from now on, also in this transaction."""
-    settings = command.settings
-    former = work.settings_of(command.queue)
-    try:
-        if isinstance(settings, SettingsPatch):
-            settings = merged(former, settings)
-        work.rulebook = work.rulebook.with_settings(command.queue, settings)
-    except (InvalidRequest, DeadLetterCycle) as refusal:
-        return refusal
-    if settings == NO_SETTINGS:
-        work.tx.run("unset_queue", queue=command.queue)
-    else:
-        work.tx.run("set_queue", queue=command.queue, settings=as_json(settings))
-    # A gate may have opened.
-    work.effects.woken.add(command.queue)
-    return settings
-
-
-def _clear_settings(work: UnitOfWork) -> None:
-    """Delete the settings of all queues."""
-    work.rulebook = work.rulebook.without_settings()
-    work.tx.run("clear_settings")

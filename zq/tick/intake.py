@@ -32,6 +32,7 @@ from zq.tick.depths import DepthTable
 from zq.tick.duplicates import KeyTable, NameTable
 from zq.tick.ledger import HELD_BY_BUDGET
 from zq.tick.moves import GroupChange, note_groups
+from zq.tick.targets import gathered, spread, tell_of_twins
 from zq.tick.work import UnitOfWork
 
 SLICE_JOBS = 512
@@ -69,10 +70,30 @@ def enqueue(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object
 
     The reply names the owner of a duplicate, and the host of a folded job.
     """
+    if not work.rulebook.is_empty and work.rulebook.fanning:
+        return (yield from _enqueue_spread(work, commands))
     intake = _Intake(work, commands)
     replies: list[object] = []
     for command in commands:
         reply = yield from intake.take(command)
+        replies.append(reply)
+    yield from intake.store()
+    return replies
+
+
+def _enqueue_spread(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object]]:
+    """The same if some queues have targets."""
+    wide = [spread(work, command) for command in commands]
+    intake = _Intake(work, [command for command in wide if isinstance(command, Enqueue)])
+    replies: list[object] = []
+    for command, each in zip(commands, wide, strict=True):
+        if not isinstance(each, Enqueue):
+            replies.append(each)
+            continue
+        reply: object = yield from intake.take(each)
+        if each is not command and isinstance(reply, EnqueueResult):
+            tell_of_twins(work, command, each, reply)
+            reply = gathered(command, each, reply)
         replies.append(reply)
     yield from intake.store()
     return replies
@@ -117,8 +138,8 @@ class _Intake:
         if command.reach is not EVERYWHERE and self._keys.hides_an_owner(command):
             return KeyConflict()
         if command.registered_only:
-            known = self._work.rulebook.settings
-            strangers = [job.queue for job in command.jobs if job.queue not in known]
+            knows = self._work.rulebook.knows
+            strangers = [job.queue for job in command.jobs if not knows(job.queue)]
             if strangers:
                 return QueueNotRegistered(strangers[0])
         if command.plan is not None and (stale := self._hosts.refusal(command, self._names)):

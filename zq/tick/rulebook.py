@@ -4,6 +4,7 @@ from collections.abc import Mapping, Set
 from copy import copy
 
 from zq.model.errors import DeadLetterCycle
+from zq.model.queue_errors import FanOutChain
 from zq.model.settings import NO_SETTINGS, QueueSettings, policy_for
 from zq.model.settling import Policy
 
@@ -18,6 +19,7 @@ class _Tables:
         self.bounded: set[str] = set()
         self.timed: set[str] = set()
         self.leased: set[str] = set()
+        self.fanning: dict[str, tuple[str, ...]] = {}
         for queue, own in settings.items():
             self.put(queue, own)
 
@@ -35,6 +37,10 @@ class _Tables:
             (self.leased, own.lease_ms is not None),
         ):
             (queues.add if is_one else queues.discard)(queue)
+        if own.fan_out:
+            self.fanning[queue] = own.fan_out
+        else:
+            self.fanning.pop(queue, None)
 
 
 class Rulebook:
@@ -81,6 +87,11 @@ class Rulebook:
         return self._tables.timed
 
     @property
+    def fanning(self) -> Mapping[str, tuple[str, ...]]:
+        """The targets of the queues that have some."""
+        return self._tables.fanning
+
+    @property
     def has_leases(self) -> bool:
         """Whether some queue gives its jobs' leases deadlines by default."""
         return bool(self._tables.leased)
@@ -90,6 +101,11 @@ class Rulebook:
         """Whether a claim has to look at queues one by one."""
         tables = self._tables
         return bool(tables.paused or tables.limited)
+
+    def knows(self, queue: str) -> bool:
+        """Whether a queue has settings, or is a target of one that has."""
+        tables = self._tables
+        return queue in tables.settings or any(queue in some for some in tables.fanning.values())
 
     def of(self, queue: str) -> QueueSettings:
         """The settings of a queue."""
@@ -101,8 +117,13 @@ class Rulebook:
         return self.server if own is None else policy_for(own, self.server)
 
     def with_settings(self, queue: str, settings: QueueSettings) -> "Rulebook":
-        """The rulebook with other settings of one queue. Raises `DeadLetterCycle`."""
+        """The rulebook with other settings of one queue.
+
+        Raises `DeadLetterCycle` or `FanOutChain`.
+        """
         self._refuse_cycle(queue, settings.dead_letter)
+        if settings.fan_out:
+            self._refuse_chain(queue, settings.fan_out)
         if self._made is not None:
             self._take_back()
         book = copy(self)
@@ -142,3 +163,11 @@ class Rulebook:
             if target == start:
                 raise DeadLetterCycle(path)
             target = self.of(target).dead_letter
+
+    def _refuse_chain(self, queue: str, targets: tuple[str, ...]) -> None:
+        for target in targets:
+            if target != queue and target in self.fanning:
+                raise FanOutChain(queue, target)
+        for other, named in self.fanning.items():
+            if other != queue and queue in named:
+                raise FanOutChain(other, queue)

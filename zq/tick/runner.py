@@ -1,8 +1,9 @@
 """The tick: one transaction for everything that waits.
 
-The order is: settlements, returns, changes, enqueues, firings, users, topics, deadlines, heads of
-groups, claims, COMMIT. All commands of a tick waited at the same time, so any serial order of them
-is correct. Claims come last, so that one commit can store a job and hand it to a waiting worker.
+The order is: settlements, returns, changes, targets, enqueues, firings, users, topics, deadlines,
+heads of groups, claims, COMMIT. All commands of a tick waited at the same time, so any serial order
+of them is correct. Claims come last, so that one commit can store a job and hand it to a waiting
+worker.
 """
 
 import logging
@@ -27,6 +28,7 @@ from zq.model.commands import (
 )
 from zq.model.cron.crons import Fire
 from zq.model.errors import Internal, StorageFull
+from zq.model.fan_out import AddTarget
 from zq.model.job import JobRecord
 from zq.model.settling import Policy
 from zq.model.topic_commands import Append, LayAside
@@ -36,6 +38,7 @@ from zq.tick.change import AnyChange, apply_changes
 from zq.tick.claim import claim
 from zq.tick.cron import AnyCronChange, change_crons, fire
 from zq.tick.due import attend
+from zq.tick.fan_out import AnyTargetChange, change_targets
 from zq.tick.gates import Gates
 from zq.tick.intake import enqueue
 from zq.tick.leases import extend, give_back, release
@@ -72,6 +75,7 @@ PHASES: dict[Phase, tuple[type, ...]] = {
     by_slices(release): (Release,),
     by_slices(give_back): (Return,),
     by_slices(apply_changes): get_args(AnyChange),
+    change_targets: get_args(AnyTargetChange),
     change_crons: get_args(AnyCronChange),
     enqueue: (Enqueue,),
     fire: (Fire,),
@@ -83,7 +87,7 @@ PHASES: dict[Phase, tuple[type, ...]] = {
 }
 """The phases and their commands, in order."""
 
-BRING_MORE = (Enqueue, Fire, Append)
+BRING_MORE = (Enqueue, Fire, Append, AddTarget)
 """The commands that are refused if the disk is full."""
 
 _PHASE_OF = {kind: phase for phase, kinds in PHASES.items() for kind in kinds}
@@ -174,6 +178,7 @@ class TickRunner:
                 self._random,
                 self._device,
                 tick.workers,
+                tick.mint,
             )
             replies = (yield from apply(work, tick.commands)) if tick.commands else []
             if tick.due:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from zq.model.commands import TickResult
+from zq.model.ids import Mint
 from zq.model.job import Brief, JobRecord
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.reach import Reach
@@ -33,8 +34,12 @@ class UnitOfWork:
         random: Random,
         device: str | None = None,
         workers: Mapping[int, str] = NOBODY,
+        mint: Mint | None = None,
     ) -> None:
-        """`device` names the history, None if none is kept; `workers` are by their holders."""
+        """`device` names the history, None if none is kept; `workers` are by their holders.
+
+        `mint` makes the keys of jobs that the tick itself brings.
+        """
         self.tx = tx
         self.now = now
         self.steady = steady
@@ -43,6 +48,7 @@ class UnitOfWork:
         self.random = random
         self.device = device
         self.workers = workers
+        self._mint = mint
         self.effects = TickResult()
         self.counts: defaultdict[tuple[str, Status], int] = defaultdict(int)
         """The changes of the kept counts."""
@@ -67,6 +73,7 @@ class UnitOfWork:
             self.random,
             self.device,
             self.workers,
+            self._mint,
         )
 
     def keep(self, part: "UnitOfWork") -> None:
@@ -95,6 +102,14 @@ class UnitOfWork:
         self.effects.rows = self.tx.rows
         self.effects.misfits = self.tx.misfits
         return self.effects
+
+    def new_keys(self, count: int) -> Sequence[int]:
+        """Keys for jobs that the tick itself brings, in rising order."""
+        assert self._mint is not None, "the tick came without a mint"
+        keys = self._mint.take(count, self.now)
+        if keys:
+            self.highest_key = max(self.highest_key, keys[-1])
+        return keys
 
     def settings_of(self, queue: str) -> QueueSettings:
         """The settings of a queue."""

@@ -184,11 +184,13 @@ def enqueued_documents(
 ) -> list[EnqueuedDocument]:
     """The answer to an enqueue: new jobs as they were stored, and owners in place of duplicates.
 
-    A folded job is replaced by its host.
+    A folded job is replaced by its host. A job of a queue with targets is the one of the first.
     """
     new = [_new_document(job, text, now) for job, text in zip(jobs, ids.texts(keys), strict=True)]
-    if not (reply.owners or reply.gone or reply.folded or reply.expiries):
+    if not (reply.owners or reply.gone or reply.folded or reply.expiries or reply.queues):
         return [*new]
+    for index, queue in reply.queues.items():
+        new[index].queue = queue
     for index, expires_at in reply.expiries.items():
         new[index].expires_at = expires_at
     documents: list[EnqueuedDocument] = [*new]

@@ -62,6 +62,8 @@ FINDS: dict[str, set[str]] = {
     "read_held": {BY_ID},
     "read_briefs": {BY_ID},
     "read_jobs": {BY_ID},
+    "look_behind": {BY_ID.replace("rowid=?", "rowid>? AND rowid<?")},
+    "read_payloads": {"SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?)"},
     "read_stale": {BY_ID},
     "read_current": {BY_ID},
     "read_all_in_flight": {"SEARCH jobs USING COVERING INDEX not_ready (status=?)"},

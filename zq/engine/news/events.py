@@ -256,7 +256,8 @@ def _enqueued(command: Enqueue, reply: EnqueueResult) -> Iterator[EventRecord]:
     joined = reply.joined
     for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
         if index not in joined:
-            yield EventRecord(EventType.ENQUEUED, key, job.queue, job.unique_key, 0)
+            queue = reply.queues.get(index, job.queue)
+            yield EventRecord(EventType.ENQUEUED, key, queue, job.unique_key, 0)
 
 
 def _length(event: EventRecord) -> int:

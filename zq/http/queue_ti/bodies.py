@@ -57,6 +57,10 @@ class ReplayBody(msgspec.Struct):
     from_time: str | None = None
 
 
+class GroupBody(msgspec.Struct):
+    consumer_group: str | None = None
+
+
 class ScheduleBody(msgspec.Struct):
     schedule: str
 

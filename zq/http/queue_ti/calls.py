@@ -13,6 +13,7 @@ from zq.engine.delivery.takers import Claimer
 from zq.engine.delivery.windows import ClaimWindow
 from zq.http.door import Ids
 from zq.http.queue_ti.documents import DLQ, MessageDocument, as_text, message
+from zq.http.queue_ti.groups import queue_of, topic_of
 from zq.model.errors import InvalidRequest, JobNotFound, NotInFlight, PayloadTooLarge, TooLarge
 from zq.model.job import MAX_META, MAX_UINT32, Extras, JobRecord, NewJob
 from zq.model.leasing import MOST_CLAIMED, Terms
@@ -106,35 +107,39 @@ class MessageCalls:
         self, wanted: MessagesWanted, reach: Reach, window: ClaimWindow | None = None
     ) -> AbstractContextManager[Claimer]:
         """A claimer of messages. It answers at once or, with a window, when there are some."""
-        topic = check_name("topic", wanted.topic)
+        queue = queue_of(wanted.topic, wanted.group)
         if not 1 <= wanted.most <= MOST_CLAIMED:
             raise InvalidRequest(f"count must be between 1 and {MOST_CLAIMED}")
-        refuse_group(wanted.group)
         self._tallies.begin()
         terms = Terms(_lease(wanted.seconds), TYPE)
         wait_ms = 0 if window is None else LONG_MS
-        return self._work.claimer(topic, reach, wanted.most, terms, wait_ms, window)
+        return self._work.claimer(queue, reach, wanted.most, terms, wait_ms, window)
 
     async def readable(self, jobs: Sequence[JobRecord]) -> list[JobRecord]:
         """Claimed jobs with their payloads."""
         return await self._work.large_payloads(jobs)
 
-    async def documents(self, jobs: Sequence[JobRecord]) -> list[MessageDocument]:
-        """Jobs as messages."""
+    async def documents(
+        self, jobs: Sequence[JobRecord], topic: str | None = None
+    ) -> list[MessageDocument]:
+        """Jobs as messages, of their queues or of a topic whose group has them."""
         errors = await self._listing.last_errors(jobs)
         limit = self._defaults.native_limit
-        return [message(job, self.ids, limit, errors.get(job.key, "")) for job in jobs]
+        return [
+            message(job, self.ids, limit, errors.get(job.key, ""), topic or job.queue)
+            for job in jobs
+        ]
 
     async def ack(self, id: str, group: str | None, reach: Reach) -> None:
         """Say that a message is done: it is gone."""
-        refuse_group(group)
+        await self._require_group(id, group, reach)
         refused = await self._work.succeed([self.key(id)], reach)
         if refused.missing:
             raise NotInFlight
 
     async def nack(self, id: str, error: str, group: str | None, reach: Reach) -> None:
         """Say that a message failed: it is pending again, in its dead-letter topic, or failed."""
-        refuse_group(group)
+        await self._require_group(id, group, reach)
         failure = bounded(Failure(error, at_once=True))
         await self._work.fail(self.key(id), failure, reach)
 
@@ -144,7 +149,7 @@ class MessageCalls:
         """Raise `GrantMissing` unless a caller may settle a message, or `JobNotFound`."""
         if not permit.is_admin:
             job = await self._jobs.get(self.key(id), reach)
-            permit.require_consuming(job.queue, group)
+            permit.require_consuming(topic_of(job.queue, group) or job.queue, group)
 
     def key(self, id: str) -> int:
         """The key of a message. Raises `JobNotFound` for what can be no id."""
@@ -152,6 +157,13 @@ class MessageCalls:
         if key is None:
             raise JobNotFound
         return key
+
+    async def _require_group(self, id: str, group: str | None, reach: Reach) -> None:
+        """Raise `NotInFlight` if a message is not one of the group that a request names."""
+        if group:
+            job = await self._jobs.get(self.key(id), reach)
+            if topic_of(job.queue, group) is None:
+                raise NotInFlight
 
     def _job(self, new: NewMessage) -> NewJob:
         if len(new.payload) > self._max_payload:
@@ -170,12 +182,6 @@ class MessageCalls:
             on_conflict=OnConflict.REPLACE_CONTENT,
             extras=None if new.metadata is None else Extras(_meta(new.metadata)),
         )
-
-
-def refuse_group(name: str | None) -> None:
-    """Raise `InvalidRequest` where a request is about a consumer group."""
-    if name:
-        raise InvalidRequest("consumer groups are not spoken here: leave consumer_group out")
 
 
 def _meta(metadata: dict[str, str]) -> str:

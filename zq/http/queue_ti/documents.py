@@ -61,13 +61,13 @@ class OverridesDocument(msgspec.Struct):
     replay_window_seconds: int | UnsetType = UNSET
 
 
-def message(job: JobRecord, ids: Ids, limit: int, last_error: str = "") -> MessageDocument:
-    """A job as a message; `limit` is the retry limit of one that has none of its own."""
+def message(job: JobRecord, ids: Ids, limit: int, last_error: str, topic: str) -> MessageDocument:
+    """A job as a message of a topic; `limit` is the retry limit of one that has none of its own."""
     options, extras = job.options or NO_OPTIONS, job.extras or NO_EXTRAS
     own = limit if options.retry_limit is None else options.retry_limit
     return MessageDocument(
         id=ids.text(job.key),
-        topic=job.queue,
+        topic=topic,
         payload=payload_of(job),
         metadata=metadata_of(job),
         status=NAMES[job.status],

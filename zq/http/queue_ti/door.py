@@ -13,6 +13,7 @@ from zq.http.queue_ti.auth.api import AuthApi, DoorAuth, status_route
 from zq.http.queue_ti.auth.users import UsersApi
 from zq.http.queue_ti.bodies import MessageEndpoints
 from zq.http.queue_ti.calls import Defaults, MessageCalls
+from zq.http.queue_ti.groups import GroupsApi
 from zq.http.queue_ti.messages import MessagesApi
 from zq.http.queue_ti.problems import answer, problem
 from zq.http.queue_ti.schemas import SchemasApi
@@ -59,7 +60,8 @@ def queue_ti_routes(
     archive = ArchiveApi(services, endpoints, calls.ids, defaults)
     schemas = SchemasApi(services, endpoints)
     topics = TopicsApi(services, endpoints)
-    apis = (messages, topics, archive, schemas)
+    groups = GroupsApi(services, endpoints)
+    apis = (messages, topics, archive, schemas, groups)
     routes = [route for api in apis for route in api.routes()]
     routes.append(Route("GET", "/version", _version, None))
     routes.append(status_route(required=auth is not None))

@@ -9,6 +9,7 @@ from zq.http.queue_ti.auth.access import permit_of
 from zq.http.queue_ti.bodies import DequeueBody, EnqueueBody, MessageEndpoints, SettleBody
 from zq.http.queue_ti.calls import Defaults, MessageCalls, MessagesWanted, NewMessage
 from zq.http.queue_ti.documents import DLQ, SHOWN
+from zq.http.queue_ti.groups import queues_of
 from zq.http.queue_ti.pages import MessagePage, page_of
 from zq.http.queue_ti.problems import answer
 from zq.http.transport.answer import Answer
@@ -33,6 +34,7 @@ class MessagesApi:
         defaults: Defaults,
     ) -> None:
         self._jobs, self._listing = services.jobs, services.listing
+        self._queues = services.queues
         self._guard = guard
         self._endpoints = endpoints
         self._answers = answers
@@ -81,7 +83,8 @@ class MessagesApi:
             # Refused before payloads are read: then the jobs go back.
             self._answers.admit(size)
             with self._answers.room(size):
-                documents = await self._calls.documents(await self._calls.readable(jobs))
+                readable = await self._calls.readable(jobs)
+                documents = await self._calls.documents(readable, sent.topic)
                 response = answer({"messages": documents})
                 jobs.clear()
                 # Written here, to hear of it where nobody is there to read it.
@@ -117,7 +120,7 @@ class MessagesApi:
         topic = request.query.get("topic")
         # Who does not name a topic asks for all of them.
         permit_of(request).require(Action.READ, topic or "")
-        topics = (topic,) if topic else ()
+        topics = await queues_of(topic, self._queues) if topic else ()
         limit, offset = page_of(request)
         filter = Filter(statuses=SHOWN, queues=topics, reach=reach_of(request))
         total = await self._listing.count(filter)

@@ -13,6 +13,7 @@ from zq.http.queue_ti.bodies import (
     throughput,
 )
 from zq.http.queue_ti.documents import DLQ, FOREVER_MS, STATUSES, overrides, statistics
+from zq.http.queue_ti.groups import queues_of
 from zq.http.queue_ti.problems import answer
 from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest, NotFound
@@ -103,12 +104,14 @@ class TopicsApi:
                 raise InvalidRequest(f"invalid status {status!r}: use {', '.join(PURGEABLE)}")
         named = sent.statuses or PURGEABLE
         statuses = tuple(status for name in PURGEABLE if name in named for status in STATUSES[name])
-        return await self._delete(Filter(statuses=statuses, queues=(_topic(request),)), request)
+        queues = await queues_of(_topic(request), self._queues)
+        return await self._delete(Filter(statuses=statuses, queues=queues), request)
 
     async def delete_by_key(self, request: web.BaseRequest) -> Answer:
         """Delete the messages of a topic with a key, whatever they are doing."""
         key = request[PATH]["key"]
-        return await self._delete(Filter(queues=(_topic(request),), unique_keys=(key,)), request)
+        queues = await queues_of(_topic(request), self._queues)
+        return await self._delete(Filter(queues=queues, unique_keys=(key,)), request)
 
     async def statistics(self, request: web.BaseRequest) -> Answer:
         """How many messages each topic has in each status."""

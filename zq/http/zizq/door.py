@@ -30,6 +30,7 @@ from zq.http.zizq.settlements import SettlementsApi
 from zq.http.zizq.stats import StatsApi
 from zq.http.zizq.sweeps import SweepsApi
 from zq.http.zizq.take import TakeApi, TakeOptions
+from zq.http.zizq.targets import TargetsApi
 from zq.http.zizq.waits import WaitsApi
 from zq.http.zizq.workers import WorkersApi
 from zq.model.errors import ZqError
@@ -76,6 +77,7 @@ def zizq_routes(
         HistoryApi(services),
         WorkersApi(services),
         SettingsApi(services, endpoints),
+        TargetsApi(services),
         SweepsApi(services, endpoints),
         BudgetsApi(services, endpoints),
         EventsApi(services, guard, endpoints, take),

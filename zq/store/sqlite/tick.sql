@@ -18,6 +18,19 @@ SELECT json_group_array(id) FROM jobs WHERE status = {in_flight} AND status <> {
 -- name: read_jobs
 SELECT json_group_array({job_row}) FROM jobs WHERE id IN {keys}
 
+-- name: look_behind
+-- Looks at up to :limit jobs behind a key. The last of their keys, and the keys of those that are in
+-- some queues and states.
+WITH some AS (
+    SELECT id, queue, status FROM jobs WHERE id > :after AND id < :upto ORDER BY id LIMIT :limit)
+SELECT json_array(json_array(max(id)), json_group_array(id) FILTER (
+    WHERE queue IN (SELECT value FROM json_each(:queues))
+    AND status IN (SELECT value FROM json_each(:statuses))))
+FROM some
+
+-- name: read_payloads
+SELECT json_group_array(json_array(job_id, body)) FROM payloads WHERE job_id IN {keys}
+
 -- name: read_stale
 -- :leases maps a key to the acknowledged delivery. The existing jobs of which this delivery has ended.
 SELECT json_group_array(json_array(jobs.id, queue))

@@ -171,7 +171,9 @@ class QueueService:
             await self._require_consuming(asked, caller)
             with self._answers.room(sum([job.payload_size for job in jobs])):
                 jobs = await self._calls.readable(jobs)
-                for job, document in zip(jobs, await self._calls.documents(jobs), strict=True):
+                for job, document in zip(
+                    jobs, await self._calls.documents(jobs, asked.topic), strict=True
+                ):
                     await context.write(subscribed(job, document))
                     claimer.leases.pop(job.key)
                 jobs.clear()
@@ -183,7 +185,7 @@ class QueueService:
             self._answers.admit(size)
             with self._answers.room(size):
                 jobs = await self._calls.readable(jobs)
-                documents = await self._calls.documents(jobs)
+                documents = await self._calls.documents(jobs, wanted.topic)
                 return [dequeued(*pair) for pair in zip(jobs, documents, strict=True)]
 
     async def _subscription(self, asked: pb.SubscribeRequest, context: Context) -> None:

@@ -17,6 +17,7 @@ from zq.http.zizq.description.parameters import (
     names,
 )
 from zq.http.zizq.description.shapes import (
+    AddedJobs,
     BudgetsDocument,
     Cancelled,
     ClaimedJobs,
@@ -95,7 +96,9 @@ _PUSH = {
     **_FULL,
 }
 _LEFT_ALONE = {422: "Some jobs were left unchanged; the answer names them."}
-_CIRCLE = {409: "Dead-letter queues would lead in a circle."}
+_CIRCLE = {409: "Dead-letter queues would lead in a circle, or a target would have targets."}
+_TARGET = {409: "It is a target already, or would have targets itself."}
+_NO_TARGET = {404: "There is no such target."}
 _NO_JOB = {404: "There is no such job."}
 _NO_WORKER = {404: "There is no such worker."}
 _NO_SWEEP = {404: "There is no such sweep."}
@@ -217,6 +220,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: QueueSettings}, settings.SettingsPatchBody, refusals=_CIRCLE
     ),
     ("DELETE", "/queues/{queue}/settings"): Operation({204: None}),
+    ("PUT", "/queues/{queue}/targets/{target}"): Operation({201: AddedJobs}, refusals=_TARGET),
+    ("DELETE", "/queues/{queue}/targets/{target}"): Operation({200: Deleted}, refusals=_NO_TARGET),
     ("POST", "/jobs/{id}/retry"): Operation(
         {200: JobDocument}, parameters=(HOME,), refusals=_NO_JOB | _ENDED
     ),

@@ -162,6 +162,12 @@ class Patched(msgspec.Struct):
     patched: int
 
 
+class AddedJobs(msgspec.Struct):
+    """How many jobs a queue got."""
+
+    added: int
+
+
 class Deleted(msgspec.Struct):
     """How many jobs were deleted."""
 

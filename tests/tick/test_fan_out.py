@@ -1,0 +1,230 @@
+"""Queues with targets: each target gets each job once, whatever comes with it in a tick."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from store.rig import NOW, Ticker, new_job
+
+from zq.model.batch import BatchRule
+from zq.model.commands import EnqueueResult, Fail, SetQueue, Succeed
+from zq.model.errors import Unprocessable
+from zq.model.fan_out import AddTarget, RemoveTarget
+from zq.model.job import INLINE_PAYLOAD, DedupeRule, Extras, JobRecord
+from zq.model.lifecycle import Status
+from zq.model.queue_errors import (
+    FanOutChain,
+    QueueNotRegistered,
+    TargetExists,
+    TargetNotFound,
+)
+from zq.model.settings import NO_SETTINGS, QueueSettings
+from zq.model.settling import Failure
+from zq.model.unique import OnConflict, Scope
+
+
+def by_queue(ticker: Ticker) -> dict[str, list[str | None]]:
+    """The payloads of the stored jobs in the order of their keys, by queue."""
+    found: dict[str, list[str | None]] = {}
+    for job in ticker.jobs().values():
+        found.setdefault(job.queue, []).append(job.payload)
+    return found
+
+
+def waiting(ticker: Ticker, queue: str) -> list[JobRecord]:
+    return [job for job in ticker.jobs().values() if job.queue == queue]
+
+
+def fan_out(ticker: Ticker, queue: str, *targets: str, **fields: Any) -> None:
+    ticker.run(SetQueue(queue, QueueSettings(fan_out=targets, **fields)))
+
+
+def test_each_target_gets_a_job_of_its_own_and_the_queue_none(ticker: Ticker) -> None:
+    fan_out(ticker, "q", "a", "b", "c")
+    command = ticker.enqueue([new_job(payload="1"), new_job(payload="2"), new_job(queue="other")])
+    (reply,) = ticker.run(command).replies
+    assert by_queue(ticker) == {
+        "a": ["1", "2"], "b": ["1", "2"], "c": ["1", "2"], "other": ['{"n":1}']
+    }  # fmt: skip
+    assert isinstance(reply, EnqueueResult) and reply.queues == {0: "a", 1: "a"}
+    assert [job.key for job in waiting(ticker, "a")] == list(command.keys[:2])
+    copies = [job.extras and job.extras.twin_of for job in waiting(ticker, "b")]
+    assert copies == list(command.keys[:2])
+
+    first, _ = ticker.take(2, queues=("a",))
+    ticker.run(Succeed([first]))
+    assert by_queue(ticker)["a"] == ["2"] and by_queue(ticker)["b"] == ["1", "2"]
+
+
+def test_a_queue_may_be_its_own_target(ticker: Ticker) -> None:
+    fan_out(ticker, "q", "q", "a")
+    ticker.store(2)
+    assert Counter(job.queue for job in ticker.jobs().values()) == {"q": 2, "a": 2}
+
+
+@pytest.mark.parametrize("settings", [QueueSettings(fan_out=("a", "b")), QueueSettings()])
+def test_the_settings_and_the_jobs_of_one_tick_belong_together(
+    ticker: Ticker, settings: QueueSettings
+) -> None:
+    fan_out(ticker, "q", "old")
+    ticker.run(ticker.enqueue([new_job()]), SetQueue("q", settings))
+    expected = settings.fan_out or ("q",)
+    assert sorted(by_queue(ticker)) == sorted(expected)
+
+
+def test_keys_belong_to_each_target_by_itself(ticker: Ticker) -> None:
+    fan_out(ticker, "q", "a", "b")
+    keyed: dict[str, Any] = {
+        "unique_key": "k",
+        "unique_while": Scope.QUEUED,
+        "on_conflict": OnConflict.REPLACE_CONTENT,
+    }
+    command = ticker.enqueue([new_job(payload="1", **keyed)])
+    ticker.run(command)
+    ticker.take(1, queues=("b",))
+    (reply,) = ticker.run(ticker.enqueue([new_job(payload="2", **keyed)])).replies
+    assert isinstance(reply, EnqueueResult)
+    assert [owner.key for owner in reply.owners.values()] == list(command.keys)
+    assert by_queue(ticker) == {"a": ["2"], "b": ["1", "2"]}
+
+
+def test_names_belong_to_each_target_by_itself(ticker: Ticker) -> None:
+    fan_out(ticker, "q", "a", "b")
+    for _ in range(2):
+        ticker.run(ticker.enqueue([new_job(dedupe=DedupeRule("once"))]))
+    assert Counter(job.queue for job in ticker.jobs().values()) == {"a": 1, "b": 1}
+
+
+def test_all_or_none_holds_over_targets(ticker: Ticker) -> None:
+    fan_out(ticker, "q", "a", "b")
+    ticker.run(SetQueue("b", QueueSettings(max_depth=1)))
+    ticker.run(ticker.enqueue([new_job()] * 2))
+    assert ticker.jobs() == {}
+    ticker.run(ticker.enqueue([new_job()]))
+    assert len(ticker.jobs()) == 2
+
+
+def test_limits_are_those_of_the_queue_that_was_named(ticker: Ticker) -> None:
+    fan_out(ticker, "q", "a", "b", retry_limit=7, ttl_ms=9)
+    defaults = QueueSettings(retry_limit=1, dead_letter="grave")
+    command = ticker.enqueue([new_job()])
+    ticker.run(type(command)(command.keys, command.jobs, NOW, 1, defaults=defaults))
+    for job in ticker.jobs().values():
+        assert job.options is not None and job.expires_at == NOW + 9
+        assert (job.options.retry_limit, job.options.dead_letter) == (7, "grave")
+
+
+def test_targets_are_known_where_strangers_are_refused(ticker: Ticker) -> None:
+    fan_out(ticker, "q", "a")
+    command = ticker.enqueue([new_job()])
+    strict = type(command)(command.keys, command.jobs, NOW, 1, registered_only=True)
+    (reply,) = ticker.run(strict).replies
+    assert isinstance(reply, EnqueueResult)
+    stranger = ticker.enqueue([new_job(queue="x")])
+    strict = type(stranger)(stranger.keys, stranger.jobs, NOW, 1, registered_only=True)
+    (reply,) = ticker.run(strict).replies
+    assert isinstance(reply, QueueNotRegistered)
+
+
+def test_a_batch_cannot_be_spread(ticker: Ticker) -> None:
+    fan_out(ticker, "q", "a", "b")
+    batched = new_job(extras=Extras(batch=BatchRule("k", "true", ".new")))
+    replies = ticker.run(ticker.enqueue([batched]), ticker.enqueue([new_job()])).replies
+    assert isinstance(replies[0], Unprocessable) and len(ticker.jobs()) == 2
+
+
+def test_a_target_has_no_targets(ticker: Ticker) -> None:
+    fan_out(ticker, "q", "a")
+    chained = SetQueue("a", QueueSettings(fan_out=("b",)))
+    (reply,) = ticker.run(chained).replies
+    assert isinstance(reply, FanOutChain)
+    (reply,) = ticker.run(SetQueue("p", QueueSettings(fan_out=("q",)))).replies
+    assert isinstance(reply, FanOutChain)
+    ticker.run(SetQueue("q", NO_SETTINGS))
+    assert ticker.run(chained).replies == [QueueSettings(fan_out=("b",))]
+
+
+def test_the_first_target_gets_what_waits_and_leaves_what_runs(ticker: Ticker) -> None:
+    ticker.store(3)
+    (running,) = ticker.take(1)
+    ticker.run(ticker.enqueue([new_job(ready_at=NOW + 5)]))
+    keys = [key for key in ticker.jobs() if key != running]
+    assert ticker.run(AddTarget("q", "a")).replies == [3]
+    assert [job.key for job in waiting(ticker, "a")] == keys
+    assert [job.key for job in waiting(ticker, "q")] == [running]
+    statuses = Counter(job.status for job in waiting(ticker, "a"))
+    assert statuses == {Status.READY: 2, Status.SCHEDULED: 1}
+
+
+def test_a_later_target_gets_what_any_other_has_not_finished(ticker: Ticker) -> None:
+    fan_out(ticker, "q", "a", "b")
+    ticker.run(ticker.enqueue([new_job(payload=str(n)) for n in range(5)]))
+    done_by_a = ticker.take(3, queues=("a",))
+    done_by_b = ticker.take(1, queues=("b",))
+    ticker.take(1, queues=("b",))
+    ticker.run(Succeed(done_by_a), Succeed(done_by_b))
+    # Only the first one is finished by both. The second is running somewhere, which counts.
+    assert ticker.run(AddTarget("q", "c")).replies == [4]
+    assert sorted(p or "" for p in by_queue(ticker)["c"]) == ["1", "2", "3", "4"]
+    assert {job.status for job in waiting(ticker, "c")} == {Status.READY}
+    assert ticker.run(AddTarget("q", "d")).replies == [4]
+
+
+def test_a_copy_begins_anew_with_its_payload_and_its_time_to_live(ticker: Ticker) -> None:
+    fan_out(ticker, "q", "a")
+    large = "9" * (INLINE_PAYLOAD + 1)
+    ticker.run(ticker.enqueue([new_job(payload=large, ttl_ms=1000)]))
+    (key,) = ticker.take(1, queues=("a",))
+    ticker.run(Fail(key, Failure("boom")))
+    ticker.now += 400
+    ticker.run(AddTarget("q", "b"))
+    (copy,) = waiting(ticker, "b")
+    assert copy.attempts == 0 and copy.expires_at == NOW + 1000
+    assert copy.status is Status.READY
+    body = ticker.value("SELECT body FROM payloads WHERE job_id = ?", copy.key)
+    assert body == large
+
+
+@pytest.mark.parametrize("jobs_first", [True, False])
+def test_a_target_beside_new_jobs_of_the_same_tick_misses_none_and_doubles_none(
+    ticker: Ticker, jobs_first: bool
+) -> None:
+    fan_out(ticker, "q", "a")
+    ticker.store(2)
+    commands = [ticker.enqueue([new_job()]), AddTarget("q", "b"), ticker.enqueue([new_job()])]
+    ticker.run(*(commands if jobs_first else reversed(commands)))
+    assert Counter(job.queue for job in ticker.jobs().values()) == {"a": 4, "b": 4}
+
+
+def test_a_target_that_goes_takes_its_jobs_and_settings_with_it(ticker: Ticker) -> None:
+    fan_out(ticker, "q", "a", "b", max_depth=9)
+    assert ticker.run(AddTarget("q", "c")).replies == [0]
+    assert ticker.run(SetQueue("c", QueueSettings(max_depth=9))).replies
+    ticker.store(3)
+    ticker.take(1, queues=("c",))
+    result = ticker.run(RemoveTarget("q", "c"))
+    assert result.replies == [3] and len(result.revoked) == 1
+    ticker.store(1)
+    assert Counter(job.queue for job in ticker.jobs().values()) == {"a": 4, "b": 4}
+    settings = ticker.value("SELECT group_concat(queue) FROM queue_settings")
+    assert settings == "q"
+    for target in ("a", "b"):
+        ticker.run(RemoveTarget("q", target))
+    ticker.store(1)
+    assert by_queue(ticker) == {"q": ['{"n":1}']}
+
+
+def test_a_new_target_begins_with_the_settings_of_the_queue(ticker: Ticker) -> None:
+    ticker.run(SetQueue("q", QueueSettings(max_depth=9)), SetQueue("own", QueueSettings(rate=2.5)))
+    ticker.run(AddTarget("q", "a"), AddTarget("q", "own"))
+    found = dict(ticker.connection.execute("SELECT queue, settings FROM queue_settings"))
+    assert found["a"] == '{"max_depth":9}' and found["own"] == '{"rate":2.5}'
+
+
+def test_targets_are_added_and_removed_once(ticker: Ticker) -> None:
+    replies = ticker.run(
+        AddTarget("q", "a"), AddTarget("q", "a"), RemoveTarget("q", "b"), RemoveTarget("q", "a")
+    ).replies
+    assert replies[0] == replies[3] == 0
+    assert isinstance(replies[1], TargetExists) and isinstance(replies[2], TargetNotFound)
+    assert ticker.value("SELECT count(*) FROM queue_settings") == 0

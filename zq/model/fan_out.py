@@ -1,0 +1,30 @@
+"""Queues whose new jobs go to other queues: their targets.
+
+A new job of a queue with targets is stored once for each of them, and not in the queue itself
+unless that is a target too. These jobs are twins. They have nothing to do with each other: each is
+taken, fails and ends by itself.
+"""
+
+from zq.model.commands import Command
+
+
+class AddTarget(Command[int], frozen=True):
+    """Make `target` a target of a queue, and give it what waits. Returns how many jobs it got.
+
+    The first target gets the waiting jobs of the queue itself. A later one gets a twin of each job
+    that another target has not finished. A target without settings gets those of the queue. The
+    errors are `TargetExists`, `FanOutChain` and `InvalidRequest`.
+    """
+
+    queue: str
+    target: str
+
+
+class RemoveTarget(Command[int], frozen=True):
+    """Let a target of a queue go, with its jobs and settings. Returns how many jobs it had.
+
+    The error is `TargetNotFound`.
+    """
+
+    queue: str
+    target: str

@@ -1,0 +1,36 @@
+"""Changes of the settings of queues. They apply from now on, also in the same transaction."""
+
+from zq.model.commands import SetQueue
+from zq.model.errors import Conflict, InvalidRequest
+from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch, merged
+from zq.store.api import as_json
+from zq.tick.work import UnitOfWork
+
+
+def set_queue(work: UnitOfWork, command: SetQueue) -> object:
+    """Replace or patch a queue's settings. The reply has the new ones."""
+    settings = command.settings
+    try:
+        if isinstance(settings, SettingsPatch):
+            settings = merged(work.settings_of(command.queue), settings)
+        put_settings(work, command.queue, settings)
+    except (InvalidRequest, Conflict) as refusal:
+        return refusal
+    return settings
+
+
+def put_settings(work: UnitOfWork, queue: str, settings: QueueSettings) -> None:
+    """Replace a queue's settings. Raises `DeadLetterCycle` or `FanOutChain`."""
+    work.rulebook = work.rulebook.with_settings(queue, settings)
+    if settings == NO_SETTINGS:
+        work.tx.run("unset_queue", queue=queue)
+    else:
+        work.tx.run("set_queue", queue=queue, settings=as_json(settings))
+    # A gate may have opened.
+    work.effects.woken.add(queue)
+
+
+def clear_settings(work: UnitOfWork) -> None:
+    """Delete the settings of all queues."""
+    work.rulebook = work.rulebook.without_settings()
+    work.tx.run("clear_settings")
