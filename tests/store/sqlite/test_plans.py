@@ -62,7 +62,7 @@ FINDS: dict[str, set[str]] = {
     "read_held": {BY_ID},
     "read_briefs": {BY_ID},
     "read_jobs": {BY_ID},
-    "look_behind": {BY_ID.replace("rowid=?", "rowid>? AND rowid<?")},
+    "look_behind": {BY_ID.replace("rowid=?", "rowid>? AND rowid<?"), "SCAN some"},
     "read_payloads": {"SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?)"},
     "read_stale": {BY_ID},
     "read_current": {BY_ID},

@@ -95,6 +95,7 @@ const SETTINGS = {
   ttl_ms: "ms that a job may wait for a worker", dead_letter: "queue that dying jobs move to",
   dead_letter_after: "failures before that", lease_ms: "ms of a lease",
   leases_survive: "leases outlive the stream", registered: "known to the doors that ask for registration",
+  fan_out: "queues that new jobs go to",
 };
 const TABS = ["Jobs", "Workers", "Config", "Groups", "Enqueue"];
 
