@@ -50,6 +50,11 @@ async def test_a_task_is_enqueued_executed_and_its_result_found(backend: Any, wo
     assert done == [3]
 
 
+async def test_a_result_that_is_looked_for_equals_that_of_the_enqueue(backend: Any) -> None:
+    result = await add.using(priority=7).aenqueue(1, b=2)
+    assert await add.aget_result(result.id) == result
+
+
 async def test_a_coroutine_function_is_a_task_and_tuples_come_back_as_lists(
     backend: Any, work: Work
 ) -> None:

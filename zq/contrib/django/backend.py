@@ -23,7 +23,7 @@ from zq.contrib.django.framework import (
     TaskResultStatus,
     task_enqueued,
 )
-from zq.contrib.django.results import result_of, task_of
+from zq.contrib.django.results import moment_of, result_of, task_of
 from zq.model.job import DEFAULT_PRIORITY
 
 PRIORITY_STEP = 100
@@ -82,7 +82,9 @@ class ZqBackend(BaseTaskBackend):
         if self.on_commit:
             outbox.write(connections[self.database], job)
         else:
-            run(self.app.backend.blocking.enqueue([job]))
+            (stored,) = run(self.app.backend.blocking.enqueue([job]))
+            # Whoever looks for the result later finds the server's time.
+            object.__setattr__(result, "enqueued_at", moment_of(stored.created_at))
         task_enqueued.send(type(self), task_result=result)
         return result
 
