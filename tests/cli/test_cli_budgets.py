@@ -92,6 +92,18 @@ async def test_jobs_are_bound_found_and_unbound(shell: Shell) -> None:
     assert list(await drawing()) == [second.id]
 
 
+async def test_a_job_is_pushed_with_what_it_draws(shell: Shell) -> None:
+    for key in ("crm", "net"):
+        assert (await shell.zq("budgets", "set", key, "9")).code == 0
+    said = await shell.zq("push", "sync", "1", "--budget", "crm", "--budget", "net=5", "--json")
+    assert said.code == 0, said
+    assert said.documents[0]["budgets"] == [{"key": "crm", "cost": 1}, {"key": "net", "cost": 5}]
+    for wrong in ("net=0", "net=x", "=2", ""):
+        said = await shell.here("push", "sync", "1", "--budget", wrong)
+        assert said.code == 2, wrong
+        assert "--budget" in said.errors
+
+
 async def test_what_runs_is_named_and_left_alone(shell: Shell) -> None:
     await said(shell, "set", "crm", "2")
     (job,) = await shell.push(1, budgets=CRM)

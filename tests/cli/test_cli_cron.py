@@ -1,5 +1,8 @@
 """`zq cron`: list, add, pause, resume, remove, next."""
 
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
 from .shell import Shell
 
 ADD = ("cron", "add", "billing", "nightly", "30 2 * * *", "reports")
@@ -31,6 +34,32 @@ async def test_what_is_added_is_listed_and_comes_next(shell: Shell) -> None:
     assert (coming["group"], coming["name"]) == ("billing", "nightly")
     _, row = (await shell.zq("cron", "next")).table
     assert row[2:] == ["billing", "nightly", "reports", "nightly"]
+
+
+async def test_the_times_that_follow_are_counted_in_the_zone_of_the_entry(shell: Shell) -> None:
+    await shell.zq("cron", "add", "g", "noon", "0 12 * * *", "q", "--tz", "Asia/Kathmandu")
+    await shell.zq("cron", "add", "g", "minutely", "* * * * *", "q")
+    shown = (await shell.zq("cron", "next", "g", "--count", "3", "--json")).documents
+    times = {
+        name: [each["next_enqueue_at"] for each in shown if each["name"] == name]
+        for name in ("noon", "minutely")
+    }
+    assert [later - times["minutely"][0] for later in times["minutely"]] == [0, 60_000, 120_000]
+    assert [later - times["noon"][0] for later in times["noon"]] == [0, 86_400_000, 172_800_000]
+    kathmandu = (
+        datetime.fromtimestamp(ms / 1000, ZoneInfo("Asia/Kathmandu")) for ms in times["noon"]
+    )
+    assert {f"{each:%H:%M:%S}" for each in kathmandu} == {"12:00:00"}
+    rows = (await shell.zq("cron", "next", "--count", "3", "--limit", "4")).table
+    assert len(rows) == 5
+
+
+async def test_an_entry_draws_from_budgets(shell: Shell) -> None:
+    assert (await shell.zq("budgets", "set", "crm", "2")).code == 0
+    said = await shell.zq(*ADD, "--budget", "crm=2")
+    assert said.code == 0, said
+    (shown,) = (await shell.zq("cron", "list", "--json")).documents
+    assert shown["entries"][0]["job"]["budgets"] == [{"key": "crm", "cost": 2}]
 
 
 async def test_entries_and_groups_are_paused_resumed_and_removed(shell: Shell) -> None:

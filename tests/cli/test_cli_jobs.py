@@ -3,6 +3,7 @@
 import re
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -139,6 +140,28 @@ async def test_the_tables_of_queues_and_the_dead_fit_eighty_columns(shell: Shell
         assert max(map(cell_len, lines)) <= 80
         assert len(lines) == 3
         assert kept in lines[2]
+
+
+async def test_every_other_table_fits_eighty_columns_with_what_names_its_rows(
+    shell: Shell, tmp_path: Path
+) -> None:
+    long = "closes-the-day-of-a-shop"
+    entry = ("billing", long, "30 2 * * mon-fri", "reports-of-customers", "--type", long)
+    await shell.zq("cron", "add", *entry, "--tz", "America/Argentina/Buenos_Aires")
+    await shell.zq("budgets", "set", long, "100000", "--per", "1h", "--burst", "5000")
+    keys = str(tmp_path / "keys")
+    scopes = ("--scopes", "enqueue,take,read,manage", "--prefix", "shop-,orders-,customers-")
+    await shell.zq("keys", "add", long, *scopes, "--keys", keys)
+    for words, head in (
+        (("cron", "list"), "GROUP   ENTRY   EXPRESSION   NEXT   STATE"),
+        (("cron", "next"), "(NEXT   )?AT   GROUP   ENTRY"),
+        (("budgets", "list"), "BUDGET   LIMIT   AVAILABLE   WAITING"),
+        (("keys", "list", "--keys", keys), "NAME   SCOPES   QUEUES"),
+    ):
+        lines = plain(await shell.on_terminal(*words, columns=80))
+        assert max(map(cell_len, lines)) <= 80, lines
+        assert re.fullmatch(head, re.sub(" {3,}", "   ", lines[0].strip())), lines[0]
+        assert long in lines[2]
 
 
 async def test_jobs_are_watched_until_ctrl_c(shell: Shell) -> None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from zq.client.budgets import LimitPatch, ShownBudget
 
 COLUMNS = ("BUDGET", "LIMIT", "AVAILABLE", "WAITING", "UNFINISHED")
+LEAST = ("UNFINISHED", "AVAILABLE")
+"""The columns that narrow terminals do without, the least important one first."""
+
 TOKENS = click.IntRange(1, MOST_TOKENS)
 
 
@@ -61,7 +64,7 @@ def list(remote: Remote) -> None:
         for budget in found:
             print_json(msgspec.to_builtins(budget))
         return
-    print_table(COLUMNS, map(_row, found))
+    print_table(COLUMNS, map(_row, found), least=LEAST)
 
 
 @budgets.command(

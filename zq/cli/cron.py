@@ -1,7 +1,8 @@
 """`zq cron`: shows the cron entries of a server, and changes them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,13 +11,16 @@ import msgspec
 from zq.cli.output import ago, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import one_line, say
-from zq.cli.words import NAME
+from zq.cli.words import BUDGET_HELP, DRAW, NAME, draws
 
 if TYPE_CHECKING:
     from zq.client.schedules import ShownGroup, ShownSchedule
 
 COLUMNS = ("GROUP", "ENTRY", "EXPRESSION", "ZONE", "QUEUE", "TYPE", "NEXT", "LAST", "STATE")
+LEAST = ("TYPE", "LAST", "ZONE", "QUEUE")
 NEXT_COLUMNS = ("NEXT", "AT", "GROUP", "ENTRY", "QUEUE", "TYPE")
+NEXT_LEAST = ("TYPE", "QUEUE", "NEXT")
+"""The columns that narrow terminals do without, the least important one first."""
 
 
 @click.group(
@@ -57,7 +61,8 @@ def list(remote: Remote, groups: tuple[str, ...]) -> None:
         for group in found:
             print_json(_document(group))
         return
-    print_table(COLUMNS, (_row(group, entry) for group in found for entry in group.entries))
+    rows = (_row(group, entry) for group in found for entry in group.entries)
+    print_table(COLUMNS, rows, least=LEAST)
 
 
 @cron.command(
@@ -66,6 +71,7 @@ Examples:
   zq cron add billing nightly '30 2 * * *' reports --type close_day --tz Europe/Berlin
   zq cron add app beat '*/10 * * * * *' beats '{"n": 1}' --key beat
   zq cron add app beat '@hourly' beats --paused
+  zq cron add app sync '@hourly' sync --budget crm
 
 An entry of this name is replaced. EXPRESSION has the fields minute, hour, day of month, month, day
 of week, and the second before them if there are six.
@@ -82,6 +88,7 @@ Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answer
 @click.option("--tz", metavar="ZONE", help="IANA time zone. [default: the group's]")
 @click.option("--priority", type=int, help="From 0, the most urgent, to 65535.")
 @click.option("--key", type=NAME, help="Unique key: no job while another one has it.")
+@click.option("--budget", type=DRAW, multiple=True, help=BUDGET_HELP)
 @click.option("--paused", is_flag=True, help="Pause it at once.")
 @talks
 def add(
@@ -103,6 +110,7 @@ def add(
         _payload(payload),
         priority=options["priority"],
         unique_key=options["key"],
+        budgets=draws(options["budget"]),
     )
     paused = True if options["paused"] else None
     wanted = Schedule(entry, expression, job, options["tz"], paused)
@@ -174,28 +182,35 @@ def remove(remote: Remote, group: str, entry: str | None) -> None:
 Examples:
   zq cron next
   zq cron next billing --limit 3
+  zq cron next billing --count 5             the next five times of each entry
   zq cron next --json
 
-What is paused is left out. AT is in this machine's time zone.
+What is paused is left out. AT is in this machine's time zone. So are the times after the first of
+an entry that names no zone.
 
 Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
 """
 )
 @click.argument("groups", nargs=-1, type=NAME, metavar="[GROUP]…")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Rows.")
+@click.option(
+    "--count", type=click.IntRange(min=1), default=1, show_default=True, help="Times of an entry."
+)
 @talks
-def next(remote: Remote, groups: tuple[str, ...], limit: int) -> None:
+def next(remote: Remote, groups: tuple[str, ...], limit: int, count: int) -> None:
     """Show what fires next, the earliest first."""
     waiting = [
-        (entry.next_enqueue_at, group, entry)
+        (at, group, entry)
         for group in _found(remote, groups)
         for entry in group.entries
-        if entry.next_enqueue_at is not None and not (group.paused or entry.paused)
+        if not (group.paused or entry.paused)
+        for at in islice(_times(group, entry), count)
     ]
     waiting.sort(key=lambda each: (each[0], each[1].name, each[2].name))
     if remote.as_json:
-        for _, group, entry in waiting[:limit]:
-            print_json({"group": group.name} | msgspec.to_builtins(entry))
+        for at, group, entry in waiting[:limit]:
+            document = msgspec.to_builtins(entry) | {"next_enqueue_at": at}
+            print_json({"group": group.name} | document)
         return
     print_table(
         NEXT_COLUMNS,
@@ -203,6 +218,7 @@ def next(remote: Remote, groups: tuple[str, ...], limit: int) -> None:
             (ago(at), _local(at), group.name, entry.name, entry.job["queue"], entry.job["type"])
             for at, group, entry in waiting[:limit]
         ),
+        least=NEXT_LEAST,
     )
 
 
@@ -210,6 +226,21 @@ def _found(remote: Remote, groups: tuple[str, ...]) -> "tuple[ShownGroup, ...]":
     schedules = remote.backend.schedules
     names: Sequence[str] = groups or remote.run(schedules.groups())
     return tuple(remote.run(schedules.group(name)) for name in names)
+
+
+def _times(group: "ShownGroup", entry: "ShownSchedule") -> Iterator[int]:
+    """When an entry fires: first what the server says, then what follows by its expression."""
+    from tzlocal import get_localzone
+
+    from zq.model.cron.expression import CronExpression
+    from zq.model.cron.zones import zone_named
+
+    name = entry.timezone or group.timezone
+    zone, at = get_localzone() if name is None else zone_named(name), entry.next_enqueue_at
+    expression = CronExpression(entry.expression)
+    while at is not None:
+        yield at
+        at = expression.after(at, zone)
 
 
 def _row(group: "ShownGroup", entry: "ShownSchedule") -> tuple[object, ...]:

@@ -112,7 +112,7 @@ def list_(path: Path | None, as_json: bool) -> None:
     if as_json:
         print_json([_document(key) for key in found])
         return
-    print_table(("NAME", "SCOPES", "QUEUES", "BY"), map(_row, found))
+    print_table(("NAME", "SCOPES", "QUEUES", "BY"), map(_row, found), least=("BY",))
 
 
 @keys.command(

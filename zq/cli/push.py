@@ -13,7 +13,7 @@ from zq.cli.output import job_document, print_json
 from zq.cli.remote import Remote, ending, talks
 from zq.cli.terminal import one_line, say
 from zq.cli.wait import report, wait_for
-from zq.cli.words import MILLISECONDS
+from zq.cli.words import BUDGET_HELP, DRAW, MILLISECONDS, draws
 from zq.model.names import check_name
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ Examples:
   zq push mail @letter.json                  the content of a file; - is standard input
   zq push mail 7 --delay 10m --priority 10   in ten minutes, more urgent than most
   zq push sums '[1, 2]' --wait               print the result
+  zq push sync 7 --budget crm --budget net=5
   zq push --file jobs.ndjson                 a job on each line: {"queue": "mail", "payload": 7}
   zq push mail --file to.ndjson --payloads   a payload on each line
 
@@ -54,6 +55,7 @@ no server answers.
     type=MILLISECONDS,
     help="Run the job no earlier than after this time: 500ms, 10m, 1d.",
 )
+@click.option("--budget", type=DRAW, multiple=True, help=BUDGET_HELP)
 @click.option("--text", is_flag=True, help="Send the payload as text, even if it looks like JSON.")
 @click.option("--wait", is_flag=True, help="Wait until the job has finished, and print its result.")
 @click.option("--timeout", type=MILLISECONDS, help="Wait no longer than this.")
@@ -181,6 +183,7 @@ def _job(queue: str | None, data: bytes, options: dict[str, Any]) -> "JobLine":
         ready_at=None if delay is None else time.time_ns() // 1_000_000 + delay,
         unique_key=options["key"],
         group=options["group"],
+        budgets=draws(options["budget"]),
         dedupe=None if dedupe is None else Dedupe(dedupe),
         retention=StrictRetention(RESULT_KEPT_MS) if options["wait"] else None,
     )

@@ -1,13 +1,17 @@
-"""Types of arguments: durations, moments, names, ids."""
+"""Types of arguments: durations, moments, names, ids, draws from budgets."""
 
 import re
 import time
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from zq.model.budgets import MOST_TOKENS
 from zq.setting import DURATION
+
+if TYPE_CHECKING:
+    from zq.wire.budgets import DrawBody
 
 
 class Milliseconds(click.ParamType[int]):
@@ -96,7 +100,35 @@ class Names(click.ParamType[tuple[str, ...]]):
         return names
 
 
+class Draw(click.ParamType[tuple[str, int]]):
+    """The key of a budget, and how many of its tokens a job needs: `crm` or `crm=2`."""
+
+    name = "key[=cost]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        key, equals, cost = value.rpartition("=")
+        if not equals:
+            return NAME.convert(value, param, ctx), 1
+        if not cost.isdecimal() or not 1 <= int(cost) <= MOST_TOKENS:
+            self.fail(f"{cost!r} is no number of tokens from 1: write {key}=2", param, ctx)
+        return NAME.convert(key, param, ctx), int(cost)
+
+
+def draws(given: tuple[tuple[str, int], ...]) -> "tuple[DrawBody, ...] | None":
+    """What a job draws from budgets, in the form in which it is sent."""
+    from zq.client.budget import Budget
+
+    return tuple(Budget(key, cost).wire() for key, cost in given) or None
+
+
+BUDGET_HELP = "The job draws so many tokens, or one, from this budget. It may be repeated."
+
 MILLISECONDS = Milliseconds()
 SECONDS = Seconds()
 NAME = Name()
 NAMES = Names()
+DRAW = Draw()
