@@ -1,10 +1,16 @@
 """Common parts of all commands: durations with a unit, help with examples."""
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
+from documents import ROOT
 
 from zq.cli import main
 
@@ -81,3 +87,24 @@ def test_a_shell_completes_words(line: str, found: list[str]) -> None:
     }
     result = CliRunner().invoke(main, [], prog_name="zq", env=asked)
     assert [answer.partition(",")[2] for answer in result.stdout.split()] == found
+
+
+def test_bash_completes_after_the_line_that_the_documents_print() -> None:
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"`(eval .*?)`", page)
+    ask = "COMP_WORDS=(zq pu) COMP_CWORD=1; _zq_completion zq; echo ${COMPREPLY[@]}"
+    done = subprocess.run(
+        ("bash", "-c", f"{line}\n{ask}"),
+        env={"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ("push\n", "")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_have_a_script_too(shell: str) -> None:
+    asked = {"_ZQ_COMPLETE": f"{shell}_source"}
+    result = CliRunner().invoke(main, [], prog_name="zq", env=asked)
+    assert "_ZQ_COMPLETE=" in result.stdout
+    assert f"{shell}_complete" in result.stdout

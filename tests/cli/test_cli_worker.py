@@ -6,7 +6,7 @@ import json
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -87,13 +87,18 @@ class WorkerProcess:
 
 @contextlib.asynccontextmanager
 async def worker(
-    directory: Path, url: str, *words: str, source: str = SHOP, app: str = "shop:app"
+    directory: Path,
+    url: str,
+    *words: str,
+    source: str = SHOP,
+    app: str = "shop:app",
+    log: Sequence[str] = ("--log-format", "json"),
 ) -> AsyncIterator[WorkerProcess]:
     """`zq worker shop:app` in a directory that has shop.py."""
     (directory / "shop.py").write_text(dedent(source))
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "zq.cli", "worker", *filter(None, [app]), "--log-format", "json", *words),
+        *("-m", "zq.cli", "worker", *filter(None, [app]), *log, *words),
         cwd=directory,
         env=clean_environment() | {"ZQ_URL": url, "PYTHONUNBUFFERED": "1"},
         stdin=asyncio.subprocess.DEVNULL,
@@ -324,6 +329,7 @@ def invoke(*words: str, **variables: str) -> tuple[int, str]:
         (("json:dumps",), "is not a zq.App but a function"),
         (("json:dumps", "-c", "0"), "concurrency"),
         (("json:dumps", "--lease", "soon"), '"soon" is not a duration'),
+        (("json:dumps", "--json-logs", "--log-format", "pretty"), "--json-logs or --log-format"),
     ],
 )
 def test_a_wrong_word_gives_2_and_says_what_is_wrong(
@@ -399,7 +405,8 @@ async def test_the_log_tells_of_jobs_of_their_handlers_and_of_progress(
     quick, *_ = shop(app)
     job = await quick.enqueue(1)
     words = ("--progress", "10ms")
-    async with worker(tmp_path, app_url(app), *words, source=TALKATIVE) as process:
+    given = (tmp_path, app_url(app), *words)
+    async with worker(*given, source=TALKATIVE, log=["--json-logs"]) as process:
         assert (await process.line("counting"))["job_id"] == job.id
         completed = await process.line("completed")
         assert (completed["task"], completed["job"]) == ("quick", job.id)

@@ -97,12 +97,22 @@ async def test_a_task_waits_for_run_after(backend: Any, work: Work, zq_server: T
 
 
 async def test_a_failure_has_its_class_and_traceback(zq_server: TestServer, work: Work) -> None:
-    with settings_of(zq_server, OPTIONS={"job": {"max_attempts": 1}}):
-        result = await fails.aenqueue(9)
-        await work()
-        await result.arefresh()
+    heard: list[Any] = []
+
+    def hear(task_result: Any, **_: Any) -> None:
+        heard.append(task_result)
+
+    task_finished.connect(hear)
+    try:
+        with settings_of(zq_server, OPTIONS={"job": {"max_attempts": 1}}):
+            result = await fails.aenqueue(9)
+            await work()
+            await result.arefresh()
+    finally:
+        task_finished.disconnect(hear)
     assert result.status == TaskResultStatus.FAILED
     (error,) = result.errors
+    assert heard[0].errors == [error]
     assert error.exception_class is tasks.Broken
     assert error.traceback.endswith("Broken: it is broken\n")
     assert "zq/" not in error.traceback.replace(tasks.__file__, "")

@@ -7,6 +7,7 @@ import click
 
 from zq import __version__
 from zq.cli import main
+from zq.cli.terminal import say
 
 FOOT = """\
 .SH ENVIRONMENT
@@ -100,4 +101,5 @@ def _plain(text: str) -> str:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    for line in page().splitlines():
+        say(line)

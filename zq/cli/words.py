@@ -3,15 +3,12 @@
 import re
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from zq.model.budgets import MOST_TOKENS
 from zq.setting import DURATION
-
-if TYPE_CHECKING:
-    from zq.wire.budgets import DrawBody
 
 
 class Milliseconds(click.ParamType[int]):
@@ -100,7 +97,7 @@ class Names(click.ParamType[tuple[str, ...]]):
         return names
 
 
-class Draw(click.ParamType[tuple[str, int]]):
+class BudgetDraw(click.ParamType[tuple[str, int]]):
     """The key of a budget, and how many of its tokens a job needs: `crm` or `crm=2`."""
 
     name = "key[=cost]"
@@ -118,7 +115,7 @@ class Draw(click.ParamType[tuple[str, int]]):
         return NAME.convert(key, param, ctx), int(cost)
 
 
-def draws(given: tuple[tuple[str, int], ...]) -> "tuple[DrawBody, ...] | None":
+def draws(given: tuple[tuple[str, int], ...]) -> tuple[Any, ...] | None:
     """What a job draws from budgets, in the form in which it is sent."""
     from zq.client.budget import Budget
 
@@ -131,4 +128,4 @@ MILLISECONDS = Milliseconds()
 SECONDS = Seconds()
 NAME = Name()
 NAMES = Names()
-DRAW = Draw()
+DRAW = BudgetDraw()

@@ -105,15 +105,23 @@ wait for handlers that do not end when they are told to.
 @_option("--reload", is_flag=True, help="Start again whenever a file in this directory changes.")
 @_option("--log-level", type=click.Choice(_LEVELS), default="info", help="The same as for serve.")
 @_option("--log-format", type=click.Choice(_FORMATS), help="The same as for serve.")
+@_option("--json-logs", is_flag=True, help="The same as --log-format json.")
 @click.pass_context
 def worker(ctx: click.Context, /, app: str | None, package: str | None, **options: Any) -> None:
     """Execute the jobs of an app, MODULE:APP, of the files in a folder, or of both."""
-    logs.set_up(options.pop("log_level"), options.pop("log_format"))
+    logs.set_up(options.pop("log_level"), _format(options))
     _tell_of_jobs()
     if options.pop("reload"):
         ctx.exit(_reloading())
     sys.path.insert(0, str(Path.cwd()))
     ctx.exit(_work(_app(app, package), options))
+
+
+def _format(options: dict[str, Any]) -> str | None:
+    given, json = options.pop("log_format"), options.pop("json_logs")
+    if json and given not in (None, "json"):
+        raise click.UsageError(f"give --json-logs or --log-format {given}, not both")
+    return "json" if json else given
 
 
 def _tell_of_jobs() -> None:

@@ -1,6 +1,5 @@
 """Executes Django's tasks in zq's workers, with Django's signals and fresh connections."""
 
-import traceback
 from collections.abc import Callable
 from inspect import iscoroutinefunction
 from typing import Any
@@ -12,6 +11,7 @@ from django.utils import timezone
 from zq.client.app import App
 from zq.client.running import Discard, Kill, current_job
 from zq.client.task import AsyncTask, SyncTask, Task
+from zq.client.worker.tracebacks import traceback_of
 from zq.contrib.django.backend import ZqBackend
 from zq.contrib.django.framework import (
     TaskContext,
@@ -122,8 +122,8 @@ class _Call:
         """Tell that the task has failed, if no other attempt follows."""
         kind = type(error)
         path = f"{kind.__module__}.{kind.__qualname__}"
-        told = "".join(traceback.format_exception(error))
-        self._result.errors.append(TaskError(exception_class_path=path, traceback=told))
+        told = TaskError(exception_class_path=path, traceback=traceback_of(error))
+        self._result.errors.append(told)
         last = self._job.max_attempts is not None and self._job.attempt >= self._job.max_attempts
         if last or isinstance(error, Discard | Kill):
             self._finish(TaskResultStatus.FAILED)
