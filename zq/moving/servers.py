@@ -1,9 +1,12 @@
 """The servers between which data is copied: requests to one door, and their errors."""
 
 import json
+import sys
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 TIMEOUT_S = 60
@@ -43,3 +46,15 @@ class MovingServer:
 def quoted(name: str) -> str:
     """A name as a part of a path."""
     return urllib.parse.quote(name, safe="")
+
+
+def told(move: Callable[[], Counter[str]]) -> int:
+    """Move, and print what was done. Return the exit code."""
+    try:
+        done = move()
+    except MovingError as error:
+        print(f"stopped: {error}", file=sys.stderr)
+        return 1
+    for kind, count in sorted(done.items()):
+        print(f"{count:>8} {kind}")
+    return 0

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlencode
 
-from zq.moving.servers import Doc, MovingError, MovingServer, quoted
+from zq.moving.servers import Doc, MovingServer, quoted, told
 
 PREFIX = "/v0"
 PAGE = 1_000
@@ -83,14 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     source = MovingServer(given.source, PREFIX, os.environ.get("SOURCE_TOKEN"))
     target = MovingServer(given.target, PREFIX, os.environ.get("TARGET_TOKEN"))
-    try:
-        done = move(source, target)
-    except MovingError as error:
-        print(f"stopped: {error}", file=sys.stderr)
-        return 1
-    for kind, count in sorted(done.items()):
-        print(f"{count:>8} {kind}")
-    return 0
+    return told(lambda: move(source, target))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Programs that copy what waits in other queues."""

@@ -1,0 +1,103 @@
+"""Calls of huey and RQ as jobs: what is kept, what is left, what stops it all."""
+
+import json
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from huey import MemoryHuey
+from redis import Redis
+from rq import Queue, Retry
+
+from zq.moving import huey, lines, rq
+
+Told = tuple[int, list[dict[str, Any]], str]
+
+
+@pytest.fixture
+def tasks() -> MemoryHuey:
+    return MemoryHuey("shop")
+
+
+def told(capsys: pytest.CaptureFixture[str], code: int) -> Told:
+    said = capsys.readouterr()
+    return code, [json.loads(line) for line in said.out.splitlines()], said.err
+
+
+def test_priority_time_and_retries_come_along(
+    tasks: MemoryHuey, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @tasks.task(retries=4)
+    def send(to: str) -> None: ...
+
+    send("soon", priority=5)
+    at = datetime(2040, 1, 2, 3, 4, 5, tzinfo=UTC)
+    send.schedule(("later",), eta=at)
+    left = Counter[str]()
+    code, (soon, later), _ = told(capsys, lines.write(huey.calls(tasks, "q", left), left))
+    assert code == 0
+    assert (soon["queue"], soon["type"], soon["retry_limit"]) == ("q", "send", 4)
+    assert (soon["priority"], soon["payload"]["args"]) == (32_768 - 5, ["soon"])
+    assert later["ready_at"] == at.timestamp() * 1000
+    assert soon["dedupe"]["id"] != later["dedupe"]["id"]
+
+
+def test_what_nobody_wants_any_more_is_left_and_counted(
+    tasks: MemoryHuey, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @tasks.task()
+    def send(to: str) -> str:
+        return to
+
+    send("revoked").revoke()
+    send("expired", expires=datetime(2020, 1, 1))
+    tasks.enqueue(send.s("first").then(send))
+    left = Counter[str]()
+    code, jobs, said = told(capsys, lines.write(huey.calls(tasks, "q", left), left))
+    assert (code, jobs) == (0, [])
+    for kind in ("revoked", "expired"):
+        assert f"1 {kind} calls left" in said
+    assert "1 calls of pipelines left" in said
+
+
+def test_an_argument_that_is_no_json_stops_it_all(
+    tasks: MemoryHuey, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @tasks.task()
+    def send(to: object) -> None: ...
+
+    send("a")
+    send({1, 2})
+    left = Counter[str]()
+    code, jobs, said = told(capsys, lines.write(huey.calls(tasks, "q", left), left))
+    assert (code, jobs) == (1, [])
+    assert "send (id huey:" in said
+
+
+def test_an_app_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, said = told(capsys, huey.main(["no.such:huey"]))
+    assert (code, "no.such:huey is not there" in said) == (1, True)
+
+
+class Shop:
+    def sell(self) -> None: ...
+
+
+def test_jobs_of_rq_come_with_their_order_and_time_and_others_are_left(
+    redis: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue = Queue("letters", connection=Redis.from_url(redis))
+    queue.enqueue(len, "first", retry=Retry(max=2))
+    queue.enqueue(len, "second")
+    queue.enqueue_in(timedelta(hours=1), len, "later")
+    queue.enqueue(Shop().sell)
+    queue.enqueue(len, "after", depends_on=queue.enqueue(len, "third"))
+    left = Counter[str]()
+    code, jobs, said = told(capsys, lines.write(rq.calls(queue, left), left))
+    assert code == 0
+    assert [job["payload"]["args"] for job in jobs] == [["first"], ["second"], ["third"], ["later"]]
+    assert [job.get("retry_limit") for job in jobs][:2] == [2, 0]
+    assert [("ready_at" in job) for job in jobs] == [False, False, False, True]
+    assert "1 jobs that wait for others left" in said
+    assert "1 methods of objects left" in said

@@ -1,0 +1,63 @@
+"""Calls of Python functions as lines of jobs, which `zq push --file -` stores."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+WINDOW_MS = 7 * 24 * 3_600_000
+"""For so long the server knows a call that comes again."""
+
+
+class WaitingCall(NamedTuple):
+    """A call that waits in another queue."""
+
+    queue: str
+    function: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    id: str
+    run_at: datetime | None
+    retries: int | None
+    priority: int | None = None
+
+
+def line(call: WaitingCall) -> str:
+    """The job of a call. Raises ValueError if its arguments are no JSON."""
+    job: dict[str, Any] = {
+        "queue": call.queue,
+        "type": call.function,
+        "payload": {"args": list(call.args), "kwargs": call.kwargs},
+        "dedupe": {"id": call.id, "window_ms": WINDOW_MS},
+    }
+    if call.run_at is not None:
+        job["ready_at"] = int(call.run_at.timestamp() * 1000)
+    if call.retries is not None:
+        job["retry_limit"] = call.retries
+    if call.priority is not None:
+        job["priority"] = call.priority
+    try:
+        return json.dumps(job, ensure_ascii=False)
+    except TypeError as error:
+        raise ValueError(
+            f"{call.function} (id {call.id}) has an argument that is no JSON ({error}): let the old"
+            " worker execute this call, or cancel it"
+        ) from None
+
+
+def write(calls: Iterable[WaitingCall], left: Counter[str]) -> int:
+    """Print the lines of all calls, or of none. Say on stderr what is left, and return the exit
+    code."""
+    try:
+        lines = [line(call) for call in calls]
+    except ValueError as error:
+        print(f"stopped: {error}", file=sys.stderr)
+        return 1
+    for text in lines:
+        print(text)
+    print(f"{len(lines):>8} calls", file=sys.stderr)
+    for kind, count in sorted(left.items()):
+        print(f"{count:>8} {kind}", file=sys.stderr)
+    return 0
