@@ -99,3 +99,12 @@ def test_messages_are_consumed_beside_native_claims() -> None:
     found = json.loads(shown.stdout)["results"]
     assert [each["row"] for each in found] == ["dequeue", "claim"]
     assert all(each["measure"]["jobs"] > 0 for each in found)
+
+
+@pytest.mark.long
+def test_rows_of_an_outbox_are_moved_beside_both_halves_of_the_work() -> None:
+    shown = bench("outbox", "--rounds", "1", "--rows", "100", "--jobs", "2", "--json")
+    assert not shown.returncode, shown.stderr
+    found = {each["row"]: each for each in json.loads(shown.stdout)["results"]}
+    assert all(found[row]["rate"] > 0 for row in ("bulk", "rows", "relay"))
+    assert 0 < found["commit"]["p50_ms"] <= found["commit"]["p99_ms"]

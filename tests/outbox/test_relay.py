@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -70,6 +72,20 @@ async def test_what_is_committed_is_enqueued_and_what_is_rolled_back_is_not(
 
     assert await sent(zq_app) == [2]
     assert database.left == 0
+
+
+async def test_dedupe_ids_begin_with_the_time(
+    zq_app: App, mail: Mail, database: Database, connection: Any
+) -> None:
+    before = time.time_ns() // 1_000_000
+    outbox.enqueue_many(connection, mail, [mail.args(n) for n in range(10)])
+    connection.commit()
+    after = time.time_ns() // 1_000_000
+
+    rows = database.fetch("SELECT document FROM zq_outbox ORDER BY id")
+    ids = [json.loads(document)["dedupe"]["id"].removeprefix("outbox:") for (document,) in rows]
+    assert len(set(ids)) == 10
+    assert all(before <= int(id[:12], 16) <= after for id in ids)
 
 
 def limit(monkeypatch: pytest.MonkeyPatch, read: int, sent: int) -> None:

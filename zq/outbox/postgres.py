@@ -7,8 +7,8 @@ from typing import Any
 from zq.client.errors import InvalidOption
 from zq.outbox.source import IDLE_S, MOST_BYTES, MOST_ROWS, DatabaseUnavailable, OutboxRow
 
-# One relay leads, for the work of the others would be in vain. That is no matter of safety: what a
-# relay sends begins with the oldest row that is left, and the server knows what it has seen.
+# One relay leads, for the work of the others would be in vain. That is no matter of safety: a relay
+# sends a row after all older ones that are left, and the server knows what it has seen.
 _LEAD = "SELECT pg_try_advisory_lock(CAST(CAST('zq_outbox' AS regclass) AS oid)::bigint)"
 _ROWS = """\
 SELECT id, document FROM (

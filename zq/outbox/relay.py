@@ -1,7 +1,8 @@
 """The relay: moves the committed rows of an outbox to the server, in order, each exactly once.
 
 A row is sent, then deleted. Whatever ends between the two, the row is sent again, and the server
-recognises it by its dedupe id.
+recognises it by its dedupe id. Rows are read ahead, but none is sent before the server has stored
+those that were read before it.
 """
 
 import asyncio

@@ -28,8 +28,8 @@ _SET_ASIDE = "UPDATE zq_outbox SET error = ? WHERE id = ?"
 class SqliteSource:
     """The outbox in a database file.
 
-    Several relays are safe without a leader. What a relay sends begins with the oldest row that is
-    left, so a row never overtakes another one; and the server knows what it has seen already.
+    Several relays are safe without a leader. A relay sends a row after all older ones that are
+    left, so no row overtakes another one; and the server knows what it has seen already.
     """
 
     def __init__(self, path: str) -> None:
