@@ -4,7 +4,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from zq.setting import CHOICE, DOORS, DURATION, FILE, INT, SCHEDULE, SWITCH, ConfigError, Rule
+from zq.setting import (
+    CHOICE,
+    DOORS,
+    DURATION,
+    FILE,
+    INT,
+    PATTERN,
+    PUBLIC_URL,
+    SCHEDULE,
+    SWITCH,
+    ConfigError,
+    Rule,
+)
 
 PagePlace = Literal["admin", "primary", "off"]
 
@@ -103,9 +115,32 @@ class DoorSettings:
     ui_read_only: Annotated[
         bool, Rule(SWITCH, "Let nobody change anything through the operators' page.")
     ] = False
+    ui_mask: Annotated[
+        str | None,
+        Rule(
+            PATTERN,
+            "Hide fields of payloads and results whose names match, and what errors say of them,"
+            " from the operators' page.",
+            unset="nothing is hidden",
+        ),
+    ] = None
+    public_url: Annotated[
+        str | None,
+        Rule(
+            PUBLIC_URL,
+            "Where a proxy shows the listener that has the operators' page.",
+            unset="the address of the listener",
+        ),
+    ] = None
 
     def check_doors(self) -> None:
         """Raise ConfigError if settings are about a door that is not there."""
+        if self.ui == "off" and (self.public_url or self.ui_mask):
+            flag = "--public-url" if self.public_url else "--ui-mask"
+            raise ConfigError(
+                f"{flag} is about the operators' page, which --ui off leaves out: open it, or leave"
+                f" {flag} out"
+            )
         if self.queue_ti_auth and "queue-ti" not in self.doors:
             raise ConfigError(
                 "--queue-ti-auth is about the door queue-ti, which --doors leaves out: open it, or"

@@ -8,6 +8,7 @@ import socket
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from zq.config import Settings
 from zq.engine.inbox import PendingReply
@@ -121,9 +122,14 @@ class Entrance:
         # Some systems accept 0.0.0.0 for this machine. A page must not enter by that name.
         everywhere = is_wildcard(place.host)
         own = () if everywhere else (place.host,)
+        names, origins = settings.allow_host or (), settings.allow_origin or ()
+        if settings.public_url is not None and settings.ui == place.api:
+            public = urlsplit(settings.public_url)
+            names = (*names, public.hostname or "")
+            origins = (*origins, f"{public.scheme}://{public.netloc}")
         browsers = Browsers(
-            (*own, *(settings.allow_host or ())),
-            settings.allow_origin or (),
+            (*own, *names),
+            origins,
             any_address=everywhere and settings.insecure,
         )
         self.guard = Guard(browsers, keys)

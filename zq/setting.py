@@ -18,6 +18,7 @@ _NO = ("no", "false", "off", "0")
 _HOST = re.compile(r"[^\s,/:\[\]]+|[0-9a-fA-F:.]+")
 _DOOR = re.compile("topics|queue-ti")
 _ORIGIN = re.compile(r"https?://[^\s,/?#]+")
+_PUBLIC_URL = re.compile(r"(https?://[^\s,/?#@]+)((?:/[\w.~%!$&'()*+;=:@-]+)*)/?")
 
 
 def _quantity(text: str, units: Mapping[str, int]) -> int:
@@ -61,6 +62,22 @@ def _list(text: str, item: re.Pattern[str]) -> tuple[str, ...]:
     return items
 
 
+def _public_url(text: str) -> str:
+    """It ends with one slash."""
+    match = _PUBLIC_URL.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(text)
+    return f"{match[1].lower()}{match[2]}/"
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(f"(?:{_non_empty(text)})")
+    except re.error:
+        raise ValueError(text) from None
+    return text
+
+
 def _non_empty(text: str) -> str:
     if not text.strip():
         raise ValueError(text)
@@ -102,6 +119,8 @@ ORIGINS = Kind(
     "write origins such as https://tools.example.org, separated by commas",
     lambda text: _list(text.lower(), _ORIGIN),
 )
+PUBLIC_URL = Kind("URL", "write it as https://ops.example.org/queue/", _public_url)
+PATTERN = Kind("regular expression", "write one such as password|token", _pattern)
 DOORS = Kind(
     "list",
     "write names of doors separated by commas, or none",

@@ -144,11 +144,37 @@ async def test_pages_of_other_sites_are_kept_out(
             assert answer.status == 403
 
 
+PUBLIC = "https://ops.example.org/queue/"
+
+
+@pytest.mark.settings(**ADMIN, public_url=PUBLIC)
+async def test_a_public_url_is_prefix_origin_host_and_flag_of_the_cookie_at_once(
+    site: Site, http: aiohttp.ClientSession, keys: Path
+) -> None:
+    await site.restart(keys=keys)
+    async with http.get(f"{site.url}/", headers={"Authorization": "Bearer allall"}) as answer:
+        assert await answer.json() == {"ui": f"{PUBLIC}ui/"}
+    for prefix in ("/queue", ""):
+        for own in ({"Host": "ops.example.org"}, {"Origin": "https://ops.example.org"}):
+            url = f"{site.admin_url}{prefix}/ui/session"
+            async with http.post(url, json={"key": "allall"}, headers=own) as answer:
+                assert answer.status == 200
+                assert answer.headers["Set-Cookie"].endswith("; Secure")
+        async with http.get(f"{site.admin_url}{prefix}/ui", allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["Location"]) == (308, "ui/")
+    for foreign in ({"Host": "evil.example"}, {"Origin": "http://ops.example.org"}):
+        async with http.post(f"{site.admin_url}/ui/session", headers=foreign) as answer:
+            assert answer.status == 403
+    # It is about the listener that has the page.
+    async with http.get(f"{site.url}/health", headers={"Host": "ops.example.org"}) as answer:
+        assert answer.status == 403
+
+
 @pytest.mark.settings(**ADMIN, ui_read_only=True)
 async def test_a_read_only_page_changes_nothing(site: Site, http: aiohttp.ClientSession) -> None:
     async with http.get(f"{site.admin_url}/ui/session") as answer:
         session = await answer.json()
-    assert (session["read_only"], session["scopes"]) == (True, ["history", "read"])
+    assert (session["read_only"], session["scopes"]) == (True, ["history", "read", "reveal"])
     job = {"queue": "mail", "type": "t", "payload": 1}
     async with http.post(f"{site.admin_url}/ui/api/jobs", json=job) as answer:
         assert answer.status == 405

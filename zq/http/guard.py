@@ -44,7 +44,7 @@ KEY = web.RequestKey("key", Key)
 
 REACH = web.RequestKey("reach", Reach)
 
-READING = frozenset({KeyScope.READ, KeyScope.HISTORY, None})
+READING = frozenset({KeyScope.READ, KeyScope.HISTORY, KeyScope.REVEAL, None})
 """Scopes of routes that change nothing."""
 
 NOWHERE = Reach(())

@@ -38,6 +38,7 @@ class KeyScope(StrEnum):
     READ = "read"
     MANAGE = "manage"
     HISTORY = "history"
+    REVEAL = "reveal"
 
 
 class InvalidKey(ValueError):

@@ -1,16 +1,18 @@
 """The door of the operators' page: its files, its session, its live view, and the API it uses."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from zq.door_settings import DoorSettings
 from zq.http.dashboard.assets import Assets
 from zq.http.dashboard.live import LiveApi
+from zq.http.dashboard.mask import Mask
 from zq.http.dashboard.page import PageApi
 from zq.http.dashboard.session import OFFERED, READ_ONLY, SessionApi
-from zq.http.door import Door, Route
+from zq.http.door import Door, Ids, Route
 from zq.http.guard import Guard
 from zq.http.sessions import Sessions
 from zq.http.transport.answer import Answer
@@ -18,6 +20,7 @@ from zq.http.transport.bodies import Bodies
 from zq.http.zizq.endpoints import answer
 from zq.http.zizq.problems import problem
 from zq.model.errors import ZqError
+from zq.model.keys import KeyScope
 from zq.service import Services
 from zq.wire.codecs import JSON
 
@@ -25,13 +28,20 @@ PREFIX = "/ui"
 API = "/api"
 """Below it, the page finds the native API. It has no rules of its own."""
 
+REVEAL = "/reveal"
+"""Below it, a job is as it is stored, for those with the right to see that."""
+
+REVEALED = ("/jobs/{id}", "/jobs/{id}/errors")
+
 NOT_FOR_PAGES = frozenset({"/reset", "/events", "/metrics"})
 
 
 class DashboardDoor(Door):
     """The door of the page. Its errors are JSON."""
 
-    prefix = PREFIX
+    def __init__(self, ids: Ids, routes: Sequence[Route], prefix: str) -> None:
+        super().__init__(ids, routes)
+        self.prefix = prefix
 
     def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
         found = problem(error, JSON)
@@ -55,13 +65,18 @@ class Dashboard(NamedTuple):
         """The door, if the settings want the page on this listener."""
         if self.settings.ui != listener:
             return []
-        return [DashboardDoor(self.services.ids, self._routes(guard))]
+        routes = self._routes(guard)
+        public = urlsplit(self.settings.public_url or "/").path.removesuffix("/") + PREFIX
+        # A proxy may strip the path of the public URL, or keep it.
+        prefixes = dict.fromkeys((PREFIX, public))
+        return [DashboardDoor(self.services.ids, routes, prefix) for prefix in prefixes]
 
     def pointer(self, admin_url: str | None) -> list[Route]:
         """The route `GET /` of the primary listener, which says where the page is."""
         if self.settings.ui == "off" or (self.settings.ui == "admin" and admin_url is None):
             return []
-        place = f"{PREFIX}/" if self.settings.ui == "primary" else f"{admin_url}{PREFIX}/"
+        own = "" if self.settings.ui == "primary" else admin_url
+        place = f"{(self.settings.public_url or own or '').removesuffix('/')}{PREFIX}/"
 
         async def root(_request: web.BaseRequest) -> Answer:
             """Where the operators' page is."""
@@ -73,14 +88,25 @@ class Dashboard(NamedTuple):
         clock, read_only = self.services.clock, self.settings.ui_read_only
         guard.sessions = sessions = Sessions(clock)
         scopes = READ_ONLY if read_only else OFFERED
-        live = LiveApi(self.services, guard)
+        pattern = self.settings.ui_mask
+        mask = None if pattern is None else Mask(pattern)
+        live = LiveApi(self.services, guard, mask)
+        offered = [
+            live.acting(route._replace(path=API + route.path))
+            for route in self.routes
+            if route.scope in scopes and route.path not in NOT_FOR_PAGES
+        ]
+        session = SessionApi(guard, sessions, self.bodies, clock, self.settings)
         return [
             *PageApi(Assets()).routes(),
-            *SessionApi(guard, sessions, self.bodies, clock, read_only=read_only).routes(),
+            *session.routes(),
             *live.routes(),
-            *(
-                live.acting(route._replace(path=API + route.path))
-                for route in self.routes
-                if route.scope in scopes and route.path not in NOT_FOR_PAGES
-            ),
+            *(offered if mask is None else map(mask.over, offered)),
+            *([] if mask is None else self._reveals()),
         ]
+
+    def _reveals(self) -> Iterator[Route]:
+        """What the page shows of one job once somebody wants to see what is hidden."""
+        for route in self.routes:
+            if route.method == "GET" and route.path in REVEALED:
+                yield route._replace(path=REVEAL + route.path, scope=KeyScope.REVEAL)

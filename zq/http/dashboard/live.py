@@ -4,6 +4,7 @@ from aiohttp import web
 
 from zq.http.dashboard.frames import ViewFrame
 from zq.http.dashboard.hub import LiveHub, ViewReader
+from zq.http.dashboard.mask import Mask
 from zq.http.dashboard.page import SAFE
 from zq.http.dashboard.views import MOST_ROWS, SORTS, View, Views
 from zq.http.door import Route
@@ -37,9 +38,9 @@ HEADERS = {
 class LiveApi:
     """The endpoint."""
 
-    def __init__(self, services: Services, guard: Guard) -> None:
+    def __init__(self, services: Services, guard: Guard, mask: Mask | None) -> None:
         self._guard = guard
-        views = Views(services)
+        views = Views(services, mask)
         self._topics = views.topics.keys()
         self._hub = LiveHub(views, services.lookout, services.clock)
         services.viewers.when_closed.append(self._hub.close)

@@ -4,6 +4,7 @@ import msgspec
 from aiohttp import hdrs, web
 
 from zq import __version__
+from zq.door_settings import DoorSettings
 from zq.http.dashboard.page import SAFE
 from zq.http.door import Route
 from zq.http.guard import Guard
@@ -17,7 +18,7 @@ from zq.model.keys import Key, KeyScope
 from zq.model.reach import EVERYWHERE
 from zq.wire.codecs import JSON
 
-READ_ONLY = frozenset({KeyScope.READ, KeyScope.HISTORY})
+READ_ONLY = frozenset({KeyScope.READ, KeyScope.HISTORY, KeyScope.REVEAL})
 
 NEVER_STORED = {**SAFE, "Cache-Control": "no-store"}
 
@@ -37,13 +38,20 @@ class SessionApi:
     """The endpoints. They need no key: without one they say so."""
 
     def __init__(
-        self, guard: Guard, sessions: Sessions, bodies: Bodies, clock: Clock, *, read_only: bool
+        self,
+        guard: Guard,
+        sessions: Sessions,
+        bodies: Bodies,
+        clock: Clock,
+        settings: DoorSettings,
     ) -> None:
         self._guard = guard
         self._sessions = sessions
         self._bodies = bodies
         self._clock = clock
-        self._read_only = read_only
+        self._read_only = settings.ui_read_only
+        self._masked = settings.ui_mask is not None
+        self._behind_tls = (settings.public_url or "").startswith("https:")
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -73,13 +81,14 @@ class SessionApi:
         key = self._guard.key_with(wanted.key)
         token = self._sessions.open(key)
         document = self._of(key)
-        document.headers = {**document.headers, "Set-Cookie": _cookie(request, token, LONGEST_S)}
+        cookie = self._cookie(request, token, LONGEST_S)
+        document.headers = {**document.headers, "Set-Cookie": cookie}
         return document
 
     async def sign_out(self, request: web.BaseRequest) -> Answer:
         """End the session."""
         self._sessions.close(request)
-        return Answer(204, headers={**NEVER_STORED, "Set-Cookie": _cookie(request, "", 0)})
+        return Answer(204, headers={**NEVER_STORED, "Set-Cookie": self._cookie(request, "", 0)})
 
     def _of(self, key: Key | None) -> Answer:
         scopes = OFFERED if key is None else key.scopes & OFFERED
@@ -93,14 +102,15 @@ class SessionApi:
             "scopes": sorted(scopes),
             "queues": [] if key is None or key.reach is EVERYWHERE else list(key.reach.prefixes),
             "read_only": self._read_only,
+            "masked": self._masked,
             "now": self._clock.now_ms(),
         }
         return answer(document, JSON, headers=NEVER_STORED)
 
-
-def _cookie(request: web.BaseRequest, value: str, seconds: float) -> str:
-    """The cookie's default path is the directory of the page, whatever lies before it."""
-    text = f"{COOKIE}={value}; HttpOnly; SameSite=Strict; Max-Age={seconds:.0f}"
-    # A proxy may end TLS. The browser says which scheme it has used.
-    is_safe = request.secure or request.headers.get(hdrs.ORIGIN, "").startswith("https:")
-    return f"{text}; Secure" if is_safe else text
+    def _cookie(self, request: web.BaseRequest, value: str, seconds: float) -> str:
+        """The cookie's default path is the directory of the page, whatever lies before it."""
+        text = f"{COOKIE}={value}; HttpOnly; SameSite=Strict; Max-Age={seconds:.0f}"
+        # A proxy may end TLS. The browser says which scheme it has used.
+        origin = request.headers.get(hdrs.ORIGIN, "")
+        is_safe = request.secure or self._behind_tls or origin.startswith("https:")
+        return f"{text}; Secure" if is_safe else text

@@ -8,6 +8,7 @@ import msgspec
 
 from zq import __version__
 from zq.http.dashboard.frames import Document
+from zq.http.dashboard.mask import Mask
 from zq.http.ops.status import status_document
 from zq.model.errors import ScopeMissing
 from zq.model.lifecycle import NAMES
@@ -48,8 +49,9 @@ SORTS: dict[str, Callable[[WatchedQueue], Any]] = {
 class Views:
     """Makes the documents."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, mask: Mask | None) -> None:
         self._services = services
+        self._mask = mask
         self.topics: dict[str, Callable[[View, Overview], Awaitable[Document]]] = {
             "overview": self._overview,
             "pulse": self._pulse,
@@ -119,7 +121,16 @@ class Views:
 
     async def _failures(self, view: View, _overview: Overview) -> Document:
         groups = await self._services.failures.groups((), view.reach)
-        found: Document = msgspec.to_builtins(groups_document(groups, self._services.ids))
+        document = groups_document(groups, self._services.ids)
+        if self._mask is not None:
+            document = msgspec.structs.replace(
+                document,
+                groups=[
+                    msgspec.structs.replace(group, message=self._mask.text(group.message))
+                    for group in document.groups
+                ],
+            )
+        found: Document = msgspec.to_builtins(document)
         return _plain(found)
 
     async def _health(self, view: View, overview: Overview) -> Document:

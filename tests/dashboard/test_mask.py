@@ -1,0 +1,113 @@
+"""What the page hides: in payloads and results by names, in errors by what follows such names."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from conformance.site import Site
+
+from zq.http.dashboard.mask import LARGE, Mask
+
+from .place import key_file
+from .test_live import frame
+
+DOTS = "\N{BULLET}" * 3
+SECRET = "hunter2"
+
+pytestmark = pytest.mark.settings(no_admin=False, admin_port=0, ui_mask="password|token")
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ('{"a": 1, "password": "x", "b": 1.50}', '{"a": 1, "password": HID, "b": 1.50}'),
+        ('{"userPassword":{"a":[1,"}"]},"c":1}', '{"userPassword":HID,"c":1}'),
+        ('[{"api_token": 1}, 9223372036854775808]', '[{"api_token": HID}, 9223372036854775808]'),
+        ('{"tok\\u0065n": [[]], "Token" :null}', '{"tok\\u0065n": HID, "Token" :HID}'),
+        ('"login with password=abc now"', f'"login with password={DOTS} now"'),
+        ('{"url": "http://x/?token=abc&n=1"}', f'{{"url": "http://x/?token={DOTS}&n=1"}}'),
+        ('{"a": "}{\\"", "result": {"token": 1}}', '{"a": "}{\\"", "result": {"token": HID}}'),
+        ('{"b": 1, "a": 2, "a": 3}', '{"b": 1, "a": 2, "a": 3}'),
+        ("12", "12"),
+    ],
+    ids=["field", "object", "list", "escaped", "text", "url", "inner", "nothing", "number"],
+)
+def test_a_payload_keeps_all_but_what_is_hidden(stored: str, shown: str) -> None:
+    mask = Mask("password|token")
+    text = '{{"id": "1", "token": "of a field of the API", "payload": {0}, "result":{0}}}'
+    found = mask.document(text.format(stored))
+    assert found == text.format(shown.replace("HID", f'"{DOTS}"'))
+    json.loads(found)
+
+
+def test_what_follows_a_name_in_an_error_is_hidden() -> None:
+    mask = Mask("password|token")
+    assert mask.text("bad password: 'a b', try again") == f"bad password: {DOTS}, try again"
+    assert mask.text('{"password": "a b", "c": 1}') == f'{{"password": {DOTS}, "c": 1}}'
+    assert mask.text("the token is wrong") == "the token is wrong"
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[aiohttp.ClientSession]:
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with aiohttp.ClientSession(trust_env=False, cookie_jar=jar) as session:
+        yield session
+
+
+async def failed_job(site: Site, http: aiohttp.ClientSession, key: str = "") -> str:
+    """The id of a job with secrets in its payload and in the error of its attempt."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+
+    async def post(path: str, body: Any) -> Any:
+        async with http.post(f"{site.url}{path}", json=body, headers=headers) as answer:
+            assert answer.ok, await answer.text()
+            return await answer.json()
+
+    payload = {"password": SECRET, "text": "x" * LARGE}
+    job = await post("/jobs", {"queue": "mail", "type": "t", "payload": payload})
+    claimed = await post("/queues/mail/claim", {"max": 1, "lease_ms": 60_000, "holder": "w"})
+    failure = {"message": f"token={SECRET}", "backtrace": f"password: {SECRET}", "kill": True}
+    lease = claimed["jobs"][0]["lease"]
+    await post(f"/jobs/{job['id']}/failure", failure | {"lease": lease})
+    return str(job["id"])
+
+
+async def test_no_answer_of_the_page_has_what_is_hidden(
+    site: Site, http: aiohttp.ClientSession
+) -> None:
+    id = await failed_job(site, http)
+    for path in (f"jobs/{id}", "jobs", f"jobs/{id}/errors", f"jobs/{id}/errors/1", "error-groups"):
+        async with http.get(f"{site.admin_url}/ui/api/{path}") as answer:
+            text = await answer.text()
+            assert answer.status == 200, path
+            assert SECRET not in text, path
+            assert DOTS in text or path == "error-groups", path
+    async with http.get(f"{site.admin_url}/ui/live", params={"topic": "failures"}) as answer:
+        assert SECRET not in json.dumps(await frame(answer))
+    async with http.get(
+        f"{site.admin_url}/ui/api/jobs/{id}", headers={"Accept": "application/msgpack"}
+    ) as answer:
+        assert (answer.status, SECRET.encode() in await answer.read()) == (400, False)
+    async with http.get(f"{site.url}/jobs/{id}") as answer:
+        assert (await answer.json())["payload"]["password"] == SECRET
+
+
+async def test_to_reveal_is_a_right_of_its_own(
+    site: Site, tmp_path: Path, http: aiohttp.ClientSession
+) -> None:
+    await site.restart(keys=key_file(tmp_path / "keys"))
+    id = await failed_job(site, http, "allall")
+    for name, status in (("all", 200), ("reader-changer", 403)):
+        key = {"Authorization": f"Bearer {name * 2}"}
+        for path in (f"jobs/{id}", f"jobs/{id}/errors"):
+            url = f"{site.admin_url}/ui/reveal/{path}"
+            async with http.get(url, headers=key) as answer:
+                assert answer.status == status
+                assert (SECRET in await answer.text()) == (status == 200)
+        async with http.get(f"{site.admin_url}/ui/session", headers=key) as answer:
+            session = await answer.json()
+        assert session["masked"] is True
+        assert ("reveal" in session["scopes"]) == (status == 200)
