@@ -160,7 +160,7 @@ def test_a_filter_line_means(
     place: Place, page: Page, line: str, parameters: dict[str, str] | str
 ) -> None:
     page.goto(place.ui)
-    source = page.locator("link[href$='jobs.js']").evaluate("link => link.href")
+    source = page.locator("script[src]").evaluate("s => s.src.replace('main', 'filter')")
     found = page.evaluate(
         """async ([source, line]) => {
             const { parseFilter } = await import(source);

@@ -7,7 +7,7 @@ import { Refusal, get, query, send } from "./net.js";
  *   path: string, body?: unknown, typed?: string, done: (answer: any) => string}} Plan */
 
 /** What the server lets this visitor do. */
-export const rights = { scopes: /** @type {string[]} */ ([]) };
+export const rights = { scopes: /** @type {string[]} */ ([]), masked: false };
 
 /** @param {string} scope */
 export const may = (scope) => rights.scopes.includes(scope);
@@ -146,8 +146,8 @@ export function pauseButton(queue, paused, after) {
 const KEYS = [
   ["/", "find a job"], ["g o", "Overview"], ["g q", "Queues"], ["g j", "Jobs"], ["g f", "Failures"],
   ["g s", "Schedules"], ["g w", "Workers"], ["g b", "Budgets"], ["g h", "Health"],
-  ["j k", "next and previous row"], ["Enter", "open the row"], ["p", "pause updates"],
-  ["t", "theme"], ["?", "this help"],
+  ["j k", "next and previous row"], ["Enter", "open the row"], ["x", "select the row"],
+  ["r", "retry"], ["p", "pause updates"], ["t", "theme"], ["z", "zone"], ["?", "this help"],
 ];
 
 /** @param {boolean} on @param {(on: boolean) => void} change */

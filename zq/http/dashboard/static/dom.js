@@ -119,12 +119,29 @@ export function bytes(n) {
   return `${n.toLocaleString("en", { maximumFractionDigits: 1 })} ${units[at]}`;
 }
 
-/** The time in the viewer's zone, with UTC as its title. @param {number | undefined} ms */
-export function time(ms) {
+/** The zone of all times on the page: the viewer's, or UTC. */
+export const zone = {
+  get name() {
+    return localStorage.getItem("zone") ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
+  },
+  turn() {
+    if (localStorage.getItem("zone")) localStorage.removeItem("zone");
+    else localStorage.setItem("zone", "UTC");
+    for (const each of document.querySelectorAll("time")) each.textContent = local(Date.parse(each.dateTime));
+  },
+};
+
+/** The name of the zone is a part: in one night of the year, an hour comes twice. @param {number} ms */
+const local = (ms, timeZone = zone.name) => new Date(ms).toLocaleString("en-GB",
+  { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit",
+    timeZoneName: "short", timeZone });
+
+/** The time in the zone of the page, or in another one, with UTC as its title.
+ * @param {number | undefined} ms @param {string} [other] */
+export function time(ms, other) {
   if (!ms) return "–";
-  const at = new Date(ms);
-  return el("time", { datetime: at.toISOString(), title: at.toISOString() },
-    at.toLocaleString("en-GB", { hour12: false }));
+  const at = new Date(ms).toISOString();
+  return other ? el("span", { title: at }, local(ms, other)) : el("time", { datetime: at, title: at }, local(ms));
 }
 
 /** How each status looks: colour, and a shape for those who do not see colours. */
@@ -145,7 +162,7 @@ export function badge(status, word) {
  * A table with a caption. A row is a list of cells, the first of which names it.
  * @param {string} caption
  * @param {string[]} heads
- * @param {{key: string, cells: Child[]}[]} rows
+ * @param {{key: string, cells: (Child | Child[])[]}[]} rows
  * @param {string} [empty]
  */
 export function table(caption, heads, rows, empty = "Nothing here.") {

@@ -1,20 +1,17 @@
 // The start of the page: its places, the head, the keys, signing in.
 
 import { help, rights } from "./actions.js";
-import { el, number, show, span } from "./dom.js";
-import { job, jobs } from "./jobs.js";
+import { el, number, show, span, zone } from "./dom.js";
 import { Live, Refusal, ask } from "./net.js";
-import { overview, queue, queues } from "./queues.js";
-import { budgets, failures, health, schedules, workers } from "./server.js";
 
 /** @typedef {{view: Record<string, any>, draw: (doc: any, at: number) => void}} Page */
 
-/** @type {Record<string, [string | null, string, Function]>} Name in the list, key, page. */
+/** @type {Record<string, [string | null, string, string]>} Name in the list, key, file. */
 const PAGES = {
-  overview: ["Overview", "o", overview], queues: ["Queues", "q", queues], queue: [null, "", queue],
-  jobs: ["Jobs", "j", jobs], job: [null, "", job], failures: ["Failures", "f", failures],
-  schedules: ["Schedules", "s", schedules], workers: ["Workers", "w", workers],
-  budgets: ["Budgets", "b", budgets], health: ["Health", "h", health],
+  overview: ["Overview", "o", "queues"], queues: ["Queues", "q", "queues"], queue: [null, "", "queue"],
+  jobs: ["Jobs", "j", "jobs"], job: [null, "", "job"], failures: ["Failures", "f", "server"],
+  schedules: ["Schedules", "s", "schedules"], workers: ["Workers", "w", "server"],
+  budgets: ["Budgets", "b", "server"], health: ["Health", "h", "server"],
 };
 const byId = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const main = byId("main");
@@ -40,12 +37,25 @@ const go = (/** @type {string} */ place) => {
   location.hash = `#/${place}`;
 };
 
-function open() {
-  const [name, values] = (location.hash.slice(2) || "overview").split("?");
-  const [title, , make] = PAGES[name] ?? PAGES.overview;
+let opened = 0;
+
+async function open() {
+  const mine = ++opened;
+  const [wanted, values] = (location.hash.slice(2) || "overview").split("?");
+  const name = wanted in PAGES ? wanted : "overview";
+  const [title, , file] = PAGES[name];
   main.replaceChildren();
   main.setAttribute("aria-busy", "true");
-  page = make(main, new URLSearchParams(values), go);
+  page = null;
+  let made;
+  try {
+    made = await import(`./${file}.js`);
+  } catch {
+    if (mine === opened) main.replaceChildren(el("p", { role: "alert" }, "This part cannot be loaded: load the page again."));
+    return;
+  }
+  if (mine !== opened) return;
+  page = made[name](main, new URLSearchParams(values), go);
   document.title = `${main.querySelector("h1")?.textContent ?? title} · zq`;
   for (const link of byId("pages").querySelectorAll("a")) {
     if (link.getAttribute("href") === `#/${name}`) link.setAttribute("aria-current", "page");
@@ -78,7 +88,7 @@ const STATES = /** @type {Record<string, string>} */ ({
 });
 
 function head() {
-  const skew = Math.abs(Date.now() - live.serverAt - (performance.now() - live.heard));
+  const skew = Math.abs(live.ahead);
   const word = STATES[state] ?? state;
   const text = state === "live" && skew > 30_000 ? `live, the clocks differ by ${span(skew)}` : word;
   const place = byId("live");
@@ -113,6 +123,7 @@ async function start() {
     return;
   }
   rights.scopes = who.scopes;
+  rights.masked = who.masked;
   byId("version").textContent = who.zq;
   byId("read-only").textContent = who.read_only ? "read-only" : "";
   byId("sign-out").hidden = !who.name;
@@ -130,15 +141,18 @@ show(byId("pages"), Object.entries(PAGES).filter(([, [title]]) => title).map(([n
   el("li", {}, el("a", { href: `#/${name}`, "data-page": name }, title))));
 byId("updates").addEventListener("click", togglePause);
 byId("theme").addEventListener("click", turnTheme);
+byId("zone").addEventListener("click", turnZone);
 byId("help").addEventListener("click", showHelp);
 byId("sign-out").addEventListener("click", async () => {
   await ask("session", { method: "DELETE" });
   location.reload();
 });
-addEventListener("hashchange", () => {
+addEventListener("hashchange", async () => {
   if (!rights.scopes.includes("read")) return;
-  open();
   main.focus({ preventScroll: true });
+  await open();
+  if (finding) document.getElementById("filter")?.focus();
+  finding = false;
 });
 
 function togglePause() {
@@ -162,9 +176,20 @@ function turnTheme() {
 }
 setTheme(localStorage.getItem("theme"));
 
+function turnZone() {
+  zone.turn();
+  nameZone();
+}
+
+const nameZone = () => {
+  byId("zone").textContent = `Zone: ${zone.name}`;
+};
+nameZone();
+
 // Keys
 
 let leader = false;
+let finding = false;
 
 function showHelp() {
   help(localStorage.getItem("keys") !== "off", (on) => localStorage.setItem("keys", on ? "on" : "off"));
@@ -177,6 +202,12 @@ function moveRow(step) {
   const at = rows.findIndex((row) => row === document.activeElement);
   rows[Math.min(Math.max(at + step, 0), rows.length - 1)]?.focus();
 }
+
+const selectRow = () => /** @type {HTMLElement | null} */ (
+  document.activeElement?.closest("tr")?.querySelector("input[type=checkbox]"))?.click();
+
+/** The selected jobs come after the buttons for all that match, and before them in what is meant. */
+const retry = () => [...main.querySelectorAll("button")].filter((each) => /^Retry/.test(each.textContent ?? "")).at(-1)?.click();
 
 document.addEventListener("keydown", (event) => {
   const target = /** @type {Element} */ (event.target);
@@ -193,6 +224,9 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "?") showHelp();
   else if (event.key === "p") togglePause();
   else if (event.key === "t") turnTheme();
+  else if (event.key === "z") turnZone();
+  else if (event.key === "r") retry();
+  else if (event.key === "x") selectRow();
   else if (event.key === "j") moveRow(1);
   else if (event.key === "k") moveRow(-1);
   else if (event.key === "/") {
@@ -200,8 +234,8 @@ document.addEventListener("keydown", (event) => {
     const box = document.getElementById("filter");
     if (box) box.focus();
     else {
+      finding = true;
       go("jobs");
-      addEventListener("hashchange", () => document.getElementById("filter")?.focus(), { once: true });
     }
   }
 });

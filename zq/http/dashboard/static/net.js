@@ -84,7 +84,8 @@ export class Live {
     this.view = {};
     this.paused = false;
     this.heard = performance.now();
-    this.serverAt = Date.now();
+    /** How far this clock is ahead of the server's, in ms. A heartbeat says nothing of that. */
+    this.ahead = 0;
     /** @type {AbortController | null} */
     this.wire = null;
     document.addEventListener("visibilitychange", () => this.restart());
@@ -155,8 +156,9 @@ export class Live {
         if (!event.startsWith("data: ")) continue;
         const frame = /** @type {Frame} */ (JSON.parse(event.slice(6)));
         document = frame.full ?? merged(document, frame.patch);
-        this.serverAt = frame.at;
+        this.ahead = Date.now() - frame.at;
         this.onDocument(document, frame.at);
+        this.onState("live");
       }
     }
   }

@@ -1,14 +1,13 @@
-// Failures, Schedules, Workers, Budgets and Health.
+// Failures, Workers, Budgets and Health.
 
 import { badge, bytes, el, facts, jobLink, link, number, queueLink, show, table, time } from "./dom.js";
-import { jobTable, jobsPanel } from "./jobs.js";
+import { jobsPanel } from "./jobs.js";
 import { get, query } from "./net.js";
-import { workerTable } from "./queues.js";
 
 const still = { view: { topic: "pulse" }, draw: () => undefined };
 
 /** Load once, and say why not. @param {Element} place @param {() => Promise<any>} load */
-async function once(place, load) {
+export async function once(place, load) {
   place.setAttribute("aria-busy", "true");
   try {
     place.replaceChildren(...[await load()].flat());
@@ -37,26 +36,14 @@ export function failures(main, values, go) {
         link(`failures${query({ error: group.signature })}`, "act on it")] })), "No attempt has failed.")) };
 }
 
-/** @param {Element} main */
-export function schedules(main) {
-  const soon = el("div");
-  const crons = el("div");
-  main.append(el("h1", {}, "Schedules"), el("h2", {}, "Cron"), crons, el("h2", {}, "Scheduled jobs"), soon);
-  once(crons, async () => {
-    const names = (await get("crons")).crons;
-    const groups = await Promise.all(names.slice(0, 50).map((/** @type {string} */ name) =>
-      get(`crons/${encodeURIComponent(name)}`)));
-    const rows = groups.flatMap((group) => group.entries.map((/** @type {any} */ entry) => ({
-      key: `${group.name} ${entry.name}`, cells: [`${group.name} / ${entry.name}`, el("code", {}, entry.expression),
-        entry.timezone ?? group.timezone ?? "–", queueLink(entry.job.queue), entry.job.type,
-        time(entry.next_enqueue_at), time(entry.last_enqueue_at),
-        group.paused || entry.paused ? badge("paused") : badge("scheduled")] })));
-    return table("Cron entries", ["entry", "expression", "zone", "queue", "type", "next", "last", "state"], rows,
-      "There is no cron entry.");
-  });
-  once(soon, async () => jobTable((await get("jobs?status=scheduled&order=desc&limit=50")).jobs));
-  return still;
-}
+/** @param {any[]} workers */
+export const workerTable = (workers) => table("Open streams", ["worker", "queues", "holds", "window",
+  "address", "client", "since", "unsent", "state"], workers.map((worker, at) => ({
+  key: `${worker.id} ${at}`, cells: [worker.id, worker.queues.join(", ") || "all",
+    number(Array.isArray(worker.held) ? worker.held.length : worker.held), number(worker.prefetch),
+    worker.address, worker.client, time(worker.since), number(worker.unsent_bytes),
+    worker.draining ? badge("paused", "draining") : badge("running", "takes jobs")] })),
+"No stream is open.");
 
 /** @param {Element} main */
 export function workers(main) {

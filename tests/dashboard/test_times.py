@@ -1,0 +1,104 @@
+"""Times on the page: zones, the night in which an hour comes twice, and clocks that differ."""
+
+import re
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from .place import Place
+from .test_pages import go
+
+
+def milliseconds(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+TWICE = ("2027-10-31T00:30:00", "2027-10-31T01:30:00")
+"""In Berlin it is half past two at both, for the clocks are set back between them."""
+
+
+@pytest.fixture
+def context(browser: Browser) -> BrowserContext:
+    return browser.new_context(timezone_id="Europe/Berlin")
+
+
+def test_an_hour_that_comes_twice_is_told_apart_and_utc_is_a_key_away(
+    place: Place, page: Page
+) -> None:
+    for at in TWICE:
+        job = {"queue": "night", "type": "t", "payload": 1, "ready_at": milliseconds(at)}
+        httpx.post(f"{place.primary}/jobs", json=job, trust_env=False)
+    go(page, place, "jobs?f=queue%3Anight")
+    times = page.locator("main tbody tr td:nth-child(6) time")
+    late, early = "31 Oct 2027, 02:30:00 CET", "31 Oct 2027, 02:30:00 CEST"
+    assert times.all_text_contents() == [late, early]
+    assert times.first.get_attribute("title") == "2027-10-31T01:30:00.000Z"
+    expect(page.locator("#zone")).to_have_text("Zone: Europe/Berlin")
+    page.keyboard.press("z")
+    assert times.all_text_contents() == [
+        "31 Oct 2027, 01:30:00 UTC",
+        "31 Oct 2027, 00:30:00 UTC",
+    ]
+    page.reload()
+    expect(page.locator("#zone")).to_have_text("Zone: UTC")
+
+
+def test_an_entry_of_cron_shows_its_own_zone_and_the_viewer_s(place: Place, page: Page) -> None:
+    entry = {
+        "name": "noon",
+        "expression": "0 12 * * *",
+        "timezone": "Asia/Tokyo",
+        "job": {"queue": "later", "type": "t", "payload": 1},
+    }
+    url = f"{place.primary}/crons/tokyo"
+    assert httpx.put(url, json={"entries": [entry]}, trust_env=False).is_success
+    go(page, place, "schedules")
+    row = page.locator("main tr[data-key='tokyo noon'] td")
+    assert "12:00:00 GMT+9" in (row.nth(2).text_content() or "")
+    expect(row.nth(3).locator("time")).to_have_text(re.compile("0[45]:00:00 CES?T"))
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(90, True), (-90, True), (5, False)], ids=str)
+def test_clocks_that_differ_are_named(place: Place, page: Page, seconds: int, said: bool) -> None:
+    page.add_init_script(f"const now = Date.now; Date.now = () => now() + {seconds * 1000};")
+    page.goto(place.ui)
+    text = r"live, the clocks differ by 1 min (29|30|31) s" if said else "live"
+    expect(page.locator("#live")).to_have_text(re.compile(f"^{text}$"))
+    expect(page.locator("main[aria-busy]")).to_have_count(0)
+    expect(page.locator("#live")).to_have_text(re.compile(f"^{text}$"))
+
+
+def test_no_key_acts_while_somebody_types_or_once_keys_are_off(place: Place, page: Page) -> None:
+    go(page, place, "jobs")
+    page.locator("#filter").press_sequentially("gopztxr?/")
+    assert page.url.endswith("#/jobs")
+    expect(page.locator("#filter")).to_have_value("gopztxr?/")
+    expect(page.locator("#updates")).to_have_attribute("aria-pressed", "false")
+    page.locator("#main").focus()
+    page.keyboard.press("p")
+    expect(page.locator("#live")).to_have_text("updates are paused")
+    page.keyboard.press("p")
+    page.keyboard.press("t")
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    page.keyboard.press("?")
+    page.get_by_label("Keys are on").uncheck()
+    page.keyboard.press("Escape")
+    for key in ("p", "g", "o"):
+        page.keyboard.press(key)
+    assert page.url.endswith("#/jobs")
+    expect(page.locator("#updates")).to_have_attribute("aria-pressed", "false")
+
+
+def test_nothing_moves_for_those_who_want_that(place: Place, browser: Browser) -> None:
+    page = browser.new_page(reduced_motion="reduce")
+    go(page, place)
+    moving = """[...document.querySelectorAll("*")].filter((each) => {
+        const style = getComputedStyle(each);
+        return style.transitionDuration !== "0s" || style.animationName !== "none";
+    }).length"""
+    assert page.evaluate(moving) == 0
+    page.emulate_media(reduced_motion="no-preference")
+    assert page.evaluate(moving) > 0
+    page.close()

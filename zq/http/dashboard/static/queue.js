@@ -1,0 +1,127 @@
+// A queue: its jobs, workers, settings and groups, and a form that enqueues.
+
+import { actionButton, confirm, dialog, pauseButton } from "./actions.js";
+import { badge, el, facts, link, number, rate, show, span, table } from "./dom.js";
+import { jobsPanel } from "./jobs.js";
+import { ask, query } from "./net.js";
+import { workerTable } from "./server.js";
+
+/** Every setting of a queue: its unit and its meaning. */
+const SETTINGS = {
+  paused: "jobs are not delivered", max_depth: "most unfinished jobs", rate: "deliveries a second",
+  concurrency: "jobs in flight at once", retry_limit: "retries of a job", stall_limit: "stalls of a job",
+  backoff: "time between two attempts", retention: "how long finished jobs are kept",
+  ttl_ms: "ms that a job may wait for a worker", dead_letter: "queue that dying jobs move to",
+  dead_letter_after: "failures before that", lease_ms: "ms of a lease",
+  leases_survive: "leases outlive the stream", registered: "known to the doors that ask for registration",
+  fan_out: "queues that new jobs go to",
+};
+const TABS = ["Jobs", "Workers", "Config", "Groups", "Enqueue"];
+
+/** @param {Element} main @param {URLSearchParams} values @param {(place: string) => void} go */
+export function queue(main, values, go) {
+  const name = values.get("name") ?? "";
+  const tab = values.get("tab") ?? "Jobs";
+  const head = el("div");
+  const body = el("section", { "aria-labelledby": "tab-title" });
+  main.append(el("h1", {}, "Queue ", el("span", { class: "name" }, name)), head,
+    el("nav", { "aria-label": "Parts of the queue", class: "tabs" }, el("ul", {}, TABS.map((each) => el("li", {},
+      el("a", { href: `#/queue${query({ name, tab: each })}`, "aria-current": each === tab && "page" }, each))))),
+    el("h2", { id: "tab-title" }, tab), body);
+  const panel = tab === "Jobs"
+    ? jobsPanel(body, { queue: name }, () => go(`queue${query({ name, tab, at: Date.now() })}`)) : null;
+  if (tab === "Enqueue") body.append(enqueueForm(name));
+  if (tab === "Groups") groupsForm(body, name);
+  let pausedShown = /** @type {boolean | null} */ (null);
+  const buttons = el("div");
+  return { view: { topic: "queue", queue: name }, draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
+    panel?.check();
+    const row = doc.queue;
+    const paused = doc.settings.paused === true;
+    if (!head.contains(buttons)) head.append(el("div"), buttons);
+    show(/** @type {Element} */ (head.firstElementChild), facts([
+      ["waiting", number(row.counts?.ready)], ["oldest", row.since ? span(at - row.since) : "–"],
+      ["running", number(row.counts?.in_flight)], ["dead", number(row.counts?.dead)],
+      ["out/s", rate(row.delivered)], ["done/s", rate(row.completed)], ["failed/s", rate(row.failed)],
+      ["workers", number(doc.workers.length)], ["state", paused ? badge("paused") : "delivered"]]));
+    if (pausedShown !== paused) {
+      buttons.replaceChildren();
+      buttons.append(pauseButton(name, paused) ?? "");
+      pausedShown = paused;
+    }
+    if (tab === "Workers") show(body, workerTable(doc.workers));
+    if (tab === "Config") {
+      show(body, table(`Settings of ${name}`, ["setting", "value", "meaning"],
+        Object.entries(SETTINGS).map(([key, text]) => ({ key, cells: [key, el("span", { "data-setting": key },
+          setting(doc.settings[key])), text] }))),
+      el("p", {}, "A dash leaves a setting to the server. Settings work at once, without a restart."));
+      if (!main.querySelector("[data-edit]")) {
+        const edit = actionButton("manage", "Change settings…", () => editSettings(name, doc.settings));
+        if (edit) {
+          edit.setAttribute("data-edit", "");
+          main.append(edit);
+        }
+      }
+    }
+  } };
+}
+
+/** @param {any} value */
+const setting = (value) => (value === undefined || value === null ? "–"
+  : typeof value === "object" ? JSON.stringify(value) : String(value));
+
+/** @param {string} name @param {any} settings */
+function editSettings(name, settings) {
+  const box = dialog(`Change settings of ${name}`, el("p", {}, "A JSON object: null leaves a setting open."),
+    el("form", { onsubmit: (/** @type {any} */ event) => {
+      event.preventDefault();
+      const text = event.target.patch.value;
+      try {
+        const body = JSON.parse(text);
+        box.close();
+        confirm({ title: `Change settings of ${name}`, say: text, button: "Change", method: "PATCH",
+          path: `queues/${encodeURIComponent(name)}/settings`, body, done: () => "The settings are changed." });
+      } catch (error) {
+        event.target.querySelector("output").textContent = String(error);
+      }
+    } }, el("label", {}, "Changes ", el("textarea", { name: "patch", rows: 6 }, JSON.stringify(settings, null, 1))),
+    el("output", {}), el("p", { class: "buttons" },
+      el("button", { type: "button", onclick: () => box.close() }, "Close"), el("button", {}, "Go on…"))));
+}
+
+/** @param {string} name */
+function enqueueForm(name) {
+  const said = el("output", { role: "status" });
+  const button = actionButton("enqueue", "Enqueue", () => undefined);
+  if (!button) return el("p", {}, "Your key may not enqueue jobs.");
+  button.setAttribute("type", "submit");
+  return el("form", { onsubmit: async (/** @type {any} */ event) => {
+    event.preventDefault();
+    const form = event.target;
+    const text = `{"queue":${JSON.stringify(name)},"type":${JSON.stringify(form.type.value)},"payload":${form.payload.value}}`;
+    try {
+      JSON.parse(text);
+      const reply = await ask("api/jobs", { method: "POST", body: text,
+        headers: { "Content-Type": "application/json" } });
+      const job = await reply.json();
+      said.replaceChildren("Stored as ", link(`job?id=${encodeURIComponent(job.id)}`, job.id));
+      form.payload.value = "";
+    } catch (error) {
+      said.textContent = error instanceof Error ? error.message : String(error);
+    }
+  } }, el("label", {}, "Type ", el("input", { name: "type", required: true })),
+  el("label", {}, "Payload (JSON) ", el("textarea", { name: "payload", rows: 6, required: true })),
+  el("p", { class: "buttons" }, button), said);
+}
+
+/** @param {Element} body @param {string} name */
+function groupsForm(body, name) {
+  const found = el("div");
+  body.append(el("p", {}, "Jobs of one group run one after another."), el("form", { class: "line",
+    onsubmit: (/** @type {any} */ event) => {
+      event.preventDefault();
+      found.replaceChildren();
+      jobsPanel(found, { queue: name, group: event.target.group.value }, () => undefined);
+    } }, el("label", {}, "Group ", el("input", { name: "group", required: true })), el("button", {}, "Show its jobs")),
+  found);
+}
