@@ -70,7 +70,7 @@ export function jobsPanel(place, filter, again) {
   const body = el("div", { "aria-busy": "true" });
   const news = el("p", { role: "status" });
   const picked = el("div");
-  const page = { newest: "", first: true, busy: true, checked: 0 };
+  const page = { newest: "", first: true, busy: true, awaits: false };
   fill(place, filterActions(filter, again), news, picked, body);
   const select = () => {
     const ids = [...body.querySelectorAll("input:checked")].map((box) => /** @type {any} */ (box).value);
@@ -97,8 +97,13 @@ export function jobsPanel(place, filter, again) {
     page.busy = false;
     body.removeAttribute("aria-busy");
   };
-  const check = async () => {
-    if (page.busy || !page.first || performance.now() - page.checked < CHECK_MS) return;
+  const look = async () => {
+    page.awaits = false;
+    if (!body.isConnected || !page.first) return;
+    if (page.busy) {
+      check();
+      return;
+    }
     page.busy = true;
     try {
       const { jobs: found } = await get(`jobs${query({ ...filter, order: "asc", limit: MOST_NEW, from: page.newest })}`);
@@ -107,8 +112,12 @@ export function jobsPanel(place, filter, again) {
     } catch {
       // The head says that the server is silent.
     }
-    page.checked = performance.now();
     page.busy = false;
+  };
+  // The change after which nothing else changes is looked at too, a little later.
+  const check = () => {
+    if (!page.awaits) setTimeout(look, CHECK_MS);
+    page.awaits = true;
   };
   turn("");
   return { check };
