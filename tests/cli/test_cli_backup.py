@@ -1,11 +1,14 @@
 """`zq backup`, `zq restore` and `zq compact` as users run them."""
 
+import asyncio
 import os
+import re
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from documents import commands
+from documents import code, commands
 from process.server import ServerProcess
 
 import zq
@@ -88,6 +91,45 @@ async def test_the_commands_of_the_page_do_as_it_says(shell: Served) -> None:
         asks = admin(shell) if words[0] in ("backup", "compact") else ()
         said = await shell.zq(*words, *asks)
         assert (program, said.code, said.errors) == ("zq", 0, "")
+
+
+def nightly_commands() -> list[str]:
+    """What cron and systemd run, without the signs by which they know a per cent."""
+    (cron,) = code("nightly backup").splitlines()
+    (unit,) = re.findall(r"ExecStart=/bin/sh -c '(.*)'", code("zq-backup.service"))
+    return [cron.split(maxsplit=6)[6].replace("\\%", "%"), unit.replace("%%", "%")]
+
+
+async def in_sh(shell: Served, command: str) -> None:
+    """Run a command of the documents, with this `zq` and this server for its own."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    process = await asyncio.create_subprocess_shell(
+        command,
+        cwd=shell.directory,
+        env=os.environ | {"PATH": path, "ZQ_ADMIN_URL": admin(shell)[1]},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
+
+
+async def test_cron_and_systemd_make_one_backup_a_weekday(shell: Served) -> None:
+    nightly = shell.directory / "nightly"
+    nightly.mkdir()
+    for command in nightly_commands():
+        await in_sh(shell, command.replace("/var/backups/zq", str(nightly)))
+        (file,) = nightly.iterdir()
+        assert re.fullmatch(r"\w{2,3}\.tar\.gz", file.name)
+
+
+async def test_a_copy_of_litestreams_becomes_a_database_of_its_own(shell: Served) -> None:
+    await shell.push("hello")
+    replicate, pack = commands("litestream")
+    assert replicate.startswith("litestream restore -o zizq-root/zq.db ")
+    # Litestream is not here. What it restores is a database, as a backup is.
+    await in_sh(shell, "zq backup b.tar.gz && zq restore b.tar.gz --root-dir zizq-root")
+    await in_sh(shell, pack.replace("/var/lib/zq", "own"))
+    assert (await shell.zq("check", "--root-dir", "own")).code == 0
 
 
 async def test_a_backup_goes_through_pipes(shell: Served) -> None:
