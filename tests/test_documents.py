@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
-from documents import BLOCK, ROOT, blocks, commands, pages, region
+from documents import BLOCK, ROOT, blocks, commands, pages, region, words
 
 from zq.cli import main
 
@@ -172,6 +172,7 @@ def test_the_safety_figures_sum_up_what_was_run(kind: str, row: int) -> None:
     assert len(table) > 2
     for column in (2, 3):  # crashes, events
         assert sum(numbers(cells[column]) for cells in table) == numbers(told[column])
+    assert f"{told[2].strip()} {'kills' if kind == 'kill' else 'power cuts'}" in words("README.md")
 
 
 def test_the_package_has_its_licence() -> None:
