@@ -9,7 +9,7 @@ import click
 import pytest
 from documents import BLOCK, ROOT, blocks, commands, pages, region, words
 
-from zq.cli import main
+from zq.cli import main, manual
 
 MARKED = re.compile(r"<!-- ([^/].*?) -->\n(.*?)<!-- /\1 -->", re.S)
 ILLUSTRATION = "text"
@@ -101,6 +101,11 @@ def test_each_command_and_flag_is_one_of_zq(page: Path) -> None:
 
 def test_commands_are_found() -> None:
     assert sum(len(zq_commands(page)) for page in PROJECT) > 30
+
+
+def test_the_manual_page_is_that_of_the_commands() -> None:
+    remedy = "print it anew: python -m zq.cli.manual > docs/zq.1"
+    assert (ROOT / "docs" / "zq.1").read_text("utf-8") == manual.page(), remedy
 
 
 @pytest.mark.parametrize("name", READ_ONLY)
