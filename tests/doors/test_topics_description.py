@@ -1,16 +1,14 @@
 """The door of topics keeps to its description: schemathesis draws requests, and judges answers."""
 
-import asyncio
-import os
-import re
-import sys
 from pathlib import Path
 from typing import Any
 
+from process.judge import Drawn, judged
 from process.server import running
 
 from zq.engine.news.viewers import Viewers
-from zq.http.topics.description.openapi import topics_openapi
+from zq.http.json_description import json_openapi
+from zq.http.topics.description.openapi import TOPICS
 from zq.http.topics.description.operations import OPERATIONS
 from zq.http.topics.door import topics_routes
 from zq.model.clock import ManualClock
@@ -26,7 +24,6 @@ LEFT_OUT = (
     "ensure_resource_availability",
 )
 EXAMPLES = 1
-PATIENCE_S = 300
 
 
 def routes() -> Any:
@@ -39,37 +36,12 @@ def routes() -> Any:
 
 def test_every_route_is_described() -> None:
     assert {(route.method, route.path) for route in routes()} == OPERATIONS.keys()
-    paths = topics_openapi(routes())["paths"]
+    paths = json_openapi(TOPICS, routes())["paths"]
     names = [each["operationId"] for item in paths.values() for each in item.values()]
     assert len(set(names)) == len(names) == len(OPERATIONS)
 
 
 async def test_the_door_keeps_to_its_description(tmp_path: Path) -> None:
-    async with running(tmp_path / "data") as server, server.client() as client:
-        document = tmp_path / "openapi.json"
-        reply = await client.get("/v0/openapi.json")
-        assert reply.status == 200
-        document.write_bytes(reply.body)
-        run = await asyncio.create_subprocess_exec(
-            *(str(Path(sys.executable).with_name("schemathesis")), "run", str(document)),
-            *("--url", f"http://127.0.0.1:{server.port}"),
-            *("--checks", "all", "--exclude-checks", ",".join(LEFT_OUT)),
-            *("--phases", "coverage,fuzzing", "--max-examples", str(EXAMPLES)),
-            *("--generation-deterministic", "--no-color", "--warnings", "off"),
-            cwd=tmp_path,
-            env=os.environ
-            | {
-                "NO_PROXY": "*",
-                "SCHEMATHESIS_HOOKS": "doors.topic_hooks",
-                "PYTHONPATH": str(Path(__file__).parents[1]),
-            },
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        async with asyncio.timeout(PATIENCE_S):
-            said = (await run.communicate())[0].decode()
-    assert run.returncode == 0, said
-    tested = re.search(r"Tested: (\d+)", said)
-    assert tested, said
-    assert int(tested[1]) == len(OPERATIONS)
-    assert "errored" not in said, said
+    drawn = Drawn("/v0/openapi.json", "doors.topic_hooks", LEFT_OUT, EXAMPLES)
+    async with running(tmp_path / "data") as server:
+        assert await judged(server, drawn, tmp_path) == len(OPERATIONS)

@@ -8,11 +8,13 @@ from zq import __version__
 from zq.http.bulk_line import BulkLine
 from zq.http.door import Door, Route
 from zq.http.guard import Guard
+from zq.http.json_description import JsonDescriptionApi
 from zq.http.queue_ti.archive import ArchiveApi
 from zq.http.queue_ti.auth.api import AuthApi, DoorAuth, status_route
 from zq.http.queue_ti.auth.users import UsersApi
 from zq.http.queue_ti.bodies import MessageEndpoints
 from zq.http.queue_ti.calls import Defaults, MessageCalls
+from zq.http.queue_ti.description.openapi import QUEUE_TI
 from zq.http.queue_ti.groups import GroupsApi
 from zq.http.queue_ti.messages import MessagesApi
 from zq.http.queue_ti.problems import answer, problem
@@ -68,7 +70,10 @@ def queue_ti_routes(
     if auth is not None:
         routes += AuthApi(*auth, endpoints).routes()
         routes += UsersApi(services.users, endpoints).routes()
+    described = JsonDescriptionApi(QUEUE_TI, [*routes])
+    if auth is not None:
         routes = auth.access.guarded(routes)
+    routes += described.routes()
     return [*routes, *(route._replace(path=route.path + "/") for route in routes)]
 
 

@@ -7,8 +7,9 @@ from aiohttp import web
 from zq.http.bulk_line import BulkLine
 from zq.http.door import Door, Route
 from zq.http.guard import Guard
+from zq.http.json_description import JsonDescriptionApi
 from zq.http.topics.bodies import TopicBodies
-from zq.http.topics.description.openapi import TopicDescriptionApi
+from zq.http.topics.description.openapi import TOPICS
 from zq.http.topics.lifecycle import TopicLifecycleApi
 from zq.http.topics.metrics import TopicMetricsApi
 from zq.http.topics.problems import OF_STATUS, not_found, problem, refusal
@@ -73,5 +74,5 @@ def topics_routes(
         *TopicsServiceApi(services).routes(),
         *TopicMetricsApi(services, streams).routes(),
     ]
-    described = TopicDescriptionApi([*routes, *watch.streams()]).routes()
+    described = JsonDescriptionApi(TOPICS, [*routes, *watch.streams()]).routes()
     return [*turns.wrapped([*routes, *described]), *watch.streams()]

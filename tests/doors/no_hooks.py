@@ -1,0 +1,1 @@
+"""No hook changes what schemathesis sends."""
