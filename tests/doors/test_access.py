@@ -34,6 +34,7 @@ ALLOWED: dict[str, set[str]] = {
 
 NEEDS: dict[tuple[str, str], tuple[str, Any]] = {
     ("GET", "/api/version"): ("nothing", None),
+    ("GET", "/api/openapi.json"): ("nothing", None),
     ("GET", "/api/auth/status"): ("nothing", None),
     ("POST", "/api/auth/login"): ("nothing", {}),
     ("POST", "/api/auth/refresh"): ("anybody", None),

@@ -70,10 +70,9 @@ def queue_ti_routes(
     if auth is not None:
         routes += AuthApi(*auth, endpoints).routes()
         routes += UsersApi(services.users, endpoints).routes()
-    described = JsonDescriptionApi(QUEUE_TI, [*routes])
+    routes += JsonDescriptionApi(QUEUE_TI, [*routes]).routes()
     if auth is not None:
         routes = auth.access.guarded(routes)
-    routes += described.routes()
     return [*routes, *(route._replace(path=route.path + "/") for route in routes)]
 
 

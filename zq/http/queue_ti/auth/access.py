@@ -35,6 +35,7 @@ class Need(Enum):
 
 NEEDS: dict[tuple[str, str], Need] = {
     ("GET", "/version"): Need.NOTHING,
+    ("GET", "/openapi.json"): Need.NOTHING,
     ("GET", "/auth/status"): Need.NOTHING,
     ("POST", "/auth/login"): Need.NOTHING,
     ("POST", "/auth/refresh"): Need.USER,
