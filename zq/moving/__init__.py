@@ -1,1 +1,1 @@
-"""Programs that copy the data of other servers over HTTP."""
+"""Programs that copy what waits in other queues."""
