@@ -45,7 +45,9 @@ KEY = web.RequestKey("key", Key)
 REACH = web.RequestKey("reach", Reach)
 
 READING = frozenset({KeyScope.READ, KeyScope.HISTORY, KeyScope.REVEAL, None})
-"""Scopes of routes that change nothing."""
+"""Scopes of routes that change nothing, by a safe method."""
+
+SAFE_METHODS = ("GET", "HEAD")
 
 NOWHERE = Reach(())
 """The reach of routes that need no key, although there are keys. It covers no queue."""
@@ -76,7 +78,9 @@ class Guard:
 
         If there are keys, a request for an unknown route needs a known key.
         """
-        self._browsers.check(request, reads=route is None or route.scope in READING)
+        # Signing in needs no scope, and yet it changes something.
+        reads = route is None or (route.scope in READING and request.method in SAFE_METHODS)
+        self._browsers.check(request, reads=reads)
         if self._keys is None:
             request[REACH] = EVERYWHERE
         else:
