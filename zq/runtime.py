@@ -19,10 +19,12 @@ from zq.entrance import Entrance, ListeningPlace
 from zq.http.admin.door import AdminDoor, admin_routes
 from zq.http.app import Application
 from zq.http.bulk_line import BulkLine
+from zq.http.cross_origin import CrossOrigin
 from zq.http.dashboard.door import Dashboard
 from zq.http.ops.metrics.api import MetricsApi
 from zq.http.ops.metrics.scrape import Sources
 from zq.http.queue_ti.rpc import require_grpc
+from zq.http.transport.answer import Responder
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
 from zq.http.transport.h2.codec import MakeCodec, codec_by
@@ -168,7 +170,9 @@ class Server:
             routes = [*routes, *dashboard.pointer(self.admin_url)]
             doors = [ZizqDoor(self.services.ids, routes), *others]
             doors += dashboard.on("primary", self._primary.guard)
-            app = Application(doors, self._primary.guard, answers, self._refused)
+            app: Responder = Application(doors, self._primary.guard, answers, self._refused)
+            if settings.allow_origin:
+                app = CrossOrigin(app, settings.allow_origin)
             await self._primary.listen(app, make_codec)
         except BaseException:
             await self._close()

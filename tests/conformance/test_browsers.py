@@ -139,8 +139,9 @@ async def test_further_names_are_those_of_allow_host(site: Site, host: str, stat
         (["Origin: http://tools.example"], 403),
         (["Origin: https://tools.example:444"], 403),
         (["Origin: https://tools.example.evil.example"], 403),
-        # Where a browser says how foreign the page is, that counts.
-        (["Origin: https://tools.example", "Sec-Fetch-Site: cross-site"], 403),
+        (["Origin: https://tools.example", "Sec-Fetch-Site: cross-site"], 200),
+        # A request without CORS, as of an image, does not say which page it is for.
+        (["Sec-Fetch-Site: cross-site"], 403),
     ],
     ids=str,
 )
@@ -148,6 +149,48 @@ async def test_further_origins_are_those_of_allow_origin(
     site: Site, headers: list[str], status: int
 ) -> None:
     assert (await ask(site, "GET /queues", "Host: own", *headers)).status == status
+
+
+@pytest.mark.settings(allow_origin=("https://tools.example",))
+@pytest.mark.parametrize("request_line", ["GET /queues", "GET /api/stats", "GET /nothing"])
+async def test_a_page_of_a_named_origin_may_read_answers_and_errors(
+    site: Site, request_line: str
+) -> None:
+    named = await ask(site, request_line, "Host: own", "Origin: https://tools.example")
+    assert named.headers["access-control-allow-origin"] == "https://tools.example"
+    assert named.headers["vary"] == "Origin"
+    assert "Retry-After" in named.headers["access-control-expose-headers"]
+    other = await ask(site, request_line, "Host: own", "Origin: https://evil.example")
+    assert other.status == 403
+    assert not [name for name in other.headers if name.startswith("access-control-")]
+
+
+@pytest.mark.settings(allow_origin=("https://tools.example",))
+async def test_a_browser_asks_first_and_is_told_what_such_a_page_may_send(site: Site) -> None:
+    wanted = (
+        "Host: own",
+        "Sec-Fetch-Site: cross-site",
+        "Access-Control-Request-Method: PUT",
+        "Access-Control-Request-Headers: authorization,content-type",
+    )
+    told = await ask(site, "OPTIONS /api/topic-configs/t", "Origin: https://tools.example", *wanted)
+    assert told.status == 204
+    assert "PUT" in told.headers["access-control-allow-methods"]
+    assert told.headers["access-control-allow-headers"] == "authorization,content-type"
+    assert "access-control-allow-credentials" not in told.headers
+    evil = await ask(site, "OPTIONS /api/topic-configs/t", "Origin: https://evil.example", *wanted)
+    assert evil.status == 403
+
+
+@pytest.mark.settings(allow_origin=("https://tools.example",))
+async def test_streams_and_dequeues_may_be_read_by_such_a_page_too(site: Site) -> None:
+    address = f"http://localhost:{site.port}"
+    headers = {"Origin": "https://tools.example", "Sec-Fetch-Site": "cross-site"}
+    async with httpx.AsyncClient(base_url=address, headers=headers, trust_env=False) as page:
+        taken = await page.post("/api/messages/dequeue", json={"topic": "t"})
+        assert taken.headers["access-control-allow-origin"] == "https://tools.example"
+        async with page.stream("GET", "/jobs/take") as stream:
+            assert stream.headers["access-control-allow-origin"] == "https://tools.example"
 
 
 async def test_a_client_of_http_1_0_needs_no_host(site: Site) -> None:

@@ -212,14 +212,16 @@ class Browsers:
         host = headers.get(hdrs.HOST)
         if host is not None and host not in self._known:
             self._check_host(host, request)
+        origin = headers.get(hdrs.ORIGIN)
+        if origin is not None and origin.lower() in self._origins:
+            return
         site = headers.get(SEC_FETCH_SITE)
         if site is not None:
             if site not in OWN_SITES:
                 raise _foreign(f"Sec-Fetch-Site: {site}")
             return
-        origin = headers.get(hdrs.ORIGIN)
         if origin is not None:
-            if not self._is_own(origin, host):
+            if not _is_own(origin, host):
                 raise _foreign(f"Origin: {origin}")
         elif not reads and headers.get(hdrs.USER_AGENT, "").startswith(BROWSER):
             raise ForeignPage(
@@ -250,10 +252,10 @@ class Browsers:
             self._known.clear()
         self._known.add(host)
 
-    def _is_own(self, origin: str, host: str | None) -> bool:
-        # Behind a proxy that ends TLS the schemes differ, so only the host is compared.
-        place = origin.lower().partition("://")[2]
-        return origin.lower() in self._origins or (host is not None and place == host.lower())
+
+def _is_own(origin: str, host: str | None) -> bool:
+    # Behind a proxy that ends TLS the schemes differ, so only the host is compared.
+    return host is not None and origin.lower().partition("://")[2] == host.lower()
 
 
 def key_of(request: web.BaseRequest, keys: KeyRing) -> Key:

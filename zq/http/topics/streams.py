@@ -10,6 +10,7 @@ import msgspec
 from aiohttp import hdrs, web
 
 from zq.http.guard import KEY, Guard
+from zq.http.transport.answer import EXTRA_HEADERS
 from zq.http.transport.channel import channel_of, watch_for_end
 from zq.http.transport.heartbeats import Heartbeats, HeartbeatTimer
 from zq.http.zizq.endpoints import NotAcceptable
@@ -97,7 +98,7 @@ class EventStreams:
         fields: dict[str, Any],
     ) -> web.StreamResponse:
         """Send the head of a stream, then what `tell` writes. The key of the request may end it."""
-        response = web.StreamResponse(headers=HEADERS)
+        response = web.StreamResponse(headers={**HEADERS, **request.get(EXTRA_HEADERS, {})})
         await response.prepare(request)
         channel = channel_of(request)
         if request.method == "HEAD" or channel.transport is None:

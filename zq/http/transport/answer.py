@@ -25,6 +25,10 @@ SMALL = 64 * 1024
 """The size of an answer that is never refused, and of each part of a larger one, in bytes. A
 connection of HTTP/1.1 with more unsent bytes takes no further request: answers do not pile up."""
 
+EXTRA_HEADERS = web.RequestKey("extra_headers", Mapping[str, str])
+"""Headers that the answer to a request has besides its own, if there are any. Streams add them
+themselves."""
+
 _BODILESS = frozenset((HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED))
 _NOTHING: Mapping[str, str] = {}
 
@@ -47,6 +51,14 @@ class Answer:
         self.closes = False
         """Whether the connection closes after this answer."""
         self.sent = False
+
+    def add_headers_of(self, request: web.BaseRequest) -> None:
+        """Add the headers that a request wants in its answer."""
+        if (extra := request.get(EXTRA_HEADERS)) is not None:
+            own = self.headers.get("Vary")
+            self.headers = {**self.headers, **extra}
+            if own is not None and "Vary" in extra:
+                self.headers["Vary"] = f"{own}, {extra['Vary']}"
 
     @property
     def bodiless(self) -> bool:

@@ -88,6 +88,7 @@ class Answers:
             return
         size = len(response.body)
         if size <= SMALL and request.version.major < 2:
+            response.add_headers_of(request)
             await channel_of(request).send(request, response)
             return
         if request.method in ("GET", "HEAD"):
@@ -97,6 +98,7 @@ class Answers:
 
     async def write(self, request: web.BaseRequest, response: Answer) -> None:
         """Write an answer that has been counted. Return when the connection has taken it."""
+        response.add_headers_of(request)
         with self.watched(request) as channel:
             await channel.send(request, response)
 

@@ -9,7 +9,7 @@ from aiohttp import web
 from zq.engine.news.events import EventHub, Reader, Told, Wanted
 from zq.http.door import PATH, Route
 from zq.http.guard import Guard, reach_of
-from zq.http.transport.answer import Answer
+from zq.http.transport.answer import EXTRA_HEADERS, Answer
 from zq.http.transport.channel import channel_of, watch_for_end
 from zq.http.transport.gate import PeerCounts, peer_of
 from zq.http.transport.heartbeats import Heartbeats
@@ -77,7 +77,9 @@ class EventsApi:
     async def _stream(self, request: web.BaseRequest) -> web.StreamResponse:
         framing = event_framing(request)
         wanted = self._wanted(request)
-        response = web.StreamResponse(headers={**HEADERS, "Content-Type": framing.content_type})
+        extra = request.get(EXTRA_HEADERS, {})
+        headers = {**HEADERS, **extra, "Content-Type": framing.content_type}
+        response = web.StreamResponse(headers=headers)
         if request.method == "HEAD":
             await response.prepare(request)
             return response

@@ -11,6 +11,7 @@ from aiohttp import hdrs, web
 from zq.engine.delivery.takers import MOST_UNSENT, Stream, Subscription
 from zq.http.door import Route
 from zq.http.guard import Guard, reach_of
+from zq.http.transport.answer import EXTRA_HEADERS
 from zq.http.transport.channel import Channel, channel_of, watch_for_end
 from zq.http.transport.gate import PeerCounts, peer_of
 from zq.http.transport.heartbeats import Heartbeats, HeartbeatTimer
@@ -84,7 +85,9 @@ class TakeApi:
         reach = reach_of(request)
         if reach is not EVERYWHERE:
             reach.require(queues)
-        response = web.StreamResponse(headers={**HEADERS, "Content-Type": framing.content_type})
+        extra = request.get(EXTRA_HEADERS, {})
+        headers = {**HEADERS, **extra, "Content-Type": framing.content_type}
+        response = web.StreamResponse(headers=headers)
         await response.prepare(request)
         if request.method == "HEAD":
             return response
