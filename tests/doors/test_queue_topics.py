@@ -87,6 +87,22 @@ async def test_a_nack_brings_a_record_back_before_those_never_delivered(queue: Q
     assert [each["$seq"] for each in await queue.claim(9)] == [1, 2]
 
 
+async def ticks(queue: Queue) -> int:
+    text = (await queue.records.native.get("/metrics")).body.decode()
+    return int(
+        next(line for line in text.splitlines() if line.startswith("zq_ticks_total ")).split()[1]
+    )
+
+
+async def test_an_ack_ends_a_job_and_drops_its_number_in_one_tick(queue: Queue) -> None:
+    await queue.records.append("q", 1, 2)
+    await queue.claim(2)
+    before = await ticks(queue)
+    assert (await queue.settle("ack", 1))["acked"] == [1]
+    assert await ticks(queue) == before + 1
+    assert await queue.records.seqs("q") == [2]
+
+
 async def test_a_token_of_a_former_delivery_settles_nothing(queue: Queue) -> None:
     await queue.records.append("q", 1, 2)
     (old,) = await queue.claim()

@@ -74,7 +74,10 @@ class NumberJobs(Command[dict[int, int]], frozen=True):
 
 
 class ForgetNumbers(Command[None], frozen=True):
-    """Drop the numbers of jobs that are done; where it is `durable`, the disk has that then."""
+    """Drop the numbers of those of the jobs that have ended, also in the same transaction.
+
+    If it is `durable`, the disk has that then.
+    """
 
     keys: Sequence[int]
     durable: bool = False

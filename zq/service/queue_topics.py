@@ -4,6 +4,7 @@ A verb reads which jobs are meant, and names each delivery to the verbs of worke
 changed in between is left alone, and counts as skipped.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -189,12 +190,13 @@ class QueueTopics:
         topic, held = await self._held(name, wanted, reach)
         said = {each.key: Completion(lease=each.delivery) for each in held.values()}
         keys = list(said)
-        refused = await self._work.succeed(keys, reach, said)
-        done = [key for key in keys if key not in refused.missing | refused.stale]
         began = time.perf_counter()
         durable = topic.config.durability == "fsync"
-        if done:
-            await self._inbox.ask(ForgetNumbers(done, durable))
+        # One tick does both.
+        refused, _ = await asyncio.gather(
+            self._work.succeed(keys, reach, said), self._inbox.ask(ForgetNumbers(keys, durable))
+        )
+        done = [key for key in keys if key not in refused.missing | refused.stale]
         flush_ms = (time.perf_counter() - began) * 1000 if durable else 0.0
         decided = await self._decided(topic, wanted, held, set(done), reach)
         return decided._replace(flush_ms=flush_ms)

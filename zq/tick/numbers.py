@@ -23,13 +23,13 @@ UNLABELLED = NewRecord("")
 
 
 def number_jobs(work: UnitOfWork, commands: Sequence[AnyNumbering]) -> Sliced[list[object]]:
-    """Give jobs their numbers in a queue, or drop the numbers of those that are done."""
+    """Give jobs their numbers in a queue, or drop the numbers of those that have ended."""
     replies: list[object] = []
     for command in commands:
         if isinstance(command, NumberJobs):
             replies.append(_number(work, command))
         else:
-            work.tx.run("forget_numbers", keys=list(command.keys))
+            work.tx.run("forget_ended", keys=list(command.keys))
             work.effects.promised |= command.durable
             replies.append(None)
         yield None

@@ -309,6 +309,7 @@ FINDS: dict[str, set[str]] = {
     "number_jobs": set(),
     "read_numbers": {"SEARCH topic_jobs USING COVERING INDEX topic_jobs_by_job (job=?)"},
     "forget_numbers": {JOB_IN_TOPIC},
+    "forget_ended": {BY_ID, JOB_IN_TOPIC.replace("USING", "USING COVERING")},
     "forget_gone": {BY_ID, NUMBER, JOBS_OF_TOPIC},
     "forget_numbers_of": {NUMBER, JOBS_OF_TOPIC.replace("SEARCH t ", "SEARCH topic_jobs ")},
     "clear_topic_jobs": set(),

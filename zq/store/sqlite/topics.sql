@@ -84,6 +84,10 @@ WHERE job IN {keys} AND key >> {seq_bits} = :id
 -- name: forget_numbers
 DELETE FROM topic_jobs WHERE job IN {keys}
 
+-- name: forget_ended
+DELETE FROM topic_jobs
+WHERE job IN {keys} AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = job AND status <= {in_flight})
+
 -- name: forget_gone
 -- Of the lowest numbers, those whose jobs are gone: others than workers of the topic have ended them.
 DELETE FROM topic_jobs
