@@ -72,9 +72,11 @@ class Watched(NamedTuple):
 
 
 @contextlib.asynccontextmanager
-async def watched(root: Path, admin_port: str = "0") -> AsyncIterator[Watched]:
+async def watched(
+    root: Path, admin_port: str = "0", flags: tuple[str, ...] = ()
+) -> AsyncIterator[Watched]:
     """A server of ours."""
-    flags = ("--port", "0", "--admin-port", admin_port, "--log-format", "json")
+    flags += ("--port", "0", "--admin-port", admin_port, "--log-format", "json")
     server = await ServerProcess.spawn(None, "serve", *flags, "--root-dir", str(root))
     try:
         await server.listening()

@@ -12,8 +12,11 @@ from zq.cli.top import messages, summary
 from zq.cli.top.board import Board, Query
 from zq.cli.top.feed import Feed
 from zq.cli.top.messages import LISTS
+from zq.cli.top.page import PageClient
 from zq.cli.top.screens import DeleteQuestion, FindBox, HelpPage
+from zq.cli.top.sights import SightScreen
 from zq.cli.top.table import JobTable
+from zq.client.errors import BackendError
 from zq.client.http.address import Address
 
 
@@ -39,14 +42,18 @@ class Main(Screen[None]):
         Binding("n", "find_next('forward')", "Next"),
         Binding("N", "find_next('backward')", "Before"),
         Binding("y", "copy_id", "Copy id"),
+        Binding("w", "why", "Why"),
+        Binding("4", "look('queues')", "Queues"),
+        Binding("5", "look('workers')", "Workers"),
         Binding("D", "delete", "Delete"),
         Binding("question_mark", "help", "Help"),
         Binding("q", "app.quit", "Quit"),
     ]
 
-    def __init__(self, board: Board, url: str, refresh_s: float) -> None:
+    def __init__(self, board: Board, page: PageClient, url: str, refresh_s: float) -> None:
         super().__init__()
         self._board = board
+        self._page = page
         self._url = url
         self._refresh_s = refresh_s
 
@@ -60,6 +67,7 @@ class Main(Screen[None]):
     def on_mount(self) -> None:
         self.draw()
         self.set_interval(self._refresh_s, self.draw)
+        self.run_worker(self._look_for_page())
 
     def on_resize(self) -> None:
         self.draw()
@@ -155,6 +163,31 @@ class Main(Screen[None]):
     def action_help(self) -> None:
         self.app.push_screen(HelpPage())
 
+    def action_why(self) -> None:
+        job = self._board.view.selected
+        if job is not None and self._board.has_page:
+            self.run_worker(self._say_why(job.id))
+
+    def action_look(self, name: str) -> None:
+        if self._board.has_page:
+            self.app.push_screen(SightScreen(self._page, name), self._return)
+
+    def _return(self, number: str | None) -> None:
+        if number is not None:
+            self.action_show(int(number) - 1)
+
+    async def _look_for_page(self) -> None:
+        """The original server has no such page, and some servers of ours have none either."""
+        self._board.has_page = await self._page.exists()
+        self.draw()
+
+    async def _say_why(self, job_id: str) -> None:
+        try:
+            self._board.notice = await self._page.why(job_id)
+        except BackendError as error:
+            self._board.notice = error.message
+        self.draw()
+
 
 class TopApp(App[None]):
     """`zq top` on a terminal."""
@@ -163,7 +196,9 @@ class TopApp(App[None]):
     CSS = """
     Main { layout: vertical; background: transparent; }
     #head { height: 4; background: transparent; }
-    JobTable { height: 1fr; background: transparent; }
+    JobTable, SightTable { height: 1fr; background: transparent; }
+    SightScreen { layout: vertical; background: transparent; }
+    #tabs { height: 1; }
     #details { height: auto; max-height: 50%; border-top: ascii $foreground; }
     #keys { height: 1; }
     ModalScreen { background: transparent; }
@@ -180,7 +215,7 @@ class TopApp(App[None]):
     def __init__(self, address: Address, refresh_s: float) -> None:
         super().__init__(ansi_color=True)
         self.board = Board(lambda message: self._feed.say(message))
-        self.main = Main(self.board, address.url, refresh_s)
+        self.main = Main(self.board, PageClient(address), address.url, refresh_s)
         self._feed = Feed(address, self.board.greeting, self._hear, self._lose)
 
     def get_default_screen(self) -> Screen[None]:

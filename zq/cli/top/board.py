@@ -43,6 +43,8 @@ class Board:
         self.peak = 0
         """The largest number of jobs so far."""
         self.query: Query | None = None
+        self.has_page = False
+        """Whether the server has the operators' page, whose tabs can be shown."""
         self.awaited = True
         """Whether the user waits for the next answer."""
 

@@ -21,6 +21,8 @@ HELP = """\
  /                       find by type and queue
  n N                     find the next one, or the one before
  y                       copy the id
+ w                       why the job does not run
+ 4 5                     queues and workers, where the server shows them
  D                       delete the job, after a question
  Ctrl-Z                  suspend
  q, Ctrl-C               quit

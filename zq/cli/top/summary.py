@@ -21,6 +21,9 @@ KEYS = "Tab list  j/k move  i info  p freeze  / find  n/N next  D delete  ? help
 MARKS: dict[ListName, str] = {"in_flight": "#", "ready": "|", "scheduled": "."}
 """The marks of the bar. They can be told apart without colours."""
 
+PAGE_TABS = ("Queues", "Workers")
+"""The tabs of a server that has the operators' page."""
+
 LONGEST_PAYLOAD = 2000
 
 
@@ -59,6 +62,8 @@ def depth_bar(board: Board, width: int) -> str:
 def list_line(board: Board) -> str:
     """The lists, with the one that is shown in brackets."""
     names = [f"[{NAMES[name]}]" if name == board.list else f" {NAMES[name]} " for name in LISTS]
+    if board.has_page:
+        names += [f" {name} " for name in PAGE_TABS]
     return f" {'  '.join(names)}{'      PAUSED' if board.frozen else ''}"
 
 

@@ -1,0 +1,110 @@
+"""What the operators' page of the server offers to the display: its live views and its API."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+
+from zq.client.errors import BackendError, Unavailable
+from zq.client.http.address import Address
+from zq.client.http.reasons import reason_of
+
+PAUSE_S = 1.0
+SILENCE_S = 10.0
+"""A server that is silent for so long is gone: it sends a comment every two seconds."""
+
+LONGEST_LINE = 8 << 20
+_FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
+
+Document = dict[str, Any]
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """A document after a merge patch (RFC 7396)."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
+    return result
+
+
+class PageClient:
+    """Requests to the page's part of the admin listener."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    async def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """An answer of the API. Raises `BackendError`, or `Unavailable` if no server answers."""
+        async with self._request(method, f"api/{path}", json=body) as answer:
+            content = await answer.read()
+        return msgspec.json.decode(content) if content else None
+
+    async def why(self, job_id: str) -> str:
+        """Why a job does not run, the strongest reason first."""
+        found = await self.ask("GET", f"jobs/{quote(job_id, safe='')}/why")
+        return "; ".join(reason["text"] for reason in found["reasons"])
+
+    async def exists(self) -> bool:
+        """Whether the server has the page, here and for this key."""
+        try:
+            async with self._request("GET", "live", params={"topic": "pulse"}):
+                return True
+        except BackendError:
+            return False
+
+    async def watch(self, view: dict[str, str], show: Callable[[Document, int], None]) -> None:
+        """Show a view as it changes until cancelled. It is opened again if it breaks."""
+        while True:
+            # What is shown last stays until the server answers again.
+            with suppress(BackendError):
+                await self._read(view, show)
+            await asyncio.sleep(PAUSE_S)
+
+    async def _read(self, view: dict[str, str], show: Callable[[Document, int], None]) -> None:
+        document: Document = {}
+        async with self._request("GET", "live", params=view) as answer:
+            async for line in answer.content:
+                if line.startswith(b"data: "):
+                    frame = msgspec.json.decode(line[6:])
+                    change = frame.get("patch", {})
+                    document = frame["full"] if "full" in frame else merged(document, change)
+                    show(document, frame["at"])
+
+    @asynccontextmanager
+    async def _request(
+        self, method: str, path: str, **given: Any
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        address = self._address
+        tls = address.tls.context() if address.parts.scheme == "https" else True
+        url = f"{address.url}/ui/{path}"
+        try:
+            async with (
+                aiohttp.ClientSession(
+                    connector=aiohttp.TCPConnector(ssl=tls),
+                    headers=address.headers(),
+                    timeout=aiohttp.ClientTimeout(total=None, sock_read=SILENCE_S),
+                    read_bufsize=LONGEST_LINE,
+                ) as session,
+                session.request(method, url, **given) as answer,
+            ):
+                if not answer.ok:
+                    raise BackendError(await _reason(answer), answer.status)
+                yield answer
+        except _FAILURES as error:
+            raise Unavailable(f"lost {address.url}: {reason_of(address.url, error)}") from error
+
+
+async def _reason(answer: aiohttp.ClientResponse) -> str:
+    try:
+        return str(msgspec.json.decode(await answer.read())["error"])
+    except (msgspec.MsgspecError, KeyError, TypeError):
+        return f"status {answer.status}"
