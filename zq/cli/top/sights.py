@@ -34,7 +34,7 @@ class SightRow(NamedTuple):
     dead: int = 0
 
 
-class Sight(NamedTuple):
+class LiveTab(NamedTuple):
     """A tab: its view, its columns and its rows."""
 
     title: str
@@ -78,14 +78,14 @@ def worker_rows(document: Document, now: int) -> Iterator[SightRow]:
 
 
 SIGHTS = {
-    "queues": Sight(
+    "queues": LiveTab(
         "Queues",
         {"topic": "queues", "limit": "100"},
         f"{'QUEUE':<{NAME_WIDTH}} {'WAITING':>9} {'OLDEST':>9} {'RUNNING':>8} {'DEAD':>7}"
         f" {'OUT/S':>7} {'DONE/S':>7} {'FAIL/S':>7} {'WORKERS':>7} STATE",
         queue_rows,
     ),
-    "workers": Sight(
+    "workers": LiveTab(
         "Workers",
         {"topic": "workers"},
         f"{'WORKER':<{NAME_WIDTH}} {'HOLDS':>6} {'WINDOW':>6} {'SINCE':>9} {'UNSENT':>8}"
@@ -207,7 +207,7 @@ class SightScreen(Screen[str | None]):
         show = partial(self._show, sight)
         self.run_worker(self._client.watch(sight.view, show), exclusive=True, group="watch")
 
-    def _show(self, sight: Sight, document: Document, now: int) -> None:
+    def _show(self, sight: LiveTab, document: Document, now: int) -> None:
         self.query_one(SightTable).show(sight.heading, list(sight.rows(document, now)))
 
     def _say(self, text: str) -> None:
