@@ -87,9 +87,9 @@ async def test_a_nack_brings_a_record_back_before_those_never_delivered(queue: Q
     assert [each["$seq"] for each in await queue.claim(9)] == [1, 2]
 
 
-async def ticks(queue: Queue) -> int:
+async def ticks(queue: Queue) -> float:
     text = (await queue.records.native.get("/metrics")).body.decode()
-    return int(
+    return float(
         next(line for line in text.splitlines() if line.startswith("zq_ticks_total ")).split()[1]
     )
 
