@@ -59,7 +59,7 @@ async def test_each_committed_row_becomes_one_job_whatever_is_killed(
 
     async def new_relay() -> Process:
         return await program(
-            *("-m", "zq.cli", "relay", "--url", url, "--database", database.url),
+            *("-m", "outbox.small_relay", "relay", "--url", url, "--database", database.url),
             *("--log-level", "error"),
         )
 
