@@ -63,6 +63,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/stats"): None,
     ("GET", "/queues/{queue}/stats"): None,
     ("GET", "/queues"): None,
+    ("PUT", "/queues/{queue}/targets/{target}"): None,
+    ("DELETE", "/queues/{queue}/targets/{target}"): None,
     ("POST", "/queues/{queue}/push"): {"n": 1},
     ("POST", "/queues/{queue}/push/{group}"): {"n": 1},
     ("POST", "/queues/{queue}/push/{group}/{dedupe}"): {"n": 1},
@@ -157,6 +159,7 @@ def request_to(
     doc = BODIES["GET" if method == "HEAD" else method, path]
     target = (
         path.replace("{queue}", queue)
+        .replace("{target}", f"{queue}-target")
         .replace("{id}", id)
         .replace("{attempt}", "1")
         .replace("{group}", "g")
