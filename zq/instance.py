@@ -40,6 +40,7 @@ from zq.service.schemas import Schemas
 from zq.service.status import ServerLimits, StatusBoard
 from zq.service.sweeps import Sweeps
 from zq.service.topics import Topics
+from zq.service.trends import Trends
 from zq.service.users import Users
 from zq.service.waits import Waits
 from zq.service.watches import Watches
@@ -140,6 +141,7 @@ class Instance:
         engine.scheduler.admit = admission.admit
         engine.scheduler.folding = self._folding
         queues = Queues(store, clock, engine.inbox, counts, engine.flows)
+        trends = Trends(store, clock, engine.trends)
         admin = Admin(store, ids, engine, admission, _durability(settings))
         status = StatusBoard(store, clock, engine, admission, _limits(settings), _flags(settings))
         return Services(
@@ -169,6 +171,7 @@ class Instance:
             engine.tallies,
             admin,
             status,
+            trends,
             Lookout(clock, queues, admin, status),
             Maintenance(store, engine, settings.disk_reserve),
             clock,

@@ -61,6 +61,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/events"): None,
     ("POST", "/jobs/{id}/progress"): {"data": 1},
     ("GET", "/stats"): None,
+    ("GET", "/stats/history"): None,
     ("GET", "/queues/{queue}/stats"): None,
     ("GET", "/queues"): None,
     ("PUT", "/queues/{queue}/targets/{target}"): None,

@@ -81,6 +81,7 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("GET", "/jobs/count"): (200, {"count": 0}),
     ("GET", "/queues"): (200, {"queues": []}),
     ("GET", "/stats"): (200, {"queues": []}),
+    ("GET", "/stats/history"): (403, "scope_missing"),
     ("GET", "/queues/{queue}/stats"): (403, "queue_out_of_reach"),
     ("GET", "/jobs/{id}"): (404, "job_not_found"),
     ("GET", "/jobs/{id}/why"): (404, "job_not_found"),

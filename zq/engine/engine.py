@@ -14,6 +14,7 @@ from zq.engine.news.figures import Flows, Stats
 from zq.engine.news.recent import Pulse
 from zq.engine.news.tallies import QueueTallies
 from zq.engine.news.topics import TopicReaders
+from zq.engine.news.trends import TrendMeter
 from zq.engine.news.viewers import Viewers
 from zq.engine.news.waiters import HistoryReaders, Waiters
 from zq.engine.pace import Pace
@@ -56,6 +57,7 @@ class Engine:
         self.flows = Flows(clock)
         self.stats = Stats()
         self.tallies = QueueTallies()
+        self.trends = TrendMeter(clock, self.inbox, self.flows.minute)
         self.pulse = Pulse(self.stats)
         alarm = Alarm(clock, self.inbox.awake.set)
         upkeep = Upkeep(store, clock, self.history, alarm.ring)
@@ -99,10 +101,13 @@ class Engine:
         """Begin to tick."""
         self._task = asyncio.create_task(self._loop.run(), name="zq-tick")
         self.scheduler.start()
+        self.trends.start()
 
     async def stop(self) -> None:
         """Run the commands that wait, then end. Streams should be closed by then."""
         await self.scheduler.stop()
+        if not self.failure.done():
+            self.trends.close()
         self._loop.stop()
         if self._task is not None:
             await self._task

@@ -1,12 +1,14 @@
 """The effects of a transaction that memory has to learn: ended leases, woken queues, news."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from zq.model.damage import Misfit
 from zq.model.events import News
+from zq.model.lifecycle import Status
 
 
 class Tally(msgspec.Struct):
@@ -94,6 +96,8 @@ class Effects(msgspec.Struct):
     rows: int = 0
     """Rows inserted, updated or deleted."""
     tally: Tally = msgspec.field(default_factory=Tally)
+    arrived: list[Mapping[tuple[str, Status], int]] = msgspec.field(default_factory=list)
+    """How many jobs were stored, by queue and status."""
     traffic: list[tuple[str, Counter[str]]] = msgspec.field(default_factory=list)
     """Deliveries, completions and failures by queue, as (field of `Traffic`, counts)."""
 

@@ -26,6 +26,7 @@ viewers   the changing lists of unfinished jobs, for viewers
 tallies   what became of the jobs of each queue, counted once a door wants that
 admin     the server: its health, its workers, clearing it
 status    the state of the server, from what it counts anyway
+trends    what happened over the last minutes, hours or days
 lookout   one look at everything that operators watch
 maintenance  the stored data: backup, and giving free space back
 
@@ -57,6 +58,7 @@ from zq.service.schemas import Schemas
 from zq.service.status import StatusBoard
 from zq.service.sweeps import Sweeps
 from zq.service.topics import Topics
+from zq.service.trends import Trends
 from zq.service.users import Users
 from zq.service.waits import Waits
 from zq.service.watches import Watches
@@ -89,6 +91,7 @@ class Services(NamedTuple):
     tallies: QueueTallies
     admin: Admin
     status: StatusBoard
+    trends: Trends
     lookout: Lookout
     maintenance: Maintenance
     clock: Clock

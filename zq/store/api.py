@@ -22,6 +22,7 @@ from zq.model.waits import WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.cron import CronReads
 from zq.store.topics import TopicReads
+from zq.store.trends import TrendReads
 from zq.store.users import UserReads
 
 T = TypeVar("T")
@@ -66,7 +67,7 @@ def as_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-class Reads(Protocol):
+class Reads(TrendReads, Protocol):
     """The reads of a store. Each method sees one moment, and nothing that is not on the disk.
 
     A read that takes too long raises `ReadTimeout`. If too many long reads wait, the next one

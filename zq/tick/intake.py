@@ -252,6 +252,8 @@ class _Intake:
     def store(self) -> Sliced[None]:
         """Write the decided jobs."""
         work = self._work
+        if self._stored:
+            work.effects.arrived.append(self._stored)
         for (queue, status), n in self._stored.items():
             work.effects.tally.stored += n
             work.counts[queue, status] += n

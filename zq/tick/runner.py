@@ -32,6 +32,7 @@ from zq.model.fan_out import AddTarget
 from zq.model.job import JobRecord
 from zq.model.settling import Policy
 from zq.model.topic_commands import Append, LayAside
+from zq.model.trends import AddTrends
 from zq.store.api import LongCommit, MakeTicks, Sliced, Ticks, Transaction, Transactions, exhaust
 from zq.store.errors import StoreFailed, StoreFull
 from zq.tick.change import AnyChange, apply_changes
@@ -50,6 +51,7 @@ from zq.tick.rulebook import Rulebook
 from zq.tick.settle import fail, succeed
 from zq.tick.slices import SLICE_ROWS, by_slices, claim_parts
 from zq.tick.topics import AnyTopicChange, change_topics
+from zq.tick.trends import add_trends
 from zq.tick.users import AnyUserChange, change_users
 from zq.tick.work import UnitOfWork
 
@@ -84,6 +86,7 @@ PHASES: dict[Phase, tuple[type, ...]] = {
     change_routers: get_args(AnyRouterChange),
     append: (Append, LayAside),
     number_jobs: get_args(AnyNumbering),
+    add_trends: (AddTrends,),
 }
 """The phases and their commands, in order."""
 

@@ -209,6 +209,15 @@ FINDS: dict[str, set[str]] = {
     "write_error_groups": set(),
     "clear_error_groups": set(),
     "error_groups": {"SCAN error_groups"},
+    "read_trends": {"SEARCH trends USING PRIMARY KEY (length=? AND queue=? AND at=?)"},
+    "count_trends": {"SEARCH trends USING COVERING INDEX trends_by_time (length=? AND at=?)"},
+    "write_trends": set(),
+    "forget_trends": {
+        "SEARCH trends USING COVERING INDEX trends_by_time (length=? AND at=?)",
+        "SEARCH trends USING COVERING INDEX trends_by_time (length=? AND at<?)",
+    },
+    "clear_trends": set(),
+    "trends": {"SEARCH trends USING PRIMARY KEY (length=? AND queue=? AND at>?)"},
     "leases": {"SEARCH jobs USING INDEX leases_by_deadline (lease_until>?)"},
     "first_in_line": {
         "SEARCH parked USING INTEGER PRIMARY KEY (rowid=?)",
@@ -424,6 +433,7 @@ def named_queries() -> dict[str, str]:
     found |= load("cron.sql")
     found |= load("waits.sql")
     found |= load("failures.sql")
+    found |= load("trends.sql")
     found |= load("topics.sql")
     found |= load("routers.sql")
     of_topics = load("topic_lookups.sql")

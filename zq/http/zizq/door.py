@@ -31,6 +31,7 @@ from zq.http.zizq.stats import StatsApi
 from zq.http.zizq.sweeps import SweepsApi
 from zq.http.zizq.take import TakeApi, TakeOptions
 from zq.http.zizq.targets import TargetsApi
+from zq.http.zizq.trends import TrendsApi
 from zq.http.zizq.waits import WaitsApi
 from zq.http.zizq.workers import WorkersApi
 from zq.model.errors import ZqError
@@ -83,6 +84,7 @@ def zizq_routes(
         EventsApi(services, guard, endpoints, take),
         CronsApi(services, endpoints, limits),
         StatsApi(services),
+        TrendsApi(services),
         ServiceApi(services),
         StatusApi(services),
         metrics,

@@ -18,6 +18,7 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings
+from zq.model.trends import TrendAt
 from zq.store.api import PAGE_BYTES, as_json
 from zq.store.sqlite.quarantine import UnreadableRows, is_unreadable, keys_query
 from zq.store.sqlite.queries import load
@@ -34,6 +35,7 @@ _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
 _keys = msgspec.json.Decoder(list[int])
 _heads = msgspec.json.Decoder(list[tuple[str, int, int]])
 _settings = msgspec.json.Decoder(QueueSettings)
+_trends = msgspec.json.Decoder(list[TrendAt])
 _error_groups = msgspec.json.Decoder(list[ErrorGroupRow])
 _oldest = msgspec.json.Decoder(list[tuple[str, int]])
 
@@ -229,6 +231,12 @@ def budgets(connection: sqlite3.Connection, key: str | None, now: int) -> list[B
 def error_groups(connection: sqlite3.Connection) -> list[ErrorGroupRow]:
     """All groups of failures by queue."""
     return _error_groups.decode(_text(connection, load("failures.sql")["error_groups"], {}))
+
+
+def trends(connection: sqlite3.Connection, queue: str, length: int, since: int) -> list[TrendAt]:
+    """The trends of a queue that begin at a time or later, in their order."""
+    asked = {"queue": queue, "length": length, "since": since}
+    return _trends.decode(_text(connection, load("trends.sql")["trends"], asked))
 
 
 def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:

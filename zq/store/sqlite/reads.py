@@ -17,6 +17,7 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
+from zq.model.trends import TrendAt
 from zq.model.waits import WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.api import Reads
@@ -120,6 +121,9 @@ class SqliteReads(Reads):
 
     async def error_groups(self) -> list[ErrorGroupRow]:
         return await self._looks(lookups.error_groups)
+
+    async def trends(self, queue: str, length: int, since: int) -> list[TrendAt]:
+        return await self._looks(lookups.trends, queue, length, since)
 
     async def errors_page(
         self, key: int, after: int, descending: bool, limit: int

@@ -34,6 +34,7 @@ QUERIES = {
     **load("batches.sql"),
     **load("cron.sql"),
     **load("failures.sql"),
+    **load("trends.sql"),
     **load("topics.sql"),
     **load("users.sql"),
     **load("routers.sql"),

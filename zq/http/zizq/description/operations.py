@@ -44,6 +44,7 @@ from zq.model.events import EventType
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 from zq.model.strict import StrictRetention
+from zq.service.trends import TrendSpan
 from zq.wire import bodies, budgets, lease_bodies, settings
 from zq.wire.budgets import BudgetDocument
 from zq.wire.crons import (
@@ -61,6 +62,7 @@ from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
 from zq.wire.history import HistoryDocument
 from zq.wire.stats import QueueStatsDocument, StatsDocument
 from zq.wire.status import StatusDocument
+from zq.wire.trends import TrendsDocument
 from zq.wire.waits import WaitDocument
 
 
@@ -328,6 +330,13 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         streams=(EVENTS.content_type, EVENT_LINES.content_type, EVENT_FRAMES.content_type),
     ),
     ("GET", "/stats"): Operation({200: StatsDocument}),
+    ("GET", "/stats/history"): Operation(
+        {200: TrendsDocument},
+        parameters=(
+            Parameter("queue", TEXT, "Of this queue alone; otherwise of all together."),
+            Parameter("span", {"type": "string", "enum": list(TrendSpan)}, "How far back."),
+        ),
+    ),
     ("GET", "/queues/{queue}/stats"): Operation({200: QueueStatsDocument}),
     ("GET", "/crons"): Operation({200: CronNames}),
     ("DELETE", "/crons"): Operation({200: Deleted}),

@@ -1,0 +1,213 @@
+"""What happened over minutes, hours and days, and how long jobs waited and ran."""
+
+import sqlite3
+from contextlib import closing
+from statistics import quantiles
+
+import pytest
+
+from zq.model.trends import DAY_MS, HOUR_MS, MINUTE_MS, MOST_QUEUES, quantile
+
+from .client import Client, Doc, new_job
+
+
+async def history(client: Client, span: str = "1h", **params: object) -> Doc:
+    reply = await client.get("/stats/history", span=span, **params)
+    assert reply.status == 200, reply.doc
+    doc: Doc = reply.doc
+    return doc
+
+
+def totals(doc: Doc) -> dict[str, int]:
+    """What the points count together."""
+    points = doc["points"]
+    return {
+        name: n for name in points[0] if name != "at" and (n := sum(each[name] for each in points))
+    }
+
+
+async def run(client: Client, wait_ms: int, run_ms: int, queue: str = "q") -> None:
+    """One job from its arrival to its end."""
+    job = await client.enqueue(queue=queue)
+    client.site.clock.advance(wait_ms)
+    stream = await client.take(queue=queue)
+    assert (await stream.job())["id"] == job["id"]
+    client.site.clock.advance(run_ms)
+    await client.succeed(job["id"])
+    await stream.close()
+
+
+async def pass_minutes(client: Client, minutes: int = 1) -> None:
+    """Let minutes pass, and have those that are over stored: a later tick comes after that."""
+    client.site.clock.advance(minutes * MINUTE_MS)
+    await client.call("PATCH", "/queues/tick/settings", {"retry_limit": 1})
+
+
+async def test_a_job_counts_in_its_minute_and_its_times_are_known(client: Client) -> None:
+    begin = client.site.now - client.site.now % MINUTE_MS
+    await run(client, 100, 1000)
+    await pass_minutes(client)
+    await client.enqueue(queue="other")
+    one = await history(client, queue="q")
+    assert (one["span"], one["step_ms"], len(one["points"])) == ("1h", MINUTE_MS, 60)
+    assert [point["at"] for point in one["points"]][-2:] == [begin, begin + MINUTE_MS]
+    assert one["points"][-2] | {"at": 0} == {
+        "at": 0,
+        "enqueued": 1,
+        "delivered": 1,
+        "completed": 1,
+        "failed": 0,
+        "died": 0,
+        "expired": 0,
+    }
+    assert totals(one) == {"enqueued": 1, "delivered": 1, "completed": 1}
+    assert one["wait"]["powers"] == {"7": 1}
+    assert one["run"]["powers"] == {"10": 1}
+    assert 64 <= one["wait"]["p50_ms"] <= 128
+    assert 512 <= one["run"]["p99_ms"] <= 1024
+    everything = await history(client)
+    assert totals(everything) == {"enqueued": 2, "delivered": 1, "completed": 1}
+    assert "queue" not in everything
+    assert totals(await history(client, "5m")) == totals(everything)
+    assert (await history(client, queue="none"))["wait"] == {"count": 0}
+
+
+async def test_failures_deaths_and_expiries_count_and_returned_jobs_have_not_run(
+    client: Client,
+) -> None:
+    for kill in (False, True):
+        job = await client.enqueue(queue="q", retry_limit=5)
+        stream = await client.take(queue="q")
+        assert (await stream.job())["id"] == job["id"]
+        await client.fail(job["id"], message="no", kill=kill)
+        await stream.close()
+    job = await client.enqueue(queue="r")
+    stream = await client.take(queue="r")
+    await stream.job()
+    await stream.close()
+    await client.until(job["id"], status="ready")
+    await client.enqueue(queue="e", ttl_ms=10)
+    await pass_minutes(client, 2)
+    found = await history(client, queue="q")
+    assert totals(found) == {"enqueued": 2, "delivered": 2, "failed": 2, "died": 1}
+    assert found["run"]["count"] == 2
+    assert (await history(client, queue="r"))["run"] == {"count": 0}
+    assert totals(await history(client, queue="e")) == {"enqueued": 1, "expired": 1}
+
+
+async def test_minutes_survive_a_stop_and_add_up_with_those_after_it(client: Client) -> None:
+    await run(client, 1, 1)
+    await client.site.restart()
+    await run(client, 1, 1)
+    assert totals(await history(client, queue="q"))["completed"] == 2
+    await client.site.restart()
+    found = await history(client, queue="q")
+    assert totals(found)["completed"] == 2
+    assert found["run"]["count"] == 2
+
+
+async def test_a_kill_loses_the_open_minute_alone(client: Client) -> None:
+    await run(client, 1, 1)
+    await pass_minutes(client)
+    await run(client, 1, 1)
+    await client.site.crash()
+    assert totals(await history(client, queue="q"))["completed"] == 1
+
+
+async def test_a_minute_is_stored_although_nothing_happens_after_it(client: Client) -> None:
+    await run(client, 1, 1)
+    client.site.clock.advance(MINUTE_MS)
+    # The answer comes after the tick that stores the minute, which began before this request.
+    await client.call("PATCH", "/queues/tick/settings", {"retry_limit": 1})
+    with closing(sqlite3.connect(client.site.root / "zq.db")) as db:
+        rows = db.execute("SELECT length, queue, completed FROM trends ORDER BY 1, 2").fetchall()
+    assert rows == [(length, queue, 1) for length in (MINUTE_MS, HOUR_MS) for queue in ("", "q")]
+
+
+async def test_queues_beyond_the_limit_count_together(client: Client) -> None:
+    jobs = [new_job(queue=f"q{n}") for n in range(MOST_QUEUES + 7)]
+    for _ in range(2):
+        reply = await client.call("POST", "/jobs/bulk", {"jobs": jobs})
+        assert reply.status in (200, 201), reply.doc
+        await pass_minutes(client)
+    await client.call("POST", "/jobs/bulk", {"jobs": [new_job(queue=f"new{n}") for n in range(3)]})
+    await pass_minutes(client)
+    with closing(sqlite3.connect(client.site.root / "zq.db")) as db:
+        names = dict(
+            db.execute("SELECT at, count(*) FROM trends WHERE length = 60000 GROUP BY 1").fetchall()
+        )
+        hour = db.execute(
+            "SELECT count(*) FILTER (WHERE queue NOT IN ('', '*')),"
+            " sum(enqueued) FILTER (WHERE queue = '*'), sum(enqueued) FILTER (WHERE queue = '')"
+            " FROM trends WHERE length = 3600000"
+        ).fetchone()
+    assert sorted(names.values()) == [4, MOST_QUEUES + 2, MOST_QUEUES + 2]
+    assert hour == (MOST_QUEUES, 2 * 7 + 3, 2 * len(jobs) + 3)
+    assert totals(await history(client)) == {"enqueued": 2 * len(jobs) + 3}
+    assert totals(await history(client, queue="q3")) == {"enqueued": 2}
+
+
+async def test_hours_add_up_minutes_and_outlive_them(client: Client) -> None:
+    for _ in range(3):
+        await run(client, 1, 1)
+        await pass_minutes(client)
+    await pass_minutes(client, 49 * 60)
+    for _ in range(3):  # each minute takes those of one time with it
+        await run(client, 1, 1)
+        await pass_minutes(client)
+    with closing(sqlite3.connect(client.site.root / "zq.db")) as db:
+        count = "SELECT length, sum(completed) FROM trends WHERE queue = 'q' GROUP BY 1"
+        kept = dict(db.execute(count).fetchall())
+    assert kept == {MINUTE_MS: 3, HOUR_MS: 6}
+    assert totals(await history(client, "24h", queue="q"))["completed"] == 3
+    week = await history(client, "7d", queue="q")
+    assert (week["step_ms"], len(week["points"])) == (HOUR_MS, 168)
+    assert totals(week)["completed"] == 6
+    assert week["run"]["count"] == 6
+    client.site.clock.jump(91 * DAY_MS)
+    for _ in range(3):
+        await run(client, 1, 1)
+        await pass_minutes(client)
+    with closing(sqlite3.connect(client.site.root / "zq.db")) as db:
+        assert dict(db.execute(count).fetchall()) == {MINUTE_MS: 3, HOUR_MS: 3}
+    assert totals(await history(client, "90d", queue="q"))["completed"] == 3
+
+
+async def test_the_rates_of_five_minutes_say_when_a_queue_is_drained(client: Client) -> None:
+    for _ in range(6):
+        await client.enqueue(queue="q")
+    client.site.clock.advance(MINUTE_MS)
+    found = await history(client, queue="q")
+    assert found["waiting"] == 6
+    assert "drained_ms" not in found
+    client.site.clock.advance(5 * MINUTE_MS)
+    stream = await client.take(queue="q", prefetch=3)
+    for job in [await stream.job() for _ in range(3)]:
+        await client.succeed(job["id"])
+    await stream.close()
+    found = await history(client, queue="q")
+    assert found["arrivals_per_second"] == 0
+    assert found["drained_ms"] == pytest.approx(
+        found["waiting"] / found["ends_per_second"] * 1000, rel=0.05
+    )
+    assert (await history(client, queue="empty"))["drained_ms"] == 0
+
+
+async def test_bad_spans_and_queues_are_refused(client: Client) -> None:
+    for params in ({"span": "2h"}, {"queue": "a*"}):
+        reply = await client.get("/stats/history", **params)
+        assert reply.status == 400, reply.doc
+
+
+def test_percentiles_lie_within_the_power_of_two_of_a_naive_count() -> None:
+    times = [n * n % 7919 for n in range(1, 2000)]
+    powers: dict[int, int] = {}
+    for each in times:
+        powers[each.bit_length()] = powers.get(each.bit_length(), 0) + 1
+    naive = quantiles(times, n=100)
+    for percent in (50, 95, 99):
+        found = quantile(powers, percent / 100)
+        assert found is not None
+        assert naive[percent - 1] / 2 <= found <= naive[percent - 1] * 2
+    assert quantile({}, 0.5) is None
+    assert quantile({0: 3}, 0.5) == 0

@@ -1,0 +1,102 @@
+"""The verb that tells what happened over the last minutes, hours or days."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from zq.engine.news.trends import TrendMeter
+from zq.model.clock import Clock
+from zq.model.errors import ScopeMissing
+from zq.model.reach import EVERYWHERE, Reach
+from zq.model.trends import DAY_MS, HOUR_MS, MINUTE_MS, TOTAL, Trend, TrendAt, summed
+from zq.store.api import Store
+
+
+class TrendSpan(StrEnum):
+    """How far back to look."""
+
+    MINUTES = "5m"
+    HOUR = "1h"
+    DAY = "24h"
+    WEEK = "7d"
+    QUARTER = "90d"
+
+
+class _Scale(NamedTuple):
+    """Points of `step` over `span`, from the trends of `length`, all in milliseconds."""
+
+    span: int
+    step: int
+    length: int
+
+
+_SCALES = {
+    TrendSpan.MINUTES: _Scale(5 * MINUTE_MS, MINUTE_MS, MINUTE_MS),
+    TrendSpan.HOUR: _Scale(HOUR_MS, MINUTE_MS, MINUTE_MS),
+    TrendSpan.DAY: _Scale(DAY_MS, 5 * MINUTE_MS, MINUTE_MS),
+    TrendSpan.WEEK: _Scale(7 * DAY_MS, HOUR_MS, HOUR_MS),
+    TrendSpan.QUARTER: _Scale(90 * DAY_MS, 8 * HOUR_MS, HOUR_MS),
+}
+
+
+class TrendSeries(NamedTuple):
+    """Trends in their order, those of `step` milliseconds each. The last one is still open."""
+
+    step: int
+    points: list[TrendAt]
+
+    @property
+    def sum(self) -> Trend:
+        """All of them together."""
+        return summed([point.trend for point in self.points])
+
+
+class TrendFlow(NamedTuple):
+    """What came and what was done with, in jobs a second over the last five minutes."""
+
+    arrivals: float = 0.0
+    ends: float = 0.0
+
+    def drained_ms(self, waiting: int) -> float | None:
+        """How long so many waiting jobs take at this rate; None if they never become fewer."""
+        if not waiting:
+            return 0.0
+        surplus = self.ends - self.arrivals
+        return waiting / surplus * 1000 if surplus > 0 else None
+
+
+class Trends:
+    """The trends that are stored, and the minute that is open in memory."""
+
+    def __init__(self, store: Store, clock: Clock, meter: TrendMeter) -> None:
+        self._reads = store.reads
+        self._clock = clock
+        self._meter = meter
+
+    async def series(self, queue: str | None, span: TrendSpan, reach: Reach) -> TrendSeries:
+        """The trends of a queue, or of all together. Raises `QueueOutOfReach` or `ScopeMissing`."""
+        if queue is not None:
+            reach.require([queue])
+        elif reach is not EVERYWHERE:
+            raise ScopeMissing("this key is limited to some queues: name one as `queue`")
+        scale, now = _SCALES[span], self._clock.now_ms()
+        first = now - now % scale.step - scale.span + scale.step
+        name = TOTAL if queue is None else queue
+        found = await self._reads.trends(name, scale.length, first)
+        found.append(TrendAt(self._meter.at, self._meter.open(name)))
+        return TrendSeries(scale.step, _points(found, first, now, scale.step))
+
+    def flow(self, queue: str | None = None) -> TrendFlow:
+        """The flow of a queue, or of all together."""
+        trend, seconds = self._meter.recent(TOTAL if queue is None else queue)
+        return TrendFlow(trend.enqueued / seconds, trend.left / seconds)
+
+
+def _points(found: Iterable[TrendAt], first: int, now: int, step: int) -> list[TrendAt]:
+    """A point for each step from the first one until now, empty ones too."""
+    points = {at: TrendAt(at, Trend()) for at in range(first, now + 1, step)}
+    for each in found:
+        point = points.get(each.at - each.at % step)
+        if point is not None:
+            point.trend.add(each.trend)
+    return list(points.values())

@@ -1,0 +1,75 @@
+"""Trends as documents for clients."""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from zq.model.trends import Trend, TrendAt, quantile
+
+
+class TimesDocument(msgspec.Struct):
+    """Times in milliseconds. `powers` counts them: under `n`, those below 2 to the power of `n`."""
+
+    count: int
+    p50_ms: float | UnsetType = UNSET
+    p95_ms: float | UnsetType = UNSET
+    p99_ms: float | UnsetType = UNSET
+    powers: dict[str, int] | UnsetType = UNSET
+
+
+class TrendPointDocument(msgspec.Struct):
+    """What happened in one step, which begins at `at`."""
+
+    at: int
+    enqueued: int
+    delivered: int
+    completed: int
+    failed: int
+    died: int
+    expired: int
+
+
+class TrendsDocument(msgspec.Struct, kw_only=True):
+    """A span of time in steps, how long jobs waited and ran in it, and the rates of five minutes.
+
+    `drained_ms` is missing if the queue is never drained at this rate.
+    """
+
+    queue: str | UnsetType = UNSET
+    span: str
+    step_ms: int
+    points: list[TrendPointDocument]
+    wait: TimesDocument
+    run: TimesDocument
+    waiting: int
+    arrivals_per_second: float
+    ends_per_second: float
+    drained_ms: int | UnsetType = UNSET
+
+
+def point_document(point: TrendAt) -> TrendPointDocument:
+    """The document of one point."""
+    trend = point.trend
+    return TrendPointDocument(
+        point.at,
+        trend.enqueued,
+        trend.delivered,
+        trend.completed,
+        trend.failed,
+        trend.died,
+        trend.expired,
+    )
+
+
+def wait_and_run(trend: Trend) -> tuple[TimesDocument, TimesDocument]:
+    """How long jobs waited, and how long they ran."""
+    return _times(trend.wait), _times(trend.run)
+
+
+def _times(times: Mapping[int, int]) -> TimesDocument:
+    powers = {str(power): n for power, n in sorted(times.items())}
+    p50, p95, p99 = (quantile(times, share) for share in (0.5, 0.95, 0.99))
+    if p50 is None or p95 is None or p99 is None:
+        return TimesDocument(0)
+    return TimesDocument(sum(times.values()), round(p50, 1), round(p95, 1), round(p99, 1), powers)
