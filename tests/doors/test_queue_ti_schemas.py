@@ -98,6 +98,20 @@ def test_what_is_no_avro_is_refused(body: str) -> None:
         PayloadSchema(body)
 
 
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ("{}", "it lacks 'type'"),
+        ("[1]", "it is no schema"),
+        ('"strin"', "there is no type 'strin'"),
+        ("x", "it is not JSON"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_with_a_schema(body: str, fault: str) -> None:
+    with pytest.raises(InvalidSchema, match=fault):
+        PayloadSchema(body)
+
+
 async def test_a_refused_schema_changes_nothing(api: Messages) -> None:
     await put(api, ORDER)
     reply = await api.native.call("PUT", "/api/topic-schemas/t", {"schema_json": "{"})

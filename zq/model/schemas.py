@@ -57,9 +57,15 @@ class PayloadSchema:
         self._names: dict[str, Any] = {}
         try:
             self._root = fastavro.parse_schema(json.loads(body), self._names)
-        except (SchemaParseException, UnknownType, ValueError, TypeError, KeyError) as error:
+        except KeyError as missing:
+            raise InvalidSchema(f"it lacks {missing.args[0]!r}") from None
+        except json.JSONDecodeError as error:
+            raise InvalidSchema(f"it is not JSON: {error}") from None
+        except UnknownType as error:
+            raise InvalidSchema(f"there is no type {str(error.name)[:512]!r}") from None
+        except (SchemaParseException, ValueError) as error:
             raise InvalidSchema(str(error)[:512] or type(error).__name__) from None
-        except (AttributeError, RecursionError):
+        except (AttributeError, RecursionError, TypeError):
             raise InvalidSchema("it is no schema") from None
 
     def check(self, payload: str) -> None:
