@@ -1,75 +1,95 @@
-// A line chart in SVG: a title, a sentence, and a table with the same numbers.
+// What happened over minutes, hours and days: lines in SVG with a table of the same numbers.
 
-import { el, number, rate, show, table } from "./dom.js";
+import { el, facts, number, rate, show, span, table } from "./dom.js";
+import { get, query } from "./net.js";
 
-const SVG = "http://www.w3.org/2000/svg";
+const SPANS = ["5m", "1h", "24h", "7d"];
+const SERIES = [["enqueued", "in", "stored"], ["completed", "done", "completed"], ["failed", "failed", "failed"]];
 const WIDTH = 640;
 const HEIGHT = 120;
-const MOST_POINTS = 300;
+const EVERY_MS = 10_000;
 
 /** @param {string} tag @param {Record<string, any>} attributes @param {string} [text] */
 function shape(tag, attributes, text) {
-  const made = document.createElementNS(SVG, tag);
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
   if (text) made.textContent = text;
   return made;
 }
 
-/** Rates since the page was opened, from counters that only grow. */
-export class Rates {
-  /** @param {[string, string][]} series Field and word of each line. */
-  constructor(series) {
-    this.series = series;
-    /** @type {{at: number, values: number[]}[]} */
-    this.points = [];
-    /** @type {{at: number, counts: number[]} | null} */
-    this.last = null;
+/** @param {number} ms */
+const short = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : span(ms));
+
+/** @param {any} times */
+const shares = (times) => (times.count
+  ? `p50 ${short(times.p50_ms)}, p95 ${short(times.p95_ms)}, p99 ${short(times.p99_ms)}` : "–");
+
+/** A chart of one queue, or of all together. */
+export class History {
+  /** @param {string} [queue] */
+  constructor(queue) {
+    this.queue = queue;
+    this.chosen = "1h";
+    this.asked = 0;
     this.keys = el("figcaption");
     this.picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", class: "chart" });
     this.rows = el("div");
-    /** It stays in the page, so that focus does. */
-    this.figure = el("figure", {}, this.keys, this.picture,
-      el("details", {}, el("summary", {}, "Table"), this.rows));
+    this.numbers = el("div");
+    this.buttons = SPANS.map((each) => el("button", { type: "button", "aria-pressed": each === this.chosen,
+      onclick: () => this.choose(each) }, each));
+    this.place = el("section", { "aria-label": "History", class: "history" },
+      el("p", { class: "buttons", role: "group", "aria-label": "Span" }, this.buttons),
+      el("figure", {}, this.keys, this.picture, el("details", {}, el("summary", {}, "Table"), this.rows)),
+      this.numbers);
   }
 
-  /** @param {any} document @param {number} at */
-  learn(document, at) {
-    const counts = this.series.map(([field]) => document[field] ?? 0);
-    const last = this.last;
-    if (last && at - last.at < 900) return;
-    if (last && counts.every((n, i) => n >= last.counts[i])) {
-      const seconds = (at - last.at) / 1000;
-      this.points.push({ at, values: counts.map((n, i) => (n - last.counts[i]) / seconds) });
-      if (this.points.length > MOST_POINTS) this.points.shift();
+  /** @param {string} chosen */
+  choose(chosen) {
+    this.chosen = chosen;
+    SPANS.forEach((each, i) => this.buttons[i].setAttribute("aria-pressed", String(each === chosen)));
+    this.asked = 0;
+    this.learn();
+  }
+
+  /** Ask again, if it is time for that. */
+  async learn() {
+    if (Date.now() - this.asked < EVERY_MS) return;
+    this.asked = Date.now();
+    const chosen = this.chosen;
+    try {
+      const found = await get(`stats/history${query({ queue: this.queue, span: chosen })}`);
+      if (chosen === this.chosen) this.draw(found);
+    } catch (error) {
+      show(this.numbers, el("p", {}, error instanceof Error ? error.message : String(error)));
     }
-    this.last = { at, counts };
   }
 
-  draw() {
-    const top = Math.max(...this.points.flatMap((point) => point.values), 1);
-    const title = "Jobs a second since this page was opened";
-    const now = this.points.at(-1)?.values ?? this.series.map(() => 0);
-    const summary = this.series.map(([, word], i) => `${word} ${rate(now[i])}/s`).join(", ");
-    const picture = this.picture;
-    picture.replaceChildren(shape("title", {}, title),
-      shape("text", { x: 2, y: 12, class: "axis" }, `${number(Math.ceil(top))}/s`),
+  /** @param {any} doc */
+  draw(doc) {
+    const seconds = doc.step_ms / 1000;
+    const points = doc.points.map((/** @type {any} */ point) => ({ at: point.at,
+      values: SERIES.map(([field]) => point[field] / seconds) }));
+    const top = Math.max(...points.flatMap((/** @type {any} */ point) => point.values), 1 / seconds);
+    const title = `Jobs a second, ${doc.span}`;
+    const sums = SERIES.map(([field]) => doc.points.reduce((/** @type {number} */ sum, /** @type {any} */ point) =>
+      sum + point[field], 0));
+    const summary = SERIES.map(([, word], i) => `${word} ${number(sums[i])}`).join(", ");
+    this.picture.replaceChildren(shape("title", {}, title),
+      shape("text", { x: 2, y: 12, class: "axis" }, `${rate(top)}/s`),
       shape("line", { x1: 0, x2: WIDTH, y1: HEIGHT - 1, y2: HEIGHT - 1, class: "axis" }));
-    picture.setAttribute("aria-label", `${title}: ${summary}`);
-    this.series.forEach(([field], i) => {
-      const points = this.points.map((point, at) => {
-        const x = WIDTH - (this.points.length - 1 - at) * (WIDTH / MOST_POINTS);
-        return `${x.toFixed(1)},${(HEIGHT - 2 - (point.values[i] / top) * (HEIGHT - 20)).toFixed(1)}`;
-      });
-      if (points.length > 1) {
-        picture.append(shape("polyline", { points: points.join(" "), class: `line ${field}` }));
-      }
-    });
-    const rows = this.points.slice(-60).reverse().map((point) => ({
-      key: String(point.at),
-      cells: [new Date(point.at).toLocaleTimeString("en-GB"), ...point.values.map(rate)],
-    }));
-    show(this.keys, `${title}: `, this.series.map(([field, word], i) =>
-      el("span", { class: `key ${field}` }, `${word} ${rate(now[i])} `)));
-    show(this.rows, table(title, ["time", ...this.series.map(([, word]) => word)], rows));
+    this.picture.setAttribute("aria-label", `${title}: ${summary}`);
+    const step = WIDTH / Math.max(points.length - 1, 1);
+    SERIES.forEach(([, , look], i) => this.picture.append(shape("polyline", { class: `line ${look}`,
+      points: points.map((/** @type {any} */ point, /** @type {number} */ at) => `${(at * step).toFixed(1)},${
+        (HEIGHT - 2 - (point.values[i] / top) * (HEIGHT - 20)).toFixed(1)}`).join(" ") })));
+    show(this.keys, `${title}: `, SERIES.map(([, word, look], i) =>
+      el("span", { class: `key ${look}` }, `${word} ${number(sums[i])} `)));
+    show(this.rows, table(title, ["from", ...SERIES.map(([, word]) => `${word}/s`)],
+      points.slice(-60).reverse().map((/** @type {any} */ point) => ({ key: String(point.at),
+        cells: [new Date(point.at).toLocaleString("en-GB"), ...point.values.map(rate)] }))));
+    show(this.numbers, facts([["wait", shares(doc.wait)], ["run", shares(doc.run)],
+      ["in/s, 5 min", rate(doc.arrivals_per_second)], ["done/s, 5 min", rate(doc.ends_per_second)],
+      ["drained", doc.waiting === 0 ? "nothing waits" : doc.drained_ms === undefined
+        ? "never at this rate" : `in ${span(doc.drained_ms)}`]]));
   }
 }

@@ -1,6 +1,7 @@
 // A queue: its jobs, workers, settings and groups, and a form that enqueues.
 
 import { actionButton, confirm, dialog, pauseButton } from "./actions.js";
+import { History } from "./chart.js";
 import { badge, el, facts, link, number, rate, show, span, table } from "./dom.js";
 import { jobsPanel } from "./jobs.js";
 import { ask, query } from "./net.js";
@@ -16,7 +17,7 @@ const SETTINGS = {
   leases_survive: "leases outlive the stream", registered: "known to the doors that ask for registration",
   fan_out: "queues that new jobs go to",
 };
-const TABS = ["Jobs", "Workers", "Config", "Groups", "Enqueue"];
+const TABS = ["Jobs", "Rates", "Workers", "Config", "Groups", "Enqueue"];
 
 /** @param {Element} main @param {URLSearchParams} values @param {(place: string) => void} go */
 export function queue(main, values, go) {
@@ -30,12 +31,15 @@ export function queue(main, values, go) {
     el("h2", { id: "tab-title" }, tab), body);
   const panel = tab === "Jobs"
     ? jobsPanel(body, { queue: name }, () => go(`queue${query({ name, tab, at: Date.now() })}`)) : null;
+  const history = tab === "Rates" ? new History(name) : null;
+  if (history) body.append(history.place);
   if (tab === "Enqueue") body.append(enqueueForm(name));
   if (tab === "Groups") groupsForm(body, name);
   let pausedShown = /** @type {boolean | null} */ (null);
   const buttons = el("div");
   return { view: { topic: "queue", queue: name }, draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
     panel?.check();
+    history?.learn();
     const row = doc.queue;
     const paused = doc.settings.paused === true;
     if (!head.contains(buttons)) head.append(el("div"), buttons);

@@ -1,6 +1,6 @@
 // Overview and Queues.
 
-import { Rates } from "./chart.js";
+import { History } from "./chart.js";
 import { badge, el, link, number, queueLink, rate, show, span, table } from "./dom.js";
 import { query } from "./net.js";
 
@@ -38,12 +38,11 @@ function findingLine(finding, now) {
 
 /** @param {Element} main */
 export function overview(main) {
-  const rates = new Rates([["stored", "in"], ["completed", "done"], ["failed", "failed"]]);
+  const history = new History();
   const body = el("div");
   const worst = el("div");
-  main.append(el("h1", {}, "Overview"), body, rates.figure, worst);
+  main.append(el("h1", {}, "Overview"), body, history.place, worst);
   return { view: { topic: "overview" }, draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
-    rates.learn(doc, at);
     const totals = doc.pulse.totals;
     show(body, el("h2", {}, "What is wrong"),
       doc.findings.length
@@ -54,7 +53,7 @@ export function overview(main) {
       el("h2", {}, "Jobs"),
       el("ul", { class: "totals" }, Object.entries(totals).map(([status, n]) => el("li", { "data-key": status },
         badge(status), " ", link(`jobs${query({ f: `status:${status}` })}`, number(Number(n)))))));
-    rates.draw();
+    history.learn();
     show(worst, el("h2", {}, `Queues, the worst ${Math.min(20, doc.known_queues)} of ${number(doc.known_queues)}`),
       queueTable(doc, at, "The worst queues"));
   } };
