@@ -1,5 +1,7 @@
 """Each page in a real browser, on a real server with jobs in every status."""
 
+import re
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request, expect
@@ -12,6 +14,7 @@ PAGES = {
     "overview": "overview",
     "queues": "queues",
     "queue jobs": "queue?name=mail",
+    "queue rates": "queue?name=mail&tab=Rates",
     "queue workers": "queue?name=mail&tab=Workers",
     "queue config": "queue?name=mail&tab=Config",
     "queue groups": "queue?name=mail&tab=Groups",
@@ -172,3 +175,18 @@ def test_a_filter_line_means(
         assert parameters in found
     else:
         assert found == parameters
+
+
+def test_charts_tell_what_was_with_a_sentence_and_a_table(
+    place: Place, ids: dict[str, str], page: Page
+) -> None:
+    for to in ("overview", "queue?name=mail&tab=Rates"):
+        go(page, place, to)
+        chart = page.locator("svg.chart")
+        expect(chart).to_have_attribute("aria-label", re.compile(r"Jobs a second, 1h: in [1-9]"))
+        expect(chart.locator("polyline")).to_have_count(3)
+        page.get_by_text("Table", exact=True).click()
+        expect(page.locator("figure tbody tr")).to_have_count(60)
+        page.get_by_role("button", name="7d").click()
+        expect(chart).to_have_attribute("aria-label", re.compile("Jobs a second, 7d"))
+        expect(page.get_by_text("never at this rate")).to_be_visible()
