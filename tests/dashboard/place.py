@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -33,13 +34,14 @@ class Place(NamedTuple):
 
 
 @contextlib.contextmanager
-def serving(root: Path, *flags: str) -> Iterator[Place]:
-    """A server that runs within the context."""
+def serving(root: Path, *flags: str, env: dict[str, str] | None = None) -> Iterator[Place]:
+    """A server that runs within the context, with these variables besides its own."""
     command = [
         *(sys.executable, "-m", "zq.cli", "serve", "--root-dir", str(root), "--log-format", "json"),
         *("--port", "0", "--admin-port", "0", "--drain", "0", *flags),
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    variables = os.environ | (env or {})
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables) as process:
         assert process.stdout is not None
         urls: dict[str, str] = {}
         for line in process.stdout:
