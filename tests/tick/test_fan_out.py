@@ -8,7 +8,7 @@ from store.rig import NOW, Ticker, new_job
 
 from zq.model.batch import BatchRule
 from zq.model.commands import EnqueueResult, Fail, SetQueue, Succeed
-from zq.model.errors import Unprocessable
+from zq.model.errors import DeadLetterCycle, QueueFull, Unprocessable
 from zq.model.fan_out import AddTarget, RemoveTarget
 from zq.model.job import INLINE_PAYLOAD, DedupeRule, Extras, JobRecord
 from zq.model.lifecycle import Status
@@ -219,6 +219,25 @@ def test_a_new_target_begins_with_the_settings_of_the_queue(ticker: Ticker) -> N
     ticker.run(AddTarget("q", "a"), AddTarget("q", "own"))
     found = dict(ticker.connection.execute("SELECT queue, settings FROM queue_settings"))
     assert found["a"] == '{"max_depth":9}' and found["own"] == '{"rate":2.5}'
+
+
+def test_what_was_accepted_before_passes_a_limit_on_depth(ticker: Ticker) -> None:
+    ticker.run(SetQueue("full", QueueSettings(max_depth=1)))
+    fan_out(ticker, "q", "a", "b")
+    ticker.store(3)
+    assert ticker.run(AddTarget("q", "full")).replies == [3]
+    assert len(waiting(ticker, "full")) == 3
+    (reply,) = ticker.run(ticker.enqueue([new_job()])).replies
+    assert isinstance(reply, QueueFull)
+
+
+def test_a_target_whose_settings_would_be_wrong_changes_nothing(ticker: Ticker) -> None:
+    ticker.run(SetQueue("q", QueueSettings(dead_letter="grave")))
+    (reply,) = ticker.run(AddTarget("q", "grave")).replies
+    assert isinstance(reply, DeadLetterCycle)
+    assert ticker.value("SELECT group_concat(settings) FROM queue_settings") == (
+        '{"dead_letter":"grave"}'
+    )
 
 
 def test_targets_are_added_and_removed_once(ticker: Ticker) -> None:

@@ -79,6 +79,8 @@ class Enqueue(Command[EnqueueResult], frozen=True):
     defaults: QueueSettings | None = None
     registered_only: bool = False
     """Whether a queue without any settings is refused, as `QueueNotRegistered`."""
+    over_depth: bool = False
+    """Whether the jobs pass limits on depth, for they were accepted before, in another queue."""
 
 
 class Settled(msgspec.Struct, frozen=True):

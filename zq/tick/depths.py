@@ -29,7 +29,7 @@ class DepthTable:
         Copies by name, duplicates of unique keys and folded jobs need no room. `is_new` recognises
         the duplicates.
         """
-        if not self._room:
+        if not self._room or command.over_depth:
             return None
         wanted: Counter[str] = Counter()
         brought: set[CopyName | str] = set()

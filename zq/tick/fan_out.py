@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from zq.model.commands import Enqueue
+from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import Conflict, InvalidRequest
 from zq.model.fan_out import AddTarget, RemoveTarget
 from zq.model.job import INLINE_PAYLOAD, NO_EXTRAS, JobRecord, NewJob
@@ -17,7 +17,7 @@ from zq.model.patching import Patch
 from zq.model.queue_errors import TargetExists, TargetNotFound
 from zq.model.settings import NO_SETTINGS, checked
 from zq.model.unique import KeySpace, OnConflict
-from zq.store.api import PAGE_BYTES, Sliced
+from zq.store.api import PAGE_BYTES, Sliced, exhaust
 from zq.tick.change import patch_jobs
 from zq.tick.intake import enqueue
 from zq.tick.moves import remove
@@ -58,11 +58,15 @@ def _add(work: UnitOfWork, command: AnyTargetChange) -> Sliced[int]:
     targets = settings.fan_out or ()
     if target in targets:
         raise TargetExists(queue, target)
-    wider = checked(msgspec.structs.replace(settings, fan_out=(*targets, target)))
-    put_settings(work, queue, wider)
-    inherited = msgspec.structs.replace(settings, fan_out=None)
-    if target != queue and work.settings_of(target) == NO_SETTINGS != inherited:
-        put_settings(work, target, inherited)
+    new = {queue: checked(msgspec.structs.replace(settings, fan_out=(*targets, target)))}
+    if target != queue and work.settings_of(target) == NO_SETTINGS:
+        new[target] = msgspec.structs.replace(settings, fan_out=None)
+    # Whether they are legal must be known before any of them is written.
+    book = work.rulebook
+    for name, own in new.items():
+        book = book.with_settings(name, own)
+    for name, own in new.items():
+        put_settings(work, name, own)
     if targets:
         twins = _Twins(work, target)
         return (yield from _each(work, targets, UNFINISHED, twins.store))
@@ -150,9 +154,10 @@ class _Twins:
         bodies = dict(work.tx.table("read_payloads", keys=beside)) if beside else {}
         twins = [self._twin_of(job, bodies.get(job.key, job.payload)) for job in jobs]
         size = sum(job.payload_size for job in jobs)
-        command = Enqueue(keys=work.new_keys(len(twins)), jobs=twins, now=work.now, size=size)
-        for _ in enqueue(work, [command]):
-            pass
+        keys = work.new_keys(len(twins))
+        new = Enqueue(keys=keys, jobs=twins, now=work.now, size=size, over_depth=True)
+        (reply,) = exhaust(enqueue(work, [new]))
+        assert isinstance(reply, EnqueueResult), reply
         return len(twins)
 
     def _twin_of(self, job: JobRecord, payload: str | None) -> NewJob:
