@@ -128,7 +128,10 @@ class Instance:
         ids = codec_of(store.id_suffix, store.former_suffixes)
         admission = Admission(store, clock, engine.inbox, settings.disk_reserve)
         counts = QueueCounts(store, clock)
-        sweeps = Sweeps(store, clock, self._filter, engine.inbox, settings.max_sweeps)
+        sweeps = Sweeps(
+            *(store, clock, counts, self._filter),
+            *(engine.inbox, engine.mint, settings.max_sweeps),
+        )
         jobs = Jobs(
             *(store, clock, ids, engine.inbox, engine.waiters, admission),
             *(engine.mint, self._folding),

@@ -100,6 +100,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/queues/{queue}/settings"): {"paused": True},
     ("DELETE", "/queues/{queue}/settings"): None,
     ("GET", "/queues/settings"): None,
+    ("GET", "/sweeps/preview"): None,
     ("GET", "/sweeps"): None,
     ("DELETE", "/sweeps/{id}"): None,
     ("GET", "/jobs/{id}/errors"): None,

@@ -144,6 +144,7 @@ async def test_what_lies_within_the_prefix_is_all_there_is(root: Client, shop: C
     assert [job["id"] for job in await shop.jobs()] == mine
     assert [job["id"] for job in await shop.jobs(filter=".n != 1")] == [mine[0], mine[2]]
     assert await shop.count() == 3
+    assert (await shop.get("/sweeps/preview")).doc["count"] == 3
     assert await shop.count(type="test") == 3
     assert await shop.count(filter="true") == 3
     assert await shop.count(queue=f"{OTHER},shop-1") == 1

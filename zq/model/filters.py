@@ -29,6 +29,8 @@ class Filter(msgspec.Struct, frozen=True):
     types: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     keys: tuple[int, ...] | None = None
+    upto: int | None = None
+    """Only jobs whose key is at most this one. Jobs that arrive later have higher keys."""
     priority: ValueRange | None = None
     ready_at: ValueRange | None = None
     attempts: ValueRange | None = None

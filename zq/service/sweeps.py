@@ -3,8 +3,9 @@
 Each change is made in slices of at most 1,000 jobs, one in a tick, so that other commands pass in
 between.
 
-A sweep fixes its upper end when it begins: it ignores jobs that are stored later. The statement
-that changes the jobs of a slice checks the filter again.
+A sweep fixes its upper end when it begins: it ignores jobs that are stored later. A preview fixes
+it before that: whoever passes its `upto` on changes none of the jobs that came after the look. The
+statement that changes the jobs of a slice checks the filter again.
 
 A sweep ends when nobody waits for it any more, since nobody was promised the rest. Equal requests
 share a sweep that has not begun. If one runs, they share the next. So each sweep begins after all
@@ -24,14 +25,19 @@ from zq.model.budget_commands import Binding, BindSlice, Bound
 from zq.model.clock import Clock
 from zq.model.commands import CancelSlice, Clear, Command, DeleteSlice, PatchSlice, ReviveSlice
 from zq.model.errors import SweepNotFound, TooManySweeps
-from zq.model.filters import EVERYTHING, Filter
+from zq.model.filters import EVERYTHING, Filter, counted, is_counted
+from zq.model.ids import Mint
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.patching import Patch
 from zq.model.reach import Reach
 from zq.service.jobs import target_of
+from zq.service.queues import QueueCounts
 from zq.store.api import Store
 
 SLICE = 1000
+
+MOST_LOOKS = 11
+"""A preview reads so many slices: it counts 10,000 jobs, and sees whether there are more."""
 
 SliceOf = Callable[[list[int], Filter], Command[Any]]
 
@@ -42,6 +48,14 @@ class SweepStep(NamedTuple):
     verb: str
     filter: Filter
     how: Patch | Binding | bool | None = None
+
+
+class SweepPreview(NamedTuple):
+    """How many jobs a sweep would change, at least. `upto` is a key of this moment."""
+
+    jobs: int
+    exact: bool
+    upto: int
 
 
 class Sweep:
@@ -73,12 +87,21 @@ class Sweeps:
     """Runs sweeps as tasks of their own, up to a number at a time."""
 
     def __init__(
-        self, store: Store, clock: Clock, filter: JqFilter, inbox: Inbox, most: int
+        self,
+        store: Store,
+        clock: Clock,
+        counts: QueueCounts,
+        filter: JqFilter,
+        inbox: Inbox,
+        mint: Mint,
+        most: int,
     ) -> None:
         self._reads = store.reads
         self._clock = clock
+        self._counts = counts
         self._filter = filter
         self._inbox = inbox
+        self._mint = mint
         self._most = most
         self._numbers = itertools.count(1)
         self._under_way: dict[str, Sweep] = {}
@@ -89,7 +112,7 @@ class Sweeps:
         Raises `QueueOutOfReach` or, as all verbs here, `TooManySweeps`.
         """
         filter.reach.require(target_of(patch))
-        unfinished = _among(filter, *sources(Move.PATCH))
+        unfinished = changeable(filter)
 
         def slice_of(keys: list[int], plain: Filter) -> Command[int]:
             return PatchSlice(keys=keys, filter=plain, patch=patch)
@@ -104,7 +127,7 @@ class Sweeps:
 
     async def cancel(self, filter: Filter, force: bool) -> int:
         """Cancel the matching jobs that can be cancelled. Return how many."""
-        unfinished = _among(filter, *sources(Move.FORCE if force else Move.CANCEL))
+        unfinished = cancellable(filter, force)
 
         def slice_of(keys: list[int], plain: Filter) -> Command[int]:
             return CancelSlice(keys=keys, filter=plain, force=force)
@@ -117,19 +140,38 @@ class Sweeps:
         These are dead jobs and, if queues are named, also jobs that wait in them as in dead-letter
         queues. Jobs that came from another queue go back there.
         """
-        filter = msgspec.structs.replace(filter, revivable=True)
-        waiting = (Status.SCHEDULED, Status.READY) if filter.queues else ()
-        change = SweepStep("redrive", _among(filter, Status.DEAD, *waiting))
-        return await self._run(change, ReviveSlice, limit)
+        return await self._run(SweepStep("redrive", revivable(filter)), ReviveSlice, limit)
 
     async def bind(self, filter: Filter, binding: Binding) -> Sweep:
         """Change what the matching unfinished jobs draw from budgets. Return the finished sweep."""
-        unfinished = _among(filter, *sources(Move.PATCH))
+        unfinished = changeable(filter)
 
         def slice_of(keys: list[int], plain: Filter) -> Command[Bound]:
             return BindSlice(keys=keys, filter=plain, binding=binding)
 
         return await self._complete(SweepStep("bind", unfinished, binding), slice_of)
+
+    async def preview(self, filter: Filter) -> SweepPreview:
+        """How many jobs match now, exactly up to 10,000. Raises the errors of `JqFilter`.
+
+        A sweep changes those of them that match `changeable`, `cancellable` or `revivable`.
+        """
+        # What is counted first lies below the upper end that is read after it.
+        known = counted(await self._counts.read(), filter) if is_counted(filter) else 0
+        plain = msgspec.structs.replace(filter, program=None)
+        if filter.program is not None:
+            await self._filter.check(filter.program)
+        upto = filter.upto
+        if upto is None:
+            # A key of its own tells nothing of jobs beyond the caller's reach.
+            (upto,) = self._mint.take(1, self._clock.now_ms())
+        found, after = 0, -1
+        for _ in range(MOST_LOOKS):
+            after, keys = await self._slice(plain, filter.program, after, upto)
+            found += len(keys)
+            if after >= upto:
+                return SweepPreview(found, True, upto)
+        return SweepPreview(max(found, known), False, upto)
 
     def running(self, reach: Reach) -> list[Sweep]:
         """The sweeps under way whose reach lies within this one, the oldest first."""
@@ -209,6 +251,8 @@ class Sweeps:
             await asyncio.wait([sweep.after.task])
         sweep.has_begun = True
         first, upto = await self._reads.key_range()
+        if filter.upto is not None:
+            upto = min(upto, filter.upto)
         after = -1
         while after < upto and not sweep.is_stopped:
             after, keys = await self._slice(plain, filter.program, after, upto)
@@ -231,12 +275,28 @@ class Sweeps:
         """The next place to go on from, and the matching keys up to there."""
         if program is None:
             keys = await self._reads.keys(plain, after, upto, SLICE)
-            return (keys[-1] if keys else upto), keys
+            return (keys[-1] if len(keys) == SLICE else upto), keys
         jobs = await self._reads.swept_jobs(plain, after, SLICE)
         verdicts = await self._filter.matches(program, [job.payload or "null" for job in jobs])
         matching = [job.key for job, match in zip(jobs, verdicts, strict=True) if match]
         reached = jobs[-1].key if jobs else upto
         return reached, [key for key in matching if key <= upto]
+
+
+def changeable(filter: Filter) -> Filter:
+    """Those of the matching jobs that can be patched: the unfinished ones that wait."""
+    return _among(filter, *sources(Move.PATCH))
+
+
+def cancellable(filter: Filter, force: bool) -> Filter:
+    """Those of the matching jobs that can be cancelled."""
+    return _among(filter, *sources(Move.FORCE if force else Move.CANCEL))
+
+
+def revivable(filter: Filter) -> Filter:
+    """Those of the matching jobs that can be brought back."""
+    waiting = (Status.SCHEDULED, Status.READY) if filter.queues else ()
+    return _among(msgspec.structs.replace(filter, revivable=True), Status.DEAD, *waiting)
 
 
 def _among(filter: Filter, *statuses: Status) -> Filter:

@@ -17,7 +17,7 @@ from zq.model.reach import Reach
 
 FILTERS = (
     *("status", "queue", "type", "group", "id"),
-    *("priority", "ready_at", "attempts", "filter", "budgets.key", "error"),
+    *("priority", "ready_at", "attempts", "filter", "budgets.key", "error", "upto"),
 )
 PAGING = ("from", "order", "limit")
 ALIASES = {"budgets_key": "budgets.key"}
@@ -110,6 +110,7 @@ def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
         types=_sorted_names(values, "type"),
         groups=_sorted_names(values, "group"),
         keys=_keys(_sorted_names(values, "id"), ids),
+        upto=_upper_key(values.get("upto"), ids),
         priority=_range(values, "priority"),
         ready_at=_range(values, "ready_at"),
         attempts=_range(values, "attempts"),
@@ -206,6 +207,14 @@ def _keys(texts: Iterable[str], ids: IdCodec) -> tuple[int, ...] | None:
         elif not (is_ulid(text) or _ZIZQ_ID.fullmatch(text)):
             raise InvalidRequest(f'invalid job ID: "{text[:64]}"')
     return tuple(keys)
+
+
+def _upper_key(text: str | None, ids: IdCodec) -> int | None:
+    """The key of the newest job that is meant. An id of another database bounds nothing here."""
+    key = None if text is None else ids.key(text)
+    if text is not None and key is None:
+        raise _invalid(f"`upto` must be an id of this server, not {text[:64]!r}")
+    return key
 
 
 def is_ulid(text: str) -> bool:

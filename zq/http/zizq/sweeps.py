@@ -1,5 +1,6 @@
 """Reviving dead jobs, singly or by filter, and the sweeps that are under way."""
 
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
@@ -8,18 +9,50 @@ from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
-from zq.http.zizq.query import FILTERS, job_filter, parameters
-from zq.model.filters import refuse_unrevivable
+from zq.http.zizq.query import (
+    FILTERS,
+    job_filter,
+    parameters,
+    refuse_terminal_statuses,
+    refuse_uncancellable,
+)
+from zq.model.errors import InvalidRequest
+from zq.model.filters import Filter, refuse_unrevivable
+from zq.model.ids import IdCodec
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import NAMES
 from zq.service import Services
-from zq.service.sweeps import Sweep
+from zq.service.sweeps import Sweep, cancellable, changeable, revivable
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import job_document
 from zq.wire.ids import key_of
 from zq.wire.settings import decode_limit
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
+
+
+def _redriven(filter: Filter, _force: bool) -> Filter:
+    refuse_unrevivable(filter)
+    return revivable(filter)
+
+
+def _cancelled(filter: Filter, force: bool) -> Filter:
+    refuse_uncancellable(filter, force)
+    return cancellable(filter, force)
+
+
+def _patched(filter: Filter, _force: bool) -> Filter:
+    refuse_terminal_statuses(filter)
+    return changeable(filter)
+
+
+VERBS: dict[str, Callable[[Filter, bool], Filter]] = {
+    "delete": lambda filter, _force: filter,
+    "cancel": _cancelled,
+    "redrive": _redriven,
+    "patch": _patched,
+}
+"""The changes that can be previewed, and which of the matching jobs each of them changes."""
 
 
 class SweepsApi:
@@ -35,6 +68,7 @@ class SweepsApi:
         return [
             Route("POST", "/jobs/{id}/retry", endpoint(self.retry), MANAGE),
             Route("POST", "/jobs/redrive", redrive, MANAGE),
+            Route("GET", "/sweeps/preview", endpoint(self.preview), READ),
             Route("GET", "/sweeps", endpoint(self.list), READ),
             Route("DELETE", "/sweeps/{id}", endpoint(self.stop), MANAGE),
         ]
@@ -63,6 +97,22 @@ class SweepsApi:
         refuse_unrevivable(filter)
         return answer({"redriven": await self._sweeps.redrive(filter, limit)}, accepted)
 
+    async def preview(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """How many jobs a change by filter would change now, and an id of this moment: `upto`.
+
+        The change by the same filter and this `upto` leaves alone what arrives after the look.
+        `exact` is false where there are more than 10,000 jobs: then there are at least `count`.
+        `verb` is the change: `delete` (or none), `cancel`, `redrive` or `patch`.
+        """
+        values = parameters(request, (*FILTERS, "verb", "force"))
+        verb, force = values.get("verb", "delete"), values.get("force") == "true"
+        if verb not in VERBS:
+            raise InvalidRequest(f"`verb` must be one of {', '.join(VERBS)}, not {verb!r}")
+        filter = job_filter(values, self._ids, reach_of(request))
+        found = await self._sweeps.preview(VERBS[verb](filter, force))
+        upto = self._ids.text(found.upto)
+        return answer({"count": found.jobs, "exact": found.exact, "upto": upto}, accepted)
+
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The sweeps under way, the oldest first, with their progress.
 
@@ -70,7 +120,7 @@ class SweepsApi:
         """
         parameters(request, ())
         sweeps = self._sweeps.running(reach_of(request))
-        return answer({"sweeps": list(map(_document, sweeps))}, accepted)
+        return answer({"sweeps": [_document(sweep, self._ids) for sweep in sweeps]}, accepted)
 
     async def stop(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
         """Stop a sweep between two slices: 204. Its changes so far stay.
@@ -82,13 +132,14 @@ class SweepsApi:
         return Answer(204)
 
 
-def _document(sweep: Sweep) -> dict[str, Any]:
+def _document(sweep: Sweep, ids: IdCodec) -> dict[str, Any]:
     filter = sweep.change.filter
     named = {
         "status": [NAMES[status] for status in sorted(filter.statuses)],
         "queue": list(filter.queues),
         "type": list(filter.types),
         "filter": filter.program,
+        "upto": None if filter.upto is None else ids.text(filter.upto),
     }
     return {
         "id": sweep.id,

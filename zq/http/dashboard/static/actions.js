@@ -6,6 +6,8 @@ import { Refusal, get, query, send } from "./net.js";
 /** @typedef {{title: string, say: string, button: string, zq?: string, method: string,
  *   path: string, body?: unknown, typed?: string, done: (answer: any) => string}} Plan */
 
+/** What a look ahead has seen. @typedef {{count: number, many: string, upto: string, bound: string}} Seen */
+
 /** What the server lets this visitor do. */
 export const rights = { scopes: /** @type {string[]} */ ([]), masked: false };
 
@@ -104,29 +106,34 @@ export function jobActions(job, after) {
  * @param {() => void} after
  */
 export function filterActions(filter, after) {
-  const counted = async (/** @type {(count: number) => void} */ go) =>
-    go((await get(`jobs/count${query(filter)}`)).count);
+  /** Look ahead, and bind the change to what was seen.
+   * @param {string} verb @param {(seen: Seen) => void} go */
+  const seen = async (verb, go) => {
+    const { count, exact, upto } = await get(`sweeps/preview${query({ ...filter, verb })}`);
+    const many = `${exact ? "" : "at least "}${number(count)}`;
+    go({ count, many, upto, bound: query({ ...filter, upto }) });
+  };
+  const bounds = (/** @type {Seen} */ { upto }) =>
+    `Those that match now, up to the id ${upto}, and none that arrive later: ${words}`;
   const status = filter.status ?? "";
   const words = Object.entries(filter).map(([name, value]) => `${name}:${value}`).join(" ") || "all jobs";
   return el("p", { class: "buttons" },
-    status === "dead" && actionButton("manage", "Retry all that match…", () => counted((count) => confirm({
-      title: `Retry ${number(count)} dead jobs`, say: `Those that match now: ${words}`,
-      button: `Retry ${number(count)} jobs`, method: "POST", path: `jobs/redrive${query(filter)}`,
-      zq: Object.keys(filter).every((name) => ["status", "queue"].includes(name)) && filter.queue
-        ? `zq requeue --queue ${quoted(filter.queue)}` : undefined,
+    status === "dead" && actionButton("manage", "Retry all that match…", () => seen("redrive", (now) => confirm({
+      title: `Retry ${now.many} dead jobs`, say: bounds(now),
+      button: `Retry ${now.many} jobs`, method: "POST", path: `jobs/redrive${now.bound}`,
       body: {}, done: (answer) => `${number(answer.redriven)} jobs are ready again.`,
     }, after))),
     ["ready", "scheduled"].includes(status) && actionButton("manage", "Cancel all that match…",
-      () => counted((count) => confirm({
-        title: `Cancel ${number(count)} jobs`, say: `Those that match now: ${words}`,
-        button: `Cancel ${number(count)} jobs`, method: "POST", path: `jobs/cancel${query(filter)}`,
+      () => seen("cancel", (now) => confirm({
+        title: `Cancel ${now.many} jobs`, say: bounds(now),
+        button: `Cancel ${now.many} jobs`, method: "POST", path: `jobs/cancel${now.bound}`,
         body: {}, done: (answer) => `${number(answer.cancelled)} jobs are cancelled.`,
       }, after))),
     Object.keys(filter).length > 0 && actionButton("manage", "Delete all that match…",
-      () => counted((count) => confirm({
-        title: `Delete ${number(count)} jobs`, say: `Those that match now, for good: ${words}`,
-        button: `Delete ${number(count)} jobs`, method: "DELETE", path: `jobs${query(filter)}`,
-        typed: count > MOST_UNTYPED ? filter.queue ?? "delete" : undefined,
+      () => seen("delete", (now) => confirm({
+        title: `Delete ${now.many} jobs`, say: `For good. ${bounds(now)}`,
+        button: `Delete ${now.many} jobs`, method: "DELETE", path: `jobs${now.bound}`,
+        typed: now.count > MOST_UNTYPED ? filter.queue ?? "delete" : undefined,
         done: (answer) => `${number(answer.deleted)} jobs are deleted.`,
       }, after))));
 }

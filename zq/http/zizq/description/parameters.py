@@ -23,6 +23,7 @@ WHOLE = {"type": "integer", "minimum": 0}
 TEXT = {"type": "string"}
 _RANGE = {"type": "string", "pattern": r"^(\d*|\d*\.\.\d*)$"}
 _BOUNDED = {"type": "string", "pattern": r"^(\d+|\d+\.\.|\.\.\d+|\d+\.\.\d+)$"}
+_PLACE = {"type": "string", "pattern": "^([0-9A-Z]{26})?$"}
 _PROGRAM = {"type": "string", "minLength": 1}
 
 
@@ -47,6 +48,7 @@ FILTERS = (
     Parameter("budgets.key", names(), "Any of these budgets."),
     Parameter("error", names(), "A latest failure of any of these groups, by signature."),
     Parameter("filter", _PROGRAM, "A jq program over the payload that answers true."),
+    Parameter("upto", _PLACE, "Only jobs up to this id: none that arrived after that one."),
 )
 """Filters for reading. An empty value filters nothing, except for `filter`."""
 
@@ -57,6 +59,8 @@ def _choosing(parameter: Parameter) -> Parameter:
     if schema["type"] == "array":
         some = {"items": {"minLength": 1, **schema["items"]}, "minItems": 1}
         return parameter._replace(schema={**schema, **some})
+    if schema is _PLACE:
+        return parameter._replace(schema={"type": "string", "pattern": "^[0-9A-Z]{26}$"})
     return parameter._replace(schema=_BOUNDED) if schema is _RANGE else parameter
 
 
@@ -77,4 +81,10 @@ WAIT = Parameter(
 )
 KEY = Parameter("key", TEXT, "The unique key.", required=True)
 KEY_QUEUE = Parameter("queue", TEXT, "The queue to which the key belongs, if it belongs to one.")
+VERB = Parameter(
+    "verb",
+    {"type": "string", "enum": ["delete", "cancel", "redrive", "patch"]},
+    "The change that is looked ahead to: `delete`.",
+)
+FORCE = Parameter("force", {"type": "boolean"}, "Whether the cancellation is one by force.")
 HOME = Parameter("home", {"type": "boolean"}, "Whether it goes to the queue of its first death.")

@@ -156,6 +156,14 @@ class Count(msgspec.Struct):
     count: int
 
 
+class SweepPreviewDocument(msgspec.Struct):
+    """How many jobs a change by filter would change, at least, and an id of this moment."""
+
+    count: int
+    exact: bool
+    upto: str
+
+
 class Patched(msgspec.Struct):
     """How many jobs were changed."""
 

@@ -1,0 +1,38 @@
+"""The dialogs of changes by filter: they show what they would change, and change no more."""
+
+import re
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from .place import Place
+from .test_acting import api
+from .test_pages import go
+
+
+@pytest.mark.parametrize(
+    ("label", "verb", "left"),
+    [
+        ("Cancel all that match…", "Cancel 2 jobs", {"count": 1}),
+        ("Delete all that match…", "Delete 2 jobs", {"count": 1}),
+    ],
+    ids=["cancel", "delete"],
+)
+def test_a_job_that_arrives_while_the_dialog_is_open_is_left_alone(
+    place: Place, page: Page, label: str, verb: str, left: dict[str, int]
+) -> None:
+    job = {"queue": f"swept-{verb[:6]}", "type": "t", "payload": 1}
+    for _ in range(2):
+        httpx.post(f"{place.primary}/jobs", json=job, trust_env=False)
+    go(page, place, f"jobs?f=status%3Aready%20queue%3A{job['queue']}")
+    page.get_by_role("button", name=label).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("none that arrive later")
+    found = re.search("upto=([0-9A-Z]{26})", dialog.locator("code").last.inner_text())
+    assert found is not None
+    expect(dialog).to_contain_text(f"up to the id {found[1]}")
+    httpx.post(f"{place.primary}/jobs", json=job, trust_env=False)
+    dialog.get_by_role("button", name=verb).click()
+    expect(dialog).to_contain_text("2 jobs are")
+    assert api(place, f"/jobs/count?status=ready&queue={job['queue']}") == left
