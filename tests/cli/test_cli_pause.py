@@ -26,3 +26,14 @@ async def test_a_name_that_is_none_is_refused(shell: Shell) -> None:
         said = await shell.zq(command, "a,b")
         assert (said.code, said.output) == (1, "")
         assert "queue must not contain" in said.errors
+
+
+async def test_a_pause_may_have_a_reason_and_an_end(shell: Shell) -> None:
+    said = await shell.zq("pause", "mail", "--for", "2h", "--reason", "the provider is down")
+    assert said.code == 0
+    assert said.output.startswith("mail is paused until 2")
+    assert said.output.endswith("Z (the provider is down)\n")
+    settings = await shell.backend.settings("mail")
+    assert settings.paused_until is not None and settings.pause_reason == "the provider is down"
+    again = await shell.zq("pause", "mail")
+    assert again.output == "mail is paused\n", "the former reason is not that of the new pause"

@@ -212,3 +212,27 @@ async def test_the_limits_of_a_queue_stand_between_the_jobs_own_and_the_servers(
     await client.until(own["id"], status="in_flight")
     dead = await client.fail(own["id"])
     assert (dead["status"], dead["purge_at"]) == ("dead", client.site.now + 5)
+
+
+async def test_a_pause_with_an_end_resumes_by_itself_also_over_a_restart(client: Client) -> None:
+    site = client.site
+    paused = {"paused": True, "pause_reason": "moving", "paused_until": site.now + 60_000}
+    assert await change(client, "q", **paused, paused_by="mia") == paused | {"paused_by": "mia"}
+    job = (await client.post("/jobs", new_job(queue="q"))).doc
+    (reason, *_) = (await client.get(f"/jobs/{job['id']}/why")).doc["reasons"]
+    assert (reason["code"], reason["until"]) == ("paused", paused["paused_until"])
+    assert "paused by mia until 2025-" in reason["text"] and "(moving)" in reason["text"]
+    stream = await client.take(queue="q")
+    site.clock.advance(59_000)
+    await site.restart()
+    stream = await client.take(queue="q")
+    site.clock.advance(2_000)
+    assert (await stream.job())["id"] == job["id"]
+    assert await settings_of(client, "q") == {}
+
+
+@pytest.mark.parametrize("wrong", [{"pause_reason": ""}, {"paused_until": -1}], ids=str)
+async def test_what_is_wrong_about_a_pause_is_refused(client: Client, wrong: Doc) -> None:
+    reply = await client.patch("/queues/q/settings", {"paused": True} | wrong)
+    assert reply.status == 400
+    assert await settings_of(client, "q") == {}

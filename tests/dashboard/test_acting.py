@@ -59,12 +59,16 @@ def test_pausing_a_queue_shows_at_once_where_it_is_looked_at(
 ) -> None:
     go(page, place, "queue?name=mail")
     page.get_by_role("button", name="Pause…").click()
-    expect(page.get_by_role("dialog")).to_contain_text("zq pause mail")
+    page.get_by_label("Reason").fill("moving")
+    page.get_by_label("Minutes").fill("90")
+    expect(page.get_by_role("dialog")).to_contain_text("zq pause mail --for 90m --reason moving")
     page.get_by_role("dialog").get_by_role("button", name="Pause").click()
     expect(page.get_by_role("dialog")).to_contain_text("The queue is paused.")
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Resume…")).to_be_visible()
-    assert api(place, "/queues/mail/settings")["paused"] is True
+    settings = api(place, "/queues/mail/settings")
+    assert settings["paused"] is True and settings["pause_reason"] == "moving"
+    expect(page.locator("main")).to_contain_text("(moving)")
 
 
 def test_deleting_more_than_a_hundred_jobs_needs_the_name_of_the_queue(

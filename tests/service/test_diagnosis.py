@@ -19,8 +19,8 @@ def found(*queues: QueueFacts, server: ServerFacts = FINE) -> list[tuple[str, st
         ({"ready": 5}, ["no_worker"]),
         ({"ready": 5, "workers": 1}, []),
         ({"ready": 5, "delivered_1m": 0.1}, []),
-        ({"ready": 5, "paused": True}, ["paused"]),
-        ({"paused": True}, []),
+        ({"ready": 5, "pause": "paused"}, ["paused"]),
+        ({"pause": "paused"}, []),
         ({"ready": 5, "workers": 1, "ready_since": NOW - OLD_MS}, ["old"]),
         ({"ready": 5, "workers": 1, "ready_since": NOW - OLD_MS + 1}, []),
         ({"ready": 5, "ready_since": NOW - OLD_MS}, ["no_worker"]),
@@ -59,7 +59,7 @@ def test_the_worst_comes_first_and_of_one_kind_the_larger() -> None:
         QueueFacts("small", ready=1),
         QueueFacts("large", ready=2),
         QueueFacts("old", ready=9, workers=1, ready_since=0),
-        QueueFacts("held", ready=9, paused=True),
+        QueueFacts("held", ready=9, pause="paused"),
     )
 
     assert found(*queues, server=ServerFacts(("storage_full",), 1.0)) == [

@@ -69,6 +69,7 @@ class Orders:
         names: bool = False,
         trim: bool = False,
         refill: bool = False,
+        pause: bool = False,
         durable: bool = False,
     ) -> Tick:
         flags = {
@@ -79,6 +80,7 @@ class Orders:
             Due.NAMES: names,
             Due.TRIM: trim,
             Due.BUDGET: refill,
+            Due.PAUSE: pause,
         }
         return Tick(
             now=self.now,

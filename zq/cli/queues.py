@@ -43,8 +43,8 @@ def queues(remote: Remote, names: tuple[str, ...], watching: bool) -> None:
     if remote.as_json:
         if watching:
             raise click.UsageError("give --watch or --json, not both")
-        for each, is_paused in _found(remote, names):
-            print_json(msgspec.to_builtins(each) | {"paused": is_paused})
+        for each, pause in _found(remote, names):
+            print_json(msgspec.to_builtins(each) | {"paused": bool(pause)})
         return
     if watching:
         watch(
@@ -53,16 +53,22 @@ def queues(remote: Remote, names: tuple[str, ...], watching: bool) -> None:
     print_table(COLUMNS, (_row(*each) for each in _found(remote, names)), least=LEAST)
 
 
-def _found(remote: Remote, names: tuple[str, ...]) -> "list[tuple[QueueStats, bool]]":
-    """The queues, and whether they are paused."""
+def _found(remote: Remote, names: tuple[str, ...]) -> "list[tuple[QueueStats, str]]":
+    """The queues, and what there is to say of their pauses."""
+    from zq.model.waits import pause_text
+
+    def state(queue: str) -> str:
+        settings = remote.run(remote.backend.settings(queue))
+        return pause_text(settings) if settings.paused else ""
+
     return [
-        (each, bool(remote.run(remote.backend.settings(each.queue)).paused))
+        (each, state(each.queue))
         for each in remote.run(remote.backend.stats())
         if not names or each.queue in names
     ]
 
 
-def _row(stats: "QueueStats", is_paused: bool) -> tuple[object, ...]:
+def _row(stats: "QueueStats", pause: str) -> tuple[object, ...]:
     counts = stats.counts
     age = stats.oldest_ready_age_ms
     return (
@@ -70,5 +76,5 @@ def _row(stats: "QueueStats", is_paused: bool) -> tuple[object, ...]:
         "" if age is None else span(age),
         *(stats.deliveries.per_second_1m, stats.completions.per_second_1m),
         *(stats.failures.per_second_1m, stats.completions.total),
-        "paused" if is_paused else "",
+        pause,
     )

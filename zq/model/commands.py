@@ -305,6 +305,7 @@ class Due(Enum):
     BUDGET = "a budget has enough tokens again for a job that waits"
     RECORDS = "records of a topic are past their age, or more than it may hold"
     WRITES = "a write to a topic is no longer recognised"
+    PAUSE = "the pause of a queue ends"
 
 
 Deadlines = Mapping[Due, int]

@@ -20,6 +20,7 @@ MAX_TARGETS = 64
 
 Some = Annotated[int, Meta(ge=1, le=MAX_UINT32)]
 TtlMillis = Annotated[int, Meta(ge=0, le=MAX_TIME)]
+PauseText = Annotated[str, Meta(min_length=1, max_length=200)]
 Rate = Annotated[float, Meta(gt=0, le=MAX_RATE)]
 
 
@@ -31,6 +32,7 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     worker (0: forever). `dead_letter` names the queue that dying jobs move to, `dead_letter_after`
     the number of failures (see `zq.model.dead_letters`). `registered` makes a queue known that has
     no other settings: see `Enqueue`. `fan_out` names the targets (see `zq.model.fan_out`).
+    A pause may have a reason, somebody who made it, and an end, in milliseconds since the epoch.
     """
 
     paused: bool | None = None
@@ -48,6 +50,9 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     leases_survive: bool | None = None
     registered: bool | None = None
     fan_out: tuple[str, ...] | None = None
+    pause_reason: PauseText | None = None
+    paused_by: PauseText | None = None
+    paused_until: TtlMillis | None = None
 
     @property
     def is_limited(self) -> bool:
@@ -61,6 +66,9 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
 
 
 NO_SETTINGS = QueueSettings()
+
+
+_NO_PAUSE = {"pause_reason": None, "paused_by": None, "paused_until": None}
 
 
 class SettingsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,6 +89,9 @@ class SettingsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     leases_survive: bool | None | Unset = UNSET
     registered: bool | None | Unset = UNSET
     fan_out: tuple[str, ...] | None | Unset = UNSET
+    pause_reason: PauseText | None | Unset = UNSET
+    paused_by: PauseText | None | Unset = UNSET
+    paused_until: TtlMillis | None | Unset = UNSET
 
 
 def checked(settings: QueueSettings) -> QueueSettings:
@@ -91,6 +102,8 @@ def checked(settings: QueueSettings) -> QueueSettings:
         _check_targets(settings.fan_out)
         if not settings.fan_out:
             settings = msgspec.structs.replace(settings, fan_out=None)
+    if not settings.paused and settings != msgspec.structs.replace(settings, **_NO_PAUSE):
+        settings = msgspec.structs.replace(settings, **_NO_PAUSE)
     if settings.retention == Retention():
         return msgspec.structs.replace(settings, retention=None)
     return settings

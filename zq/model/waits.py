@@ -152,8 +152,8 @@ def _of_gates(facts: WaitFacts) -> Iterator[WaitReason]:
         text = f"no worker took the job by {_clock(expires_at)}: it is about to expire"
         yield WaitReason(WaitCode.EXPIRING, text, until=expires_at)
     if settings.paused:
-        text = f"queue {name} is paused: resume it to have its jobs delivered"
-        yield WaitReason(WaitCode.PAUSED, text, queue)
+        text = f"queue {name} is {pause_text(settings)}: resume it to have its jobs delivered"
+        yield WaitReason(WaitCode.PAUSED, text, queue, until=settings.paused_until)
     if facts.head is not None:
         text = f"job {facts.head} of its group has to end first"
         yield WaitReason(WaitCode.GROUP, text, job=facts.head)
@@ -192,6 +192,16 @@ def _of_takers(facts: WaitFacts) -> Iterator[WaitReason]:
         if takers.choked:
             text += f"; {takers.choked:,} slow to read"
         yield WaitReason(WaitCode.WORKERS_BUSY, text, queue, count=takers.all)
+
+
+def pause_text(settings: QueueSettings) -> str:
+    """What there is to say of a pause: who made it, until when, and why."""
+    text = "paused"
+    if settings.paused_by is not None:
+        text += f" by {settings.paused_by}"
+    if settings.paused_until is not None:
+        text += f" until {_clock(settings.paused_until)}"
+    return text if settings.pause_reason is None else f"{text} ({settings.pause_reason})"
 
 
 def _clock(ms: int) -> str:

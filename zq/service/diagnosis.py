@@ -51,7 +51,8 @@ class QueueFacts(NamedTuple):
     delivered_1m: float = 0.0
     delivered_5m: float = 0.0
     failed_5m: float = 0.0
-    paused: bool = False
+    pause: str = ""
+    """What there is to say of its pause, if it is paused."""
 
 
 class ServerFacts(NamedTuple):
@@ -111,8 +112,8 @@ def _of_server(server: ServerFacts) -> Iterator[Finding]:
 def _of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:
     waits = f"{queue.ready} waiting"
     about = (queue.queue, queue.ready_since, queue.ready)
-    if queue.ready and queue.paused:
-        yield Finding(Severity.NOTE, FindingCode.PAUSED, f"paused, {waits}", *about)
+    if queue.ready and queue.pause:
+        yield Finding(Severity.NOTE, FindingCode.PAUSED, f"{queue.pause}, {waits}", *about)
     elif queue.ready and not queue.workers and not queue.delivered_1m:
         yield Finding(Severity.ALARM, FindingCode.NO_WORKER, f"no worker, {waits}", *about)
     elif queue.ready and queue.ready_since is not None and now - queue.ready_since >= OLD_MS:

@@ -9,6 +9,7 @@ from zq.model.effects import Tally
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
+from zq.model.waits import pause_text
 from zq.service.admin import Admin, OpenStream
 from zq.service.diagnosis import Finding, QueueFacts, ServerFacts, diagnose
 from zq.service.queues import Queues, QueueStatistics
@@ -39,7 +40,7 @@ class WatchedQueue(NamedTuple):
             figures.deliveries.minute,
             figures.deliveries.five_minutes,
             figures.failures.five_minutes,
-            self.settings is not None and self.settings.paused is True,
+            pause_text(self.settings) if self.settings is not None and self.settings.paused else "",
         )
 
 

@@ -1,4 +1,4 @@
-"""The tick's phase for deadlines: leases, expiries, promotions, purges, names, logs, topics."""
+"""The tick's phase for deadlines: leases, expiries, promotions, purges, names, logs, and so on."""
 
 from collections.abc import Callable
 
@@ -8,6 +8,7 @@ from zq.tick.finish import expire
 from zq.tick.history import trim_logs
 from zq.tick.leases import lapse
 from zq.tick.moves import apply, remove
+from zq.tick.settings import end_pauses
 from zq.tick.trimming import trim_topics
 from zq.tick.work import UnitOfWork
 
@@ -66,6 +67,11 @@ def _forget_writes(work: UnitOfWork) -> None:
     work.tx.run("forget_writes", now=work.now, limit=SLICE)
 
 
+def _resume(work: UnitOfWork) -> None:
+    """End pauses whose time is over."""
+    end_pauses(work, SLICE)
+
+
 _PHASES: dict[Due, Callable[[UnitOfWork], None]] = {
     Due.LEASE: _lapse,
     Due.EXPIRY: _expire,
@@ -76,4 +82,5 @@ _PHASES: dict[Due, Callable[[UnitOfWork], None]] = {
     Due.BUDGET: _refill,
     Due.RECORDS: trim_topics,
     Due.WRITES: _forget_writes,
+    Due.PAUSE: _resume,
 }

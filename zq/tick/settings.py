@@ -1,8 +1,10 @@
 """Changes of the settings of queues. They apply from now on, also in the same transaction."""
 
+import msgspec
+
 from zq.model.commands import SetQueue
 from zq.model.errors import Conflict, InvalidRequest
-from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch, merged
+from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch, checked, merged
 from zq.store.api import as_json
 from zq.tick.work import UnitOfWork
 
@@ -21,6 +23,8 @@ def set_queue(work: UnitOfWork, command: SetQueue) -> object:
 
 def put_settings(work: UnitOfWork, queue: str, settings: QueueSettings) -> None:
     """Replace a queue's settings. Raises `DeadLetterCycle` or `FanOutChain`."""
+    ends = settings.paused_until, work.settings_of(queue).paused_until
+    work.retimed |= ends != (None, None)
     work.rulebook = work.rulebook.with_settings(queue, settings)
     if settings == NO_SETTINGS:
         work.tx.run("unset_queue", queue=queue)
@@ -28,6 +32,13 @@ def put_settings(work: UnitOfWork, queue: str, settings: QueueSettings) -> None:
         work.tx.run("set_queue", queue=queue, settings=as_json(settings))
     # A gate may have opened.
     work.effects.woken.add(queue)
+
+
+def end_pauses(work: UnitOfWork, limit: int) -> None:
+    """Have the queues deliver again whose pauses are over."""
+    for queue in work.tx.names("read_ended_pauses", now=work.now, limit=limit):
+        resumed = msgspec.structs.replace(work.settings_of(queue), paused=None)
+        put_settings(work, queue, checked(resumed))
 
 
 def clear_settings(work: UnitOfWork) -> None:

@@ -114,7 +114,9 @@ FINDS: dict[str, set[str]] = {
         "SEARCH budgets USING COVERING INDEX budgets_by_time (pays_at>?)",
         "SCAN topic_writes USING COVERING INDEX writes_by_time",
         "SEARCH topics USING COVERING INDEX topics_to_trim (trim_at>?)",
+        "SCAN queue_settings USING INDEX pauses_by_end",
     },
+    "read_ended_pauses": {"SEARCH queue_settings USING INDEX pauses_by_end (<expr><?)"},
     "read_names": {"SEARCH dedupe USING PRIMARY KEY (queue=? AND group_id=? AND name=?)"},
     "write_names": set(),
     "forget_names": {
@@ -389,6 +391,7 @@ SERVES = {
     "budgets_by_time": "deadlines",
     "cron_by_time": "next_firing",
     "topics_to_trim": "topics_to_trim",
+    "pauses_by_end": "read_ended_pauses",
     "records_by_tag": "records_tagged",
     "topic_jobs_by_tag": "look for record tagged",
 }

@@ -13,6 +13,7 @@ from zq.http.ops.status import status_document
 from zq.model.errors import ScopeMissing
 from zq.model.lifecycle import NAMES
 from zq.model.reach import EVERYWHERE, Reach
+from zq.model.waits import pause_text
 from zq.service import Services
 from zq.service.overview import Overview, WatchedQueue
 from zq.wire.failures import groups_document
@@ -172,6 +173,7 @@ def _row(queue: WatchedQueue) -> Document:
         row["since"] = figures.oldest_ready_at
     if queue.settings is not None and queue.settings.paused:
         row["paused"] = True
+        row["pause"] = pause_text(queue.settings)
     return row
 
 

@@ -1,19 +1,25 @@
 """Settings of queues."""
 
+from typing import TypeVar
+
+import msgspec
 from aiohttp import web
 
 from zq.http.door import PATH, Route
-from zq.http.guard import reach_of
+from zq.http.guard import KEY, reach_of
 from zq.http.transport.answer import Answer
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.zizq.query import parameters
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
+from zq.model.settings import QueueSettings, SettingsPatch
 from zq.service import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.settings import decode_settings, decode_settings_patch
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
+
+S = TypeVar("S", QueueSettings, SettingsPatch)
 
 SETTINGS = "/queues/{queue}/settings"
 
@@ -50,7 +56,7 @@ class SettingsApi:
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
         """Replace all settings: 200, or 409 if dead-letter queues would form a circle."""
-        queue, settings = _queue(request), decode_settings(body, sent)
+        queue, settings = _queue(request), _by(decode_settings(body, sent), request)
         result = await self._queues.set(queue, settings, reach_of(request))
         return answer(result, accepted)
 
@@ -58,7 +64,7 @@ class SettingsApi:
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
         """Change the given fields; null clears one: 200 with all settings, or 409 as above."""
-        queue, patch = _queue(request), decode_settings_patch(body, sent)
+        queue, patch = _queue(request), _by(decode_settings_patch(body, sent), request)
         result = await self._queues.set(queue, patch, reach_of(request))
         return answer(result, accepted)
 
@@ -66,6 +72,13 @@ class SettingsApi:
         """Delete a queue's settings: 204, also if there were none."""
         await self._queues.clear_settings(_queue(request), reach_of(request))
         return Answer(204)
+
+
+def _by(settings: S, request: web.BaseRequest) -> S:
+    """The settings with the name of the key that pauses the queue, if there are keys."""
+    if settings.paused is True and KEY in request:
+        return msgspec.structs.replace(settings, paused_by=request[KEY].name)
+    return settings
 
 
 def _queue(request: web.BaseRequest) -> str:

@@ -10,6 +10,12 @@ ON CONFLICT (queue) DO UPDATE SET settings = excluded.settings
 -- name: unset_queue
 DELETE FROM queue_settings WHERE queue = :queue
 
+-- name: read_ended_pauses
+SELECT json_group_array(queue) FROM (
+    SELECT queue FROM queue_settings
+    WHERE settings ->> 'paused_until' IS NOT NULL AND settings ->> 'paused_until' <= :now
+    LIMIT :limit)
+
 -- name: clear_settings
 DELETE FROM queue_settings
 

@@ -4,7 +4,8 @@ import { copyButton, el, fill, number } from "./dom.js";
 import { Refusal, get, query, send } from "./net.js";
 
 /** @typedef {{title: string, say: string, button: string, zq?: string, method: string,
- *   path: string, body?: unknown, typed?: string, done: (answer: any) => string}} Plan */
+ *   path: string, body?: unknown, typed?: string, done: (answer: any) => string, asks?: [string, string][],
+ *   filled?: (values: any) => {zq: string, body: unknown}}} Plan `asks` has fields, and `filled` what they change. */
 
 /** What a look ahead has seen. @typedef {{count: number, many: string, upto: string, bound: string}} Seen */
 
@@ -54,6 +55,14 @@ export function confirm(plan, after) {
     el("input", { name: "typed", autocomplete: "off", oninput: (/** @type {any} */ event) => {
       go.disabled = event.target.value !== plan.typed;
     } }));
+  const lines = el("div");
+  const tell = () => fill(lines, plan.zq && stands("zq", plan.zq), stands("curl", curl(plan)));
+  const asked = (plan.asks ?? []).map(([name, label]) => el("label", {}, `${label} `,
+    el("input", { name, autocomplete: "off", oninput: () => {
+      Object.assign(plan, plan.filled?.(Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (form)))));
+      tell();
+    } })));
+  tell();
   const form = el("form", { onsubmit: async (/** @type {Event} */ event) => {
     event.preventDefault();
     go.disabled = true;
@@ -65,10 +74,9 @@ export function confirm(plan, after) {
       go.disabled = false;
       said.textContent = error instanceof Refusal ? `Refused: ${error.message}` : String(error);
     }
-  } }, typed, said, el("p", { class: "buttons" },
+  } }, asked, typed, said, el("p", { class: "buttons" },
     el("button", { type: "button", onclick: () => box.close() }, "Close"), go));
-  const box = dialog(plan.title, el("p", {}, plan.say), plan.zq && stands("zq", plan.zq),
-    stands("curl", curl(plan)), form);
+  const box = dialog(plan.title, el("p", {}, plan.say), lines, form);
 }
 
 /** @param {string} scope @param {string} label @param {() => void} onclick */
@@ -141,10 +149,16 @@ export function filterActions(filter, after) {
 /** @param {string} queue @param {boolean} paused @param {() => void} [after] */
 export function pauseButton(queue, paused, after) {
   const verb = paused ? "Resume" : "Pause";
+  const command = `zq ${verb.toLowerCase()} ${quoted(queue)}`;
   return actionButton("manage", `${verb}…`, () => confirm({
     title: `${verb} ${queue}`,
     say: paused ? "Its jobs are delivered again." : "Its jobs are not delivered. Jobs in flight go on.",
-    button: verb, zq: `zq ${verb.toLowerCase()} ${quoted(queue)}`, method: "PATCH",
+    asks: paused ? [] : [["reason", "Reason"], ["minutes", "Minutes, or nothing until it is resumed"]],
+    filled: ({ reason, minutes }) => ({
+      zq: command + (minutes && ` --for ${minutes}m`) + (reason && ` --reason ${quoted(reason)}`),
+      body: { paused: true, pause_reason: reason || null,
+        paused_until: Number(minutes) ? Math.round(Date.now() + Number(minutes) * 60_000) : null } }),
+    button: verb, zq: command, method: "PATCH",
     path: `queues/${encodeURIComponent(queue)}/settings`, body: { paused: paused ? null : true },
     done: () => `The queue is ${paused ? "delivered again" : "paused"}.`,
   }, after));

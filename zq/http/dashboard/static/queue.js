@@ -15,7 +15,8 @@ const SETTINGS = {
   ttl_ms: "ms that a job may wait for a worker", dead_letter: "queue that dying jobs move to",
   dead_letter_after: "failures before that", lease_ms: "ms of a lease",
   leases_survive: "leases outlive the stream", registered: "known to the doors that ask for registration",
-  fan_out: "queues that new jobs go to",
+  fan_out: "queues that new jobs go to", pause_reason: "why it is paused", paused_by: "who has paused it",
+  paused_until: "when the pause ends, in ms",
 };
 const TABS = ["Jobs", "Rates", "Workers", "Config", "Groups", "Enqueue"];
 
@@ -47,7 +48,7 @@ export function queue(main, values, go) {
       ["waiting", number(row.counts?.ready)], ["oldest", row.since ? span(at - row.since) : "–"],
       ["running", number(row.counts?.in_flight)], ["dead", number(row.counts?.dead)],
       ["out/s", rate(row.delivered)], ["done/s", rate(row.completed)], ["failed/s", rate(row.failed)],
-      ["workers", number(doc.workers.length)], ["state", paused ? badge("paused") : "delivered"]]));
+      ["workers", number(doc.workers.length)], ["state", paused ? badge("paused", row.pause) : "delivered"]]));
     if (pausedShown !== paused) {
       buttons.replaceChildren();
       buttons.append(pauseButton(name, paused) ?? "");

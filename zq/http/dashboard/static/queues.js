@@ -16,7 +16,7 @@ function queueRow(name, row, now) {
     queueLink(name), number(counts.ready), row.since ? span(now - row.since) : "–",
     number(counts.in_flight), number(counts.dead), rate(row.delivered), rate(row.completed),
     rate(row.failed), number(row.workers),
-    row.paused ? badge("paused") : orphan ? badge("dead", "no worker") : badge("completed", "ok"),
+    row.paused ? badge("paused", row.pause) : orphan ? badge("dead", "no worker") : badge("completed", "ok"),
   ] };
 }
 
