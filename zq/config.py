@@ -179,6 +179,7 @@ class Settings(DoorSettings):
     default_dead_job_retention: Annotated[
         int, Rule(DURATION, "How long dead jobs are kept; 0 deletes them at once.")
     ] = 604_800_000
+    no_audit: Annotated[bool, Rule(SWITCH, "Keep no record of what operators do.")] = False
     history: Annotated[
         int,
         Rule(DURATION, "How long a record of each finished attempt is kept; 0 writes none."),

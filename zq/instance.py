@@ -23,6 +23,7 @@ from zq.model.log import Bounds, HistoryOptions
 from zq.model.settling import Policy
 from zq.service import Services
 from zq.service.admin import Admin
+from zq.service.audit import Audit
 from zq.service.budgets import Budgets
 from zq.service.cleaning import Cleaning
 from zq.service.crons import Crons
@@ -159,6 +160,7 @@ class Instance:
             Budgets(store, clock, ids, engine.inbox, sweeps),
             Failures(store),
             History(store, clock, ids, engine.history),
+            Audit(store, engine.inbox),
             Crons(store, clock, engine.inbox, engine.scheduler, self._folding),
             Cleaning(
                 *(store, clock, engine.inbox, sweeps.delete),

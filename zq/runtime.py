@@ -18,6 +18,7 @@ from zq.engine.process import LagMeter, trim_heap
 from zq.entrance import Entrance, ListeningPlace
 from zq.http.admin.door import AdminDoor, admin_routes
 from zq.http.app import Application
+from zq.http.audit import Auditor
 from zq.http.bulk_line import BulkLine
 from zq.http.cross_origin import CrossOrigin
 from zq.http.dashboard.door import Dashboard
@@ -170,7 +171,10 @@ class Server:
             routes = [*routes, *dashboard.pointer(self.admin_url)]
             doors = [ZizqDoor(self.services.ids, routes), *others]
             doors += dashboard.on("primary", self._primary.guard)
-            app: Responder = Application(doors, self._primary.guard, answers, self._refused)
+            auditor = self._auditor()
+            app: Responder = Application(
+                doors, self._primary.guard, answers, self._refused, auditor
+            )
             if settings.allow_origin:
                 app = CrossOrigin(app, settings.allow_origin)
             await self._primary.listen(app, make_codec)
@@ -180,6 +184,11 @@ class Server:
         if self._core.returned:
             fields = {"jobs": self._core.returned}
             log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
+
+    def _auditor(self) -> Auditor | None:
+        if self._settings.no_audit:
+            return None
+        return Auditor(self.services.audit, self._clock)
 
     def reload(self) -> None:
         """Read the keys and the certificates again. New certificates are for new connections.
@@ -237,7 +246,8 @@ class Server:
         door = AdminDoor(self.services.ids, admin_routes(self.services, guard, answers))
         doors = [door, *dashboard.on("admin", guard)]
         try:
-            await self._admin.listen(Application(doors, guard, answers, self._refused), make_codec)
+            app = Application(doors, guard, answers, self._refused, self._auditor())
+            await self._admin.listen(app, make_codec)
         except AddressInUse as error:
             if self._settings.admin_port is not None:
                 raise

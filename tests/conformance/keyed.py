@@ -106,6 +106,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/jobs/{id}/errors"): None,
     ("GET", "/jobs/{id}/errors/{attempt}"): None,
     ("GET", "/history"): None,
+    ("GET", "/audit"): None,
     ("GET", "/health"): None,
     ("GET", "/healthz"): None,
     ("GET", "/openapi.json"): None,

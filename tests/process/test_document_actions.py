@@ -13,6 +13,7 @@ from .test_first_job import Shell
 
 (LOOK,) = commands("look ahead")
 (CANCEL,) = commands("bound change")
+(AUDIT,) = commands("audit")
 MANY = 20_000
 
 
@@ -25,6 +26,10 @@ async def test_the_look_ahead_of_the_documents(tmp_path: Path) -> None:
         late = await client.enqueue(queue="mail")
         assert shell.document(CANCEL, seen["upto"]) == {"cancelled": 3}
         assert (await client.job(late["id"]))["status"] == "ready"
+        (action,) = shell.document(AUDIT)["actions"]
+        assert (action["query"].partition("&")[0], action["answer"]) == (
+            "queue=mail", {"cancelled": 3}
+        )  # fmt: skip
 
 
 async def _fill(client: Client) -> None:

@@ -16,7 +16,8 @@ from zq.model.settling import Failure
 from zq.service.history import history_records
 from zq.store.sqlite import logs, upkeep
 from zq.store.sqlite.logs import LogPage, read_log
-from zq.tick.history import MOST_MESSAGE, TRIMMED
+from zq.tick.history import MOST_MESSAGE
+from zq.tick.logs import TRIMMED
 
 from .rig import FOREVER, NOW, Rig, Ticker
 

@@ -1,11 +1,14 @@
 """The answers of any store to reads: pages of large payloads, odd text, each kind of read."""
 
+from functools import partial
+
 import msgspec
 import pytest
 
 from zq.model.commands import DeleteSlice, EnqueueResult, Fail, SetQueue, Succeed
 from zq.model.errors import CursorAhead
 from zq.model.filters import EVERYTHING, Filter, counted, is_counted
+from zq.model.history import HISTORY_LOG
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import EVERYWHERE, Reach
@@ -86,12 +89,13 @@ async def test_the_history_is_read_by_numbers(recording: Rig) -> None:
     def of(first: int, _shared: str, records: list[msgspec.Raw]) -> list[int]:
         return [first + index for index in range(len(records))]
 
-    page = recording.store.reads.history_page
+    page = partial(recording.store.reads.log_page, HISTORY_LOG)
     assert await page(None, FOREVER, 10, of) == (1, [1, 2, 3, 4])
     assert await page(1, 3, 10, of) == (1, [2, 3])
     assert await page(1, FOREVER, 1, of) == (1, [2])
     with pytest.raises(CursorAhead):
         await page(5, FOREVER, 1, of)
+    assert await recording.store.reads.log_end(HISTORY_LOG) == 4
 
 
 async def test_a_page_ends_before_its_payloads_grow_too_large(rig: Rig) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 
+from zq.http.audit import Auditor
 from zq.http.door import PATH, Door, Route
 from zq.http.guard import Guard
 from zq.http.transport.answer import SMALL, Answer, Response
@@ -30,11 +31,17 @@ class Application:
     """
 
     def __init__(
-        self, doors: Sequence[Door], guard: Guard, answers: Answers, refused: Counter[str]
+        self,
+        doors: Sequence[Door],
+        guard: Guard,
+        answers: Answers,
+        refused: Counter[str],
+        auditor: Auditor | None = None,
     ) -> None:
+        """With an `auditor`, what operators do is recorded."""
         self._doors = doors
         self._answers = answers
-        self._router = Router(doors)
+        self._router = Router(doors, auditor)
         self._guard = guard
         self._refused = refused
 
@@ -97,14 +104,15 @@ class Router:
     place, and is looked up as a whole.
     """
 
-    def __init__(self, doors: Sequence[Door]) -> None:
+    def __init__(self, doors: Sequence[Door], auditor: Auditor | None = None) -> None:
         self._root = _Node(doors[0])
         self._known: dict[str, _Node] = {}
         # The places below a place belong to the same door, so the prefixes come first.
         for door in sorted(doors, key=lambda door: len(door.prefix)):
             self._place(door.prefix).door = door
         for door in doors:
-            for route in door.routes:
+            for served in door.routes:
+                route = served if auditor is None else auditor.over(served)
                 path = door.prefix + route.path
                 place = self._place(path)
                 if "{" not in path:

@@ -14,6 +14,7 @@ queues    a queue as a whole
 budgets   what jobs draw tokens from
 failures  the causes of failures
 history   the records of attempts
+audit     the records of what operators do
 crons     schedules that enqueue jobs
 cleaning  the schedule by which expired jobs are deleted
 topics    logs of records, which are no jobs
@@ -41,6 +42,7 @@ from zq.engine.news.viewers import Viewers
 from zq.model.clock import Clock
 from zq.model.ids import IdCodec
 from zq.service.admin import Admin
+from zq.service.audit import Audit
 from zq.service.budgets import Budgets
 from zq.service.cleaning import Cleaning
 from zq.service.crons import Crons
@@ -79,6 +81,7 @@ class Services(NamedTuple):
     budgets: Budgets
     failures: Failures
     history: History
+    audit: Audit
     crons: Crons
     cleaning: Cleaning
     topics: Topics

@@ -7,7 +7,7 @@ import msgspec
 
 from zq.engine.news.waiters import HistoryReaders
 from zq.model.clock import Clock
-from zq.model.history import AttemptOutcome, HistoryRecord, StoredAttempt
+from zq.model.history import HISTORY_LOG, AttemptOutcome, HistoryRecord, StoredAttempt
 from zq.model.ids import IdCodec, minted_at
 from zq.store.api import Store
 
@@ -49,7 +49,9 @@ class History:
         self, after: int | None, until: int, readable: int, limit: int
     ) -> HistoryRecords:
         upto = min(until, readable)
-        min_seq, records = await self._reads.history_page(after, upto, limit, self._records)
+        min_seq, records = await self._reads.log_page(
+            HISTORY_LOG, after, upto, limit, self._records
+        )
         return HistoryRecords(self._epoch, self._readers.recording, min_seq, readable, records)
 
     def _records(

@@ -21,6 +21,7 @@ from zq.model.settings import QueueSettings
 from zq.model.waits import WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.cron import CronReads
+from zq.store.logs import LogReads
 from zq.store.topics import TopicReads
 from zq.store.trends import TrendReads
 from zq.store.users import UserReads
@@ -67,7 +68,7 @@ def as_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-class Reads(TrendReads, Protocol):
+class Reads(LogReads, TrendReads, Protocol):
     """The reads of a store. Each method sees one moment, and nothing that is not on the disk.
 
     A read that takes too long raises `ReadTimeout`. If too many long reads wait, the next one
@@ -162,20 +163,6 @@ class Reads(TrendReads, Protocol):
         """Up to `limit` failures of a job beyond the attempt `after`, and whether more follow.
 
         There are fewer if their texts are large.
-        """
-
-    async def history_page(
-        self,
-        after: int | None,
-        upto: int,
-        limit: int,
-        decode: Callable[[int, str, list[msgspec.Raw]], list[T]],
-    ) -> tuple[int, list[T]]:
-        """The oldest retained number, and up to `limit` records with ``after < seq <= upto``.
-
-        If `after` is None, they begin with the oldest record. `decode` makes the records of one
-        batch from its first number, the fields that its records share, and the records. It runs in
-        another thread, since a page takes a while. Raises `RecordsGone` or `CursorAhead`.
         """
 
 

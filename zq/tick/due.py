@@ -5,8 +5,8 @@ from collections.abc import Callable
 from zq.model.commands import Due
 from zq.model.lifecycle import Move
 from zq.tick.finish import expire
-from zq.tick.history import trim_logs
 from zq.tick.leases import lapse
+from zq.tick.logs import trim_logs
 from zq.tick.moves import apply, remove
 from zq.tick.settings import end_pauses
 from zq.tick.trimming import trim_topics

@@ -9,16 +9,12 @@ from typing import NamedTuple
 
 from zq.model.history import HISTORY_LOG, AttemptOutcome
 from zq.model.job import Brief, JobRecord
-from zq.model.log import Bounds, Stored, outworn
 from zq.model.settling import Failure
-from zq.store.api import BYTES_A_ROW
+from zq.tick.logs import append_records
 from zq.tick.work import UnitOfWork
 
 MOST_MESSAGE = 1024
 """Characters of an error message in a record. The job's own record has the whole message."""
-
-TRIMMED = 64
-"""So many batches are removed at a time, so that acknowledgements pass in between."""
 
 
 class FailedAttempt(NamedTuple):
@@ -68,34 +64,6 @@ def _shared(work: UnitOfWork, holders: Iterable[int | None]) -> dict[str, object
 
 
 def _append(work: UnitOfWork, statement: str, shared: object, **parameters: object) -> None:
-    """Append the records that a statement makes of the given jobs."""
-    tx = work.tx
-    stamp = {"log": HISTORY_LOG, "now": work.now}
-    added = tx.rows_of(statement, **stamp, shared=shared, **parameters)
-    if not added:
-        return
-    ((count, size),) = added
-    tx.rows += 1 + size // BYTES_A_ROW
-    grown = tx.rows_of("extend_log", **stamp, count=count, bytes=size)
-    ((min_seq, max_seq, is_over),) = grown
-    if max_seq - min_seq + 1 == count:
-        work.retimed = True
-    if is_over:
-        _trim(work, HISTORY_LOG)
-    work.effects.logged = max_seq
-
-
-def trim_logs(work: UnitOfWork) -> None:
-    """Remove records that are older than their retention."""
-    for log in work.tx.names("to_be_trimmed", now=work.now):
-        _trim(work, log)
-
-
-def _trim(work: UnitOfWork, log: str) -> None:
-    ((id, min_seq, max_seq, size, *bounds),) = work.tx.rows_of("extent", log=log)
-    oldest = [Stored(*row) for row in work.tx.rows_of("oldest", id=id, limit=TRIMMED)]
-    gone = oldest[: outworn(oldest, max_seq - min_seq + 1, size, Bounds(*bounds), work.now)]
-    if gone:
-        upto = gone[-1].last_seq
-        work.tx.run("trim", id=id, upto=upto)
-        work.tx.run("note_trim", id=id, upto=upto, bytes=sum(batch.size for batch in gone))
+    last = append_records(work, HISTORY_LOG, statement, shared, **parameters)
+    if last is not None:
+        work.effects.logged = last

@@ -1,9 +1,9 @@
 """The tick: one transaction for everything that waits.
 
-The order is: settlements, returns, changes, targets, enqueues, firings, users, topics, deadlines,
-heads of groups, claims, COMMIT. All commands of a tick waited at the same time, so any serial order
-of them is correct. Claims come last, so that one commit can store a job and hand it to a waiting
-worker.
+The order is: settlements, returns, changes, targets, enqueues, firings, users, audit, topics,
+deadlines, heads of groups, claims, COMMIT. All commands of a tick waited at the same time, so any
+serial order of them is correct. Claims come last, so that one commit can store a job and hand it to
+a waiting worker.
 """
 
 import logging
@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from zq.model.audit import RecordActions
 from zq.model.budgets import MAX_BUDGETS
 from zq.model.commands import (
     AnyCommand,
@@ -35,6 +36,7 @@ from zq.model.topic_commands import Append, LayAside
 from zq.model.trends import AddTrends
 from zq.store.api import LongCommit, MakeTicks, Sliced, Ticks, Transaction, Transactions, exhaust
 from zq.store.errors import StoreFailed, StoreFull
+from zq.tick.audit import record_actions
 from zq.tick.change import AnyChange, apply_changes
 from zq.tick.claim import claim
 from zq.tick.cron import AnyCronChange, change_crons, fire
@@ -82,6 +84,7 @@ PHASES: dict[Phase, tuple[type, ...]] = {
     enqueue: (Enqueue,),
     fire: (Fire,),
     change_users: get_args(AnyUserChange),
+    by_slices(record_actions): (RecordActions,),
     change_topics: get_args(AnyTopicChange),
     change_routers: get_args(AnyRouterChange),
     append: (Append, LayAside),

@@ -172,6 +172,7 @@ FINDS: dict[str, set[str]] = {
     "rewrite_meta": set(),
     "read_all_held": {"SEARCH jobs USING INDEX not_ready (status=?)"},
     "highest_key": {"SEARCH jobs"},
+    "actions": set(),
     "append": {LOG_BY_NAME, BY_ID},
     "extend_log": {LOG_BY_NAME},
     "attempts": {BY_ID},

@@ -13,6 +13,7 @@ from zq.http.ops.status import StatusApi
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
+from zq.http.zizq.audit import AuditApi
 from zq.http.zizq.budgets import BudgetsApi
 from zq.http.zizq.crons import CronsApi
 from zq.http.zizq.description.openapi import DescriptionApi
@@ -76,6 +77,7 @@ def zizq_routes(
         TakeApi(services, guard, take),
         FailuresApi(services),
         HistoryApi(services),
+        AuditApi(services),
         WorkersApi(services),
         SettingsApi(services, endpoints),
         TargetsApi(services),

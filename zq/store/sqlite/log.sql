@@ -27,6 +27,10 @@ SELECT count(*) AS n, json_group_array(json_array({attempt_columns},
     failure -> 1, failure -> 2, failure -> 3)) AS records
 FROM (SELECT value AS failure FROM json_each(:failures)) CROSS JOIN jobs ON jobs.id = failure ->> 0
 
+-- name: actions
+-- :actions lists the records of the audit.
+SELECT json_array_length(:actions) AS n, :actions AS records
+
 -- name: to_be_trimmed
 SELECT json_group_array(name) FROM logs WHERE trim_at <= :now
 

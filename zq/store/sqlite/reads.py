@@ -11,7 +11,6 @@ import msgspec
 from zq.model.budgets import BudgetState
 from zq.model.failures import ErrorGroupRow
 from zq.model.filters import Filter
-from zq.model.history import HISTORY_LOG
 from zq.model.job import ErrorRecord, JobRecord
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
@@ -22,7 +21,7 @@ from zq.model.waits import WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.api import Reads
 from zq.store.sqlite import lookups, waits, windows
-from zq.store.sqlite.logs import read_log, unreadable_batch
+from zq.store.sqlite.logs import last_seq, read_log, unreadable_batch
 from zq.store.sqlite.readers import SCANNERS, ReaderPool
 
 T = TypeVar("T")
@@ -131,21 +130,25 @@ class SqliteReads(Reads):
         read = self._looks if limit == 1 else self._scans
         return await read(lookups.errors_page, key, after, descending, limit)
 
-    async def history_page(
+    async def log_end(self, log: str) -> int:
+        return await self._looks(last_seq, log)
+
+    async def log_page(
         self,
+        log: str,
         after: int | None,
         upto: int,
         limit: int,
         decode: Callable[[int, str, list[msgspec.Raw]], list[T]],
     ) -> tuple[int, list[T]]:
         def read(connection: sqlite3.Connection) -> tuple[int, list[T]]:
-            page = read_log(connection, HISTORY_LOG, after, upto, limit)
+            page = read_log(connection, log, after, upto, limit)
             records: list[T] = []
             for batch in page.batches:
                 try:
                     records += decode(*batch)
                 except msgspec.MsgspecError:
-                    raise unreadable_batch(connection, HISTORY_LOG, batch.first_seq) from None
+                    raise unreadable_batch(connection, log, batch.first_seq) from None
             return page.min_seq, records
 
         return await self._scans(read)

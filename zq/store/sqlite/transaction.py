@@ -41,6 +41,7 @@ QUERIES = {
     **_LOG,
     "append_attempts": _LOG["append"].replace("SOURCE", _LOG["attempts"]),
     "append_failures": _LOG["append"].replace("SOURCE", _LOG["failures"]),
+    "append_actions": _LOG["append"].replace("SOURCE", _LOG["actions"]),
     "shut_groups_telling": f"{_TICK['shut_groups']} RETURNING id",
     "open_groups_telling": f"{_TICK['open_groups']} RETURNING id",
     "matching": "SELECT json_group_array(id) FROM jobs"

@@ -166,7 +166,7 @@ export function pauseButton(queue, paused, after) {
 
 const KEYS = [
   ["/", "find a job"], ["g o", "Overview"], ["g q", "Queues"], ["g j", "Jobs"], ["g f", "Failures"],
-  ["g s", "Schedules"], ["g w", "Workers"], ["g b", "Budgets"], ["g h", "Health"],
+  ["g s", "Schedules"], ["g w", "Workers"], ["g b", "Budgets"], ["g h", "Health"], ["g a", "Audit"],
   ["j k", "next and previous row"], ["Enter", "open the row"], ["x", "select the row"],
   ["r", "retry"], ["p", "pause updates"], ["t", "theme"], ["z", "zone"], ["?", "this help"],
 ];

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from zq.http.zizq.audit import ActionsDocument
 from zq.http.zizq.description.parameters import (
     CHOICE,
     FILTERS,
@@ -86,6 +87,7 @@ class Operation(NamedTuple):
     plain_refusal: bool = False
 
 
+_HUNDRED = Parameter("limit", WHOLE, "How many at most: 1 to 1,000; 100 by default.")
 _TAKEN = "A unique key belongs to a job that this key may not see."
 _FULL = {
     429: "A queue is full: try again after `Retry-After` seconds.",
@@ -213,7 +215,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/workers"): Operation({200: WorkersDocument}),
     ("GET", "/leases"): Operation(
         {200: OpenLeases},
-        parameters=(Parameter("limit", WHOLE, "How many at most: 1 to 1,000; 100 by default."),),
+        parameters=(_HUNDRED,),
     ),
     ("POST", "/workers/{id}/drain"): Operation({200: WorkersDocument}, refusals=_NO_WORKER),
     ("GET", "/queues/settings"): Operation({200: EverySetting}),
@@ -241,6 +243,10 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: SweepPreviewDocument},
         parameters=(*FILTERS, VERB, FORCE),
         refusals=_REFUSED,
+    ),
+    ("GET", "/audit"): Operation(
+        {200: ActionsDocument},
+        parameters=(Parameter("before", WHOLE, "Only actions before this `seq`."), _HUNDRED),
     ),
     ("GET", "/sweeps"): Operation({200: SweepsDocument}),
     ("GET", "/budgets"): Operation({200: BudgetsDocument}),

@@ -1,0 +1,80 @@
+"""The audit: what operators do is recorded, with who did it and what came of it."""
+
+import msgspec
+import pytest
+
+from .client import JSON, Client, Doc, new_job
+
+
+async def actions(client: Client, **params: object) -> list[Doc]:
+    reply = await client.get("/audit", **params)
+    assert reply.status == 200, reply.doc
+    found: list[Doc] = reply.doc["actions"]
+    return found
+
+
+async def test_actions_are_recorded_the_latest_first_and_survive_a_restart(client: Client) -> None:
+    assert await actions(client) == []
+    jobs = [(await client.post("/jobs", new_job(queue="q"))).doc["id"] for _ in range(3)]
+    await client.patch("/queues/q/settings", {"paused": True, "pause_reason": "moving"})
+    await client.send("DELETE", f"/jobs/{jobs[0]}")
+    assert (await client.post("/jobs/cancel?queue=q&status=ready", {})).doc == {"cancelled": 2}
+    await client.site.restart()
+    cancel, delete, pause = await actions(client)
+    assert (cancel["seq"], delete["seq"], pause["seq"]) == (3, 2, 1)
+    assert (pause["method"], pause["path"]) == ("PATCH", "/queues/q/settings")
+    assert pause["answer"] == {"paused": True, "pause_reason": "moving"}
+    assert (delete["path"], delete["status"]) == (f"/jobs/{jobs[0]}", 204)
+    assert (cancel["query"], cancel["answer"]) == ("queue=q&status=ready", {"cancelled": 2})
+    assert cancel["at"] == client.site.now and cancel["address"] == "127.0.0.1"
+    assert "actor" not in cancel, "there are no keys"
+
+
+async def test_work_reading_and_what_was_refused_are_no_actions(client: Client) -> None:
+    await client.post("/jobs", new_job())
+    stream = await client.take()
+    job = await stream.job()
+    await client.post("/jobs/success", {"ids": [job["id"]]})
+    await client.get("/queues")
+    assert (await client.send("DELETE", f"/jobs/{job['id']}")).status == 404
+    assert (await client.patch("/queues/q/settings", {"paused": 1})).status == 400
+    assert await actions(client) == []
+
+
+async def test_pages_go_back_by_their_numbers(client: Client) -> None:
+    for number in range(5):
+        await client.patch(f"/queues/q{number}/settings", {"rate": 1})
+    assert [each["seq"] for each in await actions(client, limit=2)] == [5, 4]
+    assert [each["seq"] for each in await actions(client, limit=2, before=4)] == [3, 2]
+    assert [each["seq"] for each in await actions(client, limit=2, before=2)] == [1]
+    assert await actions(client, before=1) == []
+    assert (await client.get("/audit", limit=0)).status == 400
+
+
+async def test_lines_are_for_scripts(client: Client) -> None:
+    await client.patch("/queues/q/settings", {"rate": 1})
+    await client.patch("/queues/q/settings", {"rate": 2})
+    lines = await client.send("GET", "/audit", headers={"accept": "application/x-ndjson"})
+    assert [msgspec.json.decode(line)["seq"] for line in lines.body.splitlines()] == [2, 1]
+
+
+async def test_a_large_answer_is_left_out(client: Client) -> None:
+    job = new_job(queue="q" * 400, unique_key="k" * 400)
+    id = (await client.post("/jobs", job)).doc["id"]
+    await client.post(f"/jobs/{id}/cancel", {})
+    (action,) = await actions(client)
+    assert "answer" not in action
+
+
+@pytest.mark.parametrize("wire", [JSON], ids=str)
+async def test_all_doors_are_recorded(client: Client) -> None:
+    await client.post("/api/topics/t/consumer-groups", {"consumer_group": "a"})
+    await client.call("PUT", "/v0/topics/log", {})
+    found = [(each["method"], each["path"]) for each in await actions(client)]
+    assert found == [("PUT", "/v0/topics/log"), ("POST", "/api/topics/t/consumer-groups")]
+
+
+@pytest.mark.settings(no_audit=True)
+async def test_nothing_is_recorded_where_nobody_wants_it(client: Client) -> None:
+    await client.patch("/queues/q/settings", {"rate": 1})
+    assert await actions(client) == []

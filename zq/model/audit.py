@@ -1,0 +1,45 @@
+"""The audit: a record of each thing that an operator has done over HTTP."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.model.commands import Command
+
+AUDIT_LOG = "audit"
+
+MOST_QUERY = 1024
+"""A record has so many characters of a query."""
+
+MOST_ANSWER = 512
+"""An answer of up to so many bytes is in the record: it has the counts."""
+
+
+class OperatorAction(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was done, by whom. `at` is in milliseconds since the epoch.
+
+    `actor` is the name of the key, if there are keys, and `address` that of the peer. `answer` is
+    the document that was answered, if it is small.
+    """
+
+    at: int
+    method: str
+    path: str
+    status: int
+    address: str
+    actor: str | None = None
+    query: str = ""
+    answer: msgspec.Raw = msgspec.Raw()
+
+
+class RecordedAction(msgspec.Struct, frozen=True):
+    """An action and its number. Numbers rise without gaps."""
+
+    seq: int
+    action: OperatorAction
+
+
+class RecordActions(Command[None], frozen=True):
+    """Append actions to the audit."""
+
+    actions: Sequence[OperatorAction]

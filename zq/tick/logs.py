@@ -1,0 +1,45 @@
+"""Logs: records are appended in the transaction of what they tell, and removed by retention."""
+
+from zq.model.log import Bounds, Stored, outworn
+from zq.store.api import BYTES_A_ROW
+from zq.tick.work import UnitOfWork
+
+TRIMMED = 64
+"""So many batches are removed at a time, so that acknowledgements pass in between."""
+
+
+def append_records(
+    work: UnitOfWork, log: str, statement: str, shared: object, **parameters: object
+) -> int | None:
+    """Append the records that a statement makes. Return the last number, None if it makes none."""
+    tx = work.tx
+    stamp = {"log": log, "now": work.now}
+    added = tx.rows_of(statement, **stamp, shared=shared, **parameters)
+    if not added:
+        return None
+    ((count, size),) = added
+    tx.rows += 1 + size // BYTES_A_ROW
+    grown = tx.rows_of("extend_log", **stamp, count=count, bytes=size)
+    ((min_seq, max_seq, is_over),) = grown
+    if max_seq - min_seq + 1 == count:
+        work.retimed = True
+    if is_over:
+        _trim(work, log)
+    last: int = max_seq
+    return last
+
+
+def trim_logs(work: UnitOfWork) -> None:
+    """Remove records that are older than their retention."""
+    for log in work.tx.names("to_be_trimmed", now=work.now):
+        _trim(work, log)
+
+
+def _trim(work: UnitOfWork, log: str) -> None:
+    ((id, min_seq, max_seq, size, *bounds),) = work.tx.rows_of("extent", log=log)
+    oldest = [Stored(*row) for row in work.tx.rows_of("oldest", id=id, limit=TRIMMED)]
+    gone = oldest[: outworn(oldest, max_seq - min_seq + 1, size, Bounds(*bounds), work.now)]
+    if gone:
+        upto = gone[-1].last_seq
+        work.tx.run("trim", id=id, upto=upto)
+        work.tx.run("note_trim", id=id, upto=upto, bytes=sum(batch.size for batch in gone))
