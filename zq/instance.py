@@ -112,14 +112,14 @@ class Instance:
 
     async def stop(self) -> None:
         """Run waiting commands, checkpoint, close. After a failure of the disk, only close."""
-        failed = self.engine.failure.done()
         await self.services.cleaning.stop()
         await self.services.sweeps.stop()
         await self.services.crons.stop()
         await self._folding.close()
         await self.engine.stop()
         await self._filter.close()
-        if failed:
+        # The disk may have failed before, or by the last commands.
+        if self.engine.failure.done():
             await self._store.abandon()
         else:
             await self._store.close()

@@ -104,6 +104,8 @@ async def _serve(settings: Settings) -> int:
     except StoreError as error:
         log.error(f"the disk failed at the last moment, what was acknowledged is safe: {error}")
         return EX_IOERR
+    if server.engine.failure.done():
+        return _exit_code(server.engine.failure.result())
     log.info("Server stopped.")
     return 0
 

@@ -50,7 +50,7 @@ OPTIONS = sorted(durations(main))
 
 
 def test_all_commands_that_know_durations_are_looked_at() -> None:
-    commands = {"serve", "worker", "push", "wait", "pipeline", "top", "budgets"}
+    commands = {"serve", "worker", "push", "wait", "pipeline", "top", "budgets", "pause"}
     assert {words[0] for words in OPTIONS} == commands
 
 

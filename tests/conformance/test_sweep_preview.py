@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from zq.model.reach import EVERYWHERE
+
 from .client import Client, Doc
 from .test_sweeps import cancel, until_shown
 
@@ -89,7 +91,10 @@ async def test_a_sweep_stopped_while_it_runs_goes_on_without_the_jobs_that_came_
         first = cancel(client, bound)
         (sweep,) = await until_shown(client, len)
         assert sweep["by"] == {"queue": ["a"], "status": ["scheduled", "ready"], "upto": upto}
-        assert (await client.send("DELETE", f"/sweeps/{sweep['id']}")).status == 204
+        stop = asyncio.create_task(client.send("DELETE", f"/sweeps/{sweep['id']}"))
+        running = client.site.server.services.sweeps.running
+        await until_shown(client, lambda _: all(s.is_stopped for s in running(EVERYWHERE)))
+    assert (await stop).status == 204
     stopped = (await first).doc["cancelled"]
     assert stopped in (0, 1_000)
     assert (await cancel(client, bound)).doc == {"cancelled": 3_000 - stopped}

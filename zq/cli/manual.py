@@ -25,7 +25,7 @@ The directory of the data, unless \\fB\\-\\-root\\-dir\\fR names another one.
 
 def page() -> str:
     """The page in the language of man."""
-    root = click.Context(main, info_name="zq")
+    root = click.Context(main, info_name="zq", **main.context_settings)
     title, _, rest = (main.help or "").partition("\n")
     return "\n".join(
         [

@@ -114,9 +114,11 @@ FINDS: dict[str, set[str]] = {
         "SEARCH budgets USING COVERING INDEX budgets_by_time (pays_at>?)",
         "SCAN topic_writes USING COVERING INDEX writes_by_time",
         "SEARCH topics USING COVERING INDEX topics_to_trim (trim_at>?)",
-        "SCAN queue_settings USING INDEX pauses_by_end",
+        "SEARCH queue_settings USING INDEX pauses_by_end (paused_until>?)",
     },
-    "read_ended_pauses": {"SEARCH queue_settings USING INDEX pauses_by_end (<expr><?)"},
+    "read_ended_pauses": {
+        "SEARCH queue_settings USING INDEX pauses_by_end (paused_until>? AND paused_until<?)"
+    },
     "read_names": {"SEARCH dedupe USING PRIMARY KEY (queue=? AND group_id=? AND name=?)"},
     "write_names": set(),
     "forget_names": {

@@ -230,7 +230,9 @@ async def test_a_history_whose_first_and_last_records_cannot_be_read(rig: Rig) -
     assert page.batches == []
 
 
-@pytest.mark.parametrize("settings", ['{"paused":"x"}', "{", '{"unknown":1}'])
+@pytest.mark.parametrize(
+    "settings", ['{"paused":"x"}', "{", '{"unknown":1}', '{"paused_until":"x"}']
+)
 async def test_settings_that_cannot_be_read_are_as_if_there_were_none(
     settings: str, rig: Rig
 ) -> None:

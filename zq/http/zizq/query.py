@@ -1,7 +1,7 @@
 """Query strings: strict parsing, and a canonical form for the links of pages."""
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -85,6 +85,17 @@ def whole_number(name: str, text: str, high: int, low: int = 0) -> int:
     if match is None or not low <= int(match[1]) <= high:
         raise _invalid(f"`{name}` must be a whole number from {low} to {high}, not {text!r}")
     return int(match[1])
+
+
+def switch(name: str, values: Mapping[str, str]) -> bool:
+    """Whether a query has `true` under a name; `false` and nothing mean no.
+
+    Raises `InvalidRequest`.
+    """
+    text = values.get(name, "false")
+    if text not in ("true", "false"):
+        raise _invalid(f"`{name}` must be true or false, not {text!r}")
+    return text == "true"
 
 
 def paging(values: dict[str, str]) -> Paging:

@@ -15,6 +15,7 @@ from zq.http.zizq.query import (
     parameters,
     refuse_terminal_statuses,
     refuse_uncancellable,
+    switch,
 )
 from zq.model.errors import InvalidRequest
 from zq.model.filters import Filter, refuse_unrevivable
@@ -79,7 +80,7 @@ class SweepsApi:
         Its attempts begin anew, and its error history is kept. With `home=true` it goes back to the
         queue in which it died first, also if it waits in a dead-letter queue.
         """
-        home = parameters(request, ("home",)).get("home") == "true"
+        home = switch("home", parameters(request, ("home",)))
         key, reach = key_of(request[PATH]["id"], self._ids), reach_of(request)
         job = await (self._jobs.send_home if home else self._jobs.retry)(key, reach)
         return answer(job_document(job, self._ids, with_payload=False), accepted)
@@ -105,7 +106,7 @@ class SweepsApi:
         `verb` is the change: `delete` (or none), `cancel`, `redrive` or `patch`.
         """
         values = parameters(request, (*FILTERS, "verb", "force"))
-        verb, force = values.get("verb", "delete"), values.get("force") == "true"
+        verb, force = values.get("verb", "delete"), switch("force", values)
         if verb not in VERBS:
             raise InvalidRequest(f"`verb` must be one of {', '.join(VERBS)}, not {verb!r}")
         filter = job_filter(values, self._ids, reach_of(request))

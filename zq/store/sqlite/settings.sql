@@ -13,7 +13,7 @@ DELETE FROM queue_settings WHERE queue = :queue
 -- name: read_ended_pauses
 SELECT json_group_array(queue) FROM (
     SELECT queue FROM queue_settings
-    WHERE settings ->> 'paused_until' IS NOT NULL AND settings ->> 'paused_until' <= :now
+    WHERE paused_until IS NOT NULL AND paused_until <= :now
     LIMIT :limit)
 
 -- name: clear_settings

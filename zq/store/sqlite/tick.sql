@@ -256,8 +256,8 @@ SELECT
     (SELECT pays_at FROM budgets WHERE pays_at IS NOT NULL ORDER BY pays_at LIMIT 1),
     (SELECT trim_at FROM topics WHERE trim_at IS NOT NULL ORDER BY trim_at LIMIT 1),
     (SELECT until FROM topic_writes ORDER BY until LIMIT 1),
-    (SELECT settings ->> 'paused_until' FROM queue_settings
-        WHERE settings ->> 'paused_until' IS NOT NULL ORDER BY settings ->> 'paused_until' LIMIT 1)
+    (SELECT paused_until FROM queue_settings WHERE paused_until IS NOT NULL
+        ORDER BY paused_until LIMIT 1)
 
 -- name: read_purgeable
 SELECT json_group_array(id) FROM (
