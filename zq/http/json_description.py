@@ -19,7 +19,7 @@ from zq.http.zizq.description.openapi import (
     parameter_document,
     public_names,
 )
-from zq.http.zizq.description.operations import Operation
+from zq.http.zizq.description.operation import Operation
 
 Document = dict[str, Any]
 

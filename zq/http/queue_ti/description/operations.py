@@ -10,7 +10,7 @@ from zq.http.queue_ti.description import shapes
 from zq.http.queue_ti.documents import OverridesDocument
 from zq.http.queue_ti.pages import LARGEST_PAGE, USUAL_PAGE
 from zq.http.queue_ti.schemas import SchemaDocument
-from zq.http.zizq.description.operations import Operation
+from zq.http.zizq.description.operation import Operation
 from zq.http.zizq.description.parameters import TEXT, Parameter
 
 _NUMBER = {"type": "integer", "minimum": 0}

@@ -33,7 +33,7 @@ from zq.http.topics.description.shapes import (
 )
 from zq.http.topics.paging import LARGEST_PAGE, USUAL_PAGE
 from zq.http.topics.streams import MEDIA_TYPE
-from zq.http.zizq.description.operations import Operation
+from zq.http.zizq.description.operation import Operation
 from zq.http.zizq.description.parameters import TEXT, Parameter
 from zq.model.topics import MOST_WRITE_KEY, TopicPatch
 

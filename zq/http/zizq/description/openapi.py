@@ -12,7 +12,8 @@ from aiohttp import web
 from zq import __version__
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
-from zq.http.zizq.description.operations import OPERATIONS, Operation
+from zq.http.zizq.description.operation import Operation
+from zq.http.zizq.description.operations import OPERATIONS
 from zq.http.zizq.description.parameters import Parameter
 from zq.http.zizq.description.shapes import Error
 from zq.http.zizq.endpoints import answer, endpoint

@@ -1,9 +1,11 @@
-"""The parameters and answers of each route, in one table. Handlers describe what routes do."""
+"""The parameters and answers of every route, in one table. Handlers describe what routes do."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from zq.http.zizq.audit import ActionsDocument
+from zq.http.zizq.description.budgets import BUDGETS
+from zq.http.zizq.description.crons import CRONS
+from zq.http.zizq.description.operation import MANY_SWEEPS, UNBUILT, Operation
 from zq.http.zizq.description.parameters import (
     CHOICE,
     FILTERS,
@@ -21,11 +23,9 @@ from zq.http.zizq.description.parameters import (
 )
 from zq.http.zizq.description.shapes import (
     AddedJobs,
-    BudgetsDocument,
     Cancelled,
     ClaimedJobs,
     Count,
-    CronNames,
     Deleted,
     EnqueuedJobs,
     ErrorPage,
@@ -37,7 +37,6 @@ from zq.http.zizq.description.shapes import (
     OutcomeSchema,
     Patched,
     QueuesSchema,
-    Rebindings,
     Redriven,
     SweepPreviewDocument,
     SweepsDocument,
@@ -49,16 +48,7 @@ from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 from zq.model.strict import StrictRetention
 from zq.service.trends import TrendSpan
-from zq.wire import bodies, budgets, lease_bodies, settings
-from zq.wire.budgets import BudgetDocument
-from zq.wire.crons import (
-    CronEntryBody,
-    CronEntryDocument,
-    CronGroupBody,
-    CronGroupDocument,
-    CronGroupPatchBody,
-    CronPausedBody,
-)
+from zq.wire import bodies, lease_bodies, settings
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
 from zq.wire.failures import ErrorGroupsDocument
@@ -68,24 +58,6 @@ from zq.wire.stats import QueueStatsDocument, StatsDocument
 from zq.wire.status import StatusDocument
 from zq.wire.trends import TrendsDocument
 from zq.wire.waits import WaitDocument
-
-
-class Operation(NamedTuple):
-    """`answers` maps a status to the types of its document; None means no document.
-
-    `refusals` are the errors, by status, besides those of all routes. A route with `streams`
-    answers with one document after the other, in these media types. With `plain_refusal` a 400 is
-    plain text.
-    """
-
-    answers: Mapping[int, Any]
-    body: Any = None
-    optional_body: bool = False
-    parameters: tuple[Parameter, ...] = ()
-    refusals: Mapping[int, str] = {}
-    streams: tuple[str, ...] = ()
-    plain_refusal: bool = False
-
 
 _HUNDRED = Parameter("limit", WHOLE, "How many at most: 1 to 1,000; 100 by default.")
 _TAKEN = "A unique key belongs to a job that this key may not see."
@@ -109,22 +81,10 @@ _NO_TARGET = {404: "There is no such target."}
 _NO_JOB = {404: "There is no such job."}
 _NO_WORKER = {404: "There is no such worker."}
 _NO_SWEEP = {404: "There is no such sweep."}
-_MANY_SWEEPS = {429: "Too many changes by filter run: try again after `Retry-After` seconds."}
 _NOT_HELD = {404: "No such job is in flight."}
 _STALE = {409: "The named delivery has ended."}
 _ENDED = {409: "The job's status does not allow that."}
-_NO_GROUP = {404: "There is no such group."}
-_NO_ENTRY = {404: "There is no such group or entry."}
 _REFUSED = {422: "A status or a value does not allow this."}
-_NO_BUDGET = {404: "There is no such budget."}
-_BUDGET_FULL = {422: "Unfinished jobs need more than that, or there are too many budgets."}
-_BINDING = {
-    404: "There is no such job, or it does not draw from the budget.",
-    409: "The job draws from the budget already.",
-    422: "The job no longer waits, or a budget is missing or could never pay the cost.",
-}
-_SWEEP_BINDING = {422: "A budget is missing or could never pay the cost."} | _MANY_SWEEPS
-_UNBUILT = {422: "A feature that this version does not have."}
 _OUTCOMES = {200: OutcomeSchema, 202: OutcomeSchema, 410: OutcomeSchema}
 
 OPERATIONS: dict[tuple[str, str], Operation] = {
@@ -137,17 +97,17 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         },
         bodies.JobBody,
         parameters=(WAIT,),
-        refusals={**_NO_JOB, 409: _TAKEN, **_UNBUILT, **_FULL},
+        refusals={**_NO_JOB, 409: _TAKEN, **UNBUILT, **_FULL},
     ),
     ("POST", "/jobs/bulk"): Operation(
         {201: EnqueuedJobs, 200: EnqueuedJobs},
         bodies.JobsBody,
-        refusals={409: _TAKEN, **_UNBUILT, **_FULL},
+        refusals={409: _TAKEN, **UNBUILT, **_FULL},
     ),
     ("GET", "/jobs"): Operation(
-        {200: JobPageSchema}, parameters=(*PAGING, *FILTERS), refusals=_UNBUILT
+        {200: JobPageSchema}, parameters=(*PAGING, *FILTERS), refusals=UNBUILT
     ),
-    ("GET", "/jobs/count"): Operation({200: Count}, parameters=FILTERS, refusals=_UNBUILT),
+    ("GET", "/jobs/count"): Operation({200: Count}, parameters=FILTERS, refusals=UNBUILT),
     ("GET", "/jobs/take"): Operation(
         {200: (JobDocument, NoticeDocument)},
         parameters=(
@@ -174,13 +134,13 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/jobs/{id}"): Operation({200: JobDocument}, refusals=_NO_JOB),
     ("GET", "/jobs/{id}/why"): Operation({200: WaitDocument}, refusals=_NO_JOB),
     ("PATCH", "/jobs"): Operation(
-        {200: Patched}, bodies.PatchBody, parameters=CHOICE, refusals=_REFUSED | _MANY_SWEEPS
+        {200: Patched}, bodies.PatchBody, parameters=CHOICE, refusals=_REFUSED | MANY_SWEEPS
     ),
     ("PATCH", "/jobs/{id}"): Operation(
         {200: JobDocument}, bodies.PatchBody, refusals=_NO_JOB | _REFUSED
     ),
     ("DELETE", "/jobs"): Operation(
-        {200: Deleted}, parameters=CHOICE, refusals=_UNBUILT | _MANY_SWEEPS
+        {200: Deleted}, parameters=CHOICE, refusals=UNBUILT | MANY_SWEEPS
     ),
     ("DELETE", "/jobs/{id}"): Operation({204: None}, refusals=_NO_JOB),
     ("POST", "/jobs/success"): Operation({204: None}, bodies.SuccessesBody, refusals=_LEFT_ALONE),
@@ -237,7 +197,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         settings.RedriveBody,
         optional_body=True,
         parameters=CHOICE,
-        refusals=_REFUSED | _MANY_SWEEPS,
+        refusals=_REFUSED | MANY_SWEEPS,
     ),
     ("GET", "/sweeps/preview"): Operation(
         {200: SweepPreviewDocument},
@@ -249,55 +209,6 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         parameters=(Parameter("before", WHOLE, "Only actions before this `seq`."), _HUNDRED),
     ),
     ("GET", "/sweeps"): Operation({200: SweepsDocument}),
-    ("GET", "/budgets"): Operation({200: BudgetsDocument}),
-    ("GET", "/budgets/{key}"): Operation({200: BudgetDocument}, refusals=_NO_BUDGET),
-    ("POST", "/budgets/{key}"): Operation(
-        {201: BudgetDocument},
-        budgets.PolicyBody,
-        refusals={409: "The budget exists already.", **_BUDGET_FULL},
-    ),
-    ("PUT", "/budgets/{key}"): Operation(
-        {200: BudgetDocument}, budgets.PolicyBody, refusals=_BUDGET_FULL
-    ),
-    ("PATCH", "/budgets/{key}"): Operation(
-        {200: BudgetDocument}, budgets.PolicyPatchBody, refusals=_NO_BUDGET | _BUDGET_FULL
-    ),
-    ("DELETE", "/budgets/{key}"): Operation(
-        {204: None}, refusals={409: "Unfinished jobs draw from it.", **_NO_BUDGET}
-    ),
-    ("PUT", "/jobs/{id}/budgets"): Operation(
-        {200: JobDocument}, budgets.BindingsBody, refusals=_BINDING
-    ),
-    ("DELETE", "/jobs/{id}/budgets"): Operation({200: JobDocument}, refusals=_BINDING),
-    **{
-        (method, "/jobs/{id}/budgets/{key}"): Operation(
-            {200: JobDocument}, budgets.BindingBody, optional_body=True, refusals=_BINDING
-        )
-        for method in ("POST", "PUT")
-    },
-    ("PATCH", "/jobs/{id}/budgets/{key}"): Operation(
-        {200: JobDocument}, budgets.CostBody, refusals=_BINDING
-    ),
-    ("DELETE", "/jobs/{id}/budgets/{key}"): Operation({200: JobDocument}, refusals=_BINDING),
-    **{
-        (method, "/jobs/budgets/{key}"): Operation(
-            {200: Rebindings},
-            budgets.BindingBody,
-            optional_body=True,
-            parameters=CHOICE,
-            refusals=_SWEEP_BINDING,
-        )
-        for method in ("POST", "PUT")
-    },
-    ("PATCH", "/jobs/budgets/{key}"): Operation(
-        {200: Rebindings}, budgets.CostBody, parameters=CHOICE, refusals=_SWEEP_BINDING
-    ),
-    ("DELETE", "/jobs/budgets/{key}"): Operation(
-        {200: Rebindings}, parameters=CHOICE, refusals=_MANY_SWEEPS
-    ),
-    ("DELETE", "/jobs/budgets"): Operation(
-        {200: Rebindings}, parameters=CHOICE, refusals=_MANY_SWEEPS
-    ),
     ("DELETE", "/sweeps/{id}"): Operation({204: None}, refusals=_NO_SWEEP),
     ("GET", "/error-groups"): Operation(
         {200: ErrorGroupsDocument},
@@ -325,7 +236,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         bodies.CancelBody,
         optional_body=True,
         parameters=CHOICE,
-        refusals=_REFUSED | _MANY_SWEEPS,
+        refusals=_REFUSED | MANY_SWEEPS,
     ),
     ("POST", "/jobs/{id}/cancel"): Operation(
         {200: JobDocument}, bodies.CancelBody, optional_body=True, refusals=_NO_JOB | _ENDED
@@ -352,31 +263,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         ),
     ),
     ("GET", "/queues/{queue}/stats"): Operation({200: QueueStatsDocument}),
-    ("GET", "/crons"): Operation({200: CronNames}),
-    ("DELETE", "/crons"): Operation({200: Deleted}),
-    ("GET", "/crons/{group}"): Operation({200: CronGroupDocument}, refusals=_NO_GROUP),
-    ("PUT", "/crons/{group}"): Operation(
-        {200: CronGroupDocument}, CronGroupBody, refusals=_UNBUILT
-    ),
-    ("PATCH", "/crons/{group}"): Operation(
-        {200: CronGroupDocument}, CronGroupPatchBody, refusals=_NO_GROUP
-    ),
-    ("DELETE", "/crons/{group}"): Operation({204: None}, refusals=_NO_GROUP),
-    ("POST", "/crons/{group}/entries"): Operation(
-        {201: CronEntryDocument},
-        CronEntryBody,
-        refusals={409: "An entry with this name exists already.", **_UNBUILT},
-    ),
-    ("GET", "/crons/{group}/entries/{entry}"): Operation(
-        {200: CronEntryDocument}, refusals=_NO_ENTRY
-    ),
-    ("PUT", "/crons/{group}/entries/{entry}"): Operation(
-        {200: CronEntryDocument}, CronEntryBody, refusals=_UNBUILT
-    ),
-    ("PATCH", "/crons/{group}/entries/{entry}"): Operation(
-        {200: CronEntryDocument}, CronPausedBody, refusals=_NO_ENTRY
-    ),
-    ("DELETE", "/crons/{group}/entries/{entry}"): Operation({204: None}, refusals=_NO_ENTRY),
+    **BUDGETS,
+    **CRONS,
     ("GET", "/history"): Operation(
         {200: HistoryDocument},
         parameters=(

@@ -15,7 +15,7 @@ from zq.http.zizq.description.openapi import (
     described,
     openapi,
 )
-from zq.http.zizq.description.operations import Operation
+from zq.http.zizq.description.operation import Operation
 from zq.http.zizq.door import zizq_routes
 from zq.http.zizq.take import TakeOptions
 from zq.service import Services
