@@ -108,6 +108,7 @@ class Instance:
         )
         self.services = self._services()
         self.engine.start()
+        await self.services.schemas.start()
         await self.services.cleaning.start()
 
     async def stop(self) -> None:
@@ -133,11 +134,15 @@ class Instance:
             *(store, clock, counts, self._filter),
             *(engine.inbox, engine.mint, settings.max_sweeps),
         )
+        schemas = Schemas(store, engine.inbox)
         jobs = Jobs(
             *(store, clock, ids, engine.inbox, engine.waiters, admission),
-            *(engine.mint, self._folding),
+            *(engine.mint, self._folding, schemas.parsed),
         )
-        topics = Topics(store, clock, engine.inbox, engine.topics, admission, engine.mint)
+        topics = Topics(
+            *(store, clock, engine.inbox, engine.topics, admission),
+            *(engine.mint, schemas.parsed),
+        )
         work = Work(
             *(store, clock, ids, engine.inbox, engine.streams, engine.events),
             max_result=settings.max_result,
@@ -146,14 +151,14 @@ class Instance:
         engine.scheduler.folding = self._folding
         queues = Queues(store, clock, engine.inbox, counts, engine.flows)
         trends = Trends(store, clock, engine.trends)
-        admin = Admin(store, ids, engine, admission, _durability(settings))
+        admin = Admin(store, ids, engine, admission, _durability(settings), schemas)
         status = StatusBoard(store, clock, engine, admission, _limits(settings), _flags(settings))
         return Services(
             jobs,
             Listing(store, clock, counts, self._filter, settings.read_timeout / 1000),
             sweeps,
             Replays(store, clock, jobs, engine.tallies.count_replayed),
-            Schemas(store, engine.inbox),
+            schemas,
             Waits(store, clock, ids, engine.streams, engine.openings),
             work,
             queues,

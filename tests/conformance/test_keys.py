@@ -36,7 +36,16 @@ def test_every_route_declares_its_scope() -> None:
     open_to_all = {path for (_, path), route in routes.items() if route.scope is None}
     assert open_to_all == {"/health", "/healthz", "/version", "/openapi.json"}
     assert {path for (_, path), route in routes.items() if route.whole} == {
-        *("/audit", "/history", "/metrics", "/reset", "/status", "/budgets", "/budgets/{key}"),
+        *(
+            "/audit",
+            "/cleaning",
+            "/history",
+            "/metrics",
+            "/reset",
+            "/status",
+            "/budgets",
+            "/budgets/{key}",
+        ),
     }
 
 

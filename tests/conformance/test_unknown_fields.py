@@ -64,6 +64,9 @@ OURS: dict[Key, list[Doc]] = {
     ("POST", "/jobs/by-key/cancel"): [{"force": True}],
     ("POST", "/jobs/cancel"): [{"force": True}],
     ("POST", "/jobs/{id}/cancel"): [{"force": True}],
+    ("PUT", "/queues/{queue}/schema"): [{"schema": "string"}],
+    ("POST", "/queues/{queue}/replay"): [{"since": 1}],
+    ("PUT", "/cleaning"): [{"schedule": ""}],
     ("PATCH", "/jobs/{id}/retention"): [{"dead_ms": 5}],
 }
 """Bodies of our routes, in which each object is ours, or no less strict."""

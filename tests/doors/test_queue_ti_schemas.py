@@ -153,11 +153,11 @@ def test_what_does_not_pass(change: dict[str, Any], field: str) -> None:
 
 @pytest.mark.parametrize("payload", ["[1]", "1", '"x"', "null"])
 def test_a_schema_that_is_no_record_asks_for_json_only(payload: str) -> None:
-    PayloadSchema('"int"').check(payload)
+    PayloadSchema('"int"').check(json.dumps(payload))
     with pytest.raises(SchemaMismatch, match="expected an object"):
-        PayloadSchema(json.dumps(ORDER)).check(payload)
+        PayloadSchema(json.dumps(ORDER)).check(json.dumps(payload))
     with pytest.raises(SchemaMismatch, match="not valid JSON"):
-        PayloadSchema('"int"').check("x" + payload)
+        PayloadSchema('"int"').check(json.dumps("x" + payload))
 
 
 async def test_a_deep_payload_is_no_danger(api: Messages) -> None:

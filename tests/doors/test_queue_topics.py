@@ -218,6 +218,17 @@ async def test_a_record_is_a_job_and_a_job_is_a_record(queue: Queue) -> None:
     assert (await native.get("/jobs", queue="q")).doc["jobs"] == []
 
 
+async def test_a_schema_of_the_queue_holds_for_what_is_appended(queue: Queue) -> None:
+    schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
+    put = await queue.records.native.call("PUT", "/queues/q/schema", {"schema": schema})
+    assert put.status == 200
+    records = [{"data": {"n": 1}}, {"data": {"n": "one"}}]
+    assert refused(await queue.records.post("q", {"records": records}))[0] == 422
+    assert (await queue.counts())["ready"] == 0
+    await queue.records.append("q", {"n": 1})
+    assert (await queue.counts())["ready"] == 1
+
+
 async def test_a_queue_can_be_made_by_its_first_write_and_deleted_with_its_jobs(
     log: Records,
 ) -> None:

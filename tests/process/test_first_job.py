@@ -21,6 +21,7 @@ SCAN, CLAIM, EXTEND, RELEASE, WORKERS, DRAIN = commands("leases")
 STEPS, TAKE_STEPS, CHARGE = commands("groups")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
 SET, PAUSE, SHOW, ADD_TARGET, DROP_TARGET, RETRY, REDRIVE, SWEEPS = commands("queue settings")
+CHECK_PAYLOADS, SHOW_CHECK, KEEP_COMPLETED, REPLAY_ALL = commands("schemas and replays")
 PUT_CRONS, SHOW_CRONS, PAUSE_CRON, DELETE_CRONS = commands("cron")
 PUT_TOPIC, APPEND, DIFF, DELETE_TAGGED, TOPICS, ROUTE, WATCH, FOLLOW = commands("topics")
 PUT_QUEUE, FILL, CLAIM_RECORDS, ACK_RECORD, NACK_RECORD = commands("queue-topics")
@@ -323,6 +324,10 @@ async def test_the_settings_of_the_documents(tmp_path: Path) -> None:
 
         assert shell.document(REDRIVE) == {"redriven": 1}
         assert shell.document(REDRIVE) == {"redriven": 0}
+        checked = shell.document(CHECK_PAYLOADS)
+        assert checked["version"] == 1 and shell.document(SHOW_CHECK) == checked
+        assert shell.document(KEEP_COMPLETED)["retention"] == {"completed_ms": 604_800_000}
+        assert shell.document(REPLAY_ALL) == {"replayed": 0}
         assert shell.document(SWEEPS) == {"sweeps": []}
         assert "only a dead job" in shell.document(RETRY, job)["error"]
 

@@ -42,6 +42,13 @@ class SchemaMismatch(Unprocessable):
         super().__init__(f"payload does not match topic schema: {reason}")
 
 
+class SchemaNotFound(NotFound):
+    code = "schema_not_found"
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(f"{queue!r} has no schema")
+
+
 class FanOutChain(Conflict):
     code = "fan_out_chain"
 

@@ -69,9 +69,14 @@ class PayloadSchema:
             raise InvalidSchema("it is no schema") from None
 
     def check(self, payload: str) -> None:
-        """Raise `SchemaMismatch` if a payload does not match."""
+        """Raise `SchemaMismatch` if a payload, in JSON, does not match.
+
+        Doors whose payloads are texts store JSON within a text, so a text is looked into.
+        """
         try:
             value = msgspec.json.decode(payload)
+            if isinstance(value, str):
+                value = msgspec.json.decode(value)
         except (msgspec.DecodeError, RecursionError):
             raise SchemaMismatch("it is not valid JSON") from None
         if isinstance(self._root, dict) and self._root.get("type") in _RECORDS:

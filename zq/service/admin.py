@@ -15,6 +15,7 @@ from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.reach import Reach
 from zq.service.jobs import Admission
+from zq.service.schemas import Schemas
 from zq.store.api import Store
 
 
@@ -82,12 +83,14 @@ class Admin:
         engine: Engine,
         admission: Admission,
         durability: Durability,
+        schemas: Schemas,
     ) -> None:
         self._store = store
         self._ids = ids
         self._engine = engine
         self._admission = admission
         self._durability = durability
+        self._schemas = schemas
         self.ping = store.ping
         """Waits until a tick under way and the store's thread are done."""
 
@@ -122,8 +125,9 @@ class Admin:
         )
 
     async def clear(self) -> None:
-        """Delete every job, and the settings of all queues."""
+        """Delete every job, and the settings and schemas of all queues."""
         await self._engine.inbox.ask(Clear(settings=True))
+        self._schemas.parsed.clear()
 
     # Workers
 

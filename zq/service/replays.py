@@ -53,7 +53,7 @@ class Replays:
             copies = [_copy(job, with_options=defaults is None) for job in jobs if job.key <= upto]
             if not copies:
                 break
-            accepted = await self._jobs.enqueue(copies, reach, defaults=defaults)
+            accepted = await self._jobs.enqueue(copies, reach, defaults=defaults, checked=True)
             total += len(copies) - accepted.joined
         self._count(queue, total)
         return total

@@ -148,6 +148,7 @@ def _clear(work: UnitOfWork, command: Clear) -> int:
         clear_crons(work)
         work.tx.run("clear_error_groups")
         work.tx.run("clear_trends")
+        work.tx.run("clear_schemas")
         clear_topics(work)
     keys = work.tx.keys("read_all_in_flight")
     held = work.tx.briefs("read_briefs", keys=keys) if keys else []

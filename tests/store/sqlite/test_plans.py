@@ -222,6 +222,7 @@ FINDS: dict[str, set[str]] = {
         "SEARCH trends USING COVERING INDEX trends_by_time (length=? AND at<?)",
     },
     "clear_trends": set(),
+    "clear_schemas": set(),
     "trends": {"SEARCH trends USING PRIMARY KEY (length=? AND queue=? AND at>?)"},
     "leases": {"SEARCH jobs USING INDEX leases_by_deadline (lease_until>?)"},
     "first_in_line": {

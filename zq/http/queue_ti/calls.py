@@ -12,7 +12,7 @@ import msgspec
 from zq.engine.delivery.takers import Claimer
 from zq.engine.delivery.windows import ClaimWindow
 from zq.http.door import Ids
-from zq.http.queue_ti.documents import DLQ, MessageDocument, as_text, message
+from zq.http.queue_ti.documents import DLQ, MessageDocument, message
 from zq.http.queue_ti.groups import queue_of, topic_of
 from zq.model.errors import InvalidRequest, JobNotFound, NotInFlight, PayloadTooLarge, TooLarge
 from zq.model.job import MAX_META, MAX_UINT32, Extras, JobRecord, NewJob
@@ -76,7 +76,7 @@ class MessageCalls:
 
     def __init__(self, services: Services, ids: Ids, defaults: Defaults, max_payload: int) -> None:
         self._jobs, self._work, self._listing = services.jobs, services.work, services.listing
-        self._schemas, self._tallies = services.schemas, services.tallies
+        self._tallies = services.tallies
         self.ids = ids
         self._defaults = defaults
         self._max_payload = max_payload
@@ -92,10 +92,6 @@ class MessageCalls:
             raise InvalidRequest(f"topic name may not end in {DLQ}: messages come there by nacks")
         self._tallies.begin()
         job = self._job(new)
-        reach.require([job.queue])
-        schema = await self._schemas.parsed(job.queue)
-        if schema is not None:
-            schema.check(as_text(msgspec.json.decode(new.payload)))
         defaults = self._defaults.of(new.topic)
         registered_only = self._defaults.registered_only
         stored = await self._jobs.enqueue(

@@ -9,7 +9,6 @@ from zq.http.queue_ti.bodies import MessageEndpoints, SchemaBody
 from zq.http.queue_ti.documents import rfc3339
 from zq.http.queue_ti.problems import answer
 from zq.http.transport.answer import Answer
-from zq.model.errors import NotFound
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
 from zq.model.schemas import StoredSchema
@@ -49,11 +48,7 @@ class SchemasApi:
 
     async def get(self, request: web.BaseRequest) -> Answer:
         """The schema of one topic."""
-        topic = _topic(request)
-        found = await self._schemas.get(topic, reach_of(request))
-        if found is None:
-            raise NotFound(f"the topic {topic!r} has no schema")
-        return answer(_document(found))
+        return answer(_document(await self._schemas.get(_topic(request), reach_of(request))))
 
     async def put(self, request: web.BaseRequest, sent: SchemaBody) -> Answer:
         """Give a topic a schema: new messages have to match it."""

@@ -13,6 +13,7 @@ from zq.http.ops.status import StatusApi
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
+from zq.http.zizq.archive import RetainedApi
 from zq.http.zizq.audit import AuditApi
 from zq.http.zizq.budgets import BudgetsApi
 from zq.http.zizq.crons import CronsApi
@@ -26,6 +27,7 @@ from zq.http.zizq.leases import LeasesApi
 from zq.http.zizq.outcomes import OutcomesApi
 from zq.http.zizq.problems import error_codec, problem
 from zq.http.zizq.push import PushApi
+from zq.http.zizq.schemas import QueueSchemasApi
 from zq.http.zizq.settings import SettingsApi
 from zq.http.zizq.settlements import SettlementsApi
 from zq.http.zizq.stats import StatsApi
@@ -81,6 +83,8 @@ def zizq_routes(
         WorkersApi(services),
         SettingsApi(services, endpoints),
         TargetsApi(services),
+        QueueSchemasApi(services, endpoints),
+        RetainedApi(services, endpoints),
         SweepsApi(services, endpoints),
         BudgetsApi(services, endpoints),
         EventsApi(services, guard, endpoints, take),

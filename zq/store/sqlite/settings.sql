@@ -36,3 +36,6 @@ RETURNING version
 
 -- name: drop_schema
 DELETE FROM schemas WHERE queue = :queue
+
+-- name: clear_schemas
+DELETE FROM schemas

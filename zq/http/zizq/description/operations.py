@@ -54,6 +54,14 @@ from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
 from zq.wire.failures import ErrorGroupsDocument
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
 from zq.wire.history import HistoryDocument
+from zq.wire.schemas import (
+    CleaningDocument,
+    QueueSchemaDocument,
+    QueueSchemasDocument,
+    Replayed,
+    ReplaySent,
+    SchemaSent,
+)
 from zq.wire.stats import QueueStatsDocument, StatsDocument
 from zq.wire.status import StatusDocument
 from zq.wire.trends import TrendsDocument
@@ -79,6 +87,7 @@ _CIRCLE = {409: "Dead-letter queues would lead in a circle, or a target would ha
 _TARGET = {409: "It is a target already, or would have targets itself."}
 _NO_TARGET = {404: "There is no such target."}
 _NO_JOB = {404: "There is no such job."}
+_NO_SCHEMA = {404: "The queue has no schema."}
 _NO_WORKER = {404: "There is no such worker."}
 _NO_SWEEP = {404: "There is no such sweep."}
 _NOT_HELD = {404: "No such job is in flight."}
@@ -189,6 +198,18 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("DELETE", "/queues/{queue}/settings"): Operation({204: None}),
     ("PUT", "/queues/{queue}/targets/{target}"): Operation({201: AddedJobs}, refusals=_TARGET),
     ("DELETE", "/queues/{queue}/targets/{target}"): Operation({200: Deleted}, refusals=_NO_TARGET),
+    ("GET", "/queues/schemas"): Operation({200: QueueSchemasDocument}),
+    ("GET", "/queues/{queue}/schema"): Operation({200: QueueSchemaDocument}, refusals=_NO_SCHEMA),
+    ("PUT", "/queues/{queue}/schema"): Operation({200: QueueSchemaDocument}, SchemaSent),
+    ("DELETE", "/queues/{queue}/schema"): Operation({204: None}),
+    ("POST", "/queues/{queue}/replay"): Operation(
+        {200: Replayed},
+        ReplaySent,
+        optional_body=True,
+        refusals={422: "The queue keeps no completed jobs, or none so old.", **_FULL},
+    ),
+    ("GET", "/cleaning"): Operation({200: CleaningDocument}),
+    ("PUT", "/cleaning"): Operation({200: CleaningDocument}, CleaningDocument),
     ("POST", "/jobs/{id}/retry"): Operation(
         {200: JobDocument}, parameters=(HOME,), refusals=_NO_JOB | _ENDED
     ),
