@@ -39,17 +39,6 @@ class NotAQueue(Conflict):
         super().__init__(f"topic '{topic}' is a log: read it by a cursor")
 
 
-class NotALog(Conflict):
-    """What is only for logs is asked of a queue."""
-
-    code = "topic_exists_incompatible"
-
-    def __init__(self, topic: str) -> None:
-        super().__init__(
-            f"topic '{topic}' is a queue, and routers go from log to log: use another topic"
-        )
-
-
 class TopicIsQueue(Conflict):
     """Records for a queue need keys of jobs: whoever appends them is to give these along."""
 

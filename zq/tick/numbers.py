@@ -1,11 +1,12 @@
 """Jobs as the records of queue topics: they are stored like all others, and get numbers there."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from zq.model.commands import Enqueue
 from zq.model.errors import ZqError
 from zq.model.lifecycle import TERMINAL
-from zq.model.topic_commands import Append, ForgetNumbers, NumberJobs
+from zq.model.topic_commands import ForgetNumbers, NumberJobs
 from zq.model.topic_errors import TopicFull, TopicNotFound
 from zq.model.topic_jobs import new_job
 from zq.model.topics import MAX_SEQ, SEQ_BITS, NewRecord, TopicState
@@ -36,18 +37,35 @@ def number_jobs(work: UnitOfWork, commands: Sequence[AnyNumbering]) -> Sliced[li
     return replies
 
 
-def store_jobs(work: UnitOfWork, state: TopicState, command: Append) -> Sliced[None]:
-    """Store records as jobs of a queue. Raises `TopicFull`, or what an enqueue answers."""
-    config, records = state.config, command.records
-    if state.head_seq + len(records) >= MAX_SEQ:
-        raise TopicFull(command.topic, "it has given out all its numbers")
-    if config.cap_records:
-        depth = _depth(work, command.topic)
-        if depth + len(records) > config.cap_records:
-            raise TopicFull(command.topic, f"it holds {depth} of {config.cap_records} records")
-    jobs = [new_job(command.topic, record, config.ttl_ms) for record in records]
-    new = Enqueue(keys=command.keys, jobs=jobs, now=work.now, size=command.size)
-    (reply,) = yield from enqueue(work, [new])
+class RecordBatch(NamedTuple):
+    """Records for a topic. In a queue they become jobs with the keys; a log needs none."""
+
+    state: TopicState
+    records: Sequence[NewRecord]
+    keys: Sequence[int]
+
+
+def admit_jobs(work: UnitOfWork, state: TopicState, count: int) -> None:
+    """Raise `TopicFull` if a queue cannot take so many records."""
+    name, most = str(state.name), state.config.cap_records
+    if state.head_seq + count >= MAX_SEQ:
+        raise TopicFull(name, "it has given out all its numbers")
+    if most:
+        depth = _depth(work, name)
+        if depth + count > most:
+            raise TopicFull(name, f"it holds {depth} of {most} records")
+
+
+def store_jobs(work: UnitOfWork, batches: Sequence[RecordBatch]) -> Sliced[None]:
+    """Store records as jobs of queues, all or none. Raises what an enqueue answers."""
+    keys = [key for batch in batches for key in batch.keys]
+    jobs = [
+        new_job(str(batch.state.name), record, batch.state.config.ttl_ms)
+        for batch in batches
+        for record in batch.records
+    ]
+    size = sum([record.size for batch in batches for record in batch.records])
+    (reply,) = yield from enqueue(work, [Enqueue(keys=keys, jobs=jobs, now=work.now, size=size)])
     if isinstance(reply, ZqError):
         raise reply
 

@@ -3,16 +3,15 @@
 A record of a log is a row of its own. A record of a queue is a job.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from zq.model.errors import ZqError
-from zq.model.routers import RoutedWrite
 from zq.model.topic_commands import Append, Appended, LayAside
 from zq.model.topic_errors import TopicFull, TopicIsQueue, TopicNotFound
 from zq.model.topics import MAX_SEQ, SEQ_BITS, NewRecord, TopicState, refuse_overflow
 from zq.store.api import Sliced
 from zq.tick.moves import remove
-from zq.tick.numbers import give_numbers, store_jobs
+from zq.tick.numbers import RecordBatch, admit_jobs, give_numbers, store_jobs
 from zq.tick.routers import Forwarding
 from zq.tick.slices import SLICE_ROWS
 from zq.tick.topics import create_topic
@@ -62,10 +61,7 @@ class _Writing:
             elif command.key is not None and (state.id, command.key) in self._known:
                 first, last = self._known[state.id, command.key]
                 return Appended(first, last, state.head_seq, deduped=True)
-            if state.config.type == "queue":
-                done = yield from self._add_jobs(state, command)
-            else:
-                done = yield from self._add(state, command)
+            done = yield from self._add(state, command)
         except ZqError as refusal:
             if created is not None:
                 # A refused write leaves nothing behind.
@@ -110,35 +106,31 @@ class _Writing:
         self._states[command.topic] = created
         return created
 
-    def _add_jobs(self, state: TopicState, command: Append) -> Sliced[Appended]:
-        work = self._work
-        if not command.keys:
+    def _add(self, state: TopicState, command: Append) -> Sliced[Appended]:
+        if state.config.type == "queue" and not command.keys:
             raise TopicIsQueue(command.topic)
-        yield from store_jobs(work, state, command)
-        first = give_numbers(work, state, command.keys, command.records)
-        state.last_at = work.now
-        work.effects.appended.add(command.topic)
-        work.effects.promised |= state.config.durability == "fsync"
-        self._changed[state.id] = state
+        copies = list(self._forwarding.copies(command.topic, command.records))
+        batches = [RecordBatch(state, command.records, command.keys)]
+        for each in copies:
+            dest = self._states[each.router.config.dest]
+            batches.append(RecordBatch(dest, each.records, self._keys(dest, len(each.records))))
+        for topic, records in _by_topic(batches):
+            self._admit(topic, records)
+        jobs = [batch for batch in batches if batch.state.config.type == "queue"]
+        if jobs:
+            yield from store_jobs(self._work, jobs)
+        for batch in batches:
+            self._store(batch)
+            if len(batch.records) > SLICE_ROWS:
+                yield None
+        for each in copies:
+            self._forwarding.count(each)
+        first = state.head_seq - len(command.records) + 1
         self._remember(state, command, first)
         return Appended(first, state.head_seq, state.head_seq)
 
-    def _add(self, state: TopicState, command: Append) -> Sliced[Appended]:
-        copies = list(self._forwarding.copies(command.topic, command.records))
-        self._admit(state, command.records)
-        for dest, parts in _by_dest(copies).items():
-            self._admit(self._states[dest], [record for part in parts for record in part])
-        first = self._store(state, command.records)
-        last = state.head_seq
-        if len(command.records) > SLICE_ROWS:
-            yield None
-        for each in copies:
-            self._store(self._states[each.router.config.dest], each.records)
-            self._forwarding.count(each)
-            if len(each.records) > SLICE_ROWS:
-                yield None
-        self._remember(state, command, first)
-        return Appended(first, last, state.head_seq)
+    def _keys(self, dest: TopicState, count: int) -> Sequence[int]:
+        return self._work.new_keys(count) if dest.config.type == "queue" else ()
 
     def _remember(self, state: TopicState, command: Append, first: int) -> None:
         """Note the key by which the write that begins with `first` is recognised."""
@@ -151,6 +143,9 @@ class _Writing:
     def _admit(self, state: TopicState, records: Sequence[NewRecord]) -> None:
         """Raise `TopicFull` if a topic cannot take the records."""
         work = self._work
+        if state.config.type == "queue":
+            admit_jobs(work, state, len(records))
+            return
         is_due = state.trim_at is not None and state.trim_at <= work.now
         if is_due and state.config.discard == "reject":
             # What is past its age makes room.
@@ -161,11 +156,21 @@ class _Writing:
         if state.head_seq + len(records) >= MAX_SEQ:
             raise TopicFull(str(state.name), "it has given out all its numbers")
 
-    def _store(self, state: TopicState, records: Sequence[NewRecord]) -> int:
-        """Append records to a topic that has room. Return the number of the first one."""
-        work, first = self._work, state.head_seq + 1
-        at = work.now if state.last_at is None else max(work.now, state.last_at)
-        base = (state.id << SEQ_BITS) + first
+    def _store(self, batch: RecordBatch) -> None:
+        """Number the records of a topic that has room, and store those of a log."""
+        work, state = self._work, batch.state
+        if state.config.type == "queue":
+            give_numbers(work, state, batch.keys, batch.records)
+            state.last_at = work.now
+        else:
+            self._store_in_log(state, batch.records)
+        self._changed[state.id] = state
+        work.effects.appended.add(str(state.name))
+        work.effects.promised |= state.config.durability == "fsync"
+
+    def _store_in_log(self, state: TopicState, records: Sequence[NewRecord]) -> None:
+        at = self._work.now if state.last_at is None else max(self._work.now, state.last_at)
+        base = (state.id << SEQ_BITS) + state.head_seq + 1
         self.rows += [
             (base + index, at, record.size, record.node, record.tag, record.meta, record.data)
             for index, record in enumerate(records)
@@ -176,11 +181,7 @@ class _Writing:
         state.last_at = at
         if state.config.ttl_ms and state.trim_at is None:
             state.trim_at = at + state.config.ttl_ms
-            work.retimed = True
-        self._changed[state.id] = state
-        work.effects.appended.add(str(state.name))
-        work.effects.promised |= state.config.durability == "fsync"
-        return first
+            self._work.retimed = True
 
     def _read_known(
         self, commands: Sequence[Append | LayAside]
@@ -199,8 +200,10 @@ class _Writing:
         return {(topic, key): (first, last) for topic, key, first, last in rows}
 
 
-def _by_dest(copies: Sequence[RoutedWrite]) -> dict[str, list[Sequence[NewRecord]]]:
-    found: dict[str, list[Sequence[NewRecord]]] = {}
-    for each in copies:
-        found.setdefault(each.router.config.dest, []).append(each.records)
-    return found
+def _by_topic(batches: Sequence[RecordBatch]) -> Iterator[tuple[TopicState, list[NewRecord]]]:
+    """What each topic gets in all."""
+    found: dict[int, list[NewRecord]] = {}
+    for batch in batches:
+        found.setdefault(batch.state.id, []).extend(batch.records)
+    states = {batch.state.id: batch.state for batch in batches}
+    return ((states[id], records) for id, records in found.items())

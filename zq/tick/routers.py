@@ -8,7 +8,7 @@ import msgspec
 from zq.model.errors import ZqError
 from zq.model.router_commands import DeleteRouter, PutRouter, RouterPut
 from zq.model.routers import MAX_ROUTERS, RoutedWrite, Routing, TopicRouter, check_place
-from zq.model.topic_errors import NotALog, TooManyRouters, TooManyTopics, TopicNotFound
+from zq.model.topic_errors import TooManyRouters, TooManyTopics, TopicNotFound
 from zq.model.topics import DEFAULT_CONFIG, MAX_TOPICS, NewRecord
 from zq.store.api import Sliced, as_json
 from zq.tick.topics import create_topic
@@ -70,9 +70,6 @@ def _put(work: UnitOfWork, command: PutRouter) -> RouterPut:
     known = find_topics(work, ends)
     if config.dest not in known and not config.create_dest:
         raise TopicNotFound(config.dest)
-    for end, state in known.items():
-        if state.config.type == "queue":
-            raise NotALog(end)
     missing = [end for end in ends if end not in known]
     if missing and work.tx.value("count_topics") + len(missing) > MAX_TOPICS:
         raise TooManyTopics(MAX_TOPICS)
