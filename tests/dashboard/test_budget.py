@@ -127,9 +127,12 @@ def test_numbers_are_visible_soon_on_a_slow_machine(
             }
         }).observe(document, { subtree: true, childList: true });"""
     )
-    page.goto(crowded.ui)
-    expect(page.locator("main tbody tr")).to_have_count(20)
-    shown = page.evaluate("window.shownAt")
+    page.goto(crowded.ui, wait_until="commit")
+    shown = None
+    while shown is None:
+        # A locator would have the slow page load a whole library first.
+        page.wait_for_timeout(500)
+        shown = page.evaluate("window.shownAt")
     print(f"numbers visible after {shown:.0f} ms with {jobs:,} jobs")
     assert shown <= limit_ms
     page.close()

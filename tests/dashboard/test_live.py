@@ -54,8 +54,21 @@ async def test_a_snapshot_comes_first_and_then_what_has_changed(
         second = await frame(answer)
     assert second["seq"] == first["seq"] + 1
     assert second["patch"]["queues"] == {"mail": {"counts": {"ready": 2}}}
-    assert second["patch"]["stored"] == 2
+    assert second["patch"]["pulse"] == {"totals": {"ready": 2}}
     assert "known_queues" not in second["patch"]
+
+
+async def test_a_view_that_is_new_begins_with_the_last_look_if_that_is_fresh(
+    site: Site, http: aiohttp.ClientSession
+) -> None:
+    await push(site, http, "mail")
+    async with live(site, http, topic="overview") as answer:
+        await frame(answer)
+        await push(site, http, "sms")
+        async with live(site, http, topic="queues") as other:
+            assert list((await frame(other))["full"]["queues"]) == ["mail"]
+            site.clock.advance(1_000)
+            assert list((await frame(other))["patch"]["queues"]) == ["sms"]
 
 
 async def test_what_is_done_on_the_page_is_shown_before_the_next_look_is_due(

@@ -1,11 +1,10 @@
 """One look at everything that operators watch: queues, workers, the server and what is wrong."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from zq.model.clock import Clock
-from zq.model.effects import Tally
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
@@ -51,24 +50,22 @@ class Overview(NamedTuple):
     queues: Sequence[WatchedQueue]
     workers: Sequence[OpenStream]
     status: StatusLook
-    moved: Tally
-    """How many jobs all ticks since the start have moved."""
+    findings: Sequence[Finding]
+    """What is wrong, the worst first."""
+    totals: Mapping[Status, int]
+    """How many jobs there are in each status."""
 
     def within(self, reach: Reach) -> "Overview":
         """The part of it that lies within a reach."""
         if reach is EVERYWHERE:
             return self
         queues = [queue for queue in self.queues if reach.covers(queue.figures.queue)]
-        workers = [w for w in self.workers if w.queues and all(map(reach.covers, w.queues))]
-        return self._replace(queues=queues, workers=workers)
-
-    def findings(self) -> list[Finding]:
-        """What is wrong, the worst first."""
-        status = self.status
-        server = ServerFacts(
-            status.reached, status.flushes.p99, status.free_bytes, status.limits.disk_reserve
+        return self._replace(
+            queues=queues,
+            workers=[w for w in self.workers if w.queues and all(map(reach.covers, w.queues))],
+            findings=[f for f in self.findings if f.queue is None or reach.covers(f.queue)],
+            totals=_totals(queues),
         )
-        return diagnose((queue.facts() for queue in self.queues), server, self.at)
 
 
 class Lookout:
@@ -95,5 +92,20 @@ class Lookout:
             WatchedQueue(each, settings.get(each.queue), takers[each.queue] + takers_of_all)
             for each in found
         ]
-        moved = self._admin.figures().jobs
-        return Overview(self._clock.now_ms(), queues, workers, self._status.look(), moved)
+        now, status = self._clock.now_ms(), self._status.look()
+        findings = diagnose([queue.facts() for queue in queues], _server_facts(status), now)
+        return Overview(now, queues, workers, status, findings, _totals(queues))
+
+
+def _server_facts(status: StatusLook) -> ServerFacts:
+    return ServerFacts(
+        status.reached, status.flushes.p99, status.free_bytes, status.limits.disk_reserve
+    )
+
+
+def _totals(queues: Sequence[WatchedQueue]) -> Counter[Status]:
+    totals: Counter[Status] = Counter()
+    for queue in queues:
+        for status, n in queue.figures.counts.items():
+            totals[status] += n
+    return totals

@@ -98,7 +98,7 @@ class Dashboard(NamedTuple):
         ]
         session = SessionApi(guard, sessions, self.bodies, clock, self.settings)
         return [
-            *PageApi(Assets()).routes(),
+            *PageApi(Assets(), live.expect).routes(),
             *session.routes(),
             *live.routes(),
             *(offered if mask is None else map(mask.over, offered)),

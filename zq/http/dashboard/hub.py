@@ -23,6 +23,9 @@ LOOKING_SHARE = 50
 REST_S = 5.0
 """Without a tick, so much time passes between two looks: rates and ages change all the same."""
 
+FRESH_S = 3.0
+"""A view that is new begins with a look that is not older."""
+
 MOST_VIEWS = 32
 MOST_READERS = 200
 
@@ -44,6 +47,11 @@ class LiveScene:
         self.frame: ViewFrame | None = None
         self.refusal: ZqError | None = None
         """Why the view cannot be made."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was not made yet."""
+        return self.frame is None and self.refusal is None
 
     async def make(self, views: Views, overview: Overview) -> None:
         """Make the next frame, if the document has changed."""
@@ -74,6 +82,8 @@ class LiveHub:
         self._scenes: dict[View, LiveScene] = {}
         self._timer: Timer | None = None
         self._looking: asyncio.Task[None] | None = None
+        self._overview: Overview | None = None
+        """The last look, while it is fresh."""
         self._looked = float("-inf")
         self._took = 0.0
         self._ticks = -1
@@ -83,8 +93,15 @@ class LiveHub:
     def refresh(self) -> None:
         """Look soon, however lately it has looked: somebody waits to see what they have done."""
         self._awaited = True
+        self._overview = None
         if self._scenes and not self._closed:
             self._beat(now=True)
+
+    def expect(self) -> None:
+        """Look, if it is time for that: somebody loads the page, and soon wants its first frame."""
+        if self._timer is None and self._age() >= REST_S:
+            self._arm()
+            self._start()
 
     @contextmanager
     def reader(self, view: View) -> Iterator[ViewReader]:
@@ -127,30 +144,53 @@ class LiveHub:
             self._timer.cancel()
             self._timer = None
         if not self._scenes or self._closed:
+            if self._age() < FRESH_S and not self._closed:
+                self._arm()
+            else:
+                self._overview = None
             return
         self._arm()
-        if self._looking is None and (now or self._is_time()):
-            self._looking = asyncio.create_task(self._look())
+        if now or self._is_time():
+            self._start(anew=not now)
+
+    def _start(self, *, anew: bool = True) -> None:
+        if self._looking is None and not self._closed:
+            self._looking = asyncio.create_task(self._look(anew))
             self._looking.add_done_callback(partial(log_failure, "what a page shows"))
 
     def _is_time(self) -> bool:
-        if self._awaited or any(scene.frame is None for scene in self._scenes.values()):
+        if self._awaited or any(scene.is_new for scene in self._scenes.values()):
             return True
-        rest = self._clock.monotonic() - self._looked
+        rest = self._age()
         if rest < self._took * LOOKING_SHARE:
             return False
         return rest >= REST_S or self._lookout.ticks() != self._ticks
 
-    async def _look(self) -> None:
+    def _age(self) -> float:
+        """How many seconds ago the last look was."""
+        return self._clock.monotonic() - self._looked
+
+    async def _look(self, anew: bool) -> None:
+        """Make all views of a new look, or the new views of the last one if it is fresh."""
         try:
-            began = self._clock.monotonic()
-            self._awaited = False
-            ticks = self._lookout.ticks()
-            overview = await self._lookout.look()
-            for scene in list(self._scenes.values()):
-                await scene.make(self._views, overview)
-            self._ticks = ticks
-            self._looked = self._clock.monotonic()
-            self._took = self._looked - began
+            overview = self._overview
+            if anew or overview is None or self._age() >= FRESH_S:
+                overview = await self._look_anew()
+            while new := [scene for scene in self._scenes.values() if scene.is_new]:
+                for scene in new:
+                    await scene.make(self._views, overview)
         finally:
             self._looking = None
+
+    async def _look_anew(self) -> Overview:
+        began = self._clock.monotonic()
+        self._awaited = False
+        ticks = self._lookout.ticks()
+        overview = await self._lookout.look()
+        self._overview = None if self._awaited else overview
+        for scene in list(self._scenes.values()):
+            await scene.make(self._views, overview)
+        self._ticks = ticks
+        self._looked = self._clock.monotonic()
+        self._took = self._looked - began
+        return overview

@@ -48,6 +48,10 @@ class LiveApi:
             services.clock, heartbeat=HEARTBEAT_S, stall_timeout=STALL_S
         )
 
+    def expect(self) -> None:
+        """Somebody loads the page."""
+        self._hub.expect()
+
     def acting(self, route: Route) -> Route:
         """A route after which every view is looked at anew, if it may change something."""
         if route.method in SAFE_METHODS:

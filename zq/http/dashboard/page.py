@@ -1,5 +1,7 @@
 """The endpoints of the page's files."""
 
+from collections.abc import Callable
+
 from aiohttp import hdrs, web
 
 from zq.http.dashboard.assets import Asset, Assets
@@ -28,8 +30,10 @@ EACH_TIME = "no-cache"
 class PageApi:
     """`/ui/` and `/ui/static/`. They need no key: they are the same for everybody."""
 
-    def __init__(self, assets: Assets) -> None:
+    def __init__(self, assets: Assets, expect: Callable[[], None]) -> None:
+        """`expect` is told that somebody loads the page."""
         self._assets = assets
+        self._expect = expect
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -45,6 +49,7 @@ class PageApi:
 
     async def page(self, request: web.BaseRequest) -> Answer:
         """The page itself. It names its files by their hash, so a browser asks for it each time."""
+        self._expect()
         return _sent(request, self._assets.page, EACH_TIME)
 
     async def file(self, request: web.BaseRequest) -> Answer:

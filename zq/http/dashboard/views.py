@@ -72,22 +72,15 @@ class Views:
     async def _pulse(self, _view: View, _overview: Overview) -> Document:
         return {}
 
-    async def _overview(self, view: View, overview: Overview) -> Document:
-        findings = [_plain(finding._asdict()) for finding in overview.findings()[:MOST_FINDINGS]]
+    async def _overview(self, _view: View, overview: Overview) -> Document:
+        findings = overview.findings[:MOST_FINDINGS]
         worst = nsmallest(WORST, overview.queues, key=SORTS["worst"])
-        flows = [queue.figures for queue in overview.queues]
-        document: Document = {
-            "findings": findings,
+        return {
+            "findings": [_plain(finding._asdict()) for finding in findings],
             "queues": _rows(worst),
             "order": [queue.figures.queue for queue in worst],
             "known_queues": len(overview.queues),
-            "completed": sum(each.completions.total for each in flows),
-            "failed": sum(each.failures.total for each in flows),
-            "delivered": sum(each.deliveries.total for each in flows),
         }
-        if view.reach is EVERYWHERE:
-            document["stored"] = overview.moved.stored
-        return document
 
     async def _queues(self, view: View, overview: Overview) -> Document:
         found = [queue for queue in overview.queues if view.q in queue.figures.queue]
@@ -142,14 +135,10 @@ class Views:
 
 
 def _pulse(overview: Overview) -> Document:
-    totals = dict.fromkeys(NAMES.values(), 0)
-    for queue in overview.queues:
-        for status, n in queue.figures.counts.items():
-            totals[NAMES[status]] += n
-    findings = overview.findings()
+    findings = overview.findings
     return {
         "zq": __version__,
-        "totals": totals,
+        "totals": {name: overview.totals.get(status, 0) for status, name in NAMES.items()},
         "findings": len(findings),
         "worst": findings[0].severity if findings else 0,
         "workers": len(overview.workers),

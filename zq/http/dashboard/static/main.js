@@ -135,6 +135,10 @@ async function start() {
   open();
 }
 
+// The question who looks is under way while the rest of the page is made. Storage and zones are slow to get.
+start();
+setTimeout(nameZone);
+
 // The head
 
 show(byId("pages"), Object.entries(PAGES).filter(([, [title]]) => title).map(([name, [title]]) =>
@@ -181,10 +185,9 @@ function turnZone() {
   nameZone();
 }
 
-const nameZone = () => {
+function nameZone() {
   byId("zone").textContent = `Zone: ${zone.name}`;
-};
-nameZone();
+}
 
 // Keys
 
@@ -239,5 +242,3 @@ document.addEventListener("keydown", (event) => {
     }
   }
 });
-
-start();

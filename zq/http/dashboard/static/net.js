@@ -84,7 +84,7 @@ export class Live {
     this.view = {};
     this.paused = false;
     this.heard = performance.now();
-    /** How far this clock is ahead of the server's, in ms. A heartbeat says nothing of that. */
+    /** How far this clock is ahead of the server's, in ms, when the stream began. */
     this.ahead = 0;
     /** @type {AbortController | null} */
     this.wire = null;
@@ -141,6 +141,7 @@ export class Live {
   /** @param {AbortController} wire */
   async readOnce(wire) {
     const reply = await ask(`live${query(this.view)}`, { signal: wire.signal });
+    this.ahead = Date.now() - (Date.parse(reply.headers.get("Date") ?? "") || Date.now());
     const reader = /** @type {ReadableStream} */ (reply.body)
       .pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
@@ -156,7 +157,6 @@ export class Live {
         if (!event.startsWith("data: ")) continue;
         const frame = /** @type {Frame} */ (JSON.parse(event.slice(6)));
         document = frame.full ?? merged(document, frame.patch);
-        this.ahead = Date.now() - frame.at;
         this.onDocument(document, frame.at);
         this.onState("live");
       }
