@@ -27,6 +27,7 @@ from zq.service.audit import Audit
 from zq.service.budgets import Budgets
 from zq.service.cleaning import Cleaning
 from zq.service.crons import Crons
+from zq.service.ended_sweeps import EndedSweeps
 from zq.service.failures import Failures
 from zq.service.history import History
 from zq.service.jobs import Admission, Jobs
@@ -157,6 +158,7 @@ class Instance:
             jobs,
             Listing(store, clock, counts, self._filter, settings.read_timeout / 1000),
             sweeps,
+            EndedSweeps(store, sweeps),
             Replays(store, clock, jobs, engine.tallies.count_replayed),
             schemas,
             Waits(store, clock, ids, engine.streams, engine.openings),

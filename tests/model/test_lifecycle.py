@@ -41,6 +41,7 @@ ARROWS = {
         (S.READY, S.CANCELLED),
         (S.IN_FLIGHT, S.CANCELLED),
     },
+    Move.UNDO: {(S.CANCELLED, S.SCHEDULED), (S.CANCELLED, S.READY)},
 }
 
 
@@ -51,8 +52,8 @@ def test_the_table_has_exactly_the_arrows_of_the_lifecycle(move: Move) -> None:
     assert sources(move) == {start for start, _ in ARROWS[move]}
 
 
-def test_only_a_revival_leaves_a_terminal_state_and_every_other_state_has_a_way_out() -> None:
-    moves = set(Move) - {Move.REVIVE}
+def test_only_a_revival_and_an_undo_leave_terminal_states_and_others_have_a_way_out() -> None:
+    moves = set(Move) - {Move.REVIVE, Move.UNDO}
     leaving = {start for move in moves for start, end in ARROWS[move] if start is not end}
     assert leaving == set(Status) - TERMINAL
     assert {S.COMPLETED, S.DEAD, S.CANCELLED, S.EXPIRED} == TERMINAL

@@ -14,6 +14,7 @@ from .test_first_job import Shell
 (LOOK,) = commands("look ahead")
 (CANCEL,) = commands("bound change")
 (AUDIT,) = commands("audit")
+ENDED, UNDO = commands("undo")
 MANY = 20_000
 
 
@@ -27,6 +28,12 @@ async def test_the_look_ahead_of_the_documents(tmp_path: Path) -> None:
         assert shell.document(CANCEL, seen["upto"]) == {"cancelled": 3}
         assert (await client.job(late["id"]))["status"] == "ready"
         (action,) = shell.document(AUDIT)["actions"]
+        (sweep,) = shell.document(ENDED)["sweeps"]
+        assert (sweep["changed"], sweep["counted"]) == (3, 3)
+        by_hand = await client.make("cancelled", queue="mail")
+        assert shell.document(UNDO) == {"undone": 3, "kept": {}, "gone": 0}
+        assert (await client.job(by_hand))["status"] == "cancelled"
+        assert (sweep["id"], shell.document(ENDED)["sweeps"][0]["reason"]) == ("1", "wrong queue")
         assert (action["query"].partition("&")[0], action["answer"]) == (
             "queue=mail", {"cancelled": 3}
         )  # fmt: skip
@@ -54,5 +61,11 @@ async def test_a_sweep_whose_server_is_killed_goes_on_where_it_stopped(tmp_path:
         cancelled = await client.count(queue="mail", status="cancelled")
         assert changed <= cancelled < MANY
         assert cancelled % 1000 == 0
+        (killed,) = (await client.get("/sweeps/ended")).doc["sweeps"]
+        assert (killed["state"], killed["changed"]) == ("stopped", cancelled)
         assert (await client.send("POST", bound)).doc == {"cancelled": MANY - cancelled}
         assert (await client.job(late["id"]))["status"] == "ready"
+        # What the killed one has cancelled comes back, and what the next one has does not.
+        undone = (await client.send("POST", f"/sweeps/{killed['id']}/undo")).doc
+        assert undone == {"undone": cancelled, "kept": {}, "gone": 0}
+        assert await client.count(queue="mail", status="cancelled") == MANY - cancelled

@@ -28,6 +28,7 @@ from zq.model.commands import (
     ReviveSlice,
     SetQueue,
     Succeed,
+    UndoSlice,
 )
 from zq.model.filters import Filter, ValueRange
 from zq.model.ids import Mint
@@ -39,6 +40,7 @@ from zq.model.patching import UNSET, Patch, RetentionPatch
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.settling import Failure
+from zq.model.sweeps import SweepMark
 from zq.model.unique import KeySpace, OnConflict, Scope, lock_of
 
 from .naive import NaiveQueue
@@ -52,6 +54,7 @@ HOLDERS = [1, 2, 3]
 UNKNOWN = 7
 LATER_MS = [0, 1, 50, 1_000, 4_100, 60_000]
 
+MARKS = [None, SweepMark(1, "{}", 0.5), SweepMark(2, "{}", 1)]
 mostly = st.sampled_from([True, True, True, False])
 groups = st.sampled_from([None, None, *GROUPS])
 dedupes = st.none() | st.builds(
@@ -186,7 +189,10 @@ class Draw:
     def _kinds_of_change(self) -> tuple[Callable[[], AnyCommand], ...]:
         kinds = (self._change, self._change, self._delete, self._change_slice, self._delete_slice)
         again = (self._retry, self._revive_slice, self._set_queue, self._set_queue)
-        ends = (self._cancel, self._cancel, self._cancel_by_key, self._cancel_slice, self._retain)
+        ends = (
+            *(self._cancel, self._cancel, self._cancel_by_key, self._cancel_slice),
+            *(self._undo_slice, self._retain),
+        )
         return kinds + ends + again
 
     def enqueues(self) -> list[AnyCommand]:
@@ -341,7 +347,16 @@ class Draw:
         return CancelJob(lock=lock_of(queue, name, space), force=self._draw(st.booleans()))
 
     def _cancel_slice(self) -> AnyCommand:
-        return CancelSlice(self._keys(), self.filter(), self._draw(st.booleans()))
+        return CancelSlice(self._keys(), self.filter(), self._draw(st.booleans()), self._mark())
+
+    def _mark(self) -> SweepMark | None:
+        return self._draw(st.sampled_from(MARKS))
+
+    def _undo_slice(self) -> AnyCommand:
+        cancelled = self._queue.keys(Status.CANCELLED)
+        aimed = bool(cancelled) and self._draw(mostly)
+        keys = cancelled if aimed else self._keys()
+        return UndoSlice(keys, Filter(swept=self._draw(st.sampled_from([1, 2]))))
 
     def _retain(self) -> AnyCommand:
         finished = self._queue.keys(*TERMINAL)

@@ -37,6 +37,8 @@ from zq.model.commands import (
     Settled,
     Succeed,
     Tick,
+    Undone,
+    UndoSlice,
 )
 from zq.model.effects import Traffic
 from zq.model.errors import (
@@ -75,7 +77,7 @@ CLAIM_ROUNDS = 4
 
 CHANGES = (
     *(PatchJob, PatchSlice, DeleteJob, DeleteSlice, Clear),
-    *(CancelJob, CancelSlice, RetainJob, Revive, ReviveSlice, SetQueue),
+    *(CancelJob, CancelSlice, UndoSlice, RetainJob, Revive, ReviveSlice, SetQueue),
 )
 
 SPAN = {
@@ -222,7 +224,10 @@ class NaiveQueue:
                 rows = [row for row in self._among(keys, filter) if self._can_cancel(row, force)]
                 for row in rows:
                     self._cancel(row)
+                    row.swept = None if command.mark is None else command.mark.id
                 return len(rows)
+            case UndoSlice(keys, filter):
+                return self._undo(sorted(set(keys)), filter)
             case RetainJob():
                 return self._retain(command)
             case Revive():
@@ -558,6 +563,27 @@ class NaiveQueue:
         if not keep_ms:
             self._remove(row.key)
         return reply
+
+    def _undo(self, keys: list[int], filter: Filter) -> Undone:
+        kept: Counter[str] = Counter()
+        changed = 0
+        for row in self._among(keys, filter):
+            if row.expired(self.now):
+                continue
+            if row.lock in self.owners:
+                kept["key_taken"] += 1
+            elif row.expires_at is not None and row.expires_at <= self.now:
+                kept["expired"] += 1
+            elif self._cannot_return(row):
+                kept["budget_gone"] += 1
+            else:
+                changed += 1
+                row.finished_at = row.purge_at = row.swept = None
+                self._to(row, SCHEDULED if row.ready_at > self.now else READY)
+                if row.lock is not None:
+                    self.owners[row.lock] = row.key
+                self._tell(EventType.ENQUEUED, row)
+        return Undone(changed, dict(kept))
 
     def _retain(self, command: RetainJob) -> object:
         row = self.rows.get(command.key)

@@ -75,6 +75,7 @@ class Row:
     origin: str | None = None
     reason: str | None = None
     died_at: int | None = None
+    swept: int | None = None
     revision: int | None = None
     """How often jobs were folded into it, while it hosts an open batch."""
     errors: list[ErrorRecord] = field(default_factory=list)
@@ -203,6 +204,7 @@ def matches(row: Row, filter: Filter) -> bool:
             not filter.groups or row.group in filter.groups,
             not filter.budgets or any(draw.key in filter.budgets for draw in row.draws),
             filter.keys is None or row.key in filter.keys,
+            filter.swept is None or row.swept == filter.swept,
             _inside(row.priority, filter.priority),
             _inside(row.ready_at, filter.ready_at),
             _inside(row.attempts, filter.attempts),

@@ -20,7 +20,7 @@ ROWS = {
     Status.IN_FLIGHT: HELD,
     Status.COMPLETED: DONE,
     Status.DEAD: BURIED,
-    Status.CANCELLED: CANCELLED,
+    Status.CANCELLED: CANCELLED | {"swept": 1},
     Status.EXPIRED: EXPIRED,
 }
 
@@ -42,6 +42,7 @@ MAKES = {
     "expire": Move.EXPIRE,
     "cancel": Move.CANCEL,
     "cancel_by_force": Move.FORCE,
+    "undo": Move.UNDO,
 }
 
 
@@ -55,6 +56,8 @@ def parameters(name: str, start: Status, end: Status) -> dict[str, Any]:
         "keys": as_json([KEY]),
         "now": 9,
         "purges": as_json({KEY: 10}),
+        "ends": as_json([[KEY, 10, None]]),
+        "restored": as_json([[KEY, end]]),
         "completions": as_json([[KEY, 10, 4, "null"]]),
         "verdicts": as_json([[KEY, 2, 9]]),
         "graves": as_json([[KEY, 10, None]]),

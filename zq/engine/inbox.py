@@ -22,6 +22,7 @@ from zq.model.commands import (
     Return,
     ReviveSlice,
     Succeed,
+    UndoSlice,
 )
 from zq.model.cron.crons import Fire, WriteCron
 from zq.model.errors import InboxFull, OutcomeUnknown, ServiceUnavailable, ZqError
@@ -49,7 +50,7 @@ TOUCHING = frozenset((Succeed, Extend, Release, Return))
 MANY = frozenset(
     (
         *(Succeed, Extend, Release, Return, PatchSlice, DeleteSlice, CancelSlice, ReviveSlice),
-        *(BindSlice, WriteCron, Fire),
+        *(UndoSlice, BindSlice, WriteCron, Fire),
     )
 )
 """The kinds that concern many jobs. Types are compared directly, since `isinstance` costs ten times

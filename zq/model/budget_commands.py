@@ -10,6 +10,7 @@ from zq.model.commands import Command
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
 from zq.model.reach import EVERYWHERE, Reach
+from zq.model.sweeps import SweepMark
 
 
 class CreateBudget(Command[BudgetState], frozen=True):
@@ -75,3 +76,4 @@ class BindSlice(Command[Bound], frozen=True):
     keys: Sequence[int]
     filter: Filter
     binding: Binding
+    mark: SweepMark | None = None

@@ -22,6 +22,7 @@ from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.settling import Failure
+from zq.model.sweeps import SweepMark
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -172,6 +173,7 @@ class PatchSlice(Command[int], frozen=True):
     keys: Sequence[int]
     filter: Filter
     patch: Patch
+    mark: SweepMark | None = None
 
 
 class DeleteJob(Command[None], frozen=True):
@@ -186,6 +188,7 @@ class DeleteSlice(Command[int], frozen=True):
 
     keys: Sequence[int]
     filter: Filter
+    mark: SweepMark | None = None
 
 
 class CancelJob(Command[JobRecord], frozen=True):
@@ -202,11 +205,40 @@ class CancelJob(Command[JobRecord], frozen=True):
 
 
 class CancelSlice(Command[int], frozen=True):
-    """A slice of a sweep: cancel those of `keys` that still match. Returns how many."""
+    """A slice of a sweep: cancel those of `keys` that still match. Returns how many.
+
+    The jobs remember the sweep of the `mark`.
+    """
 
     keys: Sequence[int]
     filter: Filter
     force: bool
+    mark: SweepMark | None = None
+
+
+class Undone(msgspec.Struct, frozen=True):
+    """How many jobs were taken back, and how many not, by the reasons."""
+
+    changed: int
+    kept: dict[str, int]
+
+
+class UndoSlice(Command[Undone], frozen=True):
+    """A slice of a sweep: take back those of `keys` that the sweep `filter.swept` has cancelled.
+
+    A job stays cancelled if another one has its unique key, if its time to live is over, or if a
+    budget is gone.
+    """
+
+    keys: Sequence[int]
+    filter: Filter
+    mark: SweepMark | None = None
+
+
+class EndSweep(Command[None], frozen=True):
+    """Note that a sweep came to its end without another slice."""
+
+    id: int
 
 
 class RetainJob(Command[JobRecord], frozen=True):
@@ -241,6 +273,7 @@ class ReviveSlice(Command[int], frozen=True):
 
     keys: Sequence[int]
     filter: Filter
+    mark: SweepMark | None = None
 
 
 class SetQueue(Command[QueueSettings], frozen=True):

@@ -29,6 +29,7 @@ ZqError
 │   ├── NotCancellable      the job runs or has finished
 │   ├── NotFinished         only a finished job has a retention to change
 │   ├── NotDead             only a dead job can be revived
+│   ├── NothingToUndo       the sweep has cancelled no job that is still there
 │   ├── CronEntryExists
 │   ├── DeadLetterCycle     dead letters would move in a circle
 │   ├── FanOutChain         a target of a queue would have targets itself
@@ -109,13 +110,6 @@ class NotInFlight(NotFound):
 
     def __init__(self) -> None:
         super().__init__("job not found in in-flight set")
-
-
-class SweepNotFound(NotFound):
-    code = "sweep_not_found"
-
-    def __init__(self) -> None:
-        super().__init__("this sweep is not running")
 
 
 class ErrorRecordNotFound(NotFound):
@@ -374,16 +368,6 @@ class QueueFull(LimitReached):
         super().__init__(
             f"the queue {queue!r} holds at most {max_depth} unfinished jobs: try again when workers"
             " have finished some, or raise its max_depth"
-        )
-
-
-class TooManySweeps(LimitReached):
-    code = "too_many_sweeps"
-
-    def __init__(self, most: int) -> None:
-        super().__init__(
-            f"{most} changes by filter are running already: try again when one has ended (`GET"
-            " /sweeps` lists them), or raise --max-sweeps"
         )
 
 

@@ -17,7 +17,7 @@ class ValueRange(msgspec.Struct, frozen=True):
     high: int | None = None
 
 
-class Filter(msgspec.Struct, frozen=True):
+class Filter(msgspec.Struct, frozen=True, omit_defaults=True):
     """Different fields AND together; the values of one field OR. An empty field filters nothing.
 
     `keys` of None means all jobs, an empty tuple none. `program` is jq over the payload, which runs
@@ -44,6 +44,8 @@ class Filter(msgspec.Struct, frozen=True):
     """Only jobs that came with one of these, owners or not."""
     errors: tuple[str, ...] = ()
     """Only jobs whose latest failure is of one of these groups, by signature."""
+    swept: int | None = None
+    """Only jobs that this sweep has cancelled."""
     reach: Reach = EVERYWHERE
     """Jobs outside of it do not exist for this request."""
 

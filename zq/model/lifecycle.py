@@ -7,7 +7,8 @@
 A patch moves a job between scheduled and ready. A waiting job expires if nobody takes it in time,
 and may be cancelled. A job in flight is cancelled only by force. A dying job is revived at once if
 its queue has a dead-letter queue. A dead job is revived on request, and a job that waits in a
-dead-letter queue goes back on request. A job in any state may be deleted.
+dead-letter queue goes back on request. A job that a sweep has cancelled waits again if the sweep is
+undone. A job in any state may be deleted.
 """
 
 from enum import Enum, IntEnum
@@ -41,6 +42,7 @@ class Move(Enum):
     EXPIRE = "expire"
     CANCEL = "cancel"
     FORCE = "cancel by force"
+    UNDO = "undo"
 
 
 MOVES: dict[Move, dict[Status, frozenset[Status]]] = {
@@ -76,6 +78,7 @@ MOVES: dict[Move, dict[Status, frozenset[Status]]] = {
         Status.READY: frozenset({Status.CANCELLED}),
         Status.IN_FLIGHT: frozenset({Status.CANCELLED}),
     },
+    Move.UNDO: {Status.CANCELLED: frozenset({Status.SCHEDULED, Status.READY})},
 }
 
 TERMINAL = frozenset({Status.COMPLETED, Status.DEAD, Status.CANCELLED, Status.EXPIRED})

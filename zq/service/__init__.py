@@ -6,6 +6,7 @@ never documents. The subject of a verb decides its service:
 jobs      new jobs, and single jobs by a key or a unique key
 listing   reading the jobs that match a filter
 sweeps    changing the jobs that match a filter
+ended_sweeps  what such changes have done, and how a cancellation is undone
 schemas   schemas of payloads
 replays   completed jobs that come once more
 waits     why a job does not run
@@ -46,6 +47,7 @@ from zq.service.audit import Audit
 from zq.service.budgets import Budgets
 from zq.service.cleaning import Cleaning
 from zq.service.crons import Crons
+from zq.service.ended_sweeps import EndedSweeps
 from zq.service.failures import Failures
 from zq.service.history import History
 from zq.service.jobs import Jobs
@@ -73,6 +75,7 @@ class Services(NamedTuple):
     jobs: Jobs
     listing: Listing
     sweeps: Sweeps
+    ended_sweeps: EndedSweeps
     replays: Replays
     schemas: Schemas
     waits: Waits

@@ -10,12 +10,15 @@ statement that changes the jobs of a slice checks the filter again.
 A sweep ends when nobody waits for it any more, since nobody was promised the rest. Equal requests
 share a sweep that has not begun. If one runs, they share the next. So each sweep begins after all
 jobs that its clients know are stored, and misses none of them.
+
+Each slice stores what its sweep has done so far, in its own transaction. So what was changed can
+be told, and a cancellation can be undone, even after the server was killed in the middle.
 """
 
 import asyncio
 import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -23,15 +26,32 @@ from zq.engine.inbox import Inbox
 from zq.engine.jq.filter import JqFilter
 from zq.model.budget_commands import Binding, BindSlice, Bound
 from zq.model.clock import Clock
-from zq.model.commands import CancelSlice, Clear, Command, DeleteSlice, PatchSlice, ReviveSlice
-from zq.model.errors import SweepNotFound, TooManySweeps
+from zq.model.commands import (
+    CancelSlice,
+    Clear,
+    Command,
+    DeleteSlice,
+    EndSweep,
+    PatchSlice,
+    ReviveSlice,
+    UndoSlice,
+)
 from zq.model.filters import EVERYTHING, Filter, counted, is_counted
 from zq.model.ids import Mint
-from zq.model.lifecycle import Move, Status, sources
 from zq.model.patching import Patch
 from zq.model.reach import Reach
+from zq.model.sweep_errors import SweepNotFound, TooManySweeps
+from zq.model.sweeps import NOBODY, SweepAuthor, SweepMark, SweepOutline
 from zq.service.jobs import target_of
 from zq.service.queues import QueueCounts
+from zq.service.sweep import (
+    Sweep,
+    SweepPreview,
+    SweepStep,
+    cancellable,
+    changeable,
+    revivable,
+)
 from zq.store.api import Store
 
 SLICE = 1000
@@ -39,48 +59,10 @@ SLICE = 1000
 MOST_LOOKS = 11
 """A preview reads so many slices: it counts 10,000 jobs, and sees whether there are more."""
 
-SliceOf = Callable[[list[int], Filter], Command[Any]]
+MOST_LOOKED = 256
+"""So many previews are remembered, for the sweeps that they announce."""
 
-
-class SweepStep(NamedTuple):
-    """The change of a sweep, and its filter. Equal steps are the same request."""
-
-    verb: str
-    filter: Filter
-    how: Patch | Binding | bool | None = None
-
-
-class SweepPreview(NamedTuple):
-    """How many jobs a sweep would change, at least. `upto` is a key of this moment."""
-
-    jobs: int
-    exact: bool
-    upto: int
-
-
-class Sweep:
-    """One change by filter under way. Times are in milliseconds."""
-
-    def __init__(
-        self, id: str, change: SweepStep, limit: int | None, started_at: int, after: "Sweep | None"
-    ) -> None:
-        self.id = id
-        self.change = change
-        self.limit = limit
-        """The most jobs that it changes."""
-        self.started_at = started_at
-        self.after = after
-        """An equal sweep that has to end before this one begins."""
-        self.has_begun = False
-        self.changed = 0
-        self.blocked: list[int] = []
-        """The keys of jobs that it would change if they were not in flight."""
-        self.progress = 0.0
-        """The part of the ids that it has passed, from 0 to 1."""
-        self.is_stopped = False
-        self.waiting = 0
-        """How many callers wait for its end."""
-        self.task: asyncio.Task[int]
+SliceOf = Callable[[list[int], Filter, SweepMark], Command[Any]]
 
 
 class Sweeps:
@@ -103,10 +85,12 @@ class Sweeps:
         self._inbox = inbox
         self._mint = mint
         self._most = most
-        self._numbers = itertools.count(1)
-        self._under_way: dict[str, Sweep] = {}
+        self._numbers = itertools.count(store.last_sweep + 1)
+        self._under_way: dict[int, Sweep] = {}
+        self._looked: dict[Filter, int] = {}
+        """What previews have counted, by the filters that were bound to them."""
 
-    async def patch(self, filter: Filter, patch: Patch) -> int:
+    async def patch(self, filter: Filter, patch: Patch, author: SweepAuthor = NOBODY) -> int:
         """Patch the matching jobs that are unfinished. Return how many were changed.
 
         Raises `QueueOutOfReach` or, as all verbs here, `TooManySweeps`.
@@ -114,42 +98,47 @@ class Sweeps:
         filter.reach.require(target_of(patch))
         unfinished = changeable(filter)
 
-        def slice_of(keys: list[int], plain: Filter) -> Command[int]:
-            return PatchSlice(keys=keys, filter=plain, patch=patch)
+        def slice_of(keys: list[int], plain: Filter, mark: SweepMark) -> Command[int]:
+            return PatchSlice(keys, plain, patch, mark)
 
-        return await self._run(SweepStep("patch", unfinished, patch), slice_of)
+        return await self._run(SweepStep("patch", unfinished, patch), slice_of, author)
 
-    async def delete(self, filter: Filter) -> int:
+    async def delete(self, filter: Filter, author: SweepAuthor = NOBODY) -> int:
         """Delete the matching jobs. Return how many. Without a filter, all go at once."""
         if filter == EVERYTHING:
             return await self._inbox.ask(Clear())
-        return await self._run(SweepStep("delete", filter), DeleteSlice)
+        return await self._run(SweepStep("delete", filter), DeleteSlice, author)
 
-    async def cancel(self, filter: Filter, force: bool) -> int:
+    async def cancel(self, filter: Filter, force: bool, author: SweepAuthor = NOBODY) -> int:
         """Cancel the matching jobs that can be cancelled. Return how many."""
         unfinished = cancellable(filter, force)
 
-        def slice_of(keys: list[int], plain: Filter) -> Command[int]:
-            return CancelSlice(keys=keys, filter=plain, force=force)
+        def slice_of(keys: list[int], plain: Filter, mark: SweepMark) -> Command[int]:
+            return CancelSlice(keys, plain, force, mark)
 
-        return await self._run(SweepStep("cancel", unfinished, force), slice_of)
+        return await self._run(SweepStep("cancel", unfinished, force), slice_of, author)
 
-    async def redrive(self, filter: Filter, limit: int | None) -> int:
+    async def redrive(self, filter: Filter, limit: int | None, author: SweepAuthor = NOBODY) -> int:
         """Bring back up to `limit` matching jobs. Return how many.
 
         These are dead jobs and, if queues are named, also jobs that wait in them as in dead-letter
         queues. Jobs that came from another queue go back there.
         """
-        return await self._run(SweepStep("redrive", revivable(filter)), ReviveSlice, limit)
+        step = SweepStep("redrive", revivable(filter))
+        return await self._run(step, ReviveSlice, author, limit)
+
+    async def undo(self, filter: Filter, author: SweepAuthor = NOBODY) -> Sweep:
+        """Take back the jobs that the sweep `filter.swept` has cancelled. Return what did so."""
+        return await self._complete(SweepStep("undo", filter), UndoSlice, author)
 
     async def bind(self, filter: Filter, binding: Binding) -> Sweep:
         """Change what the matching unfinished jobs draw from budgets. Return the finished sweep."""
         unfinished = changeable(filter)
 
-        def slice_of(keys: list[int], plain: Filter) -> Command[Bound]:
-            return BindSlice(keys=keys, filter=plain, binding=binding)
+        def slice_of(keys: list[int], plain: Filter, mark: SweepMark) -> Command[Bound]:
+            return BindSlice(keys, plain, binding, mark)
 
-        return await self._complete(SweepStep("bind", unfinished, binding), slice_of)
+        return await self._complete(SweepStep("bind", unfinished, binding), slice_of, NOBODY)
 
     async def preview(self, filter: Filter) -> SweepPreview:
         """How many jobs match now, exactly up to 10,000. Raises the errors of `JqFilter`.
@@ -170,6 +159,7 @@ class Sweeps:
             after, keys = await self._slice(plain, filter.program, after, upto)
             found += len(keys)
             if after >= upto:
+                self._remember(msgspec.structs.replace(filter, upto=upto), found)
                 return SweepPreview(found, True, upto)
         return SweepPreview(max(found, known), False, upto)
 
@@ -177,10 +167,15 @@ class Sweeps:
         """The sweeps under way whose reach lies within this one, the oldest first."""
         return [sweep for sweep in self._under_way.values() if _within(sweep, reach)]
 
-    def cut_short(self, id: str, reach: Reach) -> None:
-        """Stop a sweep between two slices. Finished slices stay done. Raises `SweepNotFound`."""
+    def under_way(self, id: int, reach: Reach) -> Sweep | None:
+        """A sweep under way, if its reach lies within this one."""
         sweep = self._under_way.get(id)
-        if sweep is None or not _within(sweep, reach):
+        return sweep if sweep is not None and _within(sweep, reach) else None
+
+    def cut_short(self, id: int, reach: Reach) -> None:
+        """Stop a sweep between two slices. Finished slices stay done. Raises `SweepNotFound`."""
+        sweep = self.under_way(id, reach)
+        if sweep is None:
             raise SweepNotFound
         sweep.is_stopped = True
 
@@ -191,17 +186,32 @@ class Sweeps:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self, change: SweepStep, slice_of: SliceOf, limit: int | None = None) -> int:
+    def _remember(self, bound: Filter, found: int) -> None:
+        self._looked[bound] = found
+        if len(self._looked) > MOST_LOOKED:
+            del self._looked[next(iter(self._looked))]
+
+    async def _run(
+        self,
+        change: SweepStep,
+        slice_of: SliceOf,
+        author: SweepAuthor,
+        limit: int | None = None,
+    ) -> int:
         """Run a sweep, alone or shared. Return how many jobs it changed. Raises `TooManySweeps`."""
-        return (await self._complete(change, slice_of, limit)).changed
+        return (await self._complete(change, slice_of, author, limit)).changed
 
     async def _complete(
-        self, change: SweepStep, slice_of: SliceOf, limit: int | None = None
+        self,
+        change: SweepStep,
+        slice_of: SliceOf,
+        author: SweepAuthor,
+        limit: int | None = None,
     ) -> Sweep:
         """The same, but return the sweep."""
         sweep = self._shared(change) if limit is None else None
         if sweep is None or sweep.has_begun:
-            sweep = self._begin(change, slice_of, limit, after=sweep)
+            sweep = self._begin(change, slice_of, author, limit, after=sweep)
         sweep.waiting += 1
         try:
             await asyncio.shield(sweep.task)
@@ -221,13 +231,20 @@ class Sweeps:
         return next(equal, None)
 
     def _begin(
-        self, change: SweepStep, slice_of: SliceOf, limit: int | None, after: Sweep | None
+        self,
+        change: SweepStep,
+        slice_of: SliceOf,
+        author: SweepAuthor,
+        limit: int | None,
+        after: Sweep | None,
     ) -> Sweep:
         # A sweep that only waits for its equal shares that one's place.
         if after is None and self._places_taken() >= self._most:
             raise TooManySweeps(self._most)
+        counted = self._looked.get(change.filter)
         now = self._clock.now_ms()
-        sweep = Sweep(str(next(self._numbers)), change, limit, now, after)
+        outline = SweepOutline(change.verb, change.filter, now, author, counted)
+        sweep = Sweep(next(self._numbers), change, limit, outline, after)
         self._under_way[sweep.id] = sweep
         sweep.task = asyncio.create_task(self._sweep(sweep, slice_of))
         sweep.task.add_done_callback(lambda _: self._end(sweep))
@@ -253,20 +270,22 @@ class Sweeps:
         first, upto = await self._reads.key_range()
         if filter.upto is not None:
             upto = min(upto, filter.upto)
-        after = -1
+        after, marked = -1, 0.0
         while after < upto and not sweep.is_stopped:
             after, keys = await self._slice(plain, filter.program, after, upto)
             if limit is not None and len(keys) > limit - sweep.changed:
                 keys = keys[: limit - sweep.changed]
                 after = keys[-1]
+            passed = (after - first) / max(upto - first, 1) if after < upto else 1
             if keys:
-                done: int | Bound = await self._inbox.ask(slice_of(keys, plain))
-                bound = done if isinstance(done, Bound) else Bound(done, [])
-                sweep.changed += bound.changed
-                sweep.blocked += bound.blocked
+                sweep.add(await self._inbox.ask(slice_of(keys, plain, sweep.mark(passed))))
+                marked = passed
+            sweep.passed = passed
             if sweep.changed == limit:
+                sweep.passed = 1
                 break
-            sweep.progress = (after - first) / max(upto - first, 1)
+        if sweep.changed and marked < sweep.passed == 1:
+            await self._inbox.ask(EndSweep(sweep.id))
         return sweep.changed
 
     async def _slice(
@@ -281,27 +300,6 @@ class Sweeps:
         matching = [job.key for job, match in zip(jobs, verdicts, strict=True) if match]
         reached = jobs[-1].key if jobs else upto
         return reached, [key for key in matching if key <= upto]
-
-
-def changeable(filter: Filter) -> Filter:
-    """Those of the matching jobs that can be patched: the unfinished ones that wait."""
-    return _among(filter, *sources(Move.PATCH))
-
-
-def cancellable(filter: Filter, force: bool) -> Filter:
-    """Those of the matching jobs that can be cancelled."""
-    return _among(filter, *sources(Move.FORCE if force else Move.CANCEL))
-
-
-def revivable(filter: Filter) -> Filter:
-    """Those of the matching jobs that can be brought back."""
-    waiting = (Status.SCHEDULED, Status.READY) if filter.queues else ()
-    return _among(msgspec.structs.replace(filter, revivable=True), Status.DEAD, *waiting)
-
-
-def _among(filter: Filter, *statuses: Status) -> Filter:
-    """The filter with these states, if it names none."""
-    return msgspec.structs.replace(filter, statuses=filter.statuses or statuses)
 
 
 def _within(sweep: Sweep, reach: Reach) -> bool:

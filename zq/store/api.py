@@ -22,6 +22,7 @@ from zq.model.waits import WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.cron import CronReads
 from zq.store.logs import LogReads
+from zq.store.sweeps import SweepReads
 from zq.store.topics import TopicReads
 from zq.store.trends import TrendReads
 from zq.store.users import UserReads
@@ -68,7 +69,7 @@ def as_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-class Reads(LogReads, TrendReads, Protocol):
+class Reads(LogReads, TrendReads, SweepReads, Protocol):
     """The reads of a store. Each method sees one moment, and nothing that is not on the disk.
 
     A read that takes too long raises `ReadTimeout`. If too many long reads wait, the next one
@@ -185,6 +186,8 @@ class Store(Protocol):
     """The highest key that had ever been given out when the store was opened."""
     logged: int
     """The last record of the history when the store was opened."""
+    last_sweep: int
+    """The latest sweep that had changed something when the store was opened."""
     returned: int
     """How many jobs were returned at the start: streams had held them when the server stopped."""
     claimed: int

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+from zq.model.budget_commands import BindSlice
 from zq.model.commands import (
     CancelJob,
     CancelSlice,
     Clear,
     DeleteJob,
     DeleteSlice,
+    EndSweep,
     PatchJob,
     PatchSlice,
     RetainJob,
@@ -15,6 +17,7 @@ from zq.model.commands import (
     ReviveSlice,
     SetAside,
     SetQueue,
+    UndoSlice,
     WriteNote,
 )
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
@@ -28,6 +31,7 @@ from zq.tick.cron import clear_crons
 from zq.tick.finish import cancel, cancel_slice, retain
 from zq.tick.moves import apply, end_leases, remove, revoke
 from zq.tick.settings import clear_settings, set_queue
+from zq.tick.sweeps import end_sweep, note_slice, undo_slice
 from zq.tick.topics import clear_topics
 from zq.tick.work import UnitOfWork, visible_job
 
@@ -42,6 +46,8 @@ AnyChange = (
     | RetainJob
     | Revive
     | ReviveSlice
+    | UndoSlice
+    | EndSweep
     | SetQueue
     | SetAside
     | WriteNote
@@ -50,10 +56,21 @@ AnyChange = (
     | AnyBudgetChange
 )
 
+SLICES = (PatchSlice, DeleteSlice, CancelSlice, ReviveSlice, UndoSlice, BindSlice)
+"""The slices of sweeps. Each may say which sweep it is of."""
+
 
 def apply_changes(work: UnitOfWork, commands: Sequence[AnyChange]) -> list[object]:
     """Patch and delete, one command after the other."""
-    return [_apply_change(work, command) for command in commands]
+    return [_change_and_note(work, command) for command in commands]
+
+
+def _change_and_note(work: UnitOfWork, command: AnyChange) -> object:
+    done = _apply_change(work, command)
+    if isinstance(command, SLICES):
+        changed = done if isinstance(done, int) else getattr(done, "changed", 0)
+        note_slice(work, command.mark, changed)
+    return done
 
 
 def _apply_change(work: UnitOfWork, command: AnyChange) -> object:
@@ -78,6 +95,11 @@ def _apply_change(work: UnitOfWork, command: AnyChange) -> object:
             return retry(work, command)
         case ReviveSlice():
             return revive_slice(work, command)
+        case UndoSlice():
+            return undo_slice(work, command)
+        case EndSweep():
+            end_sweep(work, command)
+            return None
         case SetQueue():
             return set_queue(work, command)
         case SetAside():
@@ -149,6 +171,7 @@ def _clear(work: UnitOfWork, command: Clear) -> int:
         work.tx.run("clear_error_groups")
         work.tx.run("clear_trends")
         work.tx.run("clear_schemas")
+        work.tx.run("clear_sweeps")
         clear_topics(work)
     keys = work.tx.keys("read_all_in_flight")
     held = work.tx.briefs("read_briefs", keys=keys) if keys else []

@@ -7,6 +7,7 @@ from zq.model.errors import JobNotFound, NotCancellable, NotFinished
 from zq.model.job import Brief, brief_of
 from zq.model.lifecycle import NAMES, TERMINAL, Move, Status, sources
 from zq.model.settling import kept_until
+from zq.model.sweeps import SweepMark
 from zq.tick.moves import apply, remove
 from zq.tick.work import UnitOfWork, first_visible, visible_job
 
@@ -36,7 +37,7 @@ def cancel_slice(work: UnitOfWork, command: CancelSlice) -> int:
     move = _cancelling(command.force)
     found = work.tx.briefs("read_briefs", keys=work.tx.matching(command.keys, command.filter))
     jobs = [job for job in found if job.status in sources(move)]
-    _finish(work, move, jobs, Status.CANCELLED)
+    _finish(work, move, jobs, Status.CANCELLED, command.mark)
     return len(jobs)
 
 
@@ -67,16 +68,23 @@ def _cancelling(force: bool) -> Move:
     return Move.FORCE if force else Move.CANCEL
 
 
-def _finish(work: UnitOfWork, move: Move, jobs: Sequence[Brief], status: Status) -> None:
+def _finish(
+    work: UnitOfWork,
+    move: Move,
+    jobs: Sequence[Brief],
+    status: Status,
+    mark: SweepMark | None = None,
+) -> None:
     """Give jobs their final status, or delete them if they are not retained."""
+    sweep = None if mark is None else mark.id
     kept: list[Brief] = []
     gone: list[Brief] = []
-    purges: dict[int, int] = {}
+    ends: list[tuple[int, int, int | None]] = []
     for job in jobs:
         purge_at = kept_until(status, job.options, work.now, work.policy_of(job.queue))
         if purge_at is None:
             gone.append(job)
         else:
             kept.append(job)
-            purges[job.key] = purge_at
-    apply(work, move, kept, gone=gone, purges=purges)
+            ends.append((job.key, purge_at, sweep))
+    apply(work, move, kept, gone=gone, ends=ends)

@@ -78,13 +78,15 @@ TABLE: dict[Move, Consequences] = {
     Move.REVIVE: Consequences({"revivals": "revive"}, ends_lease=True,
         group=GroupChange.MIXED, lock="restore_all_locks", wakes=True, retimes=True,
         news=EventType.ENQUEUED),
-    Move.EXPIRE: Consequences({"purges": "expire"}, group=GroupChange.MIXED, closes=True,
+    Move.EXPIRE: Consequences({"ends": "expire"}, group=GroupChange.MIXED, closes=True,
         record=AttemptOutcome.EXPIRED, news=EventType.EXPIRED, tally=("expired",)),
-    Move.CANCEL: Consequences({"purges": "cancel"}, group=GroupChange.MIXED, closes=True,
+    Move.CANCEL: Consequences({"ends": "cancel"}, group=GroupChange.MIXED, closes=True,
         record=AttemptOutcome.CANCELLED, news=EventType.CANCELLED),
-    Move.FORCE: Consequences({"purges": "cancel_by_force"}, ends_lease=True, revokes=True,
+    Move.FORCE: Consequences({"ends": "cancel_by_force"}, ends_lease=True, revokes=True,
         group=GroupChange.MIXED, closes=True,
         record=AttemptOutcome.CANCELLED, news=EventType.CANCELLED),
+    Move.UNDO: Consequences({"restored": "undo"}, group=GroupChange.MIXED, wakes=True,
+        retimes=True, news=EventType.ENQUEUED),
 }
 # fmt: on
 

@@ -76,6 +76,7 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
         "errors": 1,
         "error_groups": 1,
         "trends": 1,
+        "sweeps": 1,
         "quarantine": 1,
         "budgets": 1,
         "lines": 1,

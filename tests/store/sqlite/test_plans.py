@@ -223,6 +223,14 @@ FINDS: dict[str, set[str]] = {
     },
     "clear_trends": set(),
     "clear_schemas": set(),
+    "note_slice": set(),
+    "forget_sweeps": {"SEARCH sweeps USING INTEGER PRIMARY KEY (rowid<?)"},
+    "end_sweep": {"SEARCH sweeps USING INTEGER PRIMARY KEY (rowid=?)"},
+    "note_undone": {"SEARCH sweeps USING INTEGER PRIMARY KEY (rowid=?)"},
+    "clear_sweeps": set(),
+    "sweeps": {"SEARCH sweeps USING INTEGER PRIMARY KEY (rowid<?)"},
+    "last_sweep": {"SEARCH sweeps"},
+    "undo": {BY_ID},
     "trends": {"SEARCH trends USING PRIMARY KEY (length=? AND queue=? AND at>?)"},
     "leases": {"SEARCH jobs USING INDEX leases_by_deadline (lease_until>?)"},
     "first_in_line": {
@@ -441,6 +449,7 @@ def named_queries() -> dict[str, str]:
     found |= load("waits.sql")
     found |= load("failures.sql")
     found |= load("trends.sql")
+    found |= load("sweeps.sql")
     found |= load("topics.sql")
     found |= load("routers.sql")
     of_topics = load("topic_lookups.sql")

@@ -134,6 +134,7 @@ IMPOSSIBLE: dict[str, list[dict[str, Any]]] = {
         WAITING | {"extras": ""},
         WAITING | {"extras": "1"},
     ],
+    "swept IS NULL OR status = 5": [WAITING | {"swept": 1}, EXPIRED | {"swept": 1}],
     "result_size IS NULL OR status = 3": [
         BURIED | {"result_size": 4, "result": "null"},
         WAITING | {"result_size": INLINE_PAYLOAD + 1},

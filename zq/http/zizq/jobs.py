@@ -9,6 +9,7 @@ from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
+from zq.http.zizq.author import choice
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.zizq.outcomes import outcome_answer, wait_time
 from zq.http.zizq.query import (
@@ -22,7 +23,6 @@ from zq.http.zizq.query import (
     parameters,
     refuse_terminal_statuses,
 )
-from zq.model.filters import Filter
 from zq.model.job import NewJob
 from zq.model.keys import KeyScope
 from zq.service import Services
@@ -122,7 +122,7 @@ class JobsApi:
 
     async def count(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """How many jobs match."""
-        filter = self._filter(request)
+        filter = job_filter(parameters(request, FILTERS), self._ids, reach_of(request))
         return answer({"count": await self._listing.count(filter)}, accepted)
 
     async def queues(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
@@ -148,9 +148,10 @@ class JobsApi:
     ) -> Answer:
         """Change the matching jobs. Errors in the body are reported before errors in the query."""
         patch = decode_patch(body, sent)
-        filter = self._filter(request)
+        values, author = choice(request)
+        filter = job_filter(values, self._ids, reach_of(request))
         refuse_terminal_statuses(filter)
-        return answer({"patched": await self._sweeps.patch(filter, patch)}, accepted)
+        return answer({"patched": await self._sweeps.patch(filter, patch, author)}, accepted)
 
     async def delete(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
         """Delete one job."""
@@ -159,11 +160,9 @@ class JobsApi:
 
     async def delete_all(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """Delete the matching jobs. Without a filter, delete all."""
-        filter = self._filter(request)
-        return answer({"deleted": await self._sweeps.delete(filter)}, accepted)
+        values, author = choice(request)
+        filter = job_filter(values, self._ids, reach_of(request))
+        return answer({"deleted": await self._sweeps.delete(filter, author)}, accepted)
 
     def _enqueued(self, jobs: Sequence[NewJob], stored: Accepted) -> Sequence[EnqueuedDocument]:
         return enqueued_documents(jobs, stored.keys, stored.now, stored.reply, self._ids)
-
-    def _filter(self, request: web.BaseRequest) -> Filter:
-        return job_filter(parameters(request, FILTERS), self._ids, reach_of(request))

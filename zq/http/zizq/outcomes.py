@@ -7,9 +7,10 @@ from aiohttp import web
 from zq.http.door import PATH, Route, status_in
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
+from zq.http.zizq.author import choice
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.zizq.problems import CODE_HEADER, STATUSES
-from zq.http.zizq.query import FILTERS, job_filter, parameters, refuse_uncancellable, whole_number
+from zq.http.zizq.query import job_filter, parameters, refuse_uncancellable, whole_number
 from zq.model.errors import InvalidRequest, JobCancelled, JobExpired
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
@@ -77,9 +78,10 @@ class OutcomesApi:
     ) -> Answer:
         """Cancel the matching jobs. Without a filter, cancel all that can be cancelled."""
         force = decode_force(body, sent)
-        filter = job_filter(parameters(request, FILTERS), self._ids, reach_of(request))
+        values, author = choice(request)
+        filter = job_filter(values, self._ids, reach_of(request))
         refuse_uncancellable(filter, force)
-        return answer({"cancelled": await self._sweeps.cancel(filter, force)}, accepted)
+        return answer({"cancelled": await self._sweeps.cancel(filter, force, author)}, accepted)
 
     async def retain(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec

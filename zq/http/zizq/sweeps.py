@@ -1,13 +1,14 @@
 """Reviving dead jobs, singly or by filter, and the sweeps that are under way."""
 
+import re
 from collections.abc import Callable
-from typing import Any
 
 from aiohttp import web
 
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
+from zq.http.zizq.author import author_of, choice
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.zizq.query import (
     FILTERS,
@@ -16,18 +17,19 @@ from zq.http.zizq.query import (
     refuse_terminal_statuses,
     refuse_uncancellable,
     switch,
+    whole_number,
 )
 from zq.model.errors import InvalidRequest
 from zq.model.filters import Filter, refuse_unrevivable
-from zq.model.ids import IdCodec
+from zq.model.job import MAX_TIME
 from zq.model.keys import KeyScope
-from zq.model.lifecycle import NAMES
 from zq.service import Services
-from zq.service.sweeps import Sweep, cancellable, changeable, revivable
+from zq.service.sweep import Sweep, cancellable, changeable, revivable
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import job_document
 from zq.wire.ids import key_of
 from zq.wire.settings import decode_limit
+from zq.wire.sweeps import SweepDocument, SweepsDocument, ended_document, running_document
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 
@@ -47,6 +49,10 @@ def _patched(filter: Filter, _force: bool) -> Filter:
     return changeable(filter)
 
 
+MOST_ENDED = 500
+
+_ID = re.compile(r"[1-9]\d{0,17}", re.ASCII)
+
 VERBS: dict[str, Callable[[Filter, bool], Filter]] = {
     "delete": lambda filter, _force: filter,
     "cancel": _cancelled,
@@ -61,6 +67,7 @@ class SweepsApi:
 
     def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
         self._jobs, self._sweeps, self._ids = services.jobs, services.sweeps, services.ids
+        self._ended = services.ended_sweeps
         self._endpoints = endpoints
 
     def routes(self) -> list[Route]:
@@ -71,6 +78,9 @@ class SweepsApi:
             Route("POST", "/jobs/redrive", redrive, MANAGE),
             Route("GET", "/sweeps/preview", endpoint(self.preview), READ),
             Route("GET", "/sweeps", endpoint(self.list), READ),
+            Route("GET", "/sweeps/ended", endpoint(self.ended), READ),
+            Route("GET", "/sweeps/{id}", endpoint(self.get), READ),
+            Route("POST", "/sweeps/{id}/undo", endpoint(self.undo), MANAGE),
             Route("DELETE", "/sweeps/{id}", endpoint(self.stop), MANAGE),
         ]
 
@@ -94,9 +104,10 @@ class SweepsApi:
         queues as in dead-letter queues. Such jobs go back to the queue that they came from.
         """
         limit = decode_limit(body, sent)
-        filter = job_filter(parameters(request, FILTERS), self._ids, reach_of(request))
+        values, author = choice(request)
+        filter = job_filter(values, self._ids, reach_of(request))
         refuse_unrevivable(filter)
-        return answer({"redriven": await self._sweeps.redrive(filter, limit)}, accepted)
+        return answer({"redriven": await self._sweeps.redrive(filter, limit, author)}, accepted)
 
     async def preview(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """How many jobs a change by filter would change now, and an id of this moment: `upto`.
@@ -117,11 +128,56 @@ class SweepsApi:
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The sweeps under way, the oldest first, with their progress.
 
-        `changed` counts jobs. `progress` is the part of all ids that was passed, from 0 to 1.
+        `changed` counts jobs, and `counted` is what a preview of the change has counted.
+        `progress` is the part of all ids that was passed, from 0 to 1.
         """
         parameters(request, ())
         sweeps = self._sweeps.running(reach_of(request))
-        return answer({"sweeps": [_document(sweep, self._ids) for sweep in sweeps]}, accepted)
+        return answer(SweepsDocument([self._shown(sweep) for sweep in sweeps]), accepted)
+
+    async def ended(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """The sweeps that have changed jobs and no longer run, the latest first.
+
+        One whose `progress` is below 1 was stopped, or its server was. `undone` counts the jobs
+        that were taken back. `before` leaves out those from this id on.
+        """
+        given = parameters(request, ("before", "limit"))
+        before = whole_number("before", given["before"], MAX_TIME) if "before" in given else None
+        limit = whole_number("limit", given.get("limit", "50"), MOST_ENDED, low=1)
+        found = await self._ended.latest(reach_of(request), before, limit)
+        documents = [ended_document(sweep, self._ids) for sweep in found]
+        return answer(SweepsDocument(documents), accepted)
+
+    async def get(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """One sweep, which runs or has ended.
+
+        For a cancellation that has ended, `left` is how many of its jobs are still there to be
+        taken back. `exact` is false where there are more than 10,000: then there are at least so
+        many.
+        """
+        parameters(request, ())
+        id, reach = _sweep_id(request), reach_of(request)
+        running = self._sweeps.under_way(id, reach)
+        if running is not None:
+            return answer(self._shown(running), accepted)
+        sweep = await self._ended.get(id, reach)
+        document = ended_document(sweep, self._ids)
+        if sweep.outline.verb == "cancel":
+            left = await self._ended.left(sweep)
+            document.left, document.exact = left.jobs, left.exact
+        return answer(document, accepted)
+
+    async def undo(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """Take back the jobs that a sweep has cancelled, and no others: 200 with their number.
+
+        They wait again in their old places, with their attempts and unique keys. `kept` counts
+        those that stay cancelled: another job has their unique key (`key_taken`), their time to
+        live is over (`expired`), or a budget is gone (`budget_gone`). `gone` counts those that are
+        deleted or no longer retained. 409 if there is nothing to take back.
+        """
+        author = author_of(request, parameters(request, ("reason",)))
+        done = await self._ended.undo(_sweep_id(request), reach_of(request), author)
+        return answer(done._asdict(), accepted)
 
     async def stop(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
         """Stop a sweep between two slices: 204. Its changes so far stay.
@@ -129,24 +185,14 @@ class SweepsApi:
         The client that began it gets the number so far.
         """
         parameters(request, ())
-        self._sweeps.cut_short(request[PATH]["id"], reach_of(request))
+        self._sweeps.cut_short(_sweep_id(request), reach_of(request))
         return Answer(204)
 
+    def _shown(self, sweep: Sweep) -> SweepDocument:
+        return running_document(sweep.id, sweep.outline, sweep.changed, sweep.passed, self._ids)
 
-def _document(sweep: Sweep, ids: IdCodec) -> dict[str, Any]:
-    filter = sweep.change.filter
-    named = {
-        "status": [NAMES[status] for status in sorted(filter.statuses)],
-        "queue": list(filter.queues),
-        "type": list(filter.types),
-        "filter": filter.program,
-        "upto": None if filter.upto is None else ids.text(filter.upto),
-    }
-    return {
-        "id": sweep.id,
-        "verb": sweep.change.verb,
-        "started_at": sweep.started_at,
-        "changed": sweep.changed,
-        "progress": round(sweep.progress, 4),
-        "by": {name: value for name, value in named.items() if value},
-    }
+
+def _sweep_id(request: web.BaseRequest) -> int:
+    """The id in the path; 0 if it cannot be one. No sweep has that."""
+    text = request[PATH]["id"]
+    return int(text) if _ID.fullmatch(text) else 0

@@ -18,6 +18,7 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings
+from zq.model.sweeps import StoredSweep
 from zq.model.trends import TrendAt
 from zq.store.api import PAGE_BYTES, as_json
 from zq.store.sqlite.quarantine import UnreadableRows, is_unreadable, keys_query
@@ -35,6 +36,7 @@ _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
 _keys = msgspec.json.Decoder(list[int])
 _heads = msgspec.json.Decoder(list[tuple[str, int, int]])
 _settings = msgspec.json.Decoder(QueueSettings)
+_sweeps = msgspec.json.Decoder(list[StoredSweep])
 _trends = msgspec.json.Decoder(list[TrendAt])
 _error_groups = msgspec.json.Decoder(list[ErrorGroupRow])
 _oldest = msgspec.json.Decoder(list[tuple[str, int]])
@@ -237,6 +239,12 @@ def trends(connection: sqlite3.Connection, queue: str, length: int, since: int) 
     """The trends of a queue that begin at a time or later, in their order."""
     asked = {"queue": queue, "length": length, "since": since}
     return _trends.decode(_text(connection, load("trends.sql")["trends"], asked))
+
+
+def sweeps(connection: sqlite3.Connection, before: int, limit: int) -> list[StoredSweep]:
+    """Sweeps that have changed jobs, the latest first."""
+    asked: dict[str, object] = {"before": before, "limit": limit}
+    return _sweeps.decode(_text(connection, load("sweeps.sql")["sweeps"], asked))
 
 
 def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:

@@ -16,6 +16,7 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
+from zq.model.sweeps import StoredSweep
 from zq.model.trends import TrendAt
 from zq.model.waits import WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
@@ -123,6 +124,9 @@ class SqliteReads(Reads):
 
     async def trends(self, queue: str, length: int, since: int) -> list[TrendAt]:
         return await self._looks(lookups.trends, queue, length, since)
+
+    async def sweeps(self, before: int, limit: int) -> list[StoredSweep]:
+        return await self._looks(lookups.sweeps, before, limit)
 
     async def errors_page(
         self, key: int, after: int, descending: bool, limit: int

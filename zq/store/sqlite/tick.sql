@@ -111,10 +111,11 @@ UPDATE OR IGNORE jobs SET owns_key = 1
 WHERE id IN {keys} AND owns_key = 0 AND status = {ready} AND unique_key IS NOT NULL
 
 -- name: expire
--- :purges maps a key to its purge_at. The key of an expired job is free.
-UPDATE jobs SET status = {expired}, held = 0, finished_at = :now, purge_at = p.value, owns_key = 0
-FROM json_each(:purges) AS p
-WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready})
+-- :ends lists [key, purge_at]. The key of an expired job is free.
+UPDATE jobs SET status = {expired}, held = 0, finished_at = :now, purge_at = e.value ->> 1,
+    owns_key = 0
+FROM json_each(:ends) AS e
+WHERE jobs.id = e.value ->> 0 AND status IN ({scheduled}, {ready})
 
 -- name: read_lapsed
 SELECT json_group_array(id) FROM (
@@ -173,17 +174,24 @@ WHERE id IN {keys} AND owns_key = 0 AND unique_in = {in_queue}
     AND (status < {in_flight} OR unique_while <> {while_queued})
 
 -- name: cancel
--- :purges maps a key to its purge_at. The key of a cancelled job is free.
+-- :ends lists [key, purge_at, sweep or null]. The key of a cancelled job is free.
 UPDATE jobs SET status = {cancelled}, held = 0, holder = NULL, finished_at = :now,
-    purge_at = p.value, owns_key = 0
-FROM json_each(:purges) AS p
-WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready})
+    purge_at = e.value ->> 1, swept = e.value ->> 2, owns_key = 0
+FROM json_each(:ends) AS e
+WHERE jobs.id = e.value ->> 0 AND status IN ({scheduled}, {ready})
 
 -- name: cancel_by_force
 UPDATE jobs SET status = {cancelled}, held = 0, {no_lease}, finished_at = :now,
-    purge_at = p.value, owns_key = 0
-FROM json_each(:purges) AS p
-WHERE jobs.id = CAST(p.key AS INTEGER) AND status IN ({scheduled}, {ready}, {in_flight})
+    purge_at = e.value ->> 1, swept = e.value ->> 2, owns_key = 0
+FROM json_each(:ends) AS e
+WHERE jobs.id = e.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
+
+-- name: undo
+-- :restored lists [key, status]. The caller knows that nobody else has the unique keys.
+UPDATE jobs SET status = r.value ->> 1, finished_at = NULL, purge_at = NULL, swept = NULL,
+    owns_key = unique_key IS NOT NULL
+FROM json_each(:restored) AS r
+WHERE jobs.id = r.value ->> 0 AND status = {cancelled} AND swept IS NOT NULL
 
 -- name: retain
 UPDATE jobs SET purge_at = :purge_at

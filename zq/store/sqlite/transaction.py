@@ -37,6 +37,7 @@ QUERIES = {
     **load("trends.sql"),
     **load("topics.sql"),
     **load("users.sql"),
+    **load("sweeps.sql"),
     **load("routers.sql"),
     **_LOG,
     "append_attempts": _LOG["append"].replace("SOURCE", _LOG["attempts"]),

@@ -49,6 +49,7 @@ class Recovered(NamedTuple):
     returned: int
     claimed: int
     logged: int
+    last_sweep: int
     quarantined: Quarantined
 
 
@@ -94,6 +95,7 @@ def recover(
         returned,
         claimed,
         logged,
+        connection.execute(TICK["last_sweep"]).fetchone()[0],
         read_quarantine(connection),
     )
 

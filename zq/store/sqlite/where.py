@@ -72,6 +72,9 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
     if filter.keys is not None:
         conditions.append("id IN (SELECT value FROM json_each(:ids))")
         parameters["ids"] = as_json(filter.keys)
+    if filter.swept is not None:
+        conditions.append("swept = :swept")
+        parameters["swept"] = filter.swept
     if filter.upto is not None:
         conditions.append("id <= :newest")
         parameters["newest"] = filter.upto

@@ -14,6 +14,7 @@ from zq.http.zizq.description.parameters import (
     KEY,
     KEY_QUEUE,
     PAGING,
+    REASON,
     TEXT,
     VERB,
     WAIT,
@@ -39,7 +40,7 @@ from zq.http.zizq.description.shapes import (
     QueuesSchema,
     Redriven,
     SweepPreviewDocument,
-    SweepsDocument,
+    UndoneDocument,
     Version,
     WorkersDocument,
 )
@@ -64,9 +65,13 @@ from zq.wire.schemas import (
 )
 from zq.wire.stats import QueueStatsDocument, StatsDocument
 from zq.wire.status import StatusDocument
+from zq.wire.sweeps import SweepDocument, SweepsDocument
 from zq.wire.trends import TrendsDocument
 from zq.wire.waits import WaitDocument
 
+_FIFTY = Parameter(
+    "limit", {"type": "integer", "minimum": 1, "maximum": 500}, "How many at most: 50."
+)
 _HUNDRED = Parameter("limit", WHOLE, "How many at most: 1 to 1,000; 100 by default.")
 _TAKEN = "A unique key belongs to a job that this key may not see."
 _FULL = {
@@ -143,13 +148,16 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/jobs/{id}"): Operation({200: JobDocument}, refusals=_NO_JOB),
     ("GET", "/jobs/{id}/why"): Operation({200: WaitDocument}, refusals=_NO_JOB),
     ("PATCH", "/jobs"): Operation(
-        {200: Patched}, bodies.PatchBody, parameters=CHOICE, refusals=_REFUSED | MANY_SWEEPS
+        {200: Patched},
+        bodies.PatchBody,
+        parameters=(*CHOICE, REASON),
+        refusals=_REFUSED | MANY_SWEEPS,
     ),
     ("PATCH", "/jobs/{id}"): Operation(
         {200: JobDocument}, bodies.PatchBody, refusals=_NO_JOB | _REFUSED
     ),
     ("DELETE", "/jobs"): Operation(
-        {200: Deleted}, parameters=CHOICE, refusals=UNBUILT | MANY_SWEEPS
+        {200: Deleted}, parameters=(*CHOICE, REASON), refusals=UNBUILT | MANY_SWEEPS
     ),
     ("DELETE", "/jobs/{id}"): Operation({204: None}, refusals=_NO_JOB),
     ("POST", "/jobs/success"): Operation({204: None}, bodies.SuccessesBody, refusals=_LEFT_ALONE),
@@ -217,7 +225,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: Redriven},
         settings.RedriveBody,
         optional_body=True,
-        parameters=CHOICE,
+        parameters=(*CHOICE, REASON),
         refusals=_REFUSED | MANY_SWEEPS,
     ),
     ("GET", "/sweeps/preview"): Operation(
@@ -230,6 +238,16 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         parameters=(Parameter("before", WHOLE, "Only actions before this `seq`."), _HUNDRED),
     ),
     ("GET", "/sweeps"): Operation({200: SweepsDocument}),
+    ("GET", "/sweeps/ended"): Operation(
+        {200: SweepsDocument},
+        parameters=(Parameter("before", WHOLE, "Only sweeps before this id."), _FIFTY),
+    ),
+    ("GET", "/sweeps/{id}"): Operation({200: SweepDocument}, refusals=_NO_SWEEP),
+    ("POST", "/sweeps/{id}/undo"): Operation(
+        {200: UndoneDocument},
+        parameters=(REASON,),
+        refusals={**_NO_SWEEP, 409: "There is nothing to take back.", **MANY_SWEEPS},
+    ),
     ("DELETE", "/sweeps/{id}"): Operation({204: None}, refusals=_NO_SWEEP),
     ("GET", "/error-groups"): Operation(
         {200: ErrorGroupsDocument},
@@ -256,7 +274,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: Cancelled},
         bodies.CancelBody,
         optional_body=True,
-        parameters=CHOICE,
+        parameters=(*CHOICE, REASON),
         refusals=_REFUSED | MANY_SWEEPS,
     ),
     ("POST", "/jobs/{id}/cancel"): Operation(

@@ -7,6 +7,7 @@ from zq.http.zizq.query import DEFAULT_LIMIT, MAX_LIMIT
 from zq.model.job import MAX_PRIORITY
 from zq.model.lifecycle import NAMES
 from zq.model.outcome import MOST_WAIT_MS
+from zq.model.sweeps import MOST_REASON
 
 
 class Parameter(NamedTuple):
@@ -87,4 +88,9 @@ VERB = Parameter(
     "The change that is looked ahead to: `delete`.",
 )
 FORCE = Parameter("force", {"type": "boolean"}, "Whether the cancellation is one by force.")
+REASON = Parameter(
+    "reason",
+    {"type": "string", "maxLength": MOST_REASON},
+    "Why, for the list of sweeps and the audit.",
+)
 HOME = Parameter("home", {"type": "boolean"}, "Whether it goes to the queue of its first death.")

@@ -108,21 +108,12 @@ class OpenLeases(msgspec.Struct):
     leases: list[LeaseDocument]
 
 
-class SweepDocument(msgspec.Struct):
-    """A change by filter that is under way."""
+class UndoneDocument(msgspec.Struct):
+    """How many jobs were taken back, how many stay cancelled by reasons, and how many are gone."""
 
-    id: str
-    verb: str
-    started_at: int
-    changed: int
-    progress: float
-    by: dict[str, Any]
-
-
-class SweepsDocument(msgspec.Struct):
-    """Sweeps, the oldest first."""
-
-    sweeps: list[SweepDocument]
+    undone: int
+    kept: dict[str, int]
+    gone: int
 
 
 class BudgetsDocument(msgspec.Struct):

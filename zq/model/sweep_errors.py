@@ -1,0 +1,24 @@
+"""The errors of the error tree about sweeps."""
+
+from zq.model.errors import Conflict, LimitReached, NotFound
+
+
+class SweepNotFound(NotFound):
+    code = "sweep_not_found"
+
+    def __init__(self, text: str = "this sweep is not running") -> None:
+        super().__init__(text)
+
+
+class NothingToUndo(Conflict):
+    code = "nothing_to_undo"
+
+
+class TooManySweeps(LimitReached):
+    code = "too_many_sweeps"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"{most} changes by filter are running already: try again when one has ended (`GET"
+            " /sweeps` lists them), or raise --max-sweeps"
+        )

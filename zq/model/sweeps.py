@@ -1,0 +1,54 @@
+"""Sweeps as they are stored: what was asked for, by whom, and what came of it."""
+
+import msgspec
+
+from zq.model.filters import Filter
+
+MOST_SWEEPS = 10_000
+"""The store keeps about so many sweeps, the latest ones."""
+
+MOST_REASON = 500
+"""A reason has at most so many characters."""
+
+
+class SweepAuthor(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who asked for a sweep, and why, as far as that is known."""
+
+    actor: str | None = None
+    reason: str | None = None
+
+
+NOBODY = SweepAuthor()
+
+
+class SweepOutline(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was asked for. `counted` is what a preview of the same change has counted."""
+
+    verb: str
+    filter: Filter
+    started_at: int
+    author: SweepAuthor = NOBODY
+    counted: int | None = None
+
+
+class SweepMark(msgspec.Struct, frozen=True):
+    """The place of a slice in its sweep: the part of all ids that it passes, from 0 to 1.
+
+    `outline` is JSON text.
+    """
+
+    id: int
+    outline: str
+    passed: float
+
+
+class StoredSweep(msgspec.Struct, array_like=True, frozen=True):
+    """A sweep that has changed jobs. It came to its end if `passed` is 1."""
+
+    id: int
+    outline: SweepOutline
+    changed: int
+    passed: float
+    changed_at: int
+    undone: int
+    """How many of the jobs that it cancelled were taken back."""

@@ -1,0 +1,97 @@
+"""One sweep: what it changes, and how far it has come."""
+
+import asyncio
+from collections import Counter
+from typing import NamedTuple
+
+import msgspec
+
+from zq.model.budget_commands import Binding, Bound
+from zq.model.commands import Undone
+from zq.model.filters import Filter
+from zq.model.lifecycle import Move, Status, sources
+from zq.model.patching import Patch
+from zq.model.sweeps import SweepMark, SweepOutline
+from zq.store.api import as_json
+
+
+class SweepStep(NamedTuple):
+    """The change of a sweep, and its filter. Equal steps are the same request."""
+
+    verb: str
+    filter: Filter
+    how: Patch | Binding | bool | None = None
+
+
+class SweepPreview(NamedTuple):
+    """How many jobs a sweep would change, at least. `upto` is a key of this moment."""
+
+    jobs: int
+    exact: bool
+    upto: int
+
+
+class Sweep:
+    """One change by filter under way. Times are in milliseconds."""
+
+    def __init__(
+        self,
+        id: int,
+        change: SweepStep,
+        limit: int | None,
+        outline: SweepOutline,
+        after: "Sweep | None",
+    ) -> None:
+        self.id = id
+        self.change = change
+        self.limit = limit
+        """The most jobs that it changes."""
+        self.outline = outline
+        self.after = after
+        """An equal sweep that has to end before this one begins."""
+        self.has_begun = False
+        self.changed = 0
+        self.blocked: list[int] = []
+        """The keys of jobs that it would change if they were not in flight."""
+        self.kept: Counter[str] = Counter()
+        """How many jobs it could not take back, by the reasons."""
+        self.passed = 0.0
+        """The part of the ids that it has passed, from 0 to 1."""
+        self.is_stopped = False
+        self.waiting = 0
+        """How many callers wait for its end."""
+        self.task: asyncio.Task[int]
+        self._text = as_json(outline)
+
+    def mark(self, passed: float) -> SweepMark:
+        """The mark of a slice that passes so much."""
+        return SweepMark(self.id, self._text, passed)
+
+    def add(self, done: int | Bound | Undone) -> None:
+        """Count what a slice has done."""
+        self.changed += done if isinstance(done, int) else done.changed
+        if isinstance(done, Bound):
+            self.blocked += done.blocked
+        elif isinstance(done, Undone):
+            self.kept.update(done.kept)
+
+
+def changeable(filter: Filter) -> Filter:
+    """Those of the matching jobs that can be patched: the unfinished ones that wait."""
+    return _among(filter, *sources(Move.PATCH))
+
+
+def cancellable(filter: Filter, force: bool) -> Filter:
+    """Those of the matching jobs that can be cancelled."""
+    return _among(filter, *sources(Move.FORCE if force else Move.CANCEL))
+
+
+def revivable(filter: Filter) -> Filter:
+    """Those of the matching jobs that can be brought back."""
+    waiting = (Status.SCHEDULED, Status.READY) if filter.queues else ()
+    return _among(msgspec.structs.replace(filter, revivable=True), Status.DEAD, *waiting)
+
+
+def _among(filter: Filter, *statuses: Status) -> Filter:
+    """The filter with these states, if it names none."""
+    return msgspec.structs.replace(filter, statuses=filter.statuses or statuses)
