@@ -25,6 +25,7 @@ SHOTS = {
     "schedules": "schedules",
     "workers": "workers",
     "budgets": "budgets",
+    "sweeps": "sweeps",
     "health": "health",
 }
 

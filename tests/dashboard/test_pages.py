@@ -25,6 +25,7 @@ PAGES = {
     "workers": "workers",
     "budgets": "budgets",
     "health": "health",
+    "sweeps": "sweeps",
     "audit": "audit",
 }
 

@@ -17,6 +17,7 @@ from zq.model.waits import pause_text
 from zq.service import Services
 from zq.service.overview import Overview, WatchedQueue
 from zq.wire.failures import groups_document
+from zq.wire.sweeps import running_document
 
 WORST = 20
 MOST_ROWS = 100
@@ -60,6 +61,7 @@ class Views:
             "queue": self._queue,
             "workers": self._workers,
             "failures": self._failures,
+            "sweeps": self._sweeps,
             "health": self._health,
         }
 
@@ -72,7 +74,7 @@ class Views:
     async def _pulse(self, _view: View, _overview: Overview) -> Document:
         return {}
 
-    async def _overview(self, _view: View, overview: Overview) -> Document:
+    async def _overview(self, view: View, overview: Overview) -> Document:
         findings = overview.findings[:MOST_FINDINGS]
         worst = nsmallest(WORST, overview.queues, key=SORTS["worst"])
         return {
@@ -80,6 +82,7 @@ class Views:
             "queues": _rows(worst),
             "order": [queue.figures.queue for queue in worst],
             "known_queues": len(overview.queues),
+            **await self._sweeps(view, overview),
         }
 
     async def _queues(self, view: View, overview: Overview) -> Document:
@@ -110,6 +113,15 @@ class Views:
             "workers": [
                 _plain(worker._asdict() | {"held": texts(worker.held)[:50]})
                 for worker in overview.workers
+            ]
+        }
+
+    async def _sweeps(self, view: View, _overview: Overview) -> Document:
+        ids = self._services.ids
+        return {
+            "sweeps": [
+                msgspec.to_builtins(running_document(s.id, s.outline, s.changed, s.passed, ids))
+                for s in self._services.sweeps.running(view.reach)
             ]
         }
 

@@ -5,7 +5,7 @@ import { Refusal, get, query, send } from "./net.js";
 
 /** @typedef {{title: string, say: string, button: string, zq?: string, method: string,
  *   path: string, body?: unknown, typed?: string, done: (answer: any) => string, asks?: [string, string][],
- *   filled?: (values: any) => {zq: string, body: unknown}}} Plan `asks` has fields, and `filled` what they change. */
+ *   filled?: (values: any) => {zq?: string, path?: string, body?: unknown}}} Plan `asks` has fields, and `filled` what they change. */
 
 /** What a look ahead has seen. @typedef {{count: number, many: string, upto: string, bound: string}} Seen */
 
@@ -19,7 +19,7 @@ export const may = (scope) => rights.scopes.includes(scope);
 export const MOST_UNTYPED = 100;
 
 /** @param {string} text */
-const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+export const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 /** @param {Plan} plan */
 function curl(plan) {
@@ -108,6 +108,23 @@ export function jobActions(job, after) {
     }, after)));
 }
 
+const FLAGS = /** @type {Record<string, string>} */ ({ status: "status", queue: "queue", type: "type",
+  filter: "filter", error: "error", "budgets.key": "budget" });
+
+/** The command for a change by filter, if it has options for all of the filter.
+ * @param {string} command @param {Record<string, any>} filter @param {string} upto */
+function commandOf(command, filter, upto) {
+  const given = Object.entries(filter).filter(([, value]) => value !== undefined);
+  if (!given.every(([name]) => name in FLAGS)) return undefined;
+  return `zq ${command}${given.map(([name, value]) => ` --${FLAGS[name]} ${quoted(value)}`).join("")} --upto ${upto} --yes`;
+}
+
+/** The part of a plan that asks for a reason. @param {string | undefined} zq @param {string} path
+ * @returns {Pick<Plan, "zq" | "path" | "asks" | "filled">} */
+const because = (zq, path) => ({ zq, path, asks: [["reason", "Reason"]], filled: ({ reason }) => ({
+  zq: zq && zq + (reason && ` --reason ${quoted(reason)}`),
+  path: path + (reason && `&reason=${encodeURIComponent(reason)}`) }) });
+
 /**
  * Actions on all jobs that match a filter. What is counted is what the filter says.
  * @param {Record<string, string>} filter
@@ -128,19 +145,21 @@ export function filterActions(filter, after) {
   return el("p", { class: "buttons" },
     status === "dead" && actionButton("manage", "Retry all that match…", () => seen("redrive", (now) => confirm({
       title: `Retry ${now.many} dead jobs`, say: bounds(now),
-      button: `Retry ${now.many} jobs`, method: "POST", path: `jobs/redrive${now.bound}`,
+      button: `Retry ${now.many} jobs`, method: "POST",
+      ...because(commandOf("requeue", { ...filter, status: undefined }, now.upto), `jobs/redrive${now.bound}`),
       body: {}, done: (answer) => `${number(answer.redriven)} jobs are ready again.`,
     }, after))),
     ["ready", "scheduled"].includes(status) && actionButton("manage", "Cancel all that match…",
       () => seen("cancel", (now) => confirm({
-        title: `Cancel ${now.many} jobs`, say: bounds(now),
-        button: `Cancel ${now.many} jobs`, method: "POST", path: `jobs/cancel${now.bound}`,
+        title: `Cancel ${now.many} jobs`, say: `${bounds(now)}. The page Sweeps can take them back.`,
+        button: `Cancel ${now.many} jobs`, method: "POST",
+        ...because(commandOf("cancel", filter, now.upto), `jobs/cancel${now.bound}`),
         body: {}, done: (answer) => `${number(answer.cancelled)} jobs are cancelled.`,
       }, after))),
     Object.keys(filter).length > 0 && actionButton("manage", "Delete all that match…",
       () => seen("delete", (now) => confirm({
         title: `Delete ${now.many} jobs`, say: `For good. ${bounds(now)}`,
-        button: `Delete ${now.many} jobs`, method: "DELETE", path: `jobs${now.bound}`,
+        button: `Delete ${now.many} jobs`, method: "DELETE", ...because(undefined, `jobs${now.bound}`),
         typed: now.count > MOST_UNTYPED ? filter.queue ?? "delete" : undefined,
         done: (answer) => `${number(answer.deleted)} jobs are deleted.`,
       }, after))));
@@ -166,7 +185,8 @@ export function pauseButton(queue, paused, after) {
 
 const KEYS = [
   ["/", "find a job"], ["g o", "Overview"], ["g q", "Queues"], ["g j", "Jobs"], ["g f", "Failures"],
-  ["g s", "Schedules"], ["g w", "Workers"], ["g b", "Budgets"], ["g h", "Health"], ["g a", "Audit"],
+  ["g s", "Schedules"], ["g w", "Workers"], ["g b", "Budgets"], ["g e", "Sweeps"], ["g h", "Health"],
+  ["g a", "Audit"],
   ["j k", "next and previous row"], ["Enter", "open the row"], ["x", "select the row"],
   ["r", "retry"], ["p", "pause updates"], ["t", "theme"], ["z", "zone"], ["?", "this help"],
 ];

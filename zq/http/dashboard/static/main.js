@@ -11,7 +11,7 @@ const PAGES = {
   overview: ["Overview", "o", "queues"], queues: ["Queues", "q", "queues"], queue: [null, "", "queue"],
   jobs: ["Jobs", "j", "jobs"], job: [null, "", "job"], failures: ["Failures", "f", "server"],
   schedules: ["Schedules", "s", "schedules"], workers: ["Workers", "w", "server"],
-  budgets: ["Budgets", "b", "server"], health: ["Health", "h", "server"], audit: ["Audit", "a", "audit"],
+  budgets: ["Budgets", "b", "server"], sweeps: ["Sweeps", "e", "sweeps"], health: ["Health", "h", "server"], audit: ["Audit", "a", "audit"],
 };
 const byId = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const main = byId("main");

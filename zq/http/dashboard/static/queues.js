@@ -41,7 +41,8 @@ export function overview(main) {
   const history = new History();
   const body = el("div");
   const worst = el("div");
-  main.append(el("h1", {}, "Overview"), body, history.place, worst);
+  const running = el("div");
+  main.append(el("h1", {}, "Overview"), body, running, history.place, worst);
   return { view: { topic: "overview" }, draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
     const totals = doc.pulse.totals;
     show(body, el("h2", {}, "What is wrong"),
@@ -53,6 +54,10 @@ export function overview(main) {
       el("h2", {}, "Jobs"),
       el("ul", { class: "totals" }, Object.entries(totals).map(([status, n]) => el("li", { "data-key": status },
         badge(status), " ", link(`jobs${query({ f: `status:${status}` })}`, number(Number(n)))))));
+    show(running, doc.sweeps.length > 0 && [el("h2", {}, "Running sweeps"), el("ul", { class: "totals" },
+      doc.sweeps.map((/** @type {any} */ sweep) => el("li", { "data-key": sweep.id }, link("sweeps",
+        `${sweep.id} ${sweep.verb}`), ` ${number(sweep.changed)}`, sweep.counted ? ` of ${number(sweep.counted)}` : "",
+      `, ${Math.floor(sweep.progress * 100)} %`)))]);
     history.learn();
     show(worst, el("h2", {}, `Queues, the worst ${Math.min(20, doc.known_queues)} of ${number(doc.known_queues)}`),
       queueTable(doc, at, "The worst queues"));

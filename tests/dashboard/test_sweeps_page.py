@@ -1,0 +1,150 @@
+"""The page Sweeps: what runs and how far it is, what has ended, and undoing a cancellation."""
+
+import contextlib
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from .place import Place, serving
+from .test_acting import api
+from .test_pages import go
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sweeps") / "data"
+
+
+@pytest.fixture(scope="module")
+def place(root: Path) -> Iterator[Place]:
+    with serving(root) as place:
+        yield place
+
+
+@contextlib.contextmanager
+def busy(root: Path) -> Iterator[None]:
+    """Another program writes to the database: no slice comes to its end while this lasts."""
+    with contextlib.closing(sqlite3.connect(root / "zq.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def call(place: Place, method: str, path: str, body: Any = None) -> Any:
+    reply = httpx.request(method, f"{place.primary}{path}", json=body, trust_env=False)
+    assert reply.is_success, reply.text
+    return reply.json()
+
+
+def fill(place: Place, queue: str, count: int) -> list[str]:
+    jobs = [{"queue": queue, "type": "t", "payload": n} for n in range(count)]
+    return [job["id"] for job in call(place, "POST", "/jobs/bulk", {"jobs": jobs})["jobs"]]
+
+
+def test_a_sweep_that_runs_is_shown_with_its_progress_and_can_be_stopped(
+    place: Place, root: Path, page: Page
+) -> None:
+    fill(place, "slow", 1_500)
+    seen = call(place, "GET", "/sweeps/preview?verb=cancel&queue=slow")
+    bound = f"/jobs/cancel?queue=slow&reason=too+many&upto={seen['upto']}"
+    answers: list[Any] = []
+    sent = threading.Thread(target=lambda: answers.append(call(place, "POST", bound)))
+    with busy(root):
+        sent.start()
+        go(page, place, "sweeps")
+        row = page.locator("main li", has_text="too many")
+        expect(row).to_contain_text("0 of 1,500, 0 %")
+        go(page, place, "overview")
+        expect(page.get_by_role("heading", name="Running sweeps")).to_be_visible()
+        expect(page.locator("main")).to_contain_text("0 of 1,500")
+        page.get_by_role("link", name=re.compile("^1 cancel")).click()
+        page.get_by_role("button", name="Stop…").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text("zq sweeps stop 1")
+        expect(dialog).to_contain_text(f"curl -X DELETE {place.ui}api/sweeps/1")
+        with page.expect_request(lambda request: request.method == "DELETE"):
+            dialog.get_by_role("button", name="Stop it").click()
+    expect(dialog).to_contain_text("The sweep stops")
+    page.keyboard.press("Escape")
+    sent.join()
+    assert answers[0]["cancelled"] <= 1_500
+    expect(page.get_by_text("No sweep runs.")).to_be_visible()
+
+
+def test_a_cancellation_is_taken_back_by_the_page_and_no_other_one(
+    place: Place, page: Page
+) -> None:
+    by_hand, *others = fill(place, "wrong", 3)
+    call(place, "POST", f"/jobs/{by_hand}/cancel", {})
+    go(page, place, "jobs?f=status%3Aready%20queue%3Awrong")
+    page.get_by_role("button", name="Cancel all that match…").click()
+    dialog = page.get_by_role("dialog")
+    page.get_by_label("Reason").fill("wrong queue")
+    expect(dialog).to_contain_text("zq cancel --status ready --queue wrong --upto ")
+    expect(dialog).to_contain_text("reason=wrong%20queue")
+    dialog.get_by_role("button", name="Cancel 2 jobs").click()
+    expect(dialog).to_contain_text("2 jobs are cancelled.")
+    page.keyboard.press("Escape")
+    go(page, place, "sweeps")
+    row = page.locator("main tr", has_text="wrong queue")
+    expect(row).to_contain_text("done")
+    row.get_by_role("button", name="Undo…").click()
+    expect(dialog).to_contain_text("2 of them are still there")
+    page.get_by_label("Reason").fill("my mistake")
+    sweep = (row.get_attribute("data-key")) or ""
+    expect(dialog).to_contain_text(f"zq sweeps undo {sweep} --yes --reason 'my mistake'")
+    expect(dialog).to_contain_text(f"api/sweeps/{sweep}/undo?reason=my%20mistake")
+    dialog.get_by_role("button", name="Take 2 jobs back").click()
+    expect(dialog).to_contain_text("2 jobs wait again.")
+    page.keyboard.press("Escape")
+    expect(row).to_contain_text("undone")
+    expect(page.locator("main tr", has_text="my mistake")).to_contain_text("undo")
+    assert {api(place, f"/jobs/{id}")["status"] for id in others} == {"ready"}
+    assert api(place, f"/jobs/{by_hand}")["status"] == "cancelled"
+
+
+def test_an_undo_that_finds_nothing_says_so_in_the_dialog(place: Place, page: Page) -> None:
+    (only,) = fill(place, "gone", 1)
+    call(place, "POST", "/jobs/cancel?queue=gone", {})
+    call_delete(place, only)
+    go(page, place, "sweeps")
+    page.locator("main tr", has_text="queue:gone").get_by_role("button", name="Undo…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Take 0 jobs back").click()
+    expect(dialog).to_contain_text("Refused: none of the 1 jobs")
+    expect(dialog).to_contain_text("enqueue them again")
+
+
+def call_delete(place: Place, id: str) -> None:
+    assert httpx.delete(f"{place.primary}/jobs/{id}", trust_env=False).status_code == 204
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_has_no_fault_of_access_while_a_sweep_runs(
+    place: Place, root: Path, browser: Browser, theme: str
+) -> None:
+    fill(place, f"seen-{theme}", 1)
+    context = browser.new_context(color_scheme="dark" if theme == "dark" else "light")
+    page = context.new_page()
+    sent = threading.Thread(
+        target=lambda: call(place, "POST", f"/jobs/cancel?queue=seen-{theme}", {})
+    )
+    with busy(root):
+        sent.start()
+        go(page, place, "sweeps")
+        expect(page.locator("main progress")).to_have_count(1)
+        for width in (1440, 320):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, width
+            found = Axe().run(page)
+            assert not found.violations_count, (width, found.generate_report())
+    sent.join()
+    context.close()
