@@ -10,7 +10,7 @@ import zq
 from zq.client.app import App
 from zq.client.values import JobQuery, Submission
 from zq.client.worker.continuing import QUEUE
-from zq.testing import TestServer, immediate, run_until_idle
+from zq.testing import TestServer, run_until_idle
 
 
 async def test_each_step_of_a_chain_gets_the_result_before(zq_app: App) -> None:
@@ -66,7 +66,7 @@ async def test_a_chord_of_a_blocking_program_and_one_that_runs_at_once() -> None
         got.append(parts)
 
     def program() -> None:
-        with immediate(app):
+        with app.immediate():
             zq.chord_sync([zq.step(one)], zq.step(take))
             zq.chain_sync(zq.step(one), zq.step(take))
 

@@ -10,7 +10,7 @@ import pytest
 import zq
 from zq.client.backend import run
 from zq.client.values import StoredJob
-from zq.testing import immediate, run_until_idle, server
+from zq.testing import run_until_idle, server
 
 ELSEWHERE = "http://127.0.0.1:9"
 """Nobody listens there: what reaches for it fails."""
@@ -34,7 +34,7 @@ def test_enqueuing_returns_after_the_handler(app: zq.App) -> None:
         ran.append(n)
         return n * 2
 
-    with immediate(app):
+    with app.immediate():
         job = note.enqueue_sync(1)
         assert ran == [1]
         assert job.result_sync() == 2
@@ -51,7 +51,7 @@ async def test_coroutines_run_in_the_loop_of_the_test(app: zq.App) -> None:
         loops.append(asyncio.get_running_loop())
         return 5
 
-    async with immediate(app):
+    async with app.immediate():
         job = await note.enqueue()
         assert loops == [asyncio.get_running_loop()]
         assert await job.result() == 5
@@ -74,7 +74,7 @@ async def test_what_handlers_enqueue_runs_as_well_before_it_returns(app: zq.App)
         await inner.enqueue("later")
         ran.append(await inner.call("within"))
 
-    async with immediate(app):
+    async with app.immediate():
         await outer.enqueue()
     assert sorted(ran) == ["WITHIN", "later", "within"]
 
@@ -89,7 +89,7 @@ async def test_a_failed_job_is_tried_again_without_a_wait(app: zq.App) -> None:
             raise ConnectionError
         return "done"
 
-    async with immediate(app):
+    async with app.immediate():
         assert await flaky.call() == "done"
     assert attempts == [1, 2, 3]
 
@@ -99,7 +99,7 @@ def test_the_final_failure_raises_the_handlers_own_exception(app: zq.App) -> Non
     def divide(n: int) -> float:
         return 1 / n
 
-    with immediate(app):
+    with app.immediate():
         with pytest.raises(ZeroDivisionError) as failure:
             divide.enqueue_sync(0)
         assert "divide" in [entry.name for entry in failure.traceback]
@@ -113,7 +113,7 @@ def test_a_delayed_job_waits_for_its_time(app: zq.App) -> None:
     def note() -> None:
         ran.append(1)
 
-    with immediate(app):
+    with app.immediate():
         job = note.options(delay=3600.0).enqueue_sync()
         assert stored(app, job).status == "scheduled"
     assert ran == []
@@ -144,7 +144,6 @@ PROGRAM = """
 import sys
 sys.modules["pytest"] = None  # It is not installed.
 import zq
-from zq.testing import immediate
 
 app = zq.App()
 
@@ -152,7 +151,7 @@ app = zq.App()
 def add(a, b):
     return a + b
 
-with immediate(app):
+with app.immediate():
     print(add.call_sync(1, 2))
 """
 

@@ -221,6 +221,19 @@ class App:
         """
         return Elsewhere(self.core, connect(server if isinstance(server, str) else server.url))
 
+    def immediate(self) -> Elsewhere:
+        """Run handlers when a job is enqueued, inside a block: ``with app.immediate():``.
+
+        The app has an engine of its own in memory meanwhile. Enqueuing returns after the handlers
+        have run, and after the jobs that these have enqueued. Failed jobs are tried again without a
+        wait, because the engine's clock is moved forward. The first final failure raises the
+        handler's own exception. A job with a `delay` waits for its time.
+        """
+        # Few programs need the engine.
+        from zq.client.embedded.immediate import immediate
+
+        return immediate(self)
+
     def events(
         self,
         *,

@@ -1,5 +1,6 @@
 """The outcome of an execution, for the hook, for listeners and for tests."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -7,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from zq.client.amounts import Seconds
+from zq.client.errors import JobFailed
 from zq.client.formats import JSON
 from zq.client.job_error import JobError
 from zq.client.running import Running
@@ -83,3 +85,15 @@ class DrainReport:
     """The number of threads and coroutines that were still at work and cannot be ended."""
     aborted: bool = False
     """Whether the worker had to end at once."""
+
+
+def raise_failures_of(outcomes: Sequence[Outcome]) -> None:
+    """Raise what the handler of the first final failure has raised."""
+    for outcome in outcomes:
+        if not outcome.ok and outcome.final:
+            raise outcome.exception or _died(outcome)
+
+
+def _died(outcome: Outcome) -> JobFailed:
+    message = outcome.error.message if outcome.error else "it failed"
+    return JobFailed(f"job {outcome.id} is dead: {message}", outcome.error)

@@ -4,8 +4,7 @@
 here needs pytest, but for the suite of backends, `zq.testing.contract`.
 """
 
-from zq.testing.immediate import immediate
 from zq.testing.server import TestServer, server
 from zq.testing.work import run_until_idle
 
-__all__ = ["TestServer", "immediate", "run_until_idle", "server"]
+__all__ = ["TestServer", "run_until_idle", "server"]

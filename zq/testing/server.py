@@ -9,9 +9,9 @@ from random import Random
 from typing import Any
 
 from zq.client.app import App
+from zq.client.embedded.clock import TravelClock
 from zq.config import Settings
 from zq.runtime import Server
-from zq.testing.clock import TravelClock
 
 SETTLE_TURNS = 5
 """In so many turns of the event loop, the work that a timer starts gets under way."""

@@ -1,11 +1,8 @@
 """Runs the jobs of a test until none is left."""
 
-from collections.abc import Sequence
-
 from zq.client.amounts import Seconds
 from zq.client.app import App
-from zq.client.errors import JobFailed
-from zq.client.outcome import Outcome
+from zq.client.outcome import Outcome, raise_failures_of
 from zq.client.worker.worker import Worker
 
 
@@ -21,15 +18,3 @@ async def run_until_idle(
     if raise_failures:
         raise_failures_of(outcomes)
     return outcomes
-
-
-def raise_failures_of(outcomes: Sequence[Outcome]) -> None:
-    """Raise what the handler of the first final failure has raised."""
-    for outcome in outcomes:
-        if not outcome.ok and outcome.final:
-            raise outcome.exception or _died(outcome)
-
-
-def _died(outcome: Outcome) -> JobFailed:
-    message = outcome.error.message if outcome.error else "it failed"
-    return JobFailed(f"job {outcome.id} is dead: {message}", outcome.error)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from zq.client.app import App
 from zq.client.backend import Backend
 from zq.client.events import EventName
+from zq.client.has_tasks import HasTasks
 from zq.client.running import Reason, Running, current
 from zq.client.values import MISSING, Delivery
 from zq.client.worker.continuing import go_on
@@ -43,7 +43,7 @@ class Executor:
 
     def __init__(
         self,
-        app: App,
+        app: HasTasks,
         settler: Settler,
         journal: Journal,
         capacity: Capacity,

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from zq.client.amounts import milliseconds
-from zq.client.app import App
 from zq.client.core import QueueHandler
 from zq.client.errors import InvalidPayload
 from zq.client.formats import JSON
+from zq.client.has_tasks import HasTasks
 from zq.client.job_error import DETAILS
 from zq.client.options import Backoff, Options
 from zq.client.payloads import unpacked
@@ -103,7 +103,7 @@ _EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
 class Handlers:
     """The functions of an app, by the queues and types of their jobs."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: HasTasks) -> None:
         self._queues = {name: handler_of_queue(queue) for name, queue in app.core.handlers.items()}
         self._tasks = {name: handler_of_task(task) for name, task in app.tasks.items()}
         self.queues = sorted({task.queue for task in app.tasks.values()} | set(self._queues))

@@ -9,9 +9,9 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zq.client.app import App
 from zq.client.errors import Unavailable, ZqError
 from zq.client.events import Event, EventName
+from zq.client.has_tasks import HasTasks
 from zq.client.outcome import DrainReport
 from zq.client.values import Delivery, Held, JobQuery, Notice, TakeRequest
 from zq.client.worker.acks import Acknowledger, follows
@@ -54,7 +54,7 @@ class WorkerPlan:
 class Life:
     """One run of a worker."""
 
-    def __init__(self, app: App, plan: WorkerPlan) -> None:
+    def __init__(self, app: HasTasks, plan: WorkerPlan) -> None:
         self._app = app
         self._plan = plan
         self._backend = app.backend

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from zq.client.amounts import positive_ms
-from zq.client.app import App
 from zq.client.errors import InvalidOption, ZqError
 from zq.client.events import Event, EventName
+from zq.client.has_tasks import HasTasks
 from zq.client.job_error import JobError
 from zq.client.outcome import Outcome
 from zq.client.values import MISSING, Delivery, LeasedFailure, Success
@@ -29,7 +29,7 @@ class Settler:
 
     def __init__(
         self,
-        app: App,
+        app: HasTasks,
         acks: Acknowledger,
         journal: Journal,
         worker_id: str,

@@ -13,8 +13,8 @@ from typing import Any
 from uuid import uuid4
 
 from zq.client.amounts import Seconds, milliseconds, positive_ms
-from zq.client.app import App
 from zq.client.errors import InvalidOption, WaitTimeout
+from zq.client.has_tasks import HasTasks
 from zq.client.outcome import DrainReport, Outcome
 from zq.client.values import TakeRequest
 from zq.client.worker.executor import Capacity
@@ -37,7 +37,7 @@ class Worker:
 
     def __init__(
         self,
-        app: App,
+        app: HasTasks,
         *,
         queues: Sequence[str] | None = None,
         concurrency: int = 1,

@@ -1,4 +1,4 @@
-"""Runs handlers at the enqueue, for tests of a program step by step."""
+"""Handlers that run at the enqueue, on an engine of their own in memory."""
 
 import asyncio
 import threading
@@ -7,17 +7,16 @@ from typing import Any, cast
 
 import msgspec
 
-from zq.client.app import App
 from zq.client.backend import Backend
 from zq.client.elsewhere import Elsewhere
 from zq.client.embedded.backend import EmbeddedBackend
+from zq.client.embedded.clock import TravelClock
 from zq.client.embedded.home import Home
-from zq.client.outcome import Outcome
+from zq.client.has_tasks import HasTasks
+from zq.client.outcome import Outcome, raise_failures_of
 from zq.client.values import JobOutcome, StoredJob, Submission
 from zq.client.worker.handlers import Handlers
 from zq.client.worker.worker import Worker
-from zq.testing.clock import TravelClock
-from zq.testing.work import raise_failures_of
 
 PATIENCE_S = 60.0
 """How long the jobs of one enqueue may take."""
@@ -26,15 +25,8 @@ AT_ONCE = 16
 """Handlers may wait for the results of this many others, one within the other."""
 
 
-def immediate(app: App) -> Elsewhere:
-    """Run the app's handlers when a job is enqueued, until no job is left to run.
-
-    ``with immediate(app):`` and ``async with immediate(app):`` give the app an engine of its own in
-    memory. Enqueuing returns after the handlers have run, and after the jobs that these have
-    enqueued. Failed jobs are tried again without a wait, because the engine's clock is moved
-    forward. The first final failure raises the handler's own exception. A job with a `delay` waits
-    for its time.
-    """
+def immediate(app: HasTasks) -> Elsewhere:
+    """See `App.immediate`."""
     clock = TravelClock()
     home = Home(None, clock=clock)
     backend = EmbeddedBackend(home)
@@ -44,7 +36,7 @@ def immediate(app: App) -> Elsewhere:
 class _Runner:
     """Runs the jobs of an app, and moves the clock for those that are tried again."""
 
-    def __init__(self, app: App, home: Home, clock: TravelClock) -> None:
+    def __init__(self, app: HasTasks, home: Home, clock: TravelClock) -> None:
         self._app = app
         self._home = home
         self._clock = clock
@@ -81,7 +73,7 @@ class _Runner:
 class _Immediate:
     """An embedded backend that runs the jobs after each enqueue."""
 
-    def __init__(self, app: App, runner: _Runner, backend: EmbeddedBackend) -> None:
+    def __init__(self, app: HasTasks, runner: _Runner, backend: EmbeddedBackend) -> None:
         self._app, self._runner, self._backend = app, runner, backend
 
     def __getattr__(self, name: str) -> Any:
