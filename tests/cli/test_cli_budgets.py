@@ -82,9 +82,11 @@ async def test_jobs_are_bound_found_and_unbound(shell: Shell) -> None:
     assert await drawing() == {first.id: two, other.id: two}
     shown = (await shell.here("status", first.id)).table
     assert ["budgets", json.dumps(two, separators=(",", ":"))] in shown
-    assert await said(shell, "unbind", "crm", "--queue", "mail") == "1 jobs changed\n"
-    assert await said(shell, "bind", "crm", "--all", "--cost", "2") == "2 jobs changed\n"
-    assert await said(shell, "unbind", "crm", "--type", "letter,sync") == "3 jobs changed\n"
+    assert await said(shell, "unbind", "crm", "--queue", "mail", "--yes") == "1 jobs changed\n"
+    assert await said(shell, "bind", "crm", "--all", "--cost", "2", "--yes") == "2 jobs changed\n"
+    assert (
+        await said(shell, "unbind", "crm", "--type", "letter,sync", "--yes") == "3 jobs changed\n"
+    )
     assert await drawing() == {}
     assert (await shell.here("budgets", "bind", "crm", second.id, "--json")).documents == [
         {"changed": 1, "blocked": []}
@@ -109,7 +111,7 @@ async def test_what_runs_is_named_and_left_alone(shell: Shell) -> None:
     (job,) = await shell.push(1, budgets=CRM)
     stream = await shell.backend.take(TakeRequest(("mail",)))
     await stream.deliveries()
-    told = await said(shell, "unbind", "crm", "--all")
+    told = await said(shell, "unbind", "crm", "--all", "--yes")
     assert told == f"0 jobs changed\nin flight, and left as they are: {job.id}\n"
     await stream.close()
 
@@ -120,7 +122,7 @@ async def test_a_budget_that_is_needed_stays_until_nothing_needs_it(shell: Shell
     ended = await shell.here("budgets", "remove", "crm")
     assert ended.code == 1
     assert ended.errors.startswith("Error: budget 'crm' is referenced by 1 unfinished job. Delete")
-    await said(shell, "unbind", "crm", "--all")
+    await said(shell, "unbind", "crm", "--all", "--yes")
     assert await said(shell, "remove", "crm") == "crm is removed\n"
     await said(shell, "set", "crm", "2")
     assert (await shell.here("budgets", "remove", "crm", "--json")).documents == [

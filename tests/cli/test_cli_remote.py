@@ -36,6 +36,8 @@ WORDS = {
     "budgets remove": ("crm",),
     "budgets bind": ("crm", "--all"),
     "budgets unbind": ("crm", "--all"),
+    "sweeps stop": ("1",),
+    "sweeps undo": ("1",),
 }
 GROUPS = [command for command in PEOPLE if isinstance(command, click.Group)]
 COMMANDS = [

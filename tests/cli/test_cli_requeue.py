@@ -40,10 +40,12 @@ async def test_one_that_is_not_dead_does_not_keep_the_others(shell: Shell) -> No
 
 async def test_a_queue_is_brought_back_whole_or_in_part(shell: Shell) -> None:
     await dead(shell, 5)
-    said = await shell.zq("requeue", "--queue", "mail", "--limit", "2")
+    said = await shell.zq("requeue", "--queue", "mail", "--limit", "2", "--yes")
     assert (said.code, said.output) == (0, "2 jobs brought back\n")
-    assert (await shell.zq("requeue", "--queue", "other", "--json")).documents == [{"redriven": 0}]
-    assert "3 jobs brought back" in await shell.on_terminal("requeue", "--queue", "mail")
+    assert (await shell.zq("requeue", "--queue", "other", "--json", "--yes")).documents == [
+        {"redriven": 0}
+    ]
+    assert "3 jobs brought back" in await shell.on_terminal("requeue", "--queue", "mail", "--yes")
     assert await count(shell, "mail") == 5
 
 
@@ -51,16 +53,16 @@ async def test_what_a_dead_letter_queue_holds_goes_back(shell: Shell) -> None:
     await shell.backend.change_settings("mail", SettingsPatch(dead_letter="morgue"))
     await dead(shell, 2)
     assert await count(shell, "morgue") == 2
-    await shell.zq("requeue", "--queue", "morgue")
+    await shell.zq("requeue", "--queue", "morgue", "--yes")
     assert await count(shell, "mail") == 2
 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ((), "name either jobs by their ids, or a queue"),
-        (("0", "--queue", "mail"), "name either jobs by their ids, or a queue"),
-        (("0", "--limit", "1"), "--limit needs --queue"),
+        ((), "name either jobs by their ids, or many by an option"),
+        (("0", "--queue", "mail"), "name either jobs by their ids, or many by an option"),
+        (("0", "--limit", "1"), "--limit needs an option such as --queue"),
     ],
 )
 async def test_nothing_is_brought_back_by_mistake(

@@ -41,6 +41,21 @@ async def test_the_commands_about_budgets_of_the_documents(shell: Shell) -> None
     assert said[3] == "crm-rate allows 50 per 1m, burst 10\n"
 
 
+async def test_the_commands_about_sweeps_of_the_documents(shell: Shell) -> None:
+    await shell.push(1, 2)
+    said = []
+    for line in code("sweeps on the command line").splitlines():
+        prompt, name, *words = shlex.split(line)
+        assert (prompt, name) == ("$", "zq")
+        done = await shell.here(*words)
+        assert done.code == 0, (line, done)
+        said.append(done.output)
+    cancelled, listed, undone, _, actions = said
+    assert (cancelled, undone) == ("2 jobs cancelled\n", "2 jobs wait again\n")
+    assert "wrong list" in listed
+    assert "/sweeps/1/undo" in actions
+
+
 async def _a_job_for(shell: Shell, command: str) -> str:
     """The id of a job for which a command is meant."""
     (job,) = await shell.push(1, queue=f"for-{command}", retention=Retention(60_000, 60_000))

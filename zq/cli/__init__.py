@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from zq import __version__
+from zq.cli.audit import audit
 from zq.cli.backup import backup
 from zq.cli.budgets import budgets
 from zq.cli.cancel import cancel
@@ -27,6 +28,7 @@ from zq.cli.requeue import requeue
 from zq.cli.restore import restore
 from zq.cli.serve import serve
 from zq.cli.status import status
+from zq.cli.sweeps import sweeps
 from zq.cli.terminal import harmless, interrupted
 from zq.cli.tls import tls
 from zq.cli.top.command import top
@@ -96,6 +98,7 @@ Examples:
   zq queues                            show what waits, runs and fails; see zq jobs, zq dead
   zq cron list                         show schedules; see zq cron --help
   zq budgets list                      show how many jobs may run at once; see zq budgets --help
+  zq sweeps list                       show changes of many jobs; zq audit shows who did what
   zq top                               watch the jobs on a terminal
   zq worker shop.jobs:app              execute the jobs of an app in Python
   zq relay --database URL              enqueue what programs wrote into their outbox
@@ -120,7 +123,10 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
 
 
 SERVICE = (serve, worker, relay, check, backup, restore, compact, history, keys, tls, pipeline)
-PEOPLE = (push, wait, status, cancel, jobs, dead, requeue, queues, pause, resume, cron, budgets)
+PEOPLE = (
+    *(push, wait, status, cancel, jobs, dead, requeue, queues, pause, resume, cron, budgets),
+    *(sweeps, audit),
+)
 ADMIN = (top,)
 
 for command in (*SERVICE, *PEOPLE, *ADMIN):

@@ -6,6 +6,7 @@ import click
 
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
+from zq.cli.sweeping import YES, agreed
 from zq.cli.terminal import say
 from zq.cli.words import NAME, NAMES
 from zq.model.budgets import MOST_TOKENS
@@ -18,6 +19,7 @@ _CHOICE = (
     click.option("--all", "everything", is_flag=True, help="All jobs that wait."),
     click.option("--type", "type_", type=NAMES, default=(), help="Jobs of these types."),
     click.option("--queue", type=NAMES, default=(), help="Jobs of these queues."),
+    YES,
     click.argument("ids", nargs=-1, type=NAME, metavar="[ID]…"),
 )
 
@@ -34,9 +36,10 @@ def _choosing(command: Any) -> Any:
 Examples:
   zq budgets bind crm 01JD0000000000000000000000
   zq budgets bind crm --queue sync,mail --cost 2
-  zq budgets bind crm --all
+  zq budgets bind crm --all --yes
 
-Only jobs that wait can change. Those in flight are named, and stay as they are.
+It counts the jobs and asks, unless they are named by their ids. Jobs that come later are left
+alone. Only jobs that wait can change. Those in flight are named, and stay as they are.
 
 Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
 """
@@ -51,9 +54,10 @@ Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answer
     help="How many tokens a job needs.",
 )
 @talks
-def bind(remote: Remote, key: str, cost: int, **chosen: Any) -> None:
+def bind(remote: Remote, key: str, cost: int, yes: bool, **chosen: Any) -> None:
     """Make waiting jobs draw from the budget KEY, also if they draw from it already."""
-    _bind(remote, _chosen(**chosen), "put", key, cost)
+    what = f"This binds {{}} to {key}"
+    _bind(remote, _agreed(remote, _chosen(**chosen), what, yes), "put", key, cost)
 
 
 @click.command(
@@ -61,9 +65,10 @@ def bind(remote: Remote, key: str, cost: int, **chosen: Any) -> None:
 Examples:
   zq budgets unbind crm 01JD0000000000000000000000
   zq budgets unbind crm --queue sync
-  zq budgets unbind crm --all
+  zq budgets unbind crm --all --yes
 
-Only jobs that wait can change. Those in flight are named, and stay as they are.
+It counts the jobs and asks, unless they are named by their ids. Jobs that come later are left
+alone. Only jobs that wait can change. Those in flight are named, and stay as they are.
 
 Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
 """
@@ -71,11 +76,12 @@ Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answer
 @click.argument("key", type=NAME)
 @_choosing
 @talks
-def unbind(remote: Remote, key: str, **chosen: Any) -> None:
+def unbind(remote: Remote, key: str, yes: bool, **chosen: Any) -> None:
     """Make waiting jobs no longer draw from the budget KEY."""
     query = _chosen(**chosen)
     remote.run(remote.backend.budgets.get(key))  # Refuse a wrong key here, or nothing happens.
-    _bind(remote, query, "remove", key)
+    what = f"This unbinds {{}} from {key}"
+    _bind(remote, _agreed(remote, query, what, yes), "remove", key)
 
 
 def _chosen(
@@ -86,6 +92,11 @@ def _chosen(
     if everything == bool(ids or queue or type_):
         raise click.UsageError("choose jobs by their ids, --queue or --type, or give --all")
     return JobQuery(queues=queue, types=type_, ids=ids)
+
+
+def _agreed(remote: Remote, query: "JobQuery", what: str, yes: bool) -> "JobQuery":
+    """The query, bound to what was seen. Jobs that are named by their ids need no question."""
+    return query if query.ids else agreed(remote, "patch", query, what, yes=yes)
 
 
 def _bind(remote: Remote, query: "JobQuery", verb: "BindingVerb", key: str, cost: int = 1) -> None:

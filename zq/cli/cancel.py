@@ -1,11 +1,11 @@
-"""`zq cancel`: cancels one job."""
+"""`zq cancel`: cancels jobs, by their ids or by a filter."""
 
 import click
 
-from zq.cli.output import job_document, print_json
+from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
-from zq.cli.terminal import say
-from zq.cli.words import NAME
+from zq.cli.sweeping import Choice, agreed, choosing, one_by_one, spinning
+from zq.cli.terminal import one_line, say
 
 
 @click.command(
@@ -13,20 +13,36 @@ from zq.cli.words import NAME
 Examples:
   zq cancel 01JD0000000000000000000000
   zq cancel 01JD0000000000000000000000 --force   also while it runs: its worker is told to stop
+  zq cancel --queue mail --type letter           all that wait; it counts them and asks first
+  zq cancel --queue mail --yes --reason "wrong list"
 
-Exit codes: 0 if the job is cancelled, 1 if it runs, has finished or is unknown, 2 for wrong usage,
-3 if no server answers.
+A cancellation of many jobs leaves alone the jobs that come after it was asked for, and can be taken
+back: see zq sweeps undo. Exit codes: 0 if the jobs are cancelled, 1 if one runs, has finished or is
+unknown, or if nothing was to be changed after all, 2 for wrong usage, 3 if no server answers.
 """
 )
-@click.argument("id", type=NAME)
 @click.option(
-    "--force", is_flag=True, help="Also cancel a job that runs. What it has done is not undone."
+    "--force", is_flag=True, help="Also cancel jobs that run. What they have done is not undone."
 )
+@choosing
 @talks
-def cancel(remote: Remote, id: str, force: bool) -> None:
-    """Cancel the job ID."""
-    job = remote.run(remote.backend.cancel(id, force=force))
+def cancel(remote: Remote, choice: Choice, force: bool) -> None:
+    """Cancel jobs: those with the given IDs, or all that match the options."""
+    query = choice.query()
+    if query is None:
+        one_by_one(
+            remote,
+            choice.ids,
+            lambda id: remote.backend.cancel(id, force=force),
+            lambda job: f"{one_line(job.id)} is {job.status}",
+            "cancelled",
+        )
+        return
+    bound = agreed(remote, "cancel", query, "This cancels {}", yes=choice.yes, force=force)
+    with spinning("cancelling jobs"):
+        verb = remote.backend.sweeps.cancel(bound, force=force, reason=choice.reason)
+        count = remote.run(verb)
     if remote.as_json:
-        print_json(job_document(job))
+        print_json({"cancelled": count})
     else:
-        say(f"{job.id} is {job.status}")
+        say(f"{count:,} jobs cancelled")

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from zq.client.budgets import ServerBudgets
 from zq.client.job_error import JobError
 from zq.client.schedules import Schedules
+from zq.client.sweeps import ServerSweeps
 from zq.client.values import (
     EVERYTHING,
     Delivery,
@@ -85,6 +86,10 @@ class Backend(Protocol):
     def budgets(self) -> ServerBudgets:
         """The budgets of the server."""
 
+    @property
+    def sweeps(self) -> ServerSweeps:
+        """The changes of many jobs, and the audit."""
+
     # Jobs in
 
     async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
@@ -157,7 +162,13 @@ class Backend(Protocol):
     async def queues(self) -> list[str]:
         """The names of queues that have jobs."""
 
-    async def redrive(self, query: JobQuery = EVERYTHING, limit: int | None = None) -> int:
+    async def redrive(
+        self,
+        query: JobQuery = EVERYTHING,
+        limit: int | None = None,
+        *,
+        reason: str | None = None,
+    ) -> int:
         """Bring back at most `limit` matching dead jobs. Return their number.
 
         If the query names queues, this includes jobs that wait in them as in dead-letter queues.

@@ -238,6 +238,8 @@ class JobQuery(msgspec.Struct, frozen=True):
     """Keys of budgets. A job must draw from at least one of them."""
     errors: tuple[str, ...] = ()
     """Signatures of groups of failures. The latest failure of a job is of one of them."""
+    upto: str | None = None
+    """Only jobs up to this id: none that arrived after it."""
 
 
 EVERYTHING = JobQuery()

@@ -1,14 +1,16 @@
 """Sweeps as documents for clients."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from zq.model.filters import Filter
-from zq.model.ids import IdCodec
 from zq.model.lifecycle import NAMES
-from zq.model.sweeps import StoredSweep, SweepOutline
+
+if TYPE_CHECKING:
+    from zq.model.filters import Filter
+    from zq.model.ids import IdCodec
+    from zq.model.sweeps import StoredSweep, SweepOutline
 
 
 class SweepDocument(msgspec.Struct, kw_only=True):
@@ -41,8 +43,24 @@ class SweepsDocument(msgspec.Struct):
     sweeps: list[SweepDocument]
 
 
+class SweepPreviewDocument(msgspec.Struct):
+    """How many jobs a change by filter would change, at least, and an id of this moment."""
+
+    count: int
+    exact: bool
+    upto: str
+
+
+class UndoneDocument(msgspec.Struct):
+    """How many jobs were taken back, how many stay cancelled by reasons, and how many are gone."""
+
+    undone: int
+    kept: dict[str, int]
+    gone: int
+
+
 def running_document(
-    id: int, outline: SweepOutline, changed: int, passed: float, ids: IdCodec
+    id: int, outline: "SweepOutline", changed: int, passed: float, ids: "IdCodec"
 ) -> SweepDocument:
     """A sweep under way."""
     author = outline.author
@@ -60,7 +78,7 @@ def running_document(
     )
 
 
-def ended_document(sweep: StoredSweep, ids: IdCodec) -> SweepDocument:
+def ended_document(sweep: "StoredSweep", ids: "IdCodec") -> SweepDocument:
     """A sweep that has changed jobs and no longer runs."""
     document = running_document(sweep.id, sweep.outline, sweep.changed, sweep.passed, ids)
     document.state = "done" if sweep.passed == 1 else "stopped"
@@ -70,7 +88,7 @@ def ended_document(sweep: StoredSweep, ids: IdCodec) -> SweepDocument:
     return document
 
 
-def _named(filter: Filter, ids: IdCodec) -> dict[str, Any]:
+def _named(filter: "Filter", ids: "IdCodec") -> dict[str, Any]:
     named = {
         "status": [NAMES[status] for status in sorted(filter.statuses)],
         "queue": list(filter.queues),

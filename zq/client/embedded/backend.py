@@ -15,6 +15,7 @@ from zq.client.embedded.home import Home
 from zq.client.embedded.listening import listen
 from zq.client.embedded.schedules import EmbeddedSchedules
 from zq.client.embedded.standby import start
+from zq.client.embedded.sweeps import EmbeddedSweeps
 from zq.client.embedded.words import (
     enqueued,
     error_of,
@@ -49,6 +50,7 @@ from zq.model.job import JobRecord
 from zq.model.names import check_name
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
+from zq.model.sweeps import SweepAuthor
 from zq.model.waits import WaitReason
 from zq.service import Services
 from zq.wire import bodies, lease_bodies
@@ -87,6 +89,11 @@ class EmbeddedBackend:
     def budgets(self) -> EmbeddedBudgets:
         """The budgets of the engine."""
         return EmbeddedBudgets(self._do)
+
+    @property
+    def sweeps(self) -> EmbeddedSweeps:
+        """The changes of many jobs, and the audit."""
+        return EmbeddedSweeps(self._do)
 
     # Jobs in
 
@@ -217,15 +224,20 @@ class EmbeddedBackend:
         """The names of queues that have jobs."""
         return await self._do(lambda services: services.queues.names(EVERYWHERE))
 
-    async def redrive(self, query: JobQuery = EVERYTHING, limit: int | None = None) -> int:
+    async def redrive(
+        self,
+        query: JobQuery = EVERYTHING,
+        limit: int | None = None,
+        *,
+        reason: str | None = None,
+    ) -> int:
         """Bring back the matching dead jobs."""
-        text = JSON.encode({"limit": limit})
 
         async def verb(services: Services) -> int:
-            most = decode_limit(text, wire.JSON)
+            most = decode_limit(JSON.encode({"limit": limit}), wire.JSON)
             filter = filter_of(query, services.ids)
             refuse_unrevivable(filter)
-            return await services.sweeps.redrive(filter, most)
+            return await services.sweeps.redrive(filter, most, SweepAuthor(reason=reason))
 
         return await self._do(verb)
 

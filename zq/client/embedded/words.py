@@ -26,6 +26,7 @@ from zq.model.outcome import Ending
 from zq.service.jobs import Accepted
 from zq.service.queues import QueueStatistics
 from zq.wire.documents import JobDocument, KnownDocument, enqueued_documents
+from zq.wire.ids import key_of
 
 _STATES = cast(dict[Status, State], NAMES)
 
@@ -110,6 +111,7 @@ def filter_of(query: JobQuery, ids: IdCodec) -> Filter:
         program=query.filter,
         budgets=query.budgets,
         errors=query.errors,
+        upto=None if query.upto is None else key_of(query.upto, ids),
     )
 
 

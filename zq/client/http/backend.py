@@ -20,6 +20,7 @@ from zq.client.http.calls import SWEEP_MS, filtered, job_path
 from zq.client.http.gathering import Encoded, Fate, Gatherer
 from zq.client.http.schedules import HttpSchedules
 from zq.client.http.streams import HttpEventStream, HttpTakeStream
+from zq.client.http.sweeps import HttpSweeps, because
 from zq.client.http.transport import Reply, Request, Transport, Unreachable, persist
 from zq.client.job_error import JobError
 from zq.client.values import (
@@ -110,6 +111,11 @@ class HttpBackend:
     def budgets(self) -> HttpBudgets:
         """The budgets of the server."""
         return HttpBudgets(self._call, self._read)
+
+    @property
+    def sweeps(self) -> HttpSweeps:
+        """The changes of many jobs, and the audit."""
+        return HttpSweeps(self._call, self._read)
 
     # Jobs in
 
@@ -206,9 +212,15 @@ class HttpBackend:
         """The names of queues that have jobs."""
         return self._read(await self._call("GET", "/queues"), _Queues).queues
 
-    async def redrive(self, query: JobQuery = EVERYTHING, limit: int | None = None) -> int:
+    async def redrive(
+        self,
+        query: JobQuery = EVERYTHING,
+        limit: int | None = None,
+        *,
+        reason: str | None = None,
+    ) -> int:
         """Bring back the matching dead jobs."""
-        path = filtered("/jobs/redrive", query)
+        path = filtered("/jobs/redrive", query, **because(reason))
         reply = await self._call("POST", path, {"limit": limit}, wait_ms=SWEEP_MS)
         return self._read(reply, _Redriven).redriven
 

@@ -49,6 +49,8 @@ def filtered(path: str, query: JobQuery, **more: str) -> str:
         "error": query.errors,
     }
     parameters = {name: ",".join(values) for name, values in lists.items() if values} | more
+    if query.upto is not None:
+        parameters["upto"] = query.upto
     if query.filter is not None:
         parameters["filter"] = query.filter
     return f"{path}?{urlencode(parameters)}"

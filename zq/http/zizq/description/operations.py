@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from zq.http.zizq.audit import ActionsDocument
 from zq.http.zizq.description.budgets import BUDGETS
 from zq.http.zizq.description.crons import CRONS
 from zq.http.zizq.description.operation import MANY_SWEEPS, UNBUILT, Operation
@@ -39,8 +38,6 @@ from zq.http.zizq.description.shapes import (
     Patched,
     QueuesSchema,
     Redriven,
-    SweepPreviewDocument,
-    UndoneDocument,
     Version,
     WorkersDocument,
 )
@@ -50,6 +47,7 @@ from zq.model.settling import Failure
 from zq.model.strict import StrictRetention
 from zq.service.trends import TrendSpan
 from zq.wire import bodies, lease_bodies, settings
+from zq.wire.audit import ActionsDocument
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
 from zq.wire.failures import ErrorGroupsDocument
@@ -65,7 +63,7 @@ from zq.wire.schemas import (
 )
 from zq.wire.stats import QueueStatsDocument, StatsDocument
 from zq.wire.status import StatusDocument
-from zq.wire.sweeps import SweepDocument, SweepsDocument
+from zq.wire.sweeps import SweepDocument, SweepPreviewDocument, SweepsDocument, UndoneDocument
 from zq.wire.trends import TrendsDocument
 from zq.wire.waits import WaitDocument
 

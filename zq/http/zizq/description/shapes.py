@@ -108,14 +108,6 @@ class OpenLeases(msgspec.Struct):
     leases: list[LeaseDocument]
 
 
-class UndoneDocument(msgspec.Struct):
-    """How many jobs were taken back, how many stay cancelled by reasons, and how many are gone."""
-
-    undone: int
-    kept: dict[str, int]
-    gone: int
-
-
 class BudgetsDocument(msgspec.Struct):
     """Budgets in the order of their keys."""
 
@@ -145,14 +137,6 @@ class Count(msgspec.Struct):
     """How many jobs match."""
 
     count: int
-
-
-class SweepPreviewDocument(msgspec.Struct):
-    """How many jobs a change by filter would change, at least, and an id of this moment."""
-
-    count: int
-    exact: bool
-    upto: str
 
 
 class Patched(msgspec.Struct):

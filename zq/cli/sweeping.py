@@ -1,0 +1,164 @@
+"""What commands that change many jobs share: choosing them, looking ahead, asking."""
+
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+from msgspec.structs import replace
+
+from zq.cli.jobs import STATUSES
+from zq.cli.output import job_document, print_json
+from zq.cli.remote import Refused, Remote, hint, is_absent
+from zq.cli.terminal import escaped, one_line, say
+from zq.cli.words import NAME, NAMES
+
+if TYPE_CHECKING:
+    from zq.client.sweeps import SweepVerb
+    from zq.client.values import JobQuery, StoredJob
+
+YES = click.option("--yes", is_flag=True, help="Do not ask.")
+REASON = click.option("--reason", help="Why, for the list of sweeps and the audit.")
+UPTO = click.option(
+    "--upto",
+    type=NAME,
+    metavar="ID",
+    help="Leave alone the jobs after this id. [default: those that come from now on]",
+)
+
+_CHOICE = (
+    click.option("--queue", type=NAMES, default=(), help="Jobs of these queues (use commas)."),
+    click.option("--status", type=STATUSES, default=(), help="Jobs with these statuses."),
+    click.option("--type", "type_", type=NAMES, default=(), help="Jobs of these types."),
+    click.option("--filter", "program", metavar="JQ", help="Jobs whose payload makes this true."),
+    click.option("--budget", type=NAMES, default=(), help="Jobs that draw from these."),
+    click.option(
+        "--error",
+        type=NAMES,
+        default=(),
+        metavar="SIGNATURE",
+        help="Jobs whose latest failure has this cause; see GET /error-groups.",
+    ),
+    UPTO,
+    REASON,
+    YES,
+    click.argument("ids", nargs=-1, type=NAME, metavar="[ID]…"),
+)
+
+
+class Choice(NamedTuple):
+    """The words that choose jobs, and how they are to be changed."""
+
+    ids: tuple[str, ...]
+    queue: tuple[str, ...]
+    status: tuple[Any, ...]
+    type_: tuple[str, ...]
+    program: str | None
+    budget: tuple[str, ...]
+    error: tuple[str, ...]
+    upto: str | None
+    reason: str | None
+    yes: bool
+
+    def query(self) -> "JobQuery | None":
+        """The filter of many jobs; None if jobs are named by their ids."""
+        from zq.client.values import JobQuery
+        from zq.model.names import check_name
+
+        queues = tuple(check_name("queue", name) for name in self.queue)
+        query = JobQuery(self.status, queues, self.type_, (), self.program, self.budget, self.error)
+        if bool(self.ids) == (query != JobQuery()):
+            raise click.UsageError(
+                "name either jobs by their ids, or many by an option such as --queue NAME"
+            )
+        if self.ids and (self.upto or self.reason):
+            raise click.UsageError("--upto and --reason need an option such as --queue")
+        return None if self.ids else replace(query, upto=self.upto)
+
+
+def choosing(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the words and options that choose jobs, as a `Choice`."""
+
+    @wraps(command)
+    def chosen(*args: Any, **rest: Any) -> None:
+        own = {name: rest.pop(name) for name in Choice._fields}
+        command(*args, choice=Choice(**own), **rest)
+
+    found: Callable[..., None] = chosen
+    for parameter in reversed(_CHOICE):
+        found = parameter(found)
+    return found
+
+
+def agreed(
+    remote: Remote,
+    verb: "SweepVerb",
+    query: "JobQuery",
+    what: str,
+    *,
+    yes: bool,
+    force: bool = False,
+    most: int | None = None,
+) -> "JobQuery":
+    """Look ahead at a change of many jobs and ask. Return the query, bound to what was seen.
+
+    `what` is the change in words, with `{}` for the jobs.
+    """
+    seen = remote.run(remote.backend.sweeps.preview(verb, query, force=force))
+    count = seen.count if most is None else min(seen.count, most)
+    exact = seen.exact or count == most
+    many = f"{'' if exact else 'at least '}{count:,} {'job' if count == 1 else 'jobs'}"
+    if count and not yes:
+        ask(f"{what.replace('{}', many, 1)}, up to {seen.upto}; later ones are left alone")
+    return replace(query, upto=seen.upto)
+
+
+def ask(what: str) -> None:
+    """Ask whether this is meant. Raises `Refused`, also if nobody can be asked."""
+    if not sys.stdin.isatty():
+        raise Refused(f"{one_line(what)}: nobody can be asked here, so give --yes")
+    if not click.confirm(f"{escaped(what)}. Go on?", err=True):
+        raise Refused("nothing was changed")
+
+
+def one_by_one(
+    remote: Remote,
+    ids: tuple[str, ...],
+    change: "Callable[[str], Coroutine[Any, Any, StoredJob]]",
+    tell: "Callable[[StoredJob], str]",
+    done: str,
+) -> None:
+    """Change jobs by their ids. One that is refused does not keep the others."""
+    from zq.client.errors import ZqError
+
+    refused = 0
+    for id in ids:
+        try:
+            job = remote.run(change(id))
+        except ZqError as error:
+            if is_absent(error) or len(ids) == 1:
+                raise
+            refused += 1
+            say(one_line(f"{id}: {error.message}{hint(error)}"), err=True)
+            continue
+        if remote.as_json:
+            print_json(job_document(job))
+        else:
+            say(tell(job))
+    if refused:
+        raise Refused(f"{refused} of {len(ids)} jobs were not {done}")
+
+
+@contextmanager
+def spinning(text: str) -> Iterator[None]:
+    """Show a spinner on a terminal while the server works."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status(Text(text)):
+        yield
