@@ -1,9 +1,14 @@
 """The audit: what operators do is recorded, with who did it and what came of it."""
 
+import asyncio
+
 import msgspec
 import pytest
 
 from .client import JSON, Client, Doc, new_job
+from .streams import PATIENCE_S
+from .test_dead_letter import slow_sweep
+from .test_sweeps import leave
 
 
 async def actions(client: Client, **params: object) -> list[Doc]:
@@ -72,6 +77,49 @@ async def test_all_doors_are_recorded(client: Client) -> None:
     await client.call("PUT", "/v0/topics/log", {})
     found = [(each["method"], each["path"]) for each in await actions(client)]
     assert found == [("PUT", "/v0/topics/log"), ("POST", "/api/topics/t/consumer-groups")]
+
+
+async def test_what_was_done_for_a_client_that_has_gone_is_recorded(client: Client) -> None:
+    request, _ = await slow_sweep(client)
+    await leave(request)
+    async with asyncio.timeout(PATIENCE_S):
+        while not (found := await actions(client)):
+            pass
+    (action,) = found
+    assert (action["path"], action["status"]) == ("/jobs/cancel", 499)
+    assert "answer" not in action
+
+
+@pytest.mark.settings(no_admin=False, admin_port=0)
+@pytest.mark.parametrize("wire", [JSON], ids=str)
+async def test_a_backup_is_recorded_also_if_it_breaks_off(client: Client) -> None:
+    await client.enqueue(payload={"secret": "s" * 4_000_000})
+    url = f"{client.site.admin_url}/backup"
+    assert (await client.http.post(url)).status_code == 200
+    async with client.http.stream("POST", url) as broken:
+        assert broken.status_code == 200
+    async with asyncio.timeout(PATIENCE_S):
+        while len(found := await actions(client)) < 2:
+            pass
+    assert [(each["method"], each["path"]) for each in found] == [("POST", "/backup")] * 2
+    assert found[1]["status"] == 200
+
+
+@pytest.mark.settings(no_admin=False, admin_port=0, ui_mask="password")
+@pytest.mark.parametrize("wire", [JSON], ids=str)
+async def test_who_looks_at_what_is_hidden_is_recorded_without_what_was_seen(
+    client: Client,
+) -> None:
+    job = await client.enqueue(payload={"password": "hunter2"})
+    page = f"{client.site.admin_url}/ui"
+    hidden = await client.http.get(f"{page}/api/jobs/{job['id']}")
+    assert "hunter2" not in hidden.text
+    assert await actions(client) == []
+    shown = await client.http.get(f"{page}/reveal/jobs/{job['id']}")
+    assert "hunter2" in shown.text
+    (action,) = await actions(client)
+    assert (action["method"], action["path"]) == ("GET", f"/ui/reveal/jobs/{job['id']}")
+    assert "answer" not in action
 
 
 @pytest.mark.settings(no_audit=True)

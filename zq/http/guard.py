@@ -42,6 +42,9 @@ MOST_KNOWN = 1024
 KEY = web.RequestKey("key", Key)
 """The key of a request. It is missing if no key is needed."""
 
+USER = web.RequestKey("user", str)
+"""The name of a request's user, where a door knows users."""
+
 REACH = web.RequestKey("reach", Reach)
 
 READING = frozenset({KeyScope.READ, KeyScope.HISTORY, KeyScope.REVEAL, None})

@@ -18,8 +18,8 @@ MOST_ANSWER = 512
 class OperatorAction(msgspec.Struct, frozen=True, omit_defaults=True):
     """What was done, by whom. `at` is in milliseconds since the epoch.
 
-    `actor` is the name of the key, if there are keys, and `address` that of the peer. `answer` is
-    the document that was answered, if it is small.
+    `actor` is the name of the user or the key, if there is one, and `address` that of the peer.
+    `answer` is the document that was answered, if it is small.
     """
 
     at: int

@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
 
 class ActionDocument(msgspec.Struct, kw_only=True):
-    """One action. `at` is in milliseconds. `actor` names the key, if there are keys."""
+    """One action. `at` is in milliseconds. `actor` names the user or the key.
+
+    A `status` of 499 says that the client had gone before its answer.
+    """
 
     seq: int
     at: int

@@ -31,7 +31,8 @@ class AuditApi:
     async def list(self, request: web.BaseRequest) -> Answer:
         """What operators have done, the latest action first: each request with the scope `manage`.
 
-        Each action has `seq`, `at`, `actor` (the name of the key), `address`, `method`, `path`,
+        What the operators' page reveals is among it. Each action has `seq`, `at`, `actor` (the name
+        of the user or the key), `address`, `method`, `path`,
         `query`, `status`, and `answer` if that is small. `limit` is how many at most: 1 to 1,000;
         100 by default. `before` leaves out those from this `seq` on. NDJSON has one action a line.
         """

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from aiohttp import hdrs, web
 
 from zq.http.door import Handler, Route
+from zq.http.guard import USER
 from zq.http.queue_ti.auth.limit import LoginLimit
 from zq.http.queue_ti.auth.tokens import Tokens, invalid_token
 from zq.http.transport.answer import Response
@@ -136,6 +137,7 @@ class Access:
             header = request.headers.get(hdrs.AUTHORIZATION)
             user = await self.user(header, peer_of(request.transport))
             request[PERMIT] = permit = Permit(user)
+            request[USER] = user.name
             if need is Need.ADMIN:
                 permit.require_admin()
             return await serve(request)
