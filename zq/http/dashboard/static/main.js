@@ -28,6 +28,7 @@ const live = new Live((doc, at) => {
   if (document.getSelection()?.isCollapsed === false && main.contains(document.getSelection()?.anchorNode ?? null)) return;
   page?.draw(doc, at);
   main.removeAttribute("aria-busy");
+  if (byId("zone").textContent === "Zone") requestAnimationFrame(() => setTimeout(nameZone));
 }, (next) => {
   state = next;
   head();
@@ -110,6 +111,7 @@ function signIn() {
   } }, el("label", {}, "Access key ", el("input", { name: "key", type: "password", required: true,
     autocomplete: "current-password" })), el("p", { class: "buttons" }, el("button", {}, "Sign in")), said));
   byId("live").textContent = "not signed in";
+  nameZone();
   document.title = "Sign in · zq";
 }
 
@@ -135,9 +137,9 @@ async function start() {
   open();
 }
 
-// The question who looks is under way while the rest of the page is made. Storage and zones are slow to get.
+// Who looks and what is seen first are under way while the rest of the page is made.
 start();
-setTimeout(nameZone);
+if (["", "#/", "#/overview"].includes(location.hash)) live.watch({ topic: "overview" });
 
 // The head
 
@@ -185,6 +187,7 @@ function turnZone() {
   nameZone();
 }
 
+/** A browser takes long to tell the zone: nobody waits for that to see the first numbers. */
 function nameZone() {
   byId("zone").textContent = `Zone: ${zone.name}`;
 }

@@ -88,12 +88,18 @@ export class Live {
     this.ahead = 0;
     /** @type {AbortController | null} */
     this.wire = null;
+    /** @type {[any, number] | null} */
+    this.last = null;
     document.addEventListener("visibilitychange", () => this.restart());
     setInterval(() => this.check(), 500);
   }
 
-  /** @param {Record<string, string | number>} view */
+  /** Another view, or the same one for a page that is new. @param {Record<string, string | number>} view */
   watch(view) {
+    if (this.wire && query(view) === query(this.view)) {
+      if (this.last) this.onDocument(...this.last);
+      return;
+    }
     this.view = view;
     this.restart();
   }
@@ -107,6 +113,7 @@ export class Live {
   restart() {
     this.wire?.abort();
     this.wire = null;
+    this.last = null;
     if (document.hidden || this.paused) {
       this.onState(this.paused ? "paused" : "hidden");
       return;
@@ -128,6 +135,7 @@ export class Live {
       } catch (error) {
         if (wire.signal.aborted) return;
         if (error instanceof Refusal && [401, 403].includes(error.status)) {
+          this.wire = null;
           this.onState(`refused ${error.message}`);
           return;
         }
@@ -157,6 +165,7 @@ export class Live {
         if (!event.startsWith("data: ")) continue;
         const frame = /** @type {Frame} */ (JSON.parse(event.slice(6)));
         document = frame.full ?? merged(document, frame.patch);
+        this.last = [document, frame.at];
         this.onDocument(document, frame.at);
         this.onState("live");
       }
