@@ -86,8 +86,8 @@ UPDATES = """async ([source, times]) => {
             delivered: n % 7, completed: n % 5, failed: 0, workers: 1, since: n}]));
         const totals = {scheduled: 1, ready: n, in_flight: 0, completed: 0, dead: 0, expired: 0,
             cancelled: 0};
-        page.draw({order, queues, findings: [], known_queues: 50, stored: n, completed: n,
-            failed: 0, pulse: {totals, findings: 0}}, n * 1000);
+        page.draw({order, queues, findings: [], sweeps: [], known_queues: 50,
+            pulse: {totals, findings: 0}}, n * 1000);
     }
     place.remove();
 }"""
