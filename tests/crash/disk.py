@@ -1,8 +1,10 @@
 """A disk that fails or forgets on demand, under a server that does not know it (see disk.c)."""
 
+import contextlib
 import errno
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -72,6 +74,20 @@ class Disk:
         return self.folder / "trigger"
 
     @property
+    def hold(self) -> Path:
+        """The file that keeps the flushes of the kernel from beginning while it exists."""
+        return self.folder / "hold"
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """No flush of the kernel begins within the context."""
+        self.hold.touch()
+        try:
+            yield
+        finally:
+            self.hold.unlink()
+
+    @property
     def report(self) -> Path:
         """Exists once the fault has happened."""
         return self.folder / "report"
@@ -96,6 +112,7 @@ class Disk:
             "DISK_DIR": str(self.root),
             "DISK_SHADOW": str(self.shadow),
             "DISK_REPORT": str(self.report),
+            "DISK_HOLD": str(self.hold),
         }
         if forgets:
             variables["DISK_FORGETS"] = forgets

@@ -73,8 +73,14 @@ static long pass_on(struct flush *flush) {
     return REAL(syscall)(SYS_io_submit, flush->context, 1L, &iocb);
 }
 
+static bool is_held(void) {
+    return setting("DISK_HOLD") && !access(setting("DISK_HOLD"), F_OK);
+}
+
 static void *pass_on_late(void *flush) {
     dawdle("");
+    while (is_held())
+        usleep(1000);
     if (pass_on(flush) != 1) /* the context is gone */
         forget(flush);
     return NULL;
@@ -106,7 +112,7 @@ static long submit(aio_context_t context, struct iocb *iocb) {
     if (is_followed(name))
         remember(flush, name);
     pthread_t thread;
-    if (name && setting("DISK_SYNC_MS"))
+    if (name && (setting("DISK_SYNC_MS") || is_held()))
         return pthread_create(&thread, NULL, pass_on_late, flush) || pthread_detach(thread) ? -1 : 1;
     long result = pass_on(flush);
     if (result != 1)

@@ -121,6 +121,7 @@ def key_file(path: Path) -> Path:
     names = {scope: str(scope) for scope in KeyScope} | {"all": ",".join(KeyScope)}
     names["reader-changer"] = "read,manage"
     names["reader-sender"] = "read,enqueue"
+    names["reader-rest"] = "read,take,history,reveal"
     keys = [make_key(n, digest_of((n * 2).encode()), scopes, ()) for n, scopes in names.items()]
     path.write_text("".join(f"{key.line}\n" for key in keys))
     return path

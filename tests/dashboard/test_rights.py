@@ -1,24 +1,62 @@
-"""Buttons and server agree: what a key may not do, the page does not offer."""
+"""Buttons and server agree: what a key may not do, no page offers, and the server refuses."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
+import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, Request, Route, expect
+
+from zq.http.dashboard.session import CHANGING
 
 from .place import Place, key_file, seed, serving
+from .test_pages import PAGES
+
+SAFE = ("GET", "HEAD")
+ACTED_ON = ("ready", "in_flight", "dead", "completed")
+"""Statuses whose jobs have buttons of their own."""
+
+
+PRESS_OTHERS = """document.querySelectorAll("main button:not([data-scope])").forEach(
+    each => each.click())"""
+CLOSE = 'document.querySelectorAll("dialog").forEach(each => each.close())'
+
+
+class Change(NamedTuple):
+    """A button that changes something, and the request behind it."""
+
+    to: str
+    label: str
+    scope: str
+    method: str
+    url: str
+    body: str | None
+
+    def sent_by(self, key: str) -> int:
+        """The status of the answer to the holder of this key."""
+        headers = {"Authorization": f"Bearer {key * 2}", "Content-Type": "application/json"}
+        with httpx.Client(trust_env=False) as http:
+            return http.request(
+                self.method, self.url, content=self.body, headers=headers
+            ).status_code
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     root = tmp_path_factory.mktemp("rights")
     with serving(root / "data", "--keys", str(key_file(root / "keys"))) as place:
-        seed(place.primary, {"Authorization": "Bearer allall"})
         yield place
 
 
-POST = """async ([path, body]) => (await fetch(path, {
-    method: "POST", body, headers: {"Content-Type": "application/json"},
-})).status"""
+@pytest.fixture(scope="module")
+def places(place: Place) -> list[str]:
+    """Every page, with a job in each status, and each filter that brings buttons of its own."""
+    headers = {"Authorization": "Bearer allall"}
+    ids = seed(place.primary, headers)
+    groups = httpx.get(f"{place.primary}/error-groups", headers=headers, trust_env=False).json()
+    cause = f"failures?error={groups['groups'][0]['signature']}"
+    jobs = [f"job?id={ids[status]}" for status in ACTED_ON]
+    return [*PAGES.values(), "jobs?f=status%3Aready", cause, *jobs]
 
 
 def sign_in(page: Page, place: Place, name: str) -> None:
@@ -27,36 +65,95 @@ def sign_in(page: Page, place: Place, name: str) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-@pytest.mark.parametrize(
-    ("name", "scopes"),
-    [
-        ("read", set()),
-        ("reader-changer", {"manage"}),
-        ("reader-sender", {"enqueue"}),
-        ("all", {"manage", "enqueue"}),
-    ],
-    ids=["read", "reader-changer", "reader-sender", "all"],
-)
+def visit(page: Page, to: str) -> None:
+    page.evaluate("to => { location.hash = `#/${to}`; }", to)
+    expect(page.locator("main h1")).to_have_count(1)
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    for box in page.locator("main tbody input[type=checkbox]").all()[:1]:
+        box.check()
+
+
+def offered(page: Page) -> list[tuple[str, str]]:
+    """Labels and scopes of the buttons that change something and can be pressed."""
+    found: list[list[str]] = page.evaluate(
+        """[...document.querySelectorAll("main [data-scope]")].filter(each => !each.disabled)
+        .map(each => [each.textContent, each.getAttribute("data-scope")])"""
+    )
+    return [(label, scope) for label, scope in found]
+
+
+def press(page: Page, at: int) -> None:
+    """Press one of the buttons, and go through its dialogs."""
+    button = page.locator("main [data-scope]").nth(at)
+    form = button.locator("xpath=ancestor::form")
+    for field in form.locator("[required]").all():
+        field.fill("1")
+    button.click()
+    for number in range(0 if form.count() else 2):
+        expect(page.get_by_role("dialog")).to_have_count(1)
+        stands = page.locator("dialog .stands").count()
+        page.locator("dialog form button").last.click()
+        if stands or number:
+            return
+
+
+@pytest.fixture(scope="module")
+def changes(browser: Browser, place: Place, places: list[str]) -> list[Change]:
+    """What all buttons of all pages ask of the server. No request of them gets there."""
+    found: list[Change] = []
+    asked: list[Request] = []
+
+    def heard(request: Request) -> None:
+        if request.method not in SAFE:
+            asked.append(request)
+
+    def stop(route: Route) -> None:
+        if route.request.method in SAFE:
+            route.continue_()
+        else:
+            route.abort()
+
+    page = browser.new_page()
+    page.set_default_timeout(15_000)
+    sign_in(page, place, "all")
+    page.on("request", heard)
+    page.route("**/ui/api/**", stop)
+    for to in places:
+        visit(page, to)
+        asked.clear()
+        page.evaluate(PRESS_OTHERS)
+        visit(page, to)
+        assert not asked, (to, "a button without a scope changes something")
+        for at, (label, scope) in enumerate(offered(page)):
+            with page.expect_request(lambda request: request.method not in SAFE) as info:
+                press(page, at)
+            request = info.value
+            found.append(Change(to, label, scope, request.method, request.url, request.post_data))
+            page.evaluate(CLOSE)
+    page.context.close()
+    return found
+
+
+@pytest.mark.parametrize("name", ["read", "reader-changer", "reader-sender", "reader-rest"])
 def test_the_page_offers_what_the_server_allows(
-    place: Place, page: Page, name: str, scopes: set[str]
+    changes: list[Change], place: Place, page: Page, name: str
 ) -> None:
+    scopes = {"reader-changer": {"manage"}, "reader-sender": {"enqueue"}}.get(name, set())
     sign_in(page, place, name)
     expect(page.locator("#live")).to_have_text("live")
-    shown: set[str] = set()
-    for to in ("queue?name=mail", "queue?name=mail&tab=Enqueue"):
-        page.evaluate("to => { location.hash = `#/${to}`; }", to)
-        expect(page.get_by_role("heading", level=1)).to_have_text("Queue mail")
-        expect(page.locator("[aria-busy]")).to_have_count(0)
-        shown |= {
-            str(each.get_attribute("data-scope")) for each in page.locator("[data-scope]").all()
-        }
-    assert shown == scopes
-    asks = {
-        "manage": ["api/jobs/cancel?queue=none", "{}"],
-        "enqueue": ["api/jobs", '{"queue": "x"}'],
-    }
-    answers = {scope: page.evaluate(POST, ask) for scope, ask in asks.items()}
-    assert {scope for scope, status in answers.items() if status != 403} == scopes
+    for to in dict.fromkeys(change.to for change in changes):
+        visit(page, to)
+        expected = [(c.label, c.scope) for c in changes if c.to == to and c.scope in scopes]
+        assert offered(page) == expected, to
+    for change in changes:
+        if change.scope not in scopes:
+            assert change.sent_by(name) == 403, change
+
+
+def test_every_button_of_a_page_has_one_of_the_scopes_that_change_something(
+    changes: list[Change],
+) -> None:
+    assert {change.scope for change in changes} == CHANGING
 
 
 def test_a_key_that_may_not_read_is_told_so(place: Place, page: Page) -> None:
@@ -70,3 +167,10 @@ def test_signing_out_ends_the_session(place: Place, page: Page) -> None:
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Access key")).to_be_visible()
     assert page.request.get(f"{place.ui}api/jobs").status == 401
+
+
+def test_the_server_allows_what_a_page_offers(changes: list[Change]) -> None:
+    # The last one of this file: these requests do what they say.
+    for change in changes:
+        name = {"manage": "reader-changer", "enqueue": "reader-sender"}[change.scope]
+        assert change.sent_by(name) != 403, change
