@@ -51,6 +51,13 @@ async def test_a_queue_without_jobs_and_traffic_is_empty_and_not_listed(client: 
     assert (await client.get("/stats")).doc == {"queues": []}
 
 
+async def test_a_paused_queue_is_listed_also_while_it_is_empty(client: Client) -> None:
+    await client.call("PUT", "/queues/held/settings", {"paused": True})
+    await client.call("PUT", "/queues/other/settings", {"rate": 5})
+    (only,) = (await client.get("/stats")).doc["queues"]
+    assert (only["queue"], only["counts"]["ready"]) == ("held", 0)
+
+
 async def test_a_queue_may_have_any_name_that_a_queue_can_have(client: Client) -> None:
     await client.enqueue(queue="a/b c")
     assert counts(await stats(client, "a%2Fb%20c")) == {"ready": 1}

@@ -39,7 +39,7 @@ usage, 3 if no server answers.
 @click.option("--watch", "watching", is_flag=True, help="Show the table again and again.")
 @talks
 def queues(remote: Remote, names: tuple[str, ...], watching: bool) -> None:
-    """Show the queues that have jobs, or had traffic in the last five minutes."""
+    """Show the queues that have jobs or are paused, or had traffic in the last five minutes."""
     if remote.as_json:
         if watching:
             raise click.UsageError("give --watch or --json, not both")

@@ -84,9 +84,12 @@ class Queues:
     # Statistics
 
     async def statistics(self, reach: Reach) -> list[QueueStatistics]:
-        """The queues within reach that have jobs or recent traffic, in byte order."""
+        """The queues within reach that have jobs or recent traffic or are paused, in byte order."""
         counts = await self._by_queue()
-        found = counts.keys() | self._flows.active()
+        settings = await self._reads.all_settings()
+        # Nobody should forget a paused queue, also while it is empty.
+        paused = {queue for queue, each in settings.items() if each.paused}
+        found = counts.keys() | self._flows.active() | paused
         if reach is not EVERYWHERE:
             found = {queue for queue in found if reach.covers(queue)}
         return await self._statistics(sorted(found), counts)

@@ -198,6 +198,16 @@ async def test_a_table_for_pipes_and_a_document_for_scripts(either: Watched) -> 
     assert (document["in_flight"], document["scheduled"]) == ([], [])
 
 
+async def test_without_a_display_no_library_for_displays_is_needed(
+    server: Watched, tmp_path: Path
+) -> None:
+    missing = 'raise ModuleNotFoundError("not installed", name="textual")'
+    (tmp_path / "textual.py").write_text(missing)
+    code, output, errors = await zq_top("--url", server.admin_url, PYTHONPATH=str(tmp_path))
+    assert (code, errors) == (0, "")
+    assert "in-flight 0" in output
+
+
 async def test_the_commands_of_the_documents(server: Watched) -> None:
     lines = code("top").splitlines()
     assert len(lines) == 2

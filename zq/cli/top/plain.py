@@ -11,7 +11,6 @@ from zq.cli.terminal import say
 from zq.cli.top import messages, summary
 from zq.cli.top.feed import Link, link
 from zq.cli.top.messages import HEAD, LISTS, Heard, Item, ListName
-from zq.cli.top.table import TIME_COLUMNS, duration
 from zq.client.http.address import Address
 
 ROWS = 20
@@ -33,7 +32,7 @@ async def print_once(address: Address) -> None:
             continue
         say("")
         say(f"{summary.NAMES[name]}: the first {len(window.items):,} of {window.total:,}")
-        columns = ("ID", "PRIORITY", "QUEUE", TIME_COLUMNS[name], "ATTEMPTS", "TYPE")
+        columns = ("ID", "PRIORITY", "QUEUE", summary.TIME_COLUMNS[name], "ATTEMPTS", "TYPE")
         print_table(columns, (_row(job, name) for job in window.items))
 
 
@@ -65,7 +64,7 @@ async def _look(connection: Link) -> Heard:
 
 def _row(job: Item, name: ListName) -> tuple[object, ...]:
     # A priority is not an amount, so it has no separators.
-    waited = duration(job, name, time.time_ns() // 1_000_000)
+    waited = summary.duration(job, name, time.time_ns() // 1_000_000)
     return job.id, str(job.priority), job.queue, waited, job.attempts, job.job_type
 
 

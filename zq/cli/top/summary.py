@@ -17,6 +17,11 @@ NAMES: dict[ListName, str] = {
     "ready": "Ready",
     "scheduled": "Scheduled",
 }
+TIME_COLUMNS: dict[ListName, str] = {
+    "in_flight": "DURATION",
+    "ready": "DELAY",
+    "scheduled": "DUE",
+}
 KEYS = "Tab list  j/k move  i info  p freeze  / find  n/N next  D delete  ? help  q quit"
 MARKS: dict[ListName, str] = {"in_flight": "#", "ready": "|", "scheduled": "."}
 """The marks of the bar. They can be told apart without colours."""
@@ -95,3 +100,11 @@ def _moment(ms: int) -> str:
     except (OverflowError, ValueError, OSError):
         return str(ms)
     return moment.isoformat(sep=" ", timespec="milliseconds")
+
+
+def duration(job: Item, name: ListName, now_ms: int) -> str:
+    """How long a job has run or waited, or the time until it is due."""
+    if name == "scheduled":
+        return span(job.ready_at - now_ms)
+    since = job.ready_at if name == "ready" else job.dequeued_at
+    return "" if since is None else span(now_ms - since)

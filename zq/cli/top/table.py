@@ -13,16 +13,11 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from zq.cli.output import span
 from zq.cli.terminal import one_line
 from zq.cli.top.board import Board
 from zq.cli.top.messages import Item, ListName
+from zq.cli.top.summary import TIME_COLUMNS, duration
 
-TIME_COLUMNS: dict[ListName, str] = {
-    "in_flight": "DURATION",
-    "ready": "DELAY",
-    "scheduled": "DUE",
-}
 QUEUE_WIDTH = 20
 SIDE_STEP = 8
 LONGEST_NAME = 200
@@ -89,14 +84,6 @@ def row(job: Item, name: ListName, now_ms: int, is_selected: bool) -> str:
         str(job.attempts),
         _name(job.job_type),
     )
-
-
-def duration(job: Item, name: ListName, now_ms: int) -> str:
-    """How long a job has run or waited, or the time until it is due."""
-    if name == "scheduled":
-        return span(job.ready_at - now_ms)
-    since = job.ready_at if name == "ready" else job.dequeued_at
-    return "" if since is None else span(now_ms - since)
 
 
 def _line(
