@@ -54,7 +54,7 @@ export function overview(main) {
       el("h2", {}, "Jobs"),
       el("ul", { class: "totals" }, Object.entries(totals).map(([status, n]) => el("li", { "data-key": status },
         badge(status), " ", link(`jobs${query({ f: `status:${status}` })}`, number(Number(n)))))));
-    show(running, doc.sweeps.length > 0 && [el("h2", {}, "Running sweeps"), el("ul", { class: "totals" },
+    show(running, doc.sweeps?.length > 0 && [el("h2", {}, "Running sweeps"), el("ul", { class: "totals" },
       doc.sweeps.map((/** @type {any} */ sweep) => el("li", { "data-key": sweep.id }, link("sweeps",
         `${sweep.id} ${sweep.verb}`), ` ${number(sweep.changed)}`, sweep.counted ? ` of ${number(sweep.counted)}` : "",
       `, ${Math.floor(sweep.progress * 100)} %`)))]);
