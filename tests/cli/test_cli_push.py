@@ -35,6 +35,14 @@ def write(shell: Shell, *lines: object) -> str:
     return str(file)
 
 
+async def test_a_payload_of_several_words_is_refused_with_what_to_do(shell: Shell) -> None:
+    for words in (("mail", "welcome", '{"to": 1}'), ("mail", "hello", "world", "--type", "t")):
+        said = await shell.zq("push", *words)
+        assert (said.code, said.output) == (2, "")
+        assert "put it into quotes" in said.errors and "--type" in said.errors
+    assert await payloads(shell) == []
+
+
 @pytest.mark.parametrize(
     ("words", "payload"),
     [

@@ -26,6 +26,7 @@ RESULT_KEPT_MS = 3_600_000
 
 
 @click.command(
+    context_settings={"allow_extra_args": True},
     epilog="""\b
 Examples:
   zq push mail '{"to": "ann@example.org"}'   JSON
@@ -75,6 +76,12 @@ def push(
     **options: Any,
 ) -> None:
     """Store a job in QUEUE, or the jobs of a file."""
+    _refuse(
+        (
+            "a job has one payload: put it into quotes as a whole, and write its type as --type",
+            click.get_current_context().args,
+        )
+    )
     if file is not None:
         _refuse(
             ("give a payload or --file, not both", payload is not None),
