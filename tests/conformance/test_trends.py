@@ -9,6 +9,7 @@ import pytest
 from zq.model.trends import DAY_MS, HOUR_MS, MINUTE_MS, MOST_QUEUES, quantile
 
 from .client import Client, Doc, new_job
+from .metrics import Metrics, Scraper
 
 
 async def history(client: Client, span: str = "1h", **params: object) -> Doc:
@@ -211,3 +212,22 @@ def test_percentiles_lie_within_the_power_of_two_of_a_naive_count() -> None:
         assert naive[percent - 1] / 2 <= found <= naive[percent - 1] * 2
     assert quantile({}, 0.5) is None
     assert quantile({0: 3}, 0.5) == 0
+
+
+async def test_the_times_since_the_start_are_histograms_that_never_become_less(
+    client: Client, scrape: Scraper
+) -> None:
+    def counted(metrics: Metrics, name: str, queue: str) -> dict[str, float]:
+        bounds = ("0.064", "0.128", "0.512", "1.024", "+Inf")
+        found = {le: metrics.values.get((f"{name}_bucket", le, queue)) for le in bounds}
+        return {le: n for le, n in found.items() if n is not None}
+
+    await run(client, 100, 1000)
+    for times in (1, 2):
+        metrics = await scrape()
+        waited = {"0.064": 0, "0.128": times, "0.512": times, "1.024": times, "+Inf": times}
+        assert counted(metrics, "zq_wait_seconds", "q") == waited
+        ran = {"0.064": 0, "0.128": 0, "0.512": 0, "1.024": times, "+Inf": times}
+        assert counted(metrics, "zq_run_seconds", "q") == ran
+        await pass_minutes(client)
+        await run(client, 100, 1000)

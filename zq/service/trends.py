@@ -86,6 +86,10 @@ class Trends:
         found.append(TrendAt(self._meter.at, self._meter.open(name)))
         return TrendSeries(scale.step, _points(found, first, now, scale.step))
 
+    def times(self) -> dict[str, Trend]:
+        """Trends since the start, by queue, whose times count. `*` stands for all other queues."""
+        return self._meter.times.look()
+
     def flow(self, queue: str | None = None) -> TrendFlow:
         """The flow of a queue, or of all together."""
         trend, seconds = self._meter.recent(TOTAL if queue is None else queue)

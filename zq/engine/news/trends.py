@@ -10,6 +10,7 @@ from itertools import islice
 
 from zq.engine.inbox import Inbox
 from zq.engine.news.figures import OpenMinute
+from zq.engine.news.times import QueueTimes
 from zq.model.clock import Clock, Timer
 from zq.model.errors import ZqError
 from zq.model.trends import MINUTE_MS, TOTAL, AddTrends, Trend, summed
@@ -33,6 +34,7 @@ class TrendMeter:
         self._inbox = inbox
         self._open = minute
         self._open.when_over = self._turn
+        self.times = QueueTimes(minute)
         self._timer: Timer | None = None
         self._began = clock.now_ms()
         self._closed: deque[tuple[int, Minute]] = deque(maxlen=RECENT)
@@ -83,6 +85,7 @@ class TrendMeter:
         if not minute:
             return
         self._closed.append((at, minute))
+        self.times.add(minute)
         rows = iter({**minute, TOTAL: _of(minute, TOTAL)}.items())
         try:
             while some := dict(islice(rows, SLICE)):

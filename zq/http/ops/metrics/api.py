@@ -1,6 +1,8 @@
 """GET /metrics, in Prometheus' text format or, on request, as OpenMetrics."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import asyncio
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 
 from aiohttp import web
@@ -18,9 +20,14 @@ from prometheus_client.utils import floatToGoString
 from zq.engine.news.figures import Histogram
 from zq.http.door import Route
 from zq.http.ops.metrics.scrape import Scrape, Scraper, Sources
-from zq.http.ops.metrics.table import METRICS, Metric
+from zq.http.ops.metrics.table import METRICS, Metric, TimesByQueue
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
+
+_POWERS = (*range(3, 12), *range(12, 22, 2))
+"""Bounds of times: 8 ms, then twice as much up to 4 s, then four times as much up to 17 minutes."""
+
+_BOUNDS = [*map(floatToGoString, (2**power / 1000 for power in _POWERS)), "+Inf"]
 
 
 class MetricsApi:
@@ -39,7 +46,9 @@ class MetricsApi:
         """All metrics of the server and of its process."""
         encode, content_type = _encoder(request.headers.get("Accept", ""))
         page = _ScrapePage(self._metrics, await self._scraper.scrape(), self._process)
-        return Answer(200, encode(page), {"Content-Type": content_type})
+        # Ticks need not wait for the text.
+        text = await asyncio.to_thread(encode, page)
+        return Answer(200, text, {"Content-Type": content_type})
 
 
 def _encoder(accept: str) -> tuple[Callable[[Collector], bytes], str]:
@@ -54,14 +63,11 @@ class _ScrapePage(Collector):
     """One scrape as a collector of prometheus-client."""
 
     def __init__(self, metrics: Sequence[Metric], scrape: Scrape, process: Collector) -> None:
-        self._metrics = metrics
-        self._scrape = scrape
-        self._process = process
+        self._families = [_family(metric, scrape) for metric in metrics]
+        self._families += process.collect()
 
-    def collect(self) -> Iterator[Family]:
-        for metric in self._metrics:
-            yield _family(metric, self._scrape)
-        yield from self._process.collect()
+    def collect(self) -> Iterable[Family]:
+        return self._families
 
 
 def _family(metric: Metric, scrape: Scrape) -> Family:
@@ -69,6 +75,12 @@ def _family(metric: Metric, scrape: Scrape) -> Family:
     if isinstance(values, Histogram):
         family = HistogramMetricFamily(metric.name, metric.help)
         family.add_metric((), _buckets(values), values.sum)
+        return family
+    if isinstance(values, TimesByQueue):
+        family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
+        for queue, times in values.rows:
+            # Sums are not kept.
+            family.add_metric((queue,), _powers(times), None)
         return family
     kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
     return _filled(kind(metric.name, metric.help, labels=metric.labels), values)
@@ -86,3 +98,11 @@ def _filled(
 def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
     bounds = [*map(floatToGoString, histogram.bounds), "+Inf"]
     return list(zip(bounds, accumulate(histogram.counts), strict=True))
+
+
+def _powers(times: Mapping[int, int]) -> list[tuple[str, float]]:
+    """The buckets of times that are counted by their powers of two, in milliseconds."""
+    counts = [0] * len(_BOUNDS)
+    for power, n in times.items():
+        counts[bisect_left(_POWERS, power)] += n
+    return list(zip(_BOUNDS, accumulate(counts), strict=True))

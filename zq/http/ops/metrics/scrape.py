@@ -12,6 +12,7 @@ from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
 from zq.http.transport.gate import Gate
 from zq.model.lifecycle import Status
+from zq.model.trends import Trend
 from zq.service import Services
 from zq.service.admin import ServerFigures
 
@@ -53,6 +54,8 @@ class Scrape:
     budgets: int
     waiting: Mapping[str, int]
     """Ready jobs that draw from a budget. `REST` stands for all budgets without a label."""
+    times: Mapping[str, Trend]
+    """How long jobs waited and ran, by queue. `REST` stands for all queues without a label."""
     tokens: Mapping[str, int]
     """The available tokens of the budgets that have a label."""
     crons: int
@@ -121,6 +124,7 @@ class Scraper:
             oldest_ready=oldest,
             budgets=len(budgets),
             waiting=demand,
+            times=services.trends.times(),
             tokens={budget.key: budget.available for budget in budgets if budget.key in named},
             crons=await services.crons.count(),
             cron_lag=services.crons.lag() / 1000,

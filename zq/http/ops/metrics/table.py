@@ -1,14 +1,21 @@
 """The metrics, in one table; `python -m zq.http.ops.metrics.table` prints it for the documents."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from zq import __version__
 from zq.engine.news.figures import Histogram
+from zq.engine.news.times import MOST_NAMED
 from zq.http.ops.metrics.scrape import MOST_BUDGETS, MOST_QUEUES, REST, Scrape
 
 Values = Iterable[tuple[tuple[str, ...], float]]
 """Pairs of label values and a number."""
+
+
+class TimesByQueue(NamedTuple):
+    """Times by the names of queues, counted by their powers of two as in a trend."""
+
+    rows: Iterable[tuple[str, Mapping[int, int]]]
 
 
 class Metric(NamedTuple):
@@ -17,7 +24,7 @@ class Metric(NamedTuple):
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     help: str
-    read: Callable[[Scrape], Values | Histogram]
+    read: Callable[[Scrape], Values | Histogram | TimesByQueue]
     labels: tuple[str, ...] = ()
 
 
@@ -39,6 +46,14 @@ def _waiting(scrape: Scrape) -> Values:
 
 def _tokens(scrape: Scrape) -> Values:
     return [((key,), n) for key, n in scrape.tokens.items()]
+
+
+def _waits(scrape: Scrape) -> TimesByQueue:
+    return TimesByQueue([(queue, trend.wait) for queue, trend in scrape.times.items()])
+
+
+def _runs(scrape: Scrape) -> TimesByQueue:
+    return TimesByQueue([(queue, trend.run) for queue, trend in scrape.times.items()])
 
 
 def _settled(scrape: Scrape) -> Values:
@@ -68,6 +83,22 @@ METRICS = (
         "gauge",
         "Time since the longest waiting ready job became ready, of the queues named in `zq_jobs`.",
         _ages,
+        ("queue",),
+    ),
+    Metric(
+        "zq_wait_seconds",
+        "histogram",
+        "Time from when a job was ready until its delivery, since the start. At most"
+        f" {MOST_NAMED} queues by name, the rest together as `{REST}`.",
+        _waits,
+        ("queue",),
+    ),
+    Metric(
+        "zq_run_seconds",
+        "histogram",
+        "Time from a delivery until a report or a cancellation ended it, since the start, of the"
+        " queues named in `zq_wait_seconds`.",
+        _runs,
         ("queue",),
     ),
     Metric(

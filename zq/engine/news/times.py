@@ -1,0 +1,40 @@
+"""How long jobs of each queue have waited and run since the start."""
+
+from collections.abc import Mapping
+
+from zq.engine.news.figures import OpenMinute
+from zq.model.trends import REST, Trend
+
+MOST_NAMED = 50
+"""So many queues are counted by name. What a scrape costs must not grow with the queues."""
+
+
+class QueueTimes:
+    """Adds up the minutes that are over. Only the times in its trends are of use.
+
+    A queue keeps its name: what was once counted never becomes less.
+    """
+
+    def __init__(self, minute: OpenMinute) -> None:
+        self._open = minute
+        self._sums: dict[str, Trend] = {}
+
+    def add(self, minute: Mapping[str, Trend]) -> None:
+        """Add a minute that is over."""
+        for queue, trend in minute.items():
+            self._of(queue).add(trend)
+
+    def look(self) -> dict[str, Trend]:
+        """All so far. `REST` stands for all queues without a name."""
+        found: dict[str, Trend] = {}
+        for queue in self._open.trends:
+            self._of(queue)
+        for queue, trend in (*self._sums.items(), *self._open.trends.items()):
+            name = queue if queue in self._sums else REST
+            found.setdefault(name, Trend()).add(trend)
+        return found
+
+    def _of(self, queue: str) -> Trend:
+        if queue not in self._sums and len(self._sums) >= MOST_NAMED:
+            queue = REST
+        return self._sums.setdefault(queue, Trend())
