@@ -3,6 +3,7 @@
 import logging
 import socket
 from datetime import UTC, tzinfo
+from functools import partial
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import IO
@@ -21,6 +22,7 @@ from zq.model.ids import codec_of
 from zq.model.job import BackoffRule
 from zq.model.log import Bounds, HistoryOptions
 from zq.model.settling import Policy
+from zq.model.sweeps import BY_SCHEDULE
 from zq.service import Services
 from zq.service.admin import Admin
 from zq.service.audit import Audit
@@ -170,7 +172,7 @@ class Instance:
             Audit(store, engine.inbox),
             Crons(store, clock, engine.inbox, engine.scheduler, self._folding),
             Cleaning(
-                *(store, clock, engine.inbox, sweeps.delete),
+                *(store, clock, engine.inbox, partial(sweeps.delete, author=BY_SCHEDULE)),
                 *(engine.scheduler.zone_of(None), settings.queue_ti_delete_reaper_schedule),
             ),
             topics,

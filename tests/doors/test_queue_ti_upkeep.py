@@ -34,6 +34,8 @@ async def test_a_schedule_deletes_what_has_expired_at_its_times(api: Messages) -
     await expire_one(api)
     api.site.clock.advance(HOUR_MS - 1_500)
     await emptied(api, "short")
+    (sweep, _) = (await api.native.get("/sweeps/ended")).doc["sweeps"]
+    assert (sweep["verb"], sweep["reason"]) == ("delete", "the schedule of cleaning")
 
 
 async def test_a_schedule_that_means_nothing_changes_nothing(api: Messages) -> None:

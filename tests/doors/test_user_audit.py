@@ -27,8 +27,14 @@ async def test_what_users_do_is_recorded_with_their_names(site: Site, wire: Wire
         await again.send("POST", "/topics/t/consumer-groups", {"consumer_group": "b"})
         refused = await Caller(client, "Bearer x").send("POST", "/topics/t/consumer-groups", topic)
         assert refused.status == 401
+        await client.enqueue(queue="t", group="a")
+        purge = await ann.send("POST", "/topics/t/purge", {"statuses": ["pending"]})
+        assert purge.doc == {"deleted": 2}, "one for each group"
+        (sweep,) = (await client.get("/sweeps/ended")).doc["sweeps"]
+        assert (sweep["verb"], sweep["actor"]) == ("delete", "ann")
         found = (await client.get("/audit")).doc["actions"]
     assert [(each["actor"], each["path"]) for each in found] == [
+        ("ann", "/api/topics/t/purge"),
         ("admin", "/api/topics/t/consumer-groups"),
         ("ann", "/api/topics/t/consumer-groups"),
         ("admin", "/api/users"),

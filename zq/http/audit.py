@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 
 from zq.http.door import Route
-from zq.http.guard import KEY, USER
+from zq.http.guard import actor_of
 from zq.http.transport.answer import Answer, Response
 from zq.http.transport.gate import peer_of
 from zq.model.audit import MOST_ANSWER, MOST_QUERY, OperatorAction
@@ -75,14 +75,13 @@ class Auditor:
             log.warning("an action could not be recorded", extra={"fields": fields})
 
     def _action(self, request: web.BaseRequest, response: Response) -> OperatorAction:
-        key, user = request.get(KEY), request.get(USER)
         action = OperatorAction(
             self._clock.now_ms(),
             request.method,
             request.rel_url.path,
             response.status,
             peer_of(request.transport),
-            user or (None if key is None else key.name),
+            actor_of(request),
             request.rel_url.raw_query_string[:MOST_QUERY],
         )
         if request.method in _READS:

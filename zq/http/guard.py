@@ -59,6 +59,12 @@ reach_of: Callable[[web.BaseRequest], Reach] = itemgetter(REACH)
 """The reach of a request's sender."""
 
 
+def actor_of(request: web.BaseRequest) -> str | None:
+    """Who sends a request: the name of the user or of the key, if there is one."""
+    key = request.get(KEY)
+    return request.get(USER) or (None if key is None else key.name)
+
+
 class Admitted(NamedTuple):
     """The sender of a call: its key, if it needs one, and its reach."""
 

@@ -19,6 +19,7 @@ class SweepAuthor(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 NOBODY = SweepAuthor()
+BY_SCHEDULE = SweepAuthor(reason="the schedule of cleaning")
 
 
 class SweepOutline(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,7 +4,7 @@ import msgspec
 from aiohttp import web
 
 from zq.http.door import PATH, Route
-from zq.http.guard import reach_of
+from zq.http.guard import actor_of, reach_of
 from zq.http.queue_ti.bodies import (
     MessageEndpoints,
     OverridesBody,
@@ -23,6 +23,7 @@ from zq.model.lifecycle import Status
 from zq.model.names import check_name
 from zq.model.patching import RetentionPatch
 from zq.model.settings import SettingsPatch
+from zq.model.sweeps import SweepAuthor
 from zq.service import Services
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
@@ -146,7 +147,8 @@ class TopicsApi:
     async def _delete(self, filter: Filter, request: web.BaseRequest) -> Answer:
         within = filter.within(reach_of(request))
         within.reach.require(within.queues)
-        return answer({"deleted": await self._sweeps.delete(within)})
+        author = SweepAuthor(actor_of(request))
+        return answer({"deleted": await self._sweeps.delete(within, author)})
 
 
 def _topic(request: web.BaseRequest) -> str:

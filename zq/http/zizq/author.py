@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from zq.http.guard import KEY
+from zq.http.guard import actor_of
 from zq.http.zizq.query import FILTERS, QUERY, parameters
 from zq.model.errors import InvalidRequest
 from zq.model.sweeps import MOST_REASON, SweepAuthor
@@ -21,7 +21,7 @@ def choice(request: web.BaseRequest) -> tuple[dict[str, str], SweepAuthor]:
 
 def author_of(request: web.BaseRequest, values: Mapping[str, str]) -> SweepAuthor:
     """The name of the request's key, and the `reason` in its query. Raises `InvalidRequest`."""
-    reason, key = values.get("reason"), request.get(KEY)
+    reason = values.get("reason")
     if reason is not None and len(reason) > MOST_REASON:
         raise InvalidRequest(f"{QUERY}`reason` is longer than {MOST_REASON} characters")
-    return SweepAuthor(None if key is None else key.name, reason)
+    return SweepAuthor(actor_of(request), reason)
