@@ -17,6 +17,7 @@ PAGES = {
     "queue rates": "queue?name=mail&tab=Rates",
     "queue workers": "queue?name=mail&tab=Workers",
     "queue config": "queue?name=mail&tab=Config",
+    "queue schema": "queue?name=mail&tab=Schema",
     "queue groups": "queue?name=mail&tab=Groups",
     "queue enqueue": "queue?name=mail&tab=Enqueue",
     "jobs": "jobs?f=status%3Adead",

@@ -1,10 +1,10 @@
-// A queue: its jobs, workers, settings and groups, and a form that enqueues.
+// A queue: its jobs, workers, settings, schema and groups, and a form that enqueues.
 
 import { actionButton, confirm, dialog, pauseButton } from "./actions.js";
 import { History } from "./chart.js";
-import { badge, el, facts, link, number, rate, show, span, table } from "./dom.js";
+import { badge, el, facts, link, number, rate, show, span, table, time } from "./dom.js";
 import { jobsPanel } from "./jobs.js";
-import { ask, query } from "./net.js";
+import { Refusal, ask, get, query } from "./net.js";
 import { workerTable } from "./server.js";
 
 /** Every setting of a queue: its unit and its meaning. */
@@ -18,7 +18,7 @@ const SETTINGS = {
   fan_out: "queues that new jobs go to", pause_reason: "why it is paused", paused_by: "who has paused it",
   paused_until: "when the pause ends, in ms",
 };
-const TABS = ["Jobs", "Rates", "Workers", "Config", "Groups", "Enqueue"];
+const TABS = ["Jobs", "Rates", "Workers", "Config", "Schema", "Groups", "Enqueue"];
 
 /** @param {Element} main @param {URLSearchParams} values @param {(place: string) => void} go */
 export function queue(main, values, go) {
@@ -36,6 +36,7 @@ export function queue(main, values, go) {
   if (history) body.append(history.place);
   if (tab === "Enqueue") body.append(enqueueForm(name));
   if (tab === "Groups") groupsForm(body, name);
+  if (tab === "Schema") schemaPanel(body, name);
   let pausedShown = /** @type {boolean | null} */ (null);
   const buttons = el("div");
   return { view: { topic: "queue", queue: name }, draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
@@ -75,23 +76,52 @@ export function queue(main, values, go) {
 const setting = (value) => (value === undefined || value === null ? "–"
   : typeof value === "object" ? JSON.stringify(value) : String(value));
 
-/** @param {string} name @param {any} settings */
-function editSettings(name, settings) {
-  const box = dialog(`Change settings of ${name}`, el("p", {}, "A JSON object: null leaves a setting open."),
+/** Ask for JSON, and then whether to go on with it.
+ * @param {string} title @param {string} hint @param {any} value @param {(sent: any) => any} request
+ * @param {() => void} [after] */
+function edit(title, hint, value, request, after) {
+  const box = dialog(title, el("p", {}, hint),
     el("form", { onsubmit: (/** @type {any} */ event) => {
       event.preventDefault();
-      const text = event.target.patch.value;
+      const text = event.target.json.value;
       try {
-        const body = JSON.parse(text);
+        const sent = JSON.parse(text);
         box.close();
-        confirm({ title: `Change settings of ${name}`, say: text, button: "Change", method: "PATCH",
-          path: `queues/${encodeURIComponent(name)}/settings`, body, done: () => "The settings are changed." });
+        confirm({ title, say: text, button: "Change", ...request(sent) }, after);
       } catch (error) {
         event.target.querySelector("output").textContent = String(error);
       }
-    } }, el("label", {}, "Changes ", el("textarea", { name: "patch", rows: 6 }, JSON.stringify(settings, null, 1))),
+    } }, el("label", {}, "JSON ", el("textarea", { name: "json", rows: 6 }, JSON.stringify(value, null, 1))),
     el("output", {}), el("p", { class: "buttons" },
       el("button", { type: "button", onclick: () => box.close() }, "Close"), el("button", {}, "Go on…"))));
+}
+
+/** @param {string} name @param {any} settings */
+const editSettings = (name, settings) => edit(`Change settings of ${name}`,
+  "A JSON object: null leaves a setting open.", settings, (body) => ({ method: "PATCH", body,
+    path: `queues/${encodeURIComponent(name)}/settings`, done: () => "The settings are changed." }));
+
+/** @param {Element} body @param {string} name */
+async function schemaPanel(body, name) {
+  const path = `queues/${encodeURIComponent(name)}/schema`;
+  const again = () => schemaPanel(body, name);
+  let found = null;
+  try {
+    found = await get(path);
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.status !== 404) throw error;
+  }
+  const change = () => edit(`Schema of ${name}`, "A schema of Avro. New jobs have to match it.",
+    found?.schema ?? { type: "record", name: "Payload", fields: [] }, (schema) => ({ method: "PUT", path,
+      body: { schema }, done: () => "New jobs have to match this schema." }), again);
+  const drop = () => confirm({ title: `Remove the schema of ${name}`, say: "New jobs are no longer checked.",
+    button: "Remove", method: "DELETE", path, done: () => "The schema is removed." }, again);
+  body.replaceChildren(found
+    ? el("div", {}, facts([["version", number(found.version)], ["since", time(found.updated_at)]]),
+      el("pre", { tabindex: "0" }, JSON.stringify(found.schema, null, 2)))
+    : el("p", {}, "New jobs are not checked: the queue has no schema."),
+  el("p", { class: "buttons" }, actionButton("manage", "Change schema…", change), " ",
+    found && actionButton("manage", "Remove schema…", drop)));
 }
 
 /** @param {string} name */
