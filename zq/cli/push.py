@@ -42,7 +42,7 @@ A file is sent in order, in bulk requests. If the command has to stop, it names 
 option with which to continue. Options of a job hold for lines that do not set them themselves.
 Exit codes: 0, 1 if the server refuses or the job that is waited for fails, 2 for wrong usage, 3 if
 no server answers.
-"""
+""",
 )
 @click.argument("queue", required=False)
 @click.argument("payload", required=False, metavar="[JSON|TEXT|@FILE|-]")
