@@ -7,6 +7,7 @@ from math import ceil, floor
 import msgspec
 
 from zq.model.budgets import BudgetPatch, BudgetPolicy
+from zq.model.errors import Unprocessable
 from zq.model.patching import UNSET
 
 
@@ -64,5 +65,8 @@ def merged(policy: BudgetPolicy, patch: BudgetPatch) -> BudgetPolicy:
     if patch.duration_ms is not UNSET:
         policy = msgspec.structs.replace(policy, duration_ms=patch.duration_ms)
     if patch.burst is not UNSET:
+        if policy.duration_ms is None and patch.burst is not None:
+            # Another change of the same tick has taken the kind away that has one.
+            raise Unprocessable("while_in_flight budget does not take burst: leave it out")
         policy = msgspec.structs.replace(policy, burst=patch.burst)
     return policy
