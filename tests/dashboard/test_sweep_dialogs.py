@@ -1,14 +1,33 @@
 """The dialogs of changes by filter: they show what they would change, and change no more."""
 
 import re
+import shlex
 
 import httpx
 import pytest
+from click.testing import CliRunner
 from playwright.sync_api import Page, expect
+
+from zq.cli import main
 
 from .place import Place
 from .test_acting import api
 from .test_pages import go
+
+
+def test_the_dialog_shows_a_command_that_does_the_same(
+    place: Place, page: Page, ids: dict[str, str]
+) -> None:
+    go(page, place, "jobs?f=status%3Adead")
+    page.get_by_role("button", name="Retry all that match…").click()
+    page.get_by_label("Reason").fill("it's mended")
+    line = page.get_by_role("dialog").locator("code").first.inner_text()
+    assert line.startswith("zq requeue --status dead --upto ")
+    _, *words = shlex.split(line)
+    assert words[-2:] == ["--reason", "it's mended"]
+    done = CliRunner().invoke(main, [*words, "--url", place.primary])
+    assert (done.exit_code, done.output) == (0, "3 jobs brought back\n"), done
+    assert api(place, "/jobs/count?status=dead") == {"count": 0}
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,10 @@ export function confirm(plan, after) {
       go.disabled = event.target.value !== plan.typed;
     } }));
   const lines = el("div");
-  const tell = () => fill(lines, plan.zq && stands("zq", plan.zq), stands("curl", curl(plan)));
+  const tell = () => {
+    lines.replaceChildren();
+    fill(lines, plan.zq && stands("zq", plan.zq), stands("curl", curl(plan)));
+  };
   const asked = (plan.asks ?? []).map(([name, label]) => el("label", {}, `${label} `,
     el("input", { name, autocomplete: "off", oninput: () => {
       Object.assign(plan, plan.filled?.(Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (form)))));
@@ -112,9 +115,9 @@ const FLAGS = /** @type {Record<string, string>} */ ({ status: "status", queue: 
   filter: "filter", error: "error", "budgets.key": "budget" });
 
 /** The command for a change by filter, if it has options for all of the filter.
- * @param {string} command @param {Record<string, any>} filter @param {string} upto */
+ * @param {string} command @param {Record<string, string>} filter @param {string} upto */
 function commandOf(command, filter, upto) {
-  const given = Object.entries(filter).filter(([, value]) => value !== undefined);
+  const given = Object.entries(filter);
   if (!given.every(([name]) => name in FLAGS)) return undefined;
   return `zq ${command}${given.map(([name, value]) => ` --${FLAGS[name]} ${quoted(value)}`).join("")} --upto ${upto} --yes`;
 }
@@ -146,7 +149,7 @@ export function filterActions(filter, after) {
     status === "dead" && actionButton("manage", "Retry all that match…", () => seen("redrive", (now) => confirm({
       title: `Retry ${now.many} dead jobs`, say: bounds(now),
       button: `Retry ${now.many} jobs`, method: "POST",
-      ...because(commandOf("requeue", { ...filter, status: undefined }, now.upto), `jobs/redrive${now.bound}`),
+      ...because(commandOf("requeue", filter, now.upto), `jobs/redrive${now.bound}`),
       body: {}, done: (answer) => `${number(answer.redriven)} jobs are ready again.`,
     }, after))),
     ["ready", "scheduled"].includes(status) && actionButton("manage", "Cancel all that match…",
