@@ -186,7 +186,7 @@ class Instance:
             admin,
             status,
             trends,
-            Lookout(clock, queues, admin, status),
+            Lookout(clock, queues, admin, status, trends),
             Maintenance(store, engine, settings.disk_reserve),
             clock,
             ids,

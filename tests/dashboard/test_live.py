@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from conformance.site import Site
 
 from zq.http.dashboard.frames import ViewFrame, changed
 from zq.http.dashboard.hub import MOST_READERS, MOST_VIEWS
+from zq.model.trends import MINUTE_MS
 
 pytestmark = pytest.mark.settings(no_admin=False, admin_port=0)
 
@@ -83,6 +85,30 @@ async def test_what_is_done_on_the_page_is_shown_before_the_next_look_is_due(
             assert done.status == 200
         second = await frame(answer)
     assert second["patch"]["queues"]["mail"]["paused"] is True
+
+
+async def test_jobs_that_wait_long_are_told_with_when_they_are_drained(
+    site: Site, http: aiohttp.ClientSession
+) -> None:
+    def told(findings: list[dict[str, Any]]) -> list[tuple[str, str]]:
+        return [(each["code"], re.sub(r"\d+ min", "N min", each["text"])) for each in findings]
+
+    for _ in range(3):
+        await push(site, http, "mail")
+    site.clock.advance(6 * MINUTE_MS)
+    claim = {"max": 1, "lease_ms": MINUTE_MS, "holder": "w"}
+    async with http.post(f"{site.url}/queues/mail/claim", json=claim) as answer:
+        (job,) = (await answer.json())["jobs"]
+    begin = "its jobs wait long, 2 waiting"
+    async with live(site, http, topic="overview") as answer:
+        first = (await frame(answer))["full"]["findings"]
+        assert told(first) == [("growing", f"{begin}, never drained at this rate")]
+        report = {"lease": job["lease"]}
+        async with http.post(f"{site.url}/jobs/{job['id']}/success", json=report) as done:
+            assert done.status == 204
+        site.clock.advance(1_000)
+        second = (await frame(answer))["patch"]["findings"]
+        assert told(second) == [("old", f"{begin}, drained in N min at this rate")]
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 import pytest
 
+from zq.model.trends import TrendFlow
 from zq.service.diagnosis import OLD_MS, QueueFacts, ServerFacts, diagnose
 
 NOW = 10_000_000
 FINE = ServerFacts()
+OLD: dict[str, object] = {"ready": 60, "workers": 1, "ready_since": NOW - OLD_MS}
 
 
 def found(*queues: QueueFacts, server: ServerFacts = FINE) -> list[tuple[str, str | None]]:
@@ -24,6 +26,11 @@ def found(*queues: QueueFacts, server: ServerFacts = FINE) -> list[tuple[str, st
         ({"ready": 5, "workers": 1, "ready_since": NOW - OLD_MS}, ["old"]),
         ({"ready": 5, "workers": 1, "ready_since": NOW - OLD_MS + 1}, []),
         ({"ready": 5, "ready_since": NOW - OLD_MS}, ["no_worker"]),
+        (OLD | {"flow": None}, ["old"]),
+        (OLD | {"flow": TrendFlow(1.0, 2.0)}, ["old"]),
+        (OLD | {"flow": TrendFlow(2.0, 2.0)}, ["growing"]),
+        (OLD | {"flow": TrendFlow()}, ["growing"]),
+        ({"ready": 5, "workers": 1, "flow": TrendFlow(9.0, 1.0)}, []),
         ({"delivered_5m": 1.0, "failed_5m": 0.2}, ["failing"]),
         ({"delivered_5m": 1.0, "failed_5m": 0.19}, []),
         ({"delivered_5m": 0.01, "failed_5m": 0.01}, []),
@@ -31,7 +38,7 @@ def found(*queues: QueueFacts, server: ServerFacts = FINE) -> list[tuple[str, st
     ],
     ids=str,
 )
-def test_a_queue_has(facts: dict[str, float], codes: list[str]) -> None:
+def test_a_queue_has(facts: dict[str, object], codes: list[str]) -> None:
     assert [code for code, _ in found(QueueFacts("q", **facts))] == codes  # type: ignore[arg-type]
 
 
@@ -53,12 +60,33 @@ def test_a_server_has(server: ServerFacts, codes: list[str]) -> None:
     assert [code for code, _ in found(server=server)] == codes
 
 
+@pytest.mark.parametrize(
+    ("ready", "flow", "end"),
+    [
+        (60, None, "60 waiting"),
+        (60, TrendFlow(1.0, 2.0), "60 waiting, drained in 1 min at this rate"),
+        (60, TrendFlow(0.0, 60.0), "60 waiting, drained in 1 min at this rate"),
+        (7_140, TrendFlow(0.0, 1.0), "7140 waiting, drained in 119 min at this rate"),
+        (7_200, TrendFlow(0.0, 1.0), "7200 waiting, drained in 2 h at this rate"),
+        (900_000, TrendFlow(1.0, 2.0), "900000 waiting, drained in 10 d at this rate"),
+        (60, TrendFlow(1.0, 1.0), "60 waiting, never drained at this rate"),
+        (60, TrendFlow(2.0, 1.0), "60 waiting, never drained at this rate"),
+    ],
+)
+def test_jobs_that_wait_long_say_when_that_is_over(
+    ready: int, flow: TrendFlow | None, end: str
+) -> None:
+    queue = QueueFacts("q", ready, ready_since=NOW - OLD_MS, workers=1, flow=flow)
+    assert [each.text for each in diagnose([queue], FINE, NOW)] == [f"its jobs wait long, {end}"]
+
+
 def test_the_worst_comes_first_and_of_one_kind_the_larger() -> None:
     queues = (
         QueueFacts("dead", dead=9),
         QueueFacts("small", ready=1),
         QueueFacts("large", ready=2),
         QueueFacts("old", ready=9, workers=1, ready_since=0),
+        QueueFacts("worse", ready=1, workers=1, ready_since=0, flow=TrendFlow()),
         QueueFacts("held", ready=9, pause="paused"),
     )
 
@@ -67,6 +95,7 @@ def test_the_worst_comes_first_and_of_one_kind_the_larger() -> None:
         ("no_worker", "large"),
         ("no_worker", "small"),
         ("slow_disk", None),
+        ("growing", "worse"),
         ("old", "old"),
         ("paused", "held"),
         ("dead", "dead"),

@@ -1,6 +1,7 @@
 """Trends: what happened in a queue in one minute, or in one hour, in a few numbers."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -85,6 +86,20 @@ def quantile(times: Mapping[int, int], share: float) -> float | None:
             return lowest + (2.0**power - lowest) * rank / n if power else 0.0
         rank -= n
     return None
+
+
+class TrendFlow(NamedTuple):
+    """What came and what was done with, in jobs a second over the last five minutes."""
+
+    arrivals: float = 0.0
+    ends: float = 0.0
+
+    def drained_ms(self, waiting: int) -> float | None:
+        """How long so many waiting jobs take at this rate; None if they never become fewer."""
+        if not waiting:
+            return 0.0
+        surplus = self.ends - self.arrivals
+        return waiting / surplus * 1000 if surplus > 0 else None
 
 
 class AddTrends(Command[None], frozen=True):

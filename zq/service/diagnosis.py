@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
+from zq.model.trends import MINUTE_MS, TrendFlow
+
 
 class Severity(IntEnum):
     """How bad a finding is."""
@@ -24,6 +26,7 @@ class FindingCode(StrEnum):
     SERVER_LIMIT = "server_limit"
     SLOW_DISK = "slow_disk"
     LITTLE_DISK = "little_disk"
+    GROWING = "growing"
     OLD = "old"
     PAUSED = "paused"
     DEAD = "dead"
@@ -53,6 +56,8 @@ class QueueFacts(NamedTuple):
     failed_5m: float = 0.0
     pause: str = ""
     """What there is to say of its pause, if it is paused."""
+    flow: TrendFlow | None = None
+    """What comes and goes; None if that is not known of this queue."""
 
 
 class ServerFacts(NamedTuple):
@@ -109,6 +114,26 @@ def _of_server(server: ServerFacts) -> Iterator[Finding]:
         yield Finding(Severity.WARNING, FindingCode.LITTLE_DISK, text)
 
 
+def _of_wait(queue: QueueFacts, waits: str) -> tuple[FindingCode, str]:
+    """What to say of jobs that wait long: whether that gets worse."""
+    text = f"its jobs wait long, {waits}"
+    if queue.flow is None:
+        return FindingCode.OLD, text
+    drained = queue.flow.drained_ms(queue.ready)
+    if drained is None:
+        return FindingCode.GROWING, f"{text}, never drained at this rate"
+    return FindingCode.OLD, f"{text}, drained in {_roughly(drained)} at this rate"
+
+
+def _roughly(ms: float) -> str:
+    """A duration that only changes when it matters."""
+    minutes = max(round(ms / MINUTE_MS), 1)
+    if minutes < 120:
+        return f"{minutes} min"
+    hours = round(minutes / 60)
+    return f"{hours} h" if hours < 48 else f"{round(hours / 24)} d"
+
+
 def _of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:
     waits = f"{queue.ready} waiting"
     about = (queue.queue, queue.ready_since, queue.ready)
@@ -117,7 +142,8 @@ def _of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:
     elif queue.ready and not queue.workers and not queue.delivered_1m:
         yield Finding(Severity.ALARM, FindingCode.NO_WORKER, f"no worker, {waits}", *about)
     elif queue.ready and queue.ready_since is not None and now - queue.ready_since >= OLD_MS:
-        yield Finding(Severity.WARNING, FindingCode.OLD, f"its jobs wait long, {waits}", *about)
+        code, text = _of_wait(queue, waits)
+        yield Finding(Severity.WARNING, code, text, *about)
     if queue.failed_5m >= max(FAILING_LEAST, FAILING_SHARE * queue.delivered_5m):
         share = min(round(100 * queue.failed_5m / (queue.delivered_5m or queue.failed_5m)), 100)
         failed = round(queue.failed_5m * 300)

@@ -8,11 +8,13 @@ from zq.model.clock import Clock
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
+from zq.model.trends import REST, TrendFlow
 from zq.model.waits import pause_text
 from zq.service.admin import Admin, OpenStream
 from zq.service.diagnosis import Finding, QueueFacts, ServerFacts, diagnose
 from zq.service.queues import Queues, QueueStatistics
 from zq.service.status import StatusBoard, StatusLook
+from zq.service.trends import Trends
 
 
 class WatchedQueue(NamedTuple):
@@ -21,6 +23,7 @@ class WatchedQueue(NamedTuple):
     figures: QueueStatistics
     settings: QueueSettings | None
     workers: int
+    flow: TrendFlow | None = None
 
     @property
     def waiting(self) -> int:
@@ -40,6 +43,7 @@ class WatchedQueue(NamedTuple):
             figures.deliveries.five_minutes,
             figures.failures.five_minutes,
             pause_text(self.settings) if self.settings is not None and self.settings.paused else "",
+            self.flow,
         )
 
 
@@ -71,11 +75,14 @@ class Overview(NamedTuple):
 class Lookout:
     """Takes looks. A look reads counts by connections of their own. No tick waits for it."""
 
-    def __init__(self, clock: Clock, queues: Queues, admin: Admin, status: StatusBoard) -> None:
+    def __init__(
+        self, clock: Clock, queues: Queues, admin: Admin, status: StatusBoard, trends: Trends
+    ) -> None:
         self._clock = clock
         self._queues = queues
         self._admin = admin
         self._status = status
+        self._trends = trends
 
     def ticks(self) -> int:
         """How many ticks there were. Without another one, little has changed."""
@@ -88,8 +95,15 @@ class Lookout:
         workers = self._admin.workers(EVERYWHERE)
         takers = Counter(queue for worker in workers for queue in worker.queues)
         takers_of_all = sum(not worker.queues for worker in workers)
+        flows = self._trends.flows()
+        unknown = None if REST in flows else TrendFlow()
         queues = [
-            WatchedQueue(each, settings.get(each.queue), takers[each.queue] + takers_of_all)
+            WatchedQueue(
+                each,
+                settings.get(each.queue),
+                takers[each.queue] + takers_of_all,
+                flows.get(each.queue, unknown),
+            )
             for each in found
         ]
         now, status = self._clock.now_ms(), self._status.look()

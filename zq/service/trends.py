@@ -8,7 +8,7 @@ from zq.engine.news.trends import TrendMeter
 from zq.model.clock import Clock
 from zq.model.errors import ScopeMissing
 from zq.model.reach import EVERYWHERE, Reach
-from zq.model.trends import DAY_MS, HOUR_MS, MINUTE_MS, TOTAL, Trend, TrendAt, summed
+from zq.model.trends import DAY_MS, HOUR_MS, MINUTE_MS, TOTAL, Trend, TrendAt, TrendFlow, summed
 from zq.store.api import Store
 
 
@@ -51,20 +51,6 @@ class TrendSeries(NamedTuple):
         return summed([point.trend for point in self.points])
 
 
-class TrendFlow(NamedTuple):
-    """What came and what was done with, in jobs a second over the last five minutes."""
-
-    arrivals: float = 0.0
-    ends: float = 0.0
-
-    def drained_ms(self, waiting: int) -> float | None:
-        """How long so many waiting jobs take at this rate; None if they never become fewer."""
-        if not waiting:
-            return 0.0
-        surplus = self.ends - self.arrivals
-        return waiting / surplus * 1000 if surplus > 0 else None
-
-
 class Trends:
     """The trends that are stored, and the minute that is open in memory."""
 
@@ -92,8 +78,11 @@ class Trends:
 
     def flow(self, queue: str | None = None) -> TrendFlow:
         """The flow of a queue, or of all together."""
-        trend, seconds = self._meter.recent(TOTAL if queue is None else queue)
-        return TrendFlow(trend.enqueued / seconds, trend.left / seconds)
+        return self._meter.flow(TOTAL if queue is None else queue)
+
+    def flows(self) -> dict[str, TrendFlow]:
+        """The flow of each queue that had any. `*` stands for queues that are not told apart."""
+        return self._meter.flows()
 
 
 def _points(found: Iterable[TrendAt], first: int, now: int, step: int) -> list[TrendAt]:

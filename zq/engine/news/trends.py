@@ -4,8 +4,7 @@ A crash loses the minute that has not ended yet.
 """
 
 import logging
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter, deque
 from itertools import islice
 
 from zq.engine.inbox import Inbox
@@ -13,7 +12,7 @@ from zq.engine.news.figures import OpenMinute
 from zq.engine.news.times import QueueTimes
 from zq.model.clock import Clock, Timer
 from zq.model.errors import ZqError
-from zq.model.trends import MINUTE_MS, TOTAL, AddTrends, Trend, summed
+from zq.model.trends import MINUTE_MS, TOTAL, AddTrends, Trend, TrendFlow, summed
 
 log = logging.getLogger(__name__)
 
@@ -59,17 +58,30 @@ class TrendMeter:
         """What has happened in a queue, or in all of them (`TOTAL`), in the open minute."""
         return _of(self._open.trends, queue)
 
-    def recent(self, queue: str) -> tuple[Trend, float]:
-        """What has happened there in the last minutes, and how many seconds these are."""
+    def flow(self, queue: str) -> TrendFlow:
+        """What came there in the last minutes, and what was done with."""
+        minutes, seconds = self._recent()
+        trend = summed([_of(minute, queue) for minute in minutes])
+        return TrendFlow(trend.enqueued / seconds, trend.left / seconds)
+
+    def flows(self) -> dict[str, TrendFlow]:
+        """The flow of each queue that had any."""
+        minutes, seconds = self._recent()
+        came: Counter[str] = Counter()
+        left: Counter[str] = Counter()
+        for minute in minutes:
+            for queue, trend in minute.items():
+                came[queue] += trend.enqueued
+                left[queue] += trend.left
+        return {queue: TrendFlow(n / seconds, left[queue] / seconds) for queue, n in came.items()}
+
+    def _recent(self) -> tuple[list[Minute], float]:
+        """The last minutes, and how many seconds these are."""
         now = self._clock.now_ms()
         first = now - now % MINUTE_MS - (RECENT - 1) * MINUTE_MS
-        trends = [_of(minute, queue) for at, minute in self._minutes() if first <= at <= now]
+        minutes = [*self._closed, (self._open.at, self._open.trends)]
         since = max(first, min(self._began, now - 1000))
-        return summed(trends), (now - since) / 1000
-
-    def _minutes(self) -> Iterator[tuple[int, Minute]]:
-        yield from self._closed
-        yield self._open.at, self._open.trends
+        return [minute for at, minute in minutes if first <= at <= now], (now - since) / 1000
 
     def _ring(self) -> None:
         now = self._clock.now_ms()
