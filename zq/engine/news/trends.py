@@ -4,7 +4,7 @@ A crash loses the minute that has not ended yet.
 """
 
 import logging
-from collections import Counter, deque
+from collections import deque
 from itertools import islice
 
 from zq.engine.inbox import Inbox
@@ -67,12 +67,12 @@ class TrendMeter:
     def flows(self) -> dict[str, TrendFlow]:
         """The flow of each queue that had any."""
         minutes, seconds = self._recent()
-        came: Counter[str] = Counter()
-        left: Counter[str] = Counter()
+        came: dict[str, int] = {}
+        left: dict[str, int] = {}
         for minute in minutes:
             for queue, trend in minute.items():
-                came[queue] += trend.enqueued
-                left[queue] += trend.left
+                came[queue] = came.get(queue, 0) + trend.enqueued
+                left[queue] = left.get(queue, 0) + trend.left
         return {queue: TrendFlow(n / seconds, left[queue] / seconds) for queue, n in came.items()}
 
     def _recent(self) -> tuple[list[Minute], float]:
