@@ -99,6 +99,24 @@ def test_each_command_and_flag_is_one_of_zq(page: Path) -> None:
             command.make_parser(context).parse_args(words)
 
 
+FLAGS_OF_OTHERS = {"--help", "--no-reload", "--no-relay", "--dead"}
+"""Flags that pages name alone: of every command, of `manage.py zq_worker`, of `zq.moving`."""
+
+
+def flags_of(command: click.Command) -> set[str]:
+    """The flags of a command, and of those below it."""
+    flags = {flag for each in command.params for flag in (*each.opts, *each.secondary_opts)}
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    return flags.union(*map(flags_of, below))
+
+
+@project_page
+def test_each_flag_that_is_named_alone_is_one_of_zq(page: Path) -> None:
+    text = BLOCK.sub("", page.read_text("utf-8"))
+    named = set(re.findall(r"`(--[a-z0-9-]+)[^`]*`", text))
+    assert named <= flags_of(main) | FLAGS_OF_OTHERS
+
+
 def test_commands_are_found() -> None:
     assert sum(len(zq_commands(page)) for page in PROJECT) > 30
 
