@@ -2,6 +2,7 @@
 
 import re
 
+import httpx
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, Request, expect
@@ -197,3 +198,24 @@ def test_charts_tell_what_was_with_a_sentence_and_a_table(
         page.get_by_role("button", name="7d").click()
         expect(chart).to_have_attribute("aria-label", re.compile("Jobs a second, 7d"))
         expect(page.get_by_text("never at this rate")).to_be_visible()
+
+
+def test_queues_in_sight_show_their_last_hour_and_others_are_not_asked_for(
+    place: Place, ids: dict[str, str], page: Page
+) -> None:
+    new = [{"queue": f"z-{n:02}", "type": "t", "payload": n} for n in range(60)]
+    httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": new}, trust_env=False)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.set_viewport_size({"width": 1440, "height": 500})
+    go(page, place, "queues?sort=name")
+    line = page.locator("tr[data-key=done] svg.spark")
+    expect(line).to_have_attribute(
+        "aria-label", re.compile("^done in the last hour: 1, at most 1 ")
+    )
+    expect(line.locator("polyline")).to_have_count(1)
+    last = page.locator("main tbody tr").last
+    expect(last.locator("svg")).to_have_count(0)
+    assert not any("z-40" in url for url in asked)
+    page.mouse.wheel(0, 10_000)
+    expect(last.locator("svg")).to_have_count(1)

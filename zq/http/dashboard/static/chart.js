@@ -93,3 +93,57 @@ export class History {
         ? "never at this rate" : `in ${span(doc.drained_ms)}`]]));
   }
 }
+
+const SPARK_WIDTH = 120;
+const SPARK_HEIGHT = 20;
+const SPARK_EVERY_MS = 60_000;
+
+/** The last hour of each queue that is in sight, as a small line. One request at a time asks for them. */
+export class Sparklines {
+  constructor() {
+    /** @type {Map<string, {at: number, points: any[]}>} */
+    this.found = new Map();
+    this.busy = false;
+  }
+
+  /** The line of a queue, or a dash while it is not known. @param {string} queue */
+  of(queue) {
+    const points = this.found.get(queue)?.points;
+    if (!points?.length) return "–";
+    const counts = points.map((each) => each.completed);
+    const top = Math.max(...counts, 1);
+    const step = SPARK_WIDTH / Math.max(counts.length - 1, 1);
+    const sum = counts.reduce((one, other) => one + other, 0);
+    const text = `done in the last hour: ${number(sum)}, at most ${number(Math.max(...counts))} a minute`;
+    const picture = shape("svg", { viewBox: `0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`, role: "img", class: "chart spark",
+      "aria-label": text });
+    picture.append(shape("title", {}, text), shape("polyline", { class: "line completed",
+      points: counts.map((n, at) => `${(at * step).toFixed(1)},${
+        (SPARK_HEIGHT - 2 - (n / top) * (SPARK_HEIGHT - 4)).toFixed(1)}`).join(" ") }));
+    return picture;
+  }
+
+  /** Ask for the rows in sight that are unknown, or known for a minute. Say whether any was.
+   * @param {Element} place */
+  async learn(place) {
+    if (this.busy) return false;
+    this.busy = true;
+    let learnt = false;
+    for (const row of place.querySelectorAll("tbody tr[data-key]")) {
+      const queue = row.getAttribute("data-key") ?? "";
+      if (Date.now() - (this.found.get(queue)?.at ?? 0) < SPARK_EVERY_MS) continue;
+      const { top, bottom } = row.getBoundingClientRect();
+      if (!row.isConnected || bottom < 0 || top > innerHeight) continue;
+      let points = [];
+      try {
+        points = (await get(`stats/history${query({ queue, span: "1h" })}`)).points;
+      } catch {
+        // The head says that the server is silent, and the dash stays.
+      }
+      this.found.set(queue, { at: Date.now(), points });
+      learnt = true;
+    }
+    this.busy = false;
+    return learnt;
+  }
+}

@@ -1,6 +1,6 @@
 // Overview and Queues.
 
-import { History } from "./chart.js";
+import { History, Sparklines } from "./chart.js";
 import { badge, el, link, number, queueLink, rate, show, span, table } from "./dom.js";
 import { query } from "./net.js";
 
@@ -8,8 +8,8 @@ const SEVERITY = ["", "note", "warning", "alarm"];
 const SIGNS = ["", "·", "!", "!!"];
 const HEADS = ["queue", "waiting", "oldest", "running", "dead", "out/s", "done/s", "failed/s", "workers", "state"];
 
-/** @param {string} name @param {any} row @param {number} now */
-function queueRow(name, row, now) {
+/** @param {string} name @param {any} row @param {number} now @param {Sparklines} [lines] */
+function queueRow(name, row, now, lines) {
   const counts = row.counts ?? {};
   const orphan = counts.ready && !row.workers && !row.delivered && !row.paused;
   return { key: name, cells: [
@@ -17,13 +17,14 @@ function queueRow(name, row, now) {
     number(counts.in_flight), number(counts.dead), rate(row.delivered), rate(row.completed),
     rate(row.failed), number(row.workers),
     row.paused ? badge("paused", row.pause) : orphan ? badge("dead", "no worker") : badge("completed", "ok"),
+    ...lines ? [lines.of(name)] : [],
   ] };
 }
 
-/** @param {any} doc @param {number} now @param {string} caption */
-const queueTable = (doc, now, caption) => table(caption, HEADS,
+/** @param {any} doc @param {number} now @param {string} caption @param {Sparklines} [lines] */
+const queueTable = (doc, now, caption, lines) => table(caption, lines ? [...HEADS, "last hour"] : HEADS,
   (doc.order ?? []).filter((/** @type {string} */ name) => doc.queues[name])
-    .map((/** @type {string} */ name) => queueRow(name, doc.queues[name], now)),
+    .map((/** @type {string} */ name) => queueRow(name, doc.queues[name], now, lines)),
   "No queue has jobs.");
 
 /** @param {any} finding @param {number} now */
@@ -81,10 +82,21 @@ export function queues(main, values, go) {
   el("label", {}, "Order ", el("select", { name: "sort" }, ["worst", "waiting", "failing", "name"].map(
     (each) => el("option", { selected: each === sort }, each)))),
   el("button", {}, "Show")), body);
-  return { view: { topic: "queues", q, sort, from, limit: 50 },
-    draw: (/** @type {any} */ doc, /** @type {number} */ at) => show(body,
-      el("p", {}, `${number(doc.matching)} queues`),
-      queueTable(doc, at, "Queues"), el("p", { class: "buttons" },
-        from > 0 && link(`queues${query({ q, sort, from: Math.max(from - 50, 0) })}`, "Previous"), " ",
-        from + 50 < doc.matching && link(`queues${query({ q, sort, from: from + 50 })}`, "Next"))) };
+  const lines = new Sparklines();
+  let redraw = () => undefined;
+  const learn = async () => {
+    if (!body.isConnected) removeEventListener("scroll", learn);
+    else if (await lines.learn(body)) redraw();
+  };
+  addEventListener("scroll", learn, { passive: true });
+  const page = { view: { topic: "queues", q, sort, from, limit: 50 },
+    draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
+      show(body, el("p", {}, `${number(doc.matching)} queues`),
+        queueTable(doc, at, "Queues", lines), el("p", { class: "buttons" },
+          from > 0 && link(`queues${query({ q, sort, from: Math.max(from - 50, 0) })}`, "Previous"), " ",
+          from + 50 < doc.matching && link(`queues${query({ q, sort, from: from + 50 })}`, "Next")));
+      redraw = () => page.draw(doc, at);
+      learn();
+    } };
+  return page;
 }
