@@ -505,3 +505,21 @@ async def test_a_job_that_a_job_enqueues_inherits_user_and_trace() -> None:
     assert (inherits.meta, inherits.traceparent) == ({"y": 2, "user": "ann"}, "00-1")
     assert own.meta == {"user": "bob"}
     assert work._form.submission(None).meta is None
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("retries", "give max_attempts"),
+        ("countdown", "give delay"),
+        ("eta", "give run_at"),
+        ("expires", "ttl_ms"),
+        ("colour", "the options are key, unique_while"),
+    ],
+)
+def test_an_option_of_another_library_is_refused_with_what_replaces_it(
+    name: str, remedy: str
+) -> None:
+    task: Any = zq.App().task
+    with pytest.raises(zq.InvalidOption, match=f"^{name} is not an option: .*{remedy}"):
+        task(**{name: 2})
