@@ -1,12 +1,15 @@
 """`zq pipeline` as users run it, in a process of its own."""
 
+import asyncio
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from documents import words
+from documents import SERVER, commands, words
+from process.server import running
 
 from spark.commands import configured, zq
 from spark.fleet import history, write_segments
@@ -63,6 +66,35 @@ def test_segments_become_a_lake_and_the_lake_a_page(tmp_path: Path) -> None:
     assert "5 January 2026, 06:" in text
     assert "under 1 min" in text
     assert str(page) in told.stderr
+
+
+@pytest.mark.long  # Spark starts twice, beside a server
+async def test_the_commands_of_the_documents_read_a_server_and_a_directory(tmp_path: Path) -> None:
+    places: dict[str, object] = {
+        "/media/usb/history": tmp_path / "in",
+        "/srv/lake": tmp_path / "lake",
+    }
+    write_segments(tmp_path / "in", history("edge-1", 30, seed=1), 100)
+    async with running(tmp_path / "data", "--history", "7d") as server:
+        places |= {SERVER: f"http://127.0.0.1:{server.port}"}
+        places |= {"report.html": tmp_path / "report.html"}
+        for command in commands("lake and report"):
+            for printed, here in places.items():
+                command = command.replace(printed, str(here))
+            assert command.startswith("zq pipeline ")
+            ran = await asyncio.to_thread(zq, *shlex.split(command)[2:])
+            assert ran.returncode == 0, ran.stderr
+    assert "<title>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.long  # Spark starts for it
+async def test_a_server_without_a_history_is_told_in_a_line(tmp_path: Path) -> None:
+    async with running(tmp_path / "data") as server:
+        url = f"http://127.0.0.1:{server.port}"
+        ran = await asyncio.to_thread(zq, "run", "--from", url, "--lake", tmp_path / "lake")
+    told = ran.stderr.splitlines()[-1]
+    assert told.endswith(f"{url} keeps no history: start the server with --history 7d")
+    assert "SQLSTATE" not in told
 
 
 @pytest.mark.parametrize(("path", "home"), [("/nowhere", ""), (None, "/no/java")])

@@ -8,6 +8,7 @@ Segments must appear whole, by renaming, as `zq history export` and rsync write 
 at each segment once and does not read the manifest.
 """
 
+import re
 from collections.abc import Sequence
 from functools import reduce
 from threading import Lock
@@ -37,6 +38,9 @@ SERVERS_CHECKPOINT = "_zq/servers"
 
 BATCH_SEGMENTS = 200
 """The most segments of a folder in one batch: a backlog comes in several batches."""
+
+OWN_ERROR = re.compile(r"^zq\.spark\.errors\.SourceError: (.*)$", re.M)
+"""Where Spark's message has what zq's source said. It ends the source's traceback."""
 
 
 class LakeStreams:
@@ -111,6 +115,9 @@ def wait(spark: SparkSession) -> None:
 
 
 def _failed(error: StreamingQueryException) -> PipelineError:
+    # Spark wraps what the source says into the stacks of two languages.
+    said = OWN_ERROR.search(str(error))
+    reason = said[1] if said else error
     return PipelineError(
-        f"the stream has failed; when it is started again, it continues at the same place: {error}"
+        f"the stream has failed; when it is started again, it continues at the same place: {reason}"
     )
