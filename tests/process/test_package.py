@@ -17,9 +17,8 @@ from documents import code, commands, region
 
 from zq import __version__
 
+from .checkout import ROOT, checkout
 from .server import clean_environment
-
-ROOT = Path(__file__).parents[2]
 
 HEAVY = {"pyspark", "pyarrow", "matplotlib", "textual", "cryptography", "schemathesis", "zttp"}
 """What only an extra brings."""
@@ -44,12 +43,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and the source package."""
     place = tmp_path_factory.mktemp("dist")
     # Setuptools leaves what it makes beside what it reads.
-    source = tmp_path_factory.mktemp("source")
-    names = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT)
-    for name in filter(None, names.split("\0")):
-        if (ROOT / name).is_file():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((ROOT / name).read_bytes())
+    source = checkout(tmp_path_factory.mktemp("source"))
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", place, source, cwd=source)
     return place
 
@@ -115,11 +109,11 @@ def test_the_documents_tell_of_every_extra() -> None:
 
 
 @contextlib.contextmanager
-def serving(environment: Path, directory: Path) -> Iterator[str]:
+def serving(environment: Path, directory: Path, *admin: str) -> Iterator[str]:
     """The address of a server of this environment, which has to end well."""
-    serve = (environment / "zq", "serve", "--port", "0", "--no-admin", "--log-format", "json")
+    serve = (environment / "zq", "serve", "--port", "0", "--log-format", "json")
     with subprocess.Popen(
-        [*serve, "--root-dir", directory / "root"],
+        [*serve, *(admin or ["--no-admin"]), "--root-dir", directory / "root"],
         cwd=directory,
         env=clean_environment(),
         stdout=subprocess.PIPE,
