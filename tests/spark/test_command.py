@@ -75,6 +75,7 @@ async def test_the_commands_of_the_documents_read_a_server_and_a_directory(tmp_p
         "/srv/lake": tmp_path / "lake",
     }
     write_segments(tmp_path / "in", history("edge-1", 30, seed=1), 100)
+    quick = configured(tmp_path / "conf", QUICK)
     async with running(tmp_path / "data", "--history", "7d") as server:
         places |= {SERVER: f"http://127.0.0.1:{server.port}"}
         places |= {"report.html": tmp_path / "report.html"}
@@ -82,7 +83,8 @@ async def test_the_commands_of_the_documents_read_a_server_and_a_directory(tmp_p
             for printed, here in places.items():
                 command = command.replace(printed, str(here))
             assert command.startswith("zq pipeline ")
-            ran = await asyncio.to_thread(zq, *shlex.split(command)[2:])
+            arguments = shlex.split(command)[2:]
+            ran = await asyncio.to_thread(zq, *arguments, SPARK_CONF_DIR=quick)
             assert ran.returncode == 0, ran.stderr
     assert "<title>" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
