@@ -1,6 +1,7 @@
 // Elements, words and numbers. Text enters the page as text only.
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
+/** @typedef {{key: string, cells: (Child | Child[])[]}} Row */
 
 /**
  * Make an element. A name that begins with "on" is a listener.
@@ -73,14 +74,16 @@ function settle(old, next) {
   }
 }
 
+/** @param {Node} one @param {Node} other */
 function alike(one, other) {
   if (one.nodeType !== other.nodeType || one.nodeName !== other.nodeName) return false;
-  if (!(one instanceof Element)) return true;
+  if (!(one instanceof Element && other instanceof Element)) return true;
   return one.getAttribute("data-key") === other.getAttribute("data-key")
     && !one.hasAttribute("data-own") && !other.hasAttribute("data-own")
     && !["BUTTON", "INPUT", "SELECT", "TEXTAREA", "FORM"].includes(one.nodeName);
 }
 
+/** @param {any} own @param {any} next */
 function update(own, next) {
   if (own.nodeType === Node.TEXT_NODE) {
     if (own.data !== next.data) own.data = next.data;
@@ -150,7 +153,8 @@ export function time(ms, other) {
   return other ? el("span", { title: at }, local(ms, other)) : el("time", { datetime: at, title: at }, local(ms));
 }
 
-/** How each status looks: colour, and a shape for those who do not see colours. */
+/** How each status looks: colour, and a shape for those who do not see colours.
+ * @type {Record<string, string[]>} */
 const LOOKS = {
   scheduled: ["grey", "◷"], ready: ["yellow", "○"], pending: ["yellow", "○"],
   in_flight: ["blue", "▶"], running: ["blue", "▶"], dead: ["red", "✕"], expired: ["orange", "△"],
@@ -168,11 +172,11 @@ export function badge(status, word) {
  * A table with a caption. A row is a list of cells, the first of which names it.
  * @param {string} caption
  * @param {string[]} heads
- * @param {{key: string, cells: (Child | Child[])[]}[]} rows
+ * @param {Row[]} rows
  * @param {string} [empty]
  */
 export function table(caption, heads, rows, empty = "Nothing here.") {
-  const line = ({ key, cells }) => el("tr", { "data-key": key },
+  const line = (/** @type {Row} */ { key, cells }) => el("tr", { "data-key": key },
     cells.map((cell, at) => el(at ? "td" : "th", at ? {} : { scope: "row" }, cell)));
   return el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": caption },
     el("table", {}, el("caption", {}, caption),

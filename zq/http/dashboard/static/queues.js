@@ -83,7 +83,7 @@ export function queues(main, values, go) {
     (each) => el("option", { selected: each === sort }, each)))),
   el("button", {}, "Show")), body);
   const lines = new Sparklines();
-  let redraw = () => undefined;
+  let redraw = () => {};
   const learn = async () => {
     if (!body.isConnected) removeEventListener("scroll", learn);
     else if (await lines.learn(body)) redraw();
