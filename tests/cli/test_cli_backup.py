@@ -147,6 +147,7 @@ async def test_a_backup_goes_through_pipes(shell: Served) -> None:
 async def test_a_backup_that_fails_leaves_nothing(shell: Served) -> None:
     nobody = await shell.zq("backup", "zq.tar.gz", "--url", "http://127.0.0.1:1")
     assert (nobody.code, "no zq server answers" in nobody.errors) == (3, True)
+    assert nobody.errors.endswith("the admin listener: --url or ZQ_ADMIN_URL names its address.\n")
     primary = await shell.zq("backup", "zq.tar.gz", "--url", shell.url)
     assert primary.code == 1
     nowhere = await shell.zq("backup", "nowhere/zq.tar.gz", *admin(shell))

@@ -9,6 +9,8 @@ import click
 from zq.cli.remote import explained
 
 ADMIN_URL = "http://127.0.0.1:8901"
+ASKED = " This command asks the admin listener: --url or ZQ_ADMIN_URL names its address."
+"""What users may not know, whose server answers elsewhere."""
 
 _FILE = click.Path(exists=True, dir_okay=False)
 
@@ -48,7 +50,7 @@ def administers(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         from zq.client.http.address import Address, Tls
 
-        with explained():
+        with explained(absent=ASKED):
             tls = Tls(ca_cert, client_cert, client_key)
             admin = Address(url.rstrip("/"), token, tls=tls)
             command(*args, admin=admin, **rest)

@@ -109,8 +109,11 @@ def talks(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Turn errors of the library into one line on stderr and an exit code."""
+def explained(absent: str = "") -> Iterator[None]:
+    """Turn errors of the library into one line on stderr and an exit code.
+
+    `absent` follows the message where no server answers.
+    """
     from zq.client.errors import InvalidOption, ZqError
     from zq.model.errors import InvalidRequest
 
@@ -119,7 +122,7 @@ def explained() -> Iterator[None]:
     except (InvalidOption, InvalidRequest) as error:
         raise click.UsageError(error.message) from None
     except ZqError as error:
-        raise ending(error) from None
+        raise ending(error, absent if is_absent(error) else "") from None
 
 
 def ending(error: "ZqError", more: str = "") -> click.ClickException:
