@@ -104,6 +104,8 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
+__all__ = sorted([*_HOME, "errors"])  # for `help(zq)`, and for `from zq import *`
+
 
 def __getattr__(name: str) -> Any:
     if name == "errors":
@@ -116,4 +118,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME, "errors"])
+    return sorted({*globals(), *__all__})

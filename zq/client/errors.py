@@ -73,6 +73,8 @@ class JobFailed(ZqError):
 
 
 class RetriesExhausted(JobFailed):
+    """The job is dead: it has failed as often as its `max_attempts` allow."""
+
     code = "retries_exhausted"
 
 
@@ -87,7 +89,10 @@ class JobState(ZqError):
 
 
 class BackendError(ZqError):
-    """`__cause__` has the cause, if the server did not answer."""
+    """The server refuses, or does not answer.
+
+    `status` is the HTTP status, if there is one. `__cause__` is the cause, if there was no answer.
+    """
 
     code = "backend_error"
 
@@ -97,34 +102,50 @@ class BackendError(ZqError):
 
 
 class Unavailable(BackendError):
+    """There is no answer, or a passing cause. The same request may succeed later."""
+
     code = "unavailable"
 
 
 class InvalidOption(ZqError, ValueError, TypeError):
+    """An option is unknown, or its value cannot be used. The message names it."""
+
     code = "invalid_option"
 
 
 class InvalidPayload(ZqError, ValueError):
+    """A value cannot be sent, or is not of its annotated type. Nothing has been enqueued."""
+
     code = "invalid_payload"
 
 
 class NotFifo(ZqError, ValueError):
+    """`group` or `dedupe` is for queues whose names end in ``.fifo``."""
+
     code = "not_fifo"
 
 
 class MissingGroup(ZqError, ValueError):
+    """A job for a queue whose name ends in ``.fifo`` needs a `group`."""
+
     code = "missing_group"
 
 
 class UnknownQueue(ZqError, LookupError):
+    """`zq.queues` has no queue of this name: `App.discover` has found no such file."""
+
     code = "unknown_queue"
 
 
 class EmptyPayload(ZqError, ValueError):
+    """A job for a queue of `zq.queues` has an empty payload."""
+
     code = "empty_payload"
 
 
 class DiscoveryError(ZqError):
+    """A file in the folder of `App.discover` cannot be used. The message names it."""
+
     code = "discovery_error"
 
 

@@ -50,33 +50,35 @@ class Step:
 
 
 def step(task: Task[Any, Any], /, *args: Any, **kwargs: Any) -> Step:
-    """A call of a task, for `chain` and `chord`."""
+    """A call of a task, for `chain` and `chord`. Nothing is sent yet."""
     return Step(task, args, kwargs)
 
 
 async def chain(*steps: Step) -> Job[Any]:
     """Enqueue the first step. Each other one gets the result of the one before as first argument.
 
+    ``await zq.chain(zq.step(fetch, url), zq.step(resize, 200))`` calls ``resize(fetched, 200)``.
     Return the job of the first step. Raises `InvalidOption`.
     """
     return await _chain(_backend(steps), steps)
 
 
 def chain_sync(*steps: Step) -> Job[Any]:
-    """The same, blocking."""
+    """Do as `chain` does, in programs without an event loop."""
     return run(_chain(_backend(steps).blocking, steps))
 
 
 async def chord(steps: Sequence[Step], then: Step) -> list[Job[Any]]:
     """Enqueue all steps. When all of them have succeeded, `then` gets the list of their results.
 
+    ``await zq.chord([zq.step(count, day) for day in week], zq.step(add_up))`` adds up once.
     Return the jobs of the steps, in their order. Raises `InvalidOption`.
     """
     return await _chord(_backend(steps), steps, then)
 
 
 def chord_sync(steps: Sequence[Step], then: Step) -> list[Job[Any]]:
-    """The same, blocking."""
+    """Do as `chord` does, in programs without an event loop."""
     return run(_chord(_backend(steps).blocking, steps, then))
 
 

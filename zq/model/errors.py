@@ -99,6 +99,8 @@ class NotFound(ZqError):
 
 
 class JobNotFound(NotFound, LookupError):
+    """No job has this id, or the job has finished and was not kept."""
+
     code = "job_not_found"
 
     def __init__(self, message: str = "job not found") -> None:
@@ -168,6 +170,8 @@ class KeyConflict(Conflict):
 
 
 class StaleLease(Conflict):
+    """The delivery of the job has ended. What its worker reports no longer counts."""
+
     code = "stale_lease"
 
     def __init__(
@@ -224,6 +228,8 @@ class Gone(ZqError):
 
 
 class JobCancelled(Gone):
+    """The job was cancelled, and has no result."""
+
     code = "job_cancelled"
 
     def __init__(self, message: str = "the job was cancelled") -> None:

@@ -71,7 +71,7 @@ def statements(dialect: Dialect) -> tuple[str, ...]:
 
 
 def ddl(dialect: Dialect) -> str:
-    """The same as a script, for a migration."""
+    """The SQL that creates the table `zq_outbox`, as a script for a migration."""
     return "".join(f"{statement};\n" for statement in statements(dialect))
 
 

@@ -62,7 +62,7 @@ class TestServer:
         self._running.engine.streams.end_all()
 
     async def advance(self, seconds: float) -> None:
-        """Move the server's clock forward: retries, schedules, leases and retentions fall due."""
+        """Move the server's clock forward by seconds. Retries, schedules and leases fall due."""
         self.clock.advance(round(seconds * 1000))
         for _ in range(SETTLE_TURNS):
             await asyncio.sleep(0)
@@ -77,8 +77,9 @@ class TestServer:
 
 @asynccontextmanager
 async def server(*, directory: Path | None = None, **settings: Any) -> AsyncIterator[TestServer]:
-    """A running server. At the end it is stopped, and a temporary directory is removed.
+    """A running server: ``async with zq.testing.server() as running, running.app() as app:``.
 
+    At the end it is stopped. Without a `directory` it has a temporary one, which is removed.
     `settings` are those of `zq serve`, under the names of `zq.config.Settings`.
     """
     with tempfile.TemporaryDirectory(prefix="zq-test-") as private:
