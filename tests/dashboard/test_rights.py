@@ -53,7 +53,11 @@ def places(place: Place) -> list[str]:
     """Every page, with a job in each status, and each filter that brings buttons of its own."""
     headers = {"Authorization": "Bearer allall"}
     ids = seed(place.primary, headers)
-    groups = httpx.get(f"{place.primary}/error-groups", headers=headers, trust_env=False).json()
+    with httpx.Client(base_url=place.primary, headers=headers, trust_env=False) as http:
+        http.post("/jobs", json={"queue": "swept", "type": "t", "payload": 1})
+        # The page Sweeps offers to undo that.
+        http.post("/jobs/cancel", params={"queue": "swept"}, json={})
+        groups = http.get("/error-groups").json()
     cause = f"failures?error={groups['groups'][0]['signature']}"
     jobs = [f"job?id={ids[status]}" for status in ACTED_ON]
     return [*PAGES.values(), "jobs?f=status%3Aready", cause, *jobs]
@@ -154,6 +158,7 @@ def test_every_button_of_a_page_has_one_of_the_scopes_that_change_something(
     changes: list[Change],
 ) -> None:
     assert {change.scope for change in changes} == CHANGING
+    assert "Undo…" in {change.label for change in changes}
 
 
 def test_a_key_that_may_not_read_is_told_so(place: Place, page: Page) -> None:

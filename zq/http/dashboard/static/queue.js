@@ -5,7 +5,7 @@ import { History } from "./chart.js";
 import { badge, el, facts, link, number, rate, show, span, table, time } from "./dom.js";
 import { jobsPanel } from "./jobs.js";
 import { Refusal, ask, get, query } from "./net.js";
-import { workerTable } from "./server.js";
+import { once, workerTable } from "./server.js";
 
 /** Every setting of a queue: its unit and its meaning. */
 const SETTINGS = {
@@ -102,7 +102,7 @@ const editSettings = (name, settings) => edit(`Change settings of ${name}`,
     path: `queues/${encodeURIComponent(name)}/settings`, done: () => "The settings are changed." }));
 
 /** @param {Element} body @param {string} name */
-async function schemaPanel(body, name) {
+const schemaPanel = (body, name) => once(body, async () => {
   const path = `queues/${encodeURIComponent(name)}/schema`;
   const again = () => schemaPanel(body, name);
   let found = null;
@@ -116,13 +116,13 @@ async function schemaPanel(body, name) {
       body: { schema }, done: () => "New jobs have to match this schema." }), again);
   const drop = () => confirm({ title: `Remove the schema of ${name}`, say: "New jobs are no longer checked.",
     button: "Remove", method: "DELETE", path, done: () => "The schema is removed." }, again);
-  body.replaceChildren(found
+  return [found
     ? el("div", {}, facts([["version", number(found.version)], ["since", time(found.updated_at)]]),
       el("pre", { tabindex: "0" }, JSON.stringify(found.schema, null, 2)))
     : el("p", {}, "New jobs are not checked: the queue has no schema."),
   el("p", { class: "buttons" }, actionButton("manage", "Change schema…", change), " ",
-    found && actionButton("manage", "Remove schema…", drop)));
-}
+    found && actionButton("manage", "Remove schema…", drop))];
+});
 
 /** @param {string} name */
 function enqueueForm(name) {
