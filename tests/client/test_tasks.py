@@ -523,3 +523,24 @@ def test_an_option_of_another_library_is_refused_with_what_replaces_it(
     task: Any = zq.App().task
     with pytest.raises(zq.InvalidOption, match=f"^{name} is not an option: .*{remedy}"):
         task(**{name: 2})
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("delay", "enqueue_sync"),
+        ("apply_async", "options"),
+        ("schedule", "delay="),
+        ("nothing", ""),
+    ],
+)
+def test_a_method_of_another_library_is_refused_with_what_replaces_it(
+    name: str, remedy: str
+) -> None:
+    @zq.App().task
+    def nothing_to_do() -> None: ...
+
+    task: Any = nothing_to_do
+    with pytest.raises(AttributeError, match=f"^a task has no '{name}'.*{remedy}"):
+        getattr(task, name)
+    assert not hasattr(task, name)

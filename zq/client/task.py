@@ -3,7 +3,18 @@
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import aclosing
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    NoReturn,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from zq.client.backend import Backend, run
 from zq.client.core import Core
@@ -20,6 +31,14 @@ T = TypeVar("T")
 
 CHUNK = 2000
 """The number of jobs in one request of `enqueue_many`."""
+
+ELSEWHERE = {
+    **dict.fromkeys(("delay", "send", "defer"), "enqueue_sync(…), or await enqueue(…)"),
+    **dict.fromkeys(("apply_async", "send_with_options"), "options(…).enqueue_sync(…)"),
+    "schedule": "options(delay=…).enqueue_sync(…)",
+    "call_local": "the task itself, which runs its function at once",
+}
+"""What replaces the methods that tasks of other libraries have."""
 
 
 class Call(Generic[P]):
@@ -64,6 +83,12 @@ class Task(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<Task {self.name} in {self.queue}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            remedy = f": call {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+            raise AttributeError(f"a task has no {name!r}{remedy}", name=name, obj=self)
 
     def options(self, **options: Unpack[Options]) -> Self:
         """The same task with other options. This one stays unchanged. Raises `InvalidOption`."""
