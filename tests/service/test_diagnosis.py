@@ -3,15 +3,28 @@
 import pytest
 
 from zq.model.trends import TrendFlow
-from zq.service.diagnosis import OLD_MS, QueueFacts, ServerFacts, diagnose
+from zq.service.diagnosis import (
+    OLD_MS,
+    Finding,
+    QueueFacts,
+    ServerFacts,
+    findings_of_queue,
+    findings_of_server,
+    worst_first,
+)
 
 NOW = 10_000_000
 FINE = ServerFacts()
 OLD: dict[str, object] = {"ready": 60, "workers": 1, "ready_since": NOW - OLD_MS}
 
 
+def diagnosis(*queues: QueueFacts, server: ServerFacts = FINE) -> list[Finding]:
+    of_queues = [finding for queue in queues for finding in findings_of_queue(queue, NOW)]
+    return worst_first([*of_queues, *findings_of_server(server)])
+
+
 def found(*queues: QueueFacts, server: ServerFacts = FINE) -> list[tuple[str, str | None]]:
-    return [(each.code.value, each.queue) for each in diagnose(queues, server, NOW)]
+    return [(each.code.value, each.queue) for each in diagnosis(*queues, server=server)]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +90,7 @@ def test_jobs_that_wait_long_say_when_that_is_over(
     ready: int, flow: TrendFlow | None, end: str
 ) -> None:
     queue = QueueFacts("q", ready, ready_since=NOW - OLD_MS, workers=1, flow=flow)
-    assert [each.text for each in diagnose([queue], FINE, NOW)] == [f"its jobs wait long, {end}"]
+    assert [each.text for each in diagnosis(queue)] == [f"its jobs wait long, {end}"]
 
 
 def test_the_worst_comes_first_and_of_one_kind_the_larger() -> None:

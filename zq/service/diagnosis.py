@@ -88,17 +88,18 @@ _LIMITS = {
 }
 
 
-def diagnose(queues: Iterable[QueueFacts], server: ServerFacts, now: int) -> list[Finding]:
-    """All findings, the worst first, those of one kind by the number of jobs."""
-    found = [*_of_server(server)]
-    for queue in queues:
-        found += _of_queue(queue, now)
-    rank = {code: place for place, code in enumerate(FindingCode)}
-    found.sort(key=lambda f: (-f.severity, rank[f.code], -(f.jobs or 0), f.queue or ""))
-    return found
+_RANK = {code: place for place, code in enumerate(FindingCode)}
 
 
-def _of_server(server: ServerFacts) -> Iterator[Finding]:
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings in their order, those of one kind by the number of jobs."""
+    return sorted(
+        findings, key=lambda f: (-f.severity, _RANK[f.code], -(f.jobs or 0), f.queue or "")
+    )
+
+
+def findings_of_server(server: ServerFacts) -> Iterator[Finding]:
+    """What is wrong with the server itself."""
     for code, text in _LIMITS.items():
         if code in server.reached:
             is_passing = code is FindingCode.SERVER_LIMIT
@@ -112,6 +113,27 @@ def _of_server(server: ServerFacts) -> Iterator[Finding]:
         mib = server.free_bytes // 2**20
         text = f"the disk has {mib} MiB left: below --disk-reserve new jobs are refused"
         yield Finding(Severity.WARNING, FindingCode.LITTLE_DISK, text)
+
+
+def findings_of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:
+    """What is wrong with one queue. `now` is in milliseconds."""
+    waits = f"{queue.ready} waiting"
+    about = (queue.queue, queue.ready_since, queue.ready)
+    if queue.ready and queue.pause:
+        yield Finding(Severity.NOTE, FindingCode.PAUSED, f"{queue.pause}, {waits}", *about)
+    elif queue.ready and not queue.workers and not queue.delivered_1m:
+        yield Finding(Severity.ALARM, FindingCode.NO_WORKER, f"no worker, {waits}", *about)
+    elif queue.ready and queue.ready_since is not None and now - queue.ready_since >= OLD_MS:
+        code, text = _of_wait(queue, waits)
+        yield Finding(Severity.WARNING, code, text, *about)
+    if queue.failed_5m >= max(FAILING_LEAST, FAILING_SHARE * queue.delivered_5m):
+        share = min(round(100 * queue.failed_5m / (queue.delivered_5m or queue.failed_5m)), 100)
+        failed = round(queue.failed_5m * 300)
+        text = f"{share} % of the deliveries of five minutes failed"
+        yield Finding(Severity.WARNING, FindingCode.FAILING, text, queue.queue, jobs=failed)
+    if queue.dead:
+        text = f"dead jobs: {queue.dead}"
+        yield Finding(Severity.NOTE, FindingCode.DEAD, text, queue.queue, jobs=queue.dead)
 
 
 def _of_wait(queue: QueueFacts, waits: str) -> tuple[FindingCode, str]:
@@ -132,23 +154,3 @@ def _roughly(ms: float) -> str:
         return f"{minutes} min"
     hours = round(minutes / 60)
     return f"{hours} h" if hours < 48 else f"{round(hours / 24)} d"
-
-
-def _of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:
-    waits = f"{queue.ready} waiting"
-    about = (queue.queue, queue.ready_since, queue.ready)
-    if queue.ready and queue.pause:
-        yield Finding(Severity.NOTE, FindingCode.PAUSED, f"{queue.pause}, {waits}", *about)
-    elif queue.ready and not queue.workers and not queue.delivered_1m:
-        yield Finding(Severity.ALARM, FindingCode.NO_WORKER, f"no worker, {waits}", *about)
-    elif queue.ready and queue.ready_since is not None and now - queue.ready_since >= OLD_MS:
-        code, text = _of_wait(queue, waits)
-        yield Finding(Severity.WARNING, code, text, *about)
-    if queue.failed_5m >= max(FAILING_LEAST, FAILING_SHARE * queue.delivered_5m):
-        share = min(round(100 * queue.failed_5m / (queue.delivered_5m or queue.failed_5m)), 100)
-        failed = round(queue.failed_5m * 300)
-        text = f"{share} % of the deliveries of five minutes failed"
-        yield Finding(Severity.WARNING, FindingCode.FAILING, text, queue.queue, jobs=failed)
-    if queue.dead:
-        text = f"dead jobs: {queue.dead}"
-        yield Finding(Severity.NOTE, FindingCode.DEAD, text, queue.queue, jobs=queue.dead)

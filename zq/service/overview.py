@@ -1,5 +1,6 @@
 """One look at everything that operators watch: queues, workers, the server and what is wrong."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -11,10 +12,20 @@ from zq.model.settings import QueueSettings
 from zq.model.trends import REST, TrendFlow
 from zq.model.waits import pause_text
 from zq.service.admin import Admin, OpenStream
-from zq.service.diagnosis import Finding, QueueFacts, ServerFacts, diagnose
+from zq.service.diagnosis import (
+    Finding,
+    QueueFacts,
+    ServerFacts,
+    findings_of_queue,
+    findings_of_server,
+    worst_first,
+)
 from zq.service.queues import Queues, QueueStatistics
 from zq.service.status import StatusBoard, StatusLook
 from zq.service.trends import Trends
+
+AT_A_TIME = 100
+"""So many queues are judged before other tasks get a turn."""
 
 
 class WatchedQueue(NamedTuple):
@@ -97,18 +108,23 @@ class Lookout:
         takers_of_all = sum(not worker.queues for worker in workers)
         flows = self._trends.flows()
         unknown = None if REST in flows else TrendFlow()
-        queues = [
-            WatchedQueue(
+        now, status = self._clock.now_ms(), self._status.look()
+        queues = list[WatchedQueue]()
+        findings = [*findings_of_server(_server_facts(status))]
+        totals = Counter[Status]()
+        for each in found:
+            queue = WatchedQueue(
                 each,
                 settings.get(each.queue),
                 takers[each.queue] + takers_of_all,
                 flows.get(each.queue, unknown),
             )
-            for each in found
-        ]
-        now, status = self._clock.now_ms(), self._status.look()
-        findings = diagnose([queue.facts() for queue in queues], _server_facts(status), now)
-        return Overview(now, queues, workers, status, findings, _totals(queues))
+            queues.append(queue)
+            findings += findings_of_queue(queue.facts(), now)
+            totals.update(each.counts)
+            if not len(queues) % AT_A_TIME:
+                await asyncio.sleep(0)
+        return Overview(now, queues, workers, status, worst_first(findings), totals)
 
 
 def _server_facts(status: StatusLook) -> ServerFacts:
@@ -118,8 +134,7 @@ def _server_facts(status: StatusLook) -> ServerFacts:
 
 
 def _totals(queues: Sequence[WatchedQueue]) -> Counter[Status]:
-    totals: Counter[Status] = Counter()
+    totals = Counter[Status]()
     for queue in queues:
-        for status, n in queue.figures.counts.items():
-            totals[status] += n
+        totals.update(queue.figures.counts)
     return totals

@@ -17,6 +17,9 @@ from zq.store.api import Store
 
 Counts = Counter[tuple[str, Status]]
 
+AT_A_TIME = 200
+"""So many queues are counted up before other tasks get a turn."""
+
 
 class QueueStatistics(NamedTuple):
     """One queue: its jobs by status, as far as it has any, and its traffic."""
@@ -124,6 +127,8 @@ class Queues:
                 else (NO_FLOW,) * 3
             )
             found.append(QueueStatistics(queue, counts.get(queue, _NONE), age, *flows, ready_at))
+            if not len(found) % AT_A_TIME:
+                await asyncio.sleep(0)
         return found
 
     # Settings
