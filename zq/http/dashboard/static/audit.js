@@ -7,7 +7,7 @@ const PAGE = 50;
 
 /** @param {Element} main */
 export function audit(main) {
-  const body = el("div");
+  const body = el("div", { "aria-busy": "true" });
   const said = el("p", { role: "status" });
   let rows = /** @type {any[]} */ ([]);
   const more = el("button", { type: "button", onclick: () => load(rows.at(-1)?.seq) }, "Earlier actions");
@@ -26,6 +26,7 @@ export function audit(main) {
     } catch (error) {
       said.textContent = /** @type {Error} */ (error).message;
     }
+    body.removeAttribute("aria-busy");
   };
   load(undefined);
   return { view: { topic: "pulse" }, draw: () => undefined };

@@ -150,8 +150,8 @@ export class Live {
   async readOnce(wire) {
     const reply = await ask(`live${query(this.view)}`, { signal: wire.signal });
     this.ahead = Date.now() - (Date.parse(reply.headers.get("Date") ?? "") || Date.now());
-    const reader = /** @type {ReadableStream} */ (reply.body)
-      .pipeThrough(new TextDecoderStream()).getReader();
+    const reader = /** @type {ReadableStream<Uint8Array>} */ (reply.body).getReader();
+    const decoder = new TextDecoder();
     let rest = "";
     let document = {};
     for (;;) {
@@ -159,7 +159,7 @@ export class Live {
       if (done || wire.signal.aborted) return;
       this.heard = performance.now();
       this.onState("live");
-      const events = (rest + value).split("\n\n");
+      const events = (rest + decoder.decode(value, { stream: true })).split("\n\n");
       rest = events.pop() ?? "";
       for (const event of events) {
         if (!event.startsWith("data: ")) continue;

@@ -57,7 +57,7 @@ const endedRow = (sweep, again) => ({ key: sweep.id, cells: [
 export function sweeps(main) {
   const running = el("ul", { class: "findings" });
   const none = el("p", { class: "empty" }, "No sweep runs.");
-  const ended = el("div");
+  const ended = el("div", { "aria-busy": "true" });
   const said = el("p", { role: "status" });
   const rows = /** @type {Map<string, any>} */ (new Map());
   let known = "";
@@ -75,6 +75,7 @@ export function sweeps(main) {
     } catch (error) {
       said.textContent = /** @type {Error} */ (error).message;
     }
+    ended.removeAttribute("aria-busy");
   };
 
   /** A row that stays, so that its button keeps the focus. @param {any} sweep */
