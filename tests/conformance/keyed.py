@@ -66,6 +66,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/queues"): None,
     ("PUT", "/queues/{queue}/targets/{target}"): None,
     ("DELETE", "/queues/{queue}/targets/{target}"): None,
+    ("GET", "/queues/{queue}/groups"): None,
     ("GET", "/queues/schemas"): None,
     ("GET", "/queues/{queue}/schema"): None,
     ("PUT", "/queues/{queue}/schema"): {"schema": "string"},

@@ -184,3 +184,52 @@ async def test_a_group_is_a_name_of_at_most_512_bytes(client: Client, group: obj
 
 async def test_a_group_may_have_the_longest_name(client: Client) -> None:
     assert (await client.enqueue(group=LONGEST))["group"] == LONGEST
+
+
+def listed(reply: Doc) -> list[tuple[str, str, str, int]]:
+    """The groups of an answer: name, id and status of the open job, and how many wait."""
+    return [
+        (each["group"], each["open"]["id"], each["open"]["status"], each["behind"])
+        for each in reply["groups"]
+    ]
+
+
+async def test_a_queue_lists_its_groups_with_what_each_waits_for(client: Client) -> None:
+    assert (await client.get("/queues/default/groups")).doc == {"groups": []}
+    stream = await client.take(prefetch=1)
+    (ended,) = await in_group(client, 1, "done")
+    await stream.job()
+    await client.succeed(ended)
+    failed, *_ = await in_group(client, 3, "b")
+    await stream.job()
+    await client.fail(failed)
+    held, *_ = await in_group(client, 2, "a")
+    await stream.job()
+    (ready,) = await in_group(client, 1, "é")
+    await in_group(client, 1, "g", queue="other")
+    await client.enqueue_many(1)
+
+    found = (await client.get("/queues/default/groups")).doc
+    assert listed(found) == [
+        ("a", held, "in_flight", 1),
+        ("b", failed, "scheduled", 2),
+        ("é", ready, "ready", 0),
+    ]
+    flying, backing_off, _ = (each["open"] for each in found["groups"])
+    job = await client.job(failed)
+    assert backing_off == {name: job[name] for name in backing_off}
+    assert flying["dequeued_at"] == (await client.job(held))["dequeued_at"]
+
+
+async def test_groups_are_listed_page_by_page_and_counted_up_to_a_thousand(client: Client) -> None:
+    await in_group(client, 1_002, "ab")
+    for name in "cde":
+        await in_group(client, 1, name)
+
+    first = listed((await client.get("/queues/default/groups", limit=2)).doc)
+    assert [(name, behind) for name, _, _, behind in first] == [("ab", 1_000), ("c", 0)]
+    rest = listed((await client.get("/queues/default/groups", after="c")).doc)
+    assert [name for name, *_ in rest] == ["d", "e"]
+    assert (await client.get("/queues/default/groups", after="e")).doc == {"groups": []}
+    for limit in (0, 501):
+        assert (await client.get("/queues/default/groups", limit=limit)).status == 400

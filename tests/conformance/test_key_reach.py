@@ -118,6 +118,7 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("DELETE", "/sweeps/{id}"): (404, "sweep_not_found"),
     ("GET", "/jobs/{id}/errors"): (404, "job_not_found"),
     ("GET", "/jobs/{id}/errors/{attempt}"): (404, "job_not_found"),
+    ("GET", "/queues/{queue}/groups"): (403, "queue_out_of_reach"),
     ("PUT", "/queues/{queue}/targets/{target}"): (403, "queue_out_of_reach"),
     ("DELETE", "/queues/{queue}/targets/{target}"): (403, "queue_out_of_reach"),
     ("POST", "/queues/{queue}/push"): (403, "queue_out_of_reach"),

@@ -73,6 +73,27 @@ def test_a_schema_is_given_to_a_queue_and_taken_away(place: Place, page: Page) -
     assert httpx.post(f"{place.primary}/jobs", json=job, trust_env=False).status_code == 201
 
 
+def test_groups_are_listed_with_what_they_wait_for_and_their_jobs(place: Place, page: Page) -> None:
+    jobs = [
+        {"queue": "ledger", "type": "book", "payload": n, "group": group}
+        for group in ("acct 1", *(f"b{n:02}" for n in range(50)))
+        for n in range(2)
+    ]
+    reply = httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": jobs}, trust_env=False)
+    first, second = (job["id"] for job in reply.json()["jobs"][:2])
+    go(page, place, "queue?name=ledger&tab=Groups")
+    rows = page.get_by_role("table", name="Groups with unfinished jobs").locator("tbody tr")
+    expect(rows).to_have_count(50)
+    expect(rows.first).to_contain_text(re.compile(f"acct 1.*{first}.*book.*ready"))
+    rows.first.get_by_role("button", name="Show its jobs").click()
+    expect(page.get_by_role("link", name=second)).to_be_visible()
+    page.get_by_role("button", name="Next groups").click()
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_contain_text("b49")
+    page.get_by_role("button", name="First groups").click()
+    expect(rows).to_have_count(50)
+
+
 def test_pausing_a_queue_shows_at_once_where_it_is_looked_at(
     place: Place, ids: dict[str, str], page: Page
 ) -> None:

@@ -18,7 +18,7 @@ from .server import ServerProcess, running
 ENQUEUE, TAKE, SUCCEED, FAIL, COUNT = commands("first job")
 PAGE, EXPORT = commands("history")
 SCAN, CLAIM, EXTEND, RELEASE, WORKERS, DRAIN = commands("leases")
-STEPS, TAKE_STEPS, CHARGE = commands("groups")
+STEPS, TAKE_STEPS, LIST_GROUPS, CHARGE = commands("groups")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
 SET, PAUSE, SHOW, ADD_TARGET, DROP_TARGET, RETRY, REDRIVE, SWEEPS = commands("queue settings")
 CHECK_PAYLOADS, SHOW_CHECK, KEEP_COMPLETED, REPLAY_ALL = commands("schemas and replays")
@@ -236,6 +236,8 @@ async def test_the_groups_of_the_documents(tmp_path: Path) -> None:
             for job in stored:
                 taken = next_job(worker)
                 assert (taken["id"], taken["group"]) == (job["id"], "acct-17")
+                (group,) = shell.document(LIST_GROUPS)["groups"]
+                assert (group["group"], group["open"]["id"]) == ("acct-17", job["id"])
                 assert shell.run(SUCCEED, job["id"]).startswith("HTTP/1.1 204")
 
         charge = shell.document(CHARGE)

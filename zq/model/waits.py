@@ -76,6 +76,23 @@ class WaitingJob(NamedTuple):
     """How many jobs of its queue come first, up to `MOST_AHEAD`."""
 
 
+class OpenGroup(NamedTuple):
+    """A group of a queue, and its open job: the one that has to end before the others come.
+
+    Times are in milliseconds.
+    """
+
+    name: str
+    key: int
+    type: str
+    status: Status
+    attempts: int
+    ready_at: int
+    dequeued_at: int | None
+    behind: int
+    """How many jobs wait for it, up to `MOST_AHEAD`."""
+
+
 class QueueTakers(NamedTuple):
     """The takers of one queue at a moment."""
 

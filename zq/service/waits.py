@@ -1,4 +1,4 @@
-"""The verb that says why a job waits."""
+"""The verbs that say why a job waits, and what the groups of a queue wait for."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
-from zq.model.waits import QueueTakers, WaitFacts, WaitReason, wait_reasons
+from zq.model.waits import OpenGroup, QueueTakers, WaitFacts, WaitReason, wait_reasons
 from zq.store.api import Store
 
 
@@ -51,6 +51,14 @@ class Waits:
             self._streams.free <= 0,
         )
         return WaitVerdict(job.status, wait_reasons(facts))
+
+    async def groups(self, queue: str, reach: Reach, after: str, limit: int) -> list[OpenGroup]:
+        """The groups of a queue with unfinished jobs, from the one after `after` on, by name.
+
+        Raises `QueueOutOfReach`.
+        """
+        reach.require([queue])
+        return await self._reads.groups(queue, after, limit)
 
     def _takers(self, queue: str) -> QueueTakers:
         groups = self._streams.groups_of(queue)

@@ -18,7 +18,7 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
-from zq.model.waits import WaitingJob
+from zq.model.waits import OpenGroup, WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.cron import CronReads
 from zq.store.logs import LogReads
@@ -109,6 +109,9 @@ class Reads(LogReads, TrendReads, SweepReads, Protocol):
 
     async def leases(self, reach: Reach, limit: int) -> list[JobRecord]:
         """The jobs whose leases end first, without large payloads."""
+
+    async def groups(self, queue: str, after: str, limit: int) -> list[OpenGroup]:
+        """The groups of a queue beyond `after` that have unfinished jobs, in byte order."""
 
     async def count(self, filter: Filter, now: int) -> int:
         """How many jobs match. `counts` is much faster for the filters that it can answer."""

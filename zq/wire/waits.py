@@ -1,8 +1,11 @@
-"""Why a job waits, as a document for clients."""
+"""Why jobs wait, as documents for clients."""
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from zq.model.waits import WaitReason
+from zq.model.ids import IdCodec
+from zq.model.lifecycle import NAMES
+from zq.model.waits import OpenGroup, WaitReason
 
 
 class WaitDocument(msgspec.Struct):
@@ -11,3 +14,38 @@ class WaitDocument(msgspec.Struct):
     id: str
     status: str
     reasons: list[WaitReason]
+
+
+class OpenJobDocument(msgspec.Struct):
+    """The job of a group that has to end before the others come."""
+
+    id: str
+    type: str
+    status: str
+    attempts: int
+    ready_at: int
+    dequeued_at: int | UnsetType = UNSET
+
+
+class OpenGroupDocument(msgspec.Struct):
+    """A group with unfinished jobs. `behind` is how many wait for `open`, counted up to 1,000."""
+
+    group: str
+    open: OpenJobDocument
+    behind: int
+
+
+class OpenGroupsDocument(msgspec.Struct):
+    """Groups of one queue, by name."""
+
+    groups: list[OpenGroupDocument]
+
+
+def group_document(group: OpenGroup, ids: IdCodec) -> OpenGroupDocument:
+    """The document of a group."""
+    open = OpenJobDocument(
+        ids.text(group.key), group.type, NAMES[group.status], group.attempts, group.ready_at
+    )
+    if group.dequeued_at is not None:
+        open.dequeued_at = group.dequeued_at
+    return OpenGroupDocument(group.name, open, group.behind)

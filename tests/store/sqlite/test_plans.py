@@ -205,6 +205,10 @@ FINDS: dict[str, set[str]] = {
     "in_flight_of": {"SEARCH queue_counts USING PRIMARY KEY (queue=? AND status=?)"},
     "head_of_group": {OF_GROUP},
     "is_shut": {BY_ID},
+    "groups": {
+        *(BY_ID, OF_GROUP, "SCAN names"),
+        "SEARCH jobs USING INDEX unfinished_of_group (queue=? AND group_id>?)",
+    },
     "budget": {"SEARCH budgets USING PRIMARY KEY (key=?)"},
     "more_urgent": {CLAIM_QUEUE.replace(")", " AND priority<?)")},
     "older": {CLAIM_QUEUE.replace(")", " AND priority=? AND id<?)")},

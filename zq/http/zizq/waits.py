@@ -1,4 +1,4 @@
-"""GET /jobs/{id}/why: why a job waits."""
+"""Why a job waits, and what the groups of a queue wait for."""
 
 from aiohttp import web
 
@@ -6,24 +6,30 @@ from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.http.zizq.endpoints import answer, endpoint
-from zq.http.zizq.query import parameters
+from zq.http.zizq.query import parameters, whole_number
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import NAMES
+from zq.model.names import check_name
 from zq.service import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.ids import key_of
-from zq.wire.waits import WaitDocument
+from zq.wire.waits import OpenGroupsDocument, WaitDocument, group_document
+
+MOST_GROUPS = 500
 
 
 class WaitsApi:
-    """`/jobs/{id}/why`."""
+    """`/jobs/{id}/why` and `/queues/{queue}/groups`."""
 
     def __init__(self, services: Services) -> None:
         self._waits, self._ids = services.waits, services.ids
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        return [Route("GET", "/jobs/{id}/why", endpoint(self.why), KeyScope.READ)]
+        return [
+            Route("GET", "/jobs/{id}/why", endpoint(self.why), KeyScope.READ),
+            Route("GET", "/queues/{queue}/groups", endpoint(self.groups), KeyScope.READ),
+        ]
 
     async def why(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """Why a job does not run now: `reasons`, the strongest first.
@@ -38,3 +44,17 @@ class WaitsApi:
         id = request[PATH]["id"]
         verdict = await self._waits.why(key_of(id, self._ids), reach_of(request))
         return answer(WaitDocument(id, NAMES[verdict.status], verdict.reasons), accepted)
+
+    async def groups(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """The groups of a queue that have unfinished jobs, by name: up to `limit` (50).
+
+        Each has `group`, `open` (the `id`, `type`, `status`, `attempts`, `ready_at` and, in flight,
+        `dequeued_at` of the job that has to end first) and `behind` (how many jobs wait for it,
+        counted up to 1,000). `after` leaves out the groups up to this name.
+        """
+        given = parameters(request, ("after", "limit"))
+        limit = whole_number("limit", given.get("limit", "50"), MOST_GROUPS, 1)
+        queue, after = check_name("queue", request[PATH]["queue"]), given.get("after", "")
+        found = await self._waits.groups(queue, reach_of(request), after, limit)
+        documents = [group_document(each, self._ids) for each in found]
+        return answer(OpenGroupsDocument(documents), accepted)

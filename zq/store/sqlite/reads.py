@@ -18,7 +18,7 @@ from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.sweeps import StoredSweep
 from zq.model.trends import TrendAt
-from zq.model.waits import WaitingJob
+from zq.model.waits import OpenGroup, WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.api import Reads
 from zq.store.sqlite import lookups, waits, windows
@@ -68,6 +68,9 @@ class SqliteReads(Reads):
 
     async def leases(self, reach: Reach, limit: int) -> list[JobRecord]:
         return await self._scans(waits.leases, reach, limit)
+
+    async def groups(self, queue: str, after: str, limit: int) -> list[OpenGroup]:
+        return await self._scans(waits.groups, queue, after, limit)
 
     async def count(self, filter: Filter, now: int) -> int:
         return await self._scans(lookups.count_jobs, filter, now)

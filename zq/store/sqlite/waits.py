@@ -1,4 +1,4 @@
-"""The reads behind the question why a job waits, and the leases that end first."""
+"""The reads behind the question why a job waits, the leases that end first, and groups."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from zq.model.filters import Filter
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
-from zq.model.waits import MOST_AHEAD, BudgetWait, WaitingJob
+from zq.model.waits import MOST_AHEAD, BudgetWait, OpenGroup, WaitingJob
 from zq.store.sqlite.lookups import found_jobs, get_row, settings
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.where import where
@@ -41,6 +41,15 @@ def leases(connection: sqlite3.Connection, reach: Reach, limit: int) -> list[Job
     conditions, parameters = where(Filter(reach=reach))
     sql = QUERIES["leases"].replace("CONDITIONS", conditions)
     return found_jobs(connection, sql, {**parameters, "limit": limit})
+
+
+def groups(connection: sqlite3.Connection, queue: str, after: str, limit: int) -> list[OpenGroup]:
+    """The first groups of a queue beyond `after`, in the order of their names."""
+    place = {"queue": queue, "after": after, "limit": limit, "most": MOST_AHEAD}
+    found = []
+    for name, key, type, status, *rest in connection.execute(QUERIES["groups"], place):
+        found.append(OpenGroup(name, key, type, Status(status), *rest))
+    return found
 
 
 def _head(connection: sqlite3.Connection, job: JobRecord) -> int | None:

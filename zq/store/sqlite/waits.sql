@@ -1,4 +1,4 @@
--- The facts that may keep a job waiting, each by a few steps or up to :most; the leases that end.
+-- The facts that may keep a job waiting, each by a few steps or up to :most; the leases that end; groups.
 
 -- name: in_flight_of
 SELECT n FROM queue_counts WHERE queue = :queue AND status = {in_flight}
@@ -35,3 +35,20 @@ SELECT count(*) FROM (
 SELECT json_group_array({job_row}) FROM (
     SELECT * FROM jobs WHERE lease_until IS NOT NULL AND CONDITIONS
     ORDER BY lease_until LIMIT :limit)
+
+-- name: groups
+-- The first groups of a queue beyond :after that have unfinished jobs, each by its open job, and the jobs
+-- behind that up to :most. However many jobs a group has, the next one is a step away in the index.
+WITH RECURSIVE names (name) AS (
+    SELECT (SELECT group_id FROM jobs WHERE queue = :queue AND group_id > :after AND status <= {in_flight}
+        ORDER BY group_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT group_id FROM jobs WHERE queue = :queue AND group_id > name AND status <= {in_flight}
+        ORDER BY group_id LIMIT 1)
+    FROM names WHERE name IS NOT NULL LIMIT :limit)
+SELECT name, id, type, status, attempts, ready_at, dequeued_at, (
+    SELECT count(*) FROM (SELECT 1 FROM jobs WHERE queue = :queue AND group_id = name
+        AND held & 1 = 1 AND status <= {in_flight} LIMIT :most))
+FROM names CROSS JOIN jobs ON id = (
+    SELECT id FROM jobs WHERE queue = :queue AND group_id = name AND held & 1 = 0
+        AND status <= {in_flight} LIMIT 1)

@@ -2,7 +2,7 @@
 
 import { actionButton, confirm, dialog, pauseButton } from "./actions.js";
 import { History } from "./chart.js";
-import { badge, el, facts, link, number, rate, show, span, table, time } from "./dom.js";
+import { badge, el, facts, jobLink, link, number, rate, show, span, table, time } from "./dom.js";
 import { jobsPanel } from "./jobs.js";
 import { Refusal, ask, get, query } from "./net.js";
 import { once, workerTable } from "./server.js";
@@ -18,6 +18,9 @@ const SETTINGS = {
   fan_out: "queues that new jobs go to", pause_reason: "why it is paused", paused_by: "who has paused it",
   paused_until: "when the pause ends, in ms",
 };
+const GROUPS = 50;
+/** The server counts no further. */
+const MOST_BEHIND = 1000;
 const TABS = ["Jobs", "Rates", "Workers", "Config", "Schema", "Groups", "Enqueue"];
 
 /** @param {Element} main @param {URLSearchParams} values @param {(place: string) => void} go */
@@ -35,7 +38,7 @@ export function queue(main, values, go) {
   const history = tab === "Rates" ? new History(name) : null;
   if (history) body.append(history.place);
   if (tab === "Enqueue") body.append(enqueueForm(name));
-  if (tab === "Groups") groupsForm(body, name);
+  if (tab === "Groups") groupsPanel(body, name);
   if (tab === "Schema") schemaPanel(body, name);
   let pausedShown = /** @type {boolean | null} */ (null);
   const buttons = el("div");
@@ -150,13 +153,33 @@ function enqueueForm(name) {
 }
 
 /** @param {Element} body @param {string} name */
-function groupsForm(body, name) {
-  const found = el("div");
-  body.append(el("p", {}, "Jobs of one group run one after another."), el("form", { class: "line",
+function groupsPanel(body, name) {
+  const list = el("div");
+  const jobs = el("div");
+  const showJobs = (/** @type {string} */ group) => {
+    jobs.replaceChildren();
+    jobsPanel(jobs, { queue: name, group }, () => undefined);
+  };
+  const load = (/** @type {string} */ after) => once(list, async () => {
+    const groups = (await get(`queues/${encodeURIComponent(name)}/groups${query({ after, limit: GROUPS })}`)).groups;
+    return [table("Groups with unfinished jobs, by name",
+      ["group", "job that has to end first", "type", "status", "failures", "since", "behind it", "jobs"],
+      groups.map((/** @type {any} */ each) => groupRow(each, showJobs)), "No group has unfinished jobs."),
+    el("p", { class: "buttons" },
+      after && el("button", { type: "button", onclick: () => load("") }, "First groups"), " ",
+      groups.length === GROUPS && el("button", { type: "button", onclick: () => load(groups.at(-1).group) }, "Next groups"))];
+  });
+  body.append(el("p", {}, "Jobs of one group run one after another."), list, el("form", { class: "line",
     onsubmit: (/** @type {any} */ event) => {
       event.preventDefault();
-      found.replaceChildren();
-      jobsPanel(found, { queue: name, group: event.target.group.value }, () => undefined);
+      showJobs(event.target.group.value);
     } }, el("label", {}, "Group ", el("input", { name: "group", required: true })), el("button", {}, "Show its jobs")),
-  found);
+  jobs);
+  load("");
 }
+
+/** @param {any} each @param {(group: string) => void} showJobs */
+const groupRow = ({ group, open, behind }, showJobs) => ({ key: group, cells: [el("span", { class: "name" }, group),
+  jobLink(open.id), open.type, badge(open.status), number(open.attempts), time(open.dequeued_at ?? open.ready_at),
+  behind < MOST_BEHIND ? number(behind) : `${number(behind)} or more`,
+  el("button", { type: "button", onclick: () => showJobs(group) }, "Show its jobs")] });

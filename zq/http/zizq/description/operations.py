@@ -65,7 +65,7 @@ from zq.wire.stats import QueueStatsDocument, StatsDocument
 from zq.wire.status import StatusDocument
 from zq.wire.sweeps import SweepDocument, SweepPreviewDocument, SweepsDocument, UndoneDocument
 from zq.wire.trends import TrendsDocument
-from zq.wire.waits import WaitDocument
+from zq.wire.waits import OpenGroupsDocument, WaitDocument
 
 _FIFTY = Parameter(
     "limit", {"type": "integer", "minimum": 1, "maximum": 500}, "How many at most: 50."
@@ -204,6 +204,10 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("DELETE", "/queues/{queue}/settings"): Operation({204: None}),
     ("PUT", "/queues/{queue}/targets/{target}"): Operation({201: AddedJobs}, refusals=_TARGET),
     ("DELETE", "/queues/{queue}/targets/{target}"): Operation({200: Deleted}, refusals=_NO_TARGET),
+    ("GET", "/queues/{queue}/groups"): Operation(
+        {200: OpenGroupsDocument},
+        parameters=(Parameter("after", TEXT, "Only groups after this name."), _FIFTY),
+    ),
     ("GET", "/queues/schemas"): Operation({200: QueueSchemasDocument}),
     ("GET", "/queues/{queue}/schema"): Operation({200: QueueSchemaDocument}, refusals=_NO_SCHEMA),
     ("PUT", "/queues/{queue}/schema"): Operation({200: QueueSchemaDocument}, SchemaSent),
