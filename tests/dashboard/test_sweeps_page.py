@@ -49,6 +49,12 @@ def fill(place: Place, queue: str, count: int) -> list[str]:
     return [job["id"] for job in call(place, "POST", "/jobs/bulk", {"jobs": jobs})["jobs"]]
 
 
+def wait_for_sweep(place: Place) -> None:
+    """Return when the server knows of a running sweep."""
+    while not call(place, "GET", "/sweeps")["sweeps"]:
+        pass
+
+
 def test_a_sweep_that_runs_is_shown_with_its_progress_and_can_be_stopped(
     place: Place, root: Path, page: Page
 ) -> None:
@@ -59,6 +65,7 @@ def test_a_sweep_that_runs_is_shown_with_its_progress_and_can_be_stopped(
     sent = threading.Thread(target=lambda: answers.append(call(place, "POST", bound)))
     with busy(root):
         sent.start()
+        wait_for_sweep(place)
         go(page, place, "sweeps")
         row = page.locator("main li", has_text="too many")
         expect(row).to_contain_text("0 of 1,500, 0 %")
@@ -139,6 +146,7 @@ def test_the_page_has_no_fault_of_access_while_a_sweep_runs(
     )
     with busy(root):
         sent.start()
+        wait_for_sweep(place)
         go(page, place, "sweeps")
         expect(page.locator("main progress")).to_have_count(1)
         for width in (1440, 320):
