@@ -94,10 +94,16 @@ class Shell:
         return await self.backend.enqueue([Submission(payload=each, **fields) for each in payloads])
 
     async def finish(
-        self, queue: str, result: Any = None, *, error: str = "", trace: str | None = None
+        self,
+        queue: str,
+        result: Any = None,
+        *,
+        error: str = "",
+        trace: str | None = None,
+        worker: str = "",
     ) -> Delivery:
         """Take the next job of a queue and complete it, or let it die of an error."""
-        stream = await self.backend.take(TakeRequest((queue,), 1))
+        stream = await self.backend.take(TakeRequest((queue,), 1, worker))
         try:
             async with asyncio.timeout(PATIENCE_S):
                 (job,) = await stream.deliveries()

@@ -29,6 +29,13 @@ async def test_it_tells_how_a_job_failed(shell: Shell) -> None:
     assert told["errors"][0]["message"] == "no such\nmailbox"
 
 
+async def test_it_tells_which_worker_had_the_job(shell: Shell) -> None:
+    (job,) = await shell.push(1)
+    await shell.finish("mail", error="no", worker="edge 7")
+    said = await shell.zq("status", job.id)
+    assert said.table[-1] == ["failure 1", "ValueError: no (by edge 7)"]
+
+
 async def test_it_shows_what_an_exception_says_of_itself(shell: Shell) -> None:
     (job,) = await shell.push(1)
     await shell.finish("mail", error="no", trace='Traceback…\nzq details: {"code":"GONE"}')

@@ -54,6 +54,23 @@ async def test_a_record_says_what_when_and_for_how_long(client: Client) -> None:
     assert (await page(client, f"/jobs/{job['id']}/errors"))["errors"] == [record]
 
 
+async def test_a_record_says_who_had_the_job(client: Client) -> None:
+    id = (await client.enqueue())["id"]
+    stream = await client.take(headers={"worker-id": "ann"})
+    await stream.job()
+    await client.fail(id, retry_at=0)
+    await stream.job()
+    await client.fail(id, retry_at=0)
+    await stream.close()
+    claim = {"holder": "bob", "lease_ms": 60_000, "wait_ms": 10_000}
+    reply = await client.post("/queues/default/claim", claim)
+    assert [job["id"] for job in reply.doc["jobs"]] == [id]
+    await client.fail(id, kill=True)
+
+    records = (await page(client, f"/jobs/{id}/errors"))["errors"]
+    assert [record["worker"] for record in records] == ["ann", "ann", "bob"]
+
+
 async def test_optional_fields_are_left_out(client: Client) -> None:
     job = await client.in_flight()
     await client.fail(job["id"], message="", kill=True)

@@ -79,7 +79,8 @@ async def test_a_result_that_is_null_ends_the_wait_and_so_does_none(client: Clie
 async def test_a_death_ends_the_wait_with_its_error_and_a_retry_does_not(
     client: Client, keep_ms: int
 ) -> None:
-    job = await client.in_flight(retention={"dead_ms": keep_ms}, backoff=NO_BACKOFF)
+    job = await client.enqueue(retention={"dead_ms": keep_ms}, backoff=NO_BACKOFF)
+    await (await client.take(headers={"worker-id": "ann"})).job()
     async with waiting(client, job["id"]) as (waiter,):
         await client.fail(job["id"], message="first")
         client.site.clock.advance(1_000)
@@ -90,6 +91,7 @@ async def test_a_death_ends_the_wait_with_its_error_and_a_retry_does_not(
     assert (reply.status, reply.doc["status"]) == (200, "dead")
     error = reply.doc["error"]
     assert (error["message"], error["error_type"], error["attempt"]) == ("last", "E", 2)
+    assert error["worker"] == "ann"
     late = await client.get(f"/jobs/{job['id']}/result")
     assert (late.status, late.doc) == ((200, reply.doc) if keep_ms else (404, late.doc))
 

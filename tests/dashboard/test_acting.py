@@ -41,6 +41,7 @@ def test_a_dead_job_is_found_and_retried_by_the_keyboard_alone(
     id = page.evaluate("document.activeElement.textContent")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Why")).to_be_visible()
+    expect(page.get_by_role("region", name="Failures")).to_contain_text("by w-1: SmtpError")
     tab_to(page, "Retry…")
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")

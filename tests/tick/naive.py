@@ -500,7 +500,8 @@ class NaiveQueue:
         self.outcome.traffic.failed[row.queue] += 1
         texts = (failure.message, failure.error_type, failure.backtrace)
         signature = cause_of(failure.error_type, failure.message).signature
-        record = ErrorRecord(row.attempts, *texts, row.dequeued_at, self.now, signature)
+        worker = row.claimant or self.workers.get(row.holder or 0)
+        record = ErrorRecord(row.attempts, *texts, row.dequeued_at, self.now, signature, worker)
         row.errors.append(record)
         if dies:
             return self._bury(row, "killed" if failure.kill else "exhausted")

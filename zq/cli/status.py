@@ -52,7 +52,8 @@ def status(remote: Remote, id: str) -> None:
     for reason in reasons:
         say(f"{'why'.ljust(width)}  {one_line(reason.text)}")
     for error in errors:
-        say(f"{f'failure {error.attempt}'.ljust(width)}  {failure_text(error)}")
+        by = f" (by {one_line(error.worker)})" if error.worker else ""
+        say(f"{f'failure {error.attempt}'.ljust(width)}  {failure_text(error)}{by}")
         if error.details is not None:
             say(f"{'details'.ljust(width)}  {_shown('details', error.details)}")
     if errors:

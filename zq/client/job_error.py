@@ -20,6 +20,8 @@ class JobError(msgspec.Struct, frozen=True):
     backtrace: str | None = None
     dequeued_at: int | None = None
     failed_at: int | None = None
+    worker: str | None = None
+    """Who had the job, if the server knows a name."""
 
     @property
     def traceback(self) -> str:

@@ -8,6 +8,7 @@ import msgspec
 
 from zq.model.damage import Misfit
 from zq.model.events import News
+from zq.model.job import ErrorRecord
 from zq.model.lifecycle import Status
 
 
@@ -79,6 +80,8 @@ class Effects(msgspec.Struct):
     """Keys of the jobs whose lease was past its deadline."""
     buried: dict[int, str] = msgspec.field(default_factory=dict)
     """The reasons of jobs that have died without a failure, by key."""
+    fatal: dict[int, ErrorRecord] = msgspec.field(default_factory=dict)
+    """The failures that jobs have died of, by key."""
     woken: set[str] = msgspec.field(default_factory=set)
     """Queues that may have ready jobs which they did not have before."""
     left: set[str] = msgspec.field(default_factory=set)

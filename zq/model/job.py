@@ -225,6 +225,8 @@ class ErrorRecord(msgspec.Struct, array_like=True):
     failed_at: int
     signature: str | None = None
     """Names its group: see `zq.model.failures`."""
+    worker: str | None = None
+    """Who had the job, if that has a name: the claimant, or the worker of the stream."""
 
     @property
     def weight(self) -> int:

@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from zq.model.commands import Fail, Settled, Succeed
 from zq.model.dead_letters import dead_letter_of, is_last_failure
 from zq.model.errors import NotInFlight, StaleLease, ZqError
 from zq.model.failures import Cause, cause_of
-from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord, Reason
+from zq.model.job import INLINE_PAYLOAD, Brief, ErrorRecord, JobRecord, Reason
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
@@ -25,7 +27,7 @@ NOTHING_SET: Mapping[str, QueueSettings] = {}
 _NONE = frozenset[int]()
 
 _ERROR_COLUMNS = (
-    "job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at, signature"
+    "job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker"
 )
 
 
@@ -95,13 +97,13 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
             work.policy_of(job.queue),
             work.random,
         )
-        texts = (failure.message, failure.error_type, failure.backtrace)
         cause = cause_of(failure.error_type, failure.message)
         causes.append((cause, job.queue, job.key))
-        times = (job.dequeued_at, work.now)
-        errors.append((job.key, job.attempts, *texts, *times, cause.signature))
+        record = _record(work, job, failure, cause)
+        errors.append((job.key, *msgspec.structs.astuple(record)))
         if verdict.ready_at is None or _is_last(work, job, failure):
             dying.append((job, Reason.KILLED if failure.kill else Reason.EXHAUSTED))
+            work.effects.fatal[job.key] = record
         else:
             retried.append((job, verdict.ready_at))
         died = bool(dying) and dying[-1][0] is job
@@ -122,6 +124,13 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
         # This comes last: by now the dying jobs have released their keys.
         _retry(work, retried)
     return replies
+
+
+def _record(work: UnitOfWork, job: JobRecord, failure: Failure, cause: Cause) -> ErrorRecord:
+    assert job.dequeued_at is not None
+    worker = job.claimant or work.workers.get(job.holder or 0)
+    texts = (failure.message, failure.error_type, failure.backtrace)
+    return ErrorRecord(job.attempts, *texts, job.dequeued_at, work.now, cause.signature, worker)
 
 
 def _is_last(work: UnitOfWork, job: JobRecord, failure: Failure) -> bool:

@@ -242,6 +242,7 @@ class ErrorDocument(msgspec.Struct, omit_defaults=True):
     error_type: str | None = None
     backtrace: str | None = None
     signature: str | None = None
+    worker: str | None = None
 
 
 def error_document(record: ErrorRecord) -> ErrorDocument:
@@ -254,6 +255,7 @@ def error_document(record: ErrorRecord) -> ErrorDocument:
         error_type=record.error_type,
         backtrace=record.backtrace,
         signature=record.signature,
+        worker=record.worker,
     )
 
 

@@ -79,6 +79,7 @@ def error_of(record: ErrorRecord) -> JobError:
         record.backtrace,
         record.dequeued_at,
         record.failed_at,
+        record.worker,
     )
 
 

@@ -102,7 +102,11 @@ class Settler:
         error = None
         if failure is not None:
             error = JobError(
-                running.attempt, failure.message, failure.error_type, failure.backtrace
+                running.attempt,
+                failure.message,
+                failure.error_type,
+                failure.backtrace,
+                worker=self._worker_id,
             )
         return Outcome(
             job=running,

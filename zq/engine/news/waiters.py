@@ -22,8 +22,7 @@ from zq.model.commands import (
     Succeed,
 )
 from zq.model.events import EventType
-from zq.model.failures import cause_of
-from zq.model.job import ErrorRecord, JobRecord
+from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.outcome import Completion, Ending
 
@@ -115,7 +114,7 @@ class Waiters:
                 case Succeed(), Settled():
                     self._succeeded(command, reply)
                 case Fail(), JobRecord(status=Status.DEAD):
-                    self._tell(reply.key, Ending(Status.DEAD, error=_record(command, reply)))
+                    self._tell(reply.key, Ending(Status.DEAD, error=result.fatal[reply.key]))
                 case (DeleteJob(key=key), None):
                     self._nudge([key])
                 case (DeleteSlice(keys=keys), _):
@@ -218,13 +217,3 @@ class HistoryReaders:
     def _wake(self) -> None:
         for event in self.waiting:
             event.set()
-
-
-def _record(command: Fail, job: JobRecord) -> ErrorRecord:
-    """The failure that made a job dead."""
-    assert job.dequeued_at is not None
-    assert job.failed_at is not None
-    failure = command.failure
-    texts = (failure.message, failure.error_type, failure.backtrace)
-    signature = cause_of(failure.error_type, failure.message).signature
-    return ErrorRecord(job.attempts, *texts, job.dequeued_at, job.failed_at, signature)

@@ -79,11 +79,11 @@ SELECT job_id, body FROM results WHERE job_id IN {keys}
 
 -- name: errors_ascending
 -- Row by row, since their texts may be large: the caller stops when it has enough.
-SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at, signature
+SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker
 FROM errors WHERE job_id = :key AND attempt > :after ORDER BY attempt LIMIT :limit
 
 -- name: errors_descending
-SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at, signature
+SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker
 FROM errors WHERE job_id = :key AND attempt < :after ORDER BY attempt DESC LIMIT :limit
 
 -- name: last_errors

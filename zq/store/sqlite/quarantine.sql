@@ -30,7 +30,7 @@ WHERE n > 0 AND (queue, status) = (SELECT queue, status FROM jobs WHERE id = :ke
 SELECT attempt FROM errors WHERE job_id = :key
 
 -- name: error
-SELECT json_array(attempt, message, error_type, backtrace, dequeued_at, failed_at, signature)
+SELECT json_array(attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker)
 FROM errors WHERE job_id = :job_id AND attempt = :attempt
 
 -- name: batch
