@@ -63,7 +63,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "outbox": {"client", "model"},
     "moving": set(),
-    "contrib": {"client", "model", "outbox"},
+    "contrib": {"client", "model", "outbox", "logs"},
     "testing": {"client", "client.embedded", "model", "config", "runtime"},
     "spark": {"model", "client"},
 }

@@ -55,7 +55,7 @@ def work() -> Work:
         from .framework import task_backends
 
         async with worker_app(task_backends["default"], "w1") as app:
-            return await Worker(app, queues=["default", "mail"]).run_until_idle()
+            return await Worker(app, queues=["default", "mail"], worker_id="w1").run_until_idle()
 
     return run
 

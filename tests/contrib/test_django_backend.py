@@ -132,6 +132,7 @@ async def test_a_failed_task_is_tried_again(
     await work()
     await result.arefresh()
     assert (result.return_value, len(result.errors), result.attempts) == (2, 1, 2)
+    assert result.worker_ids == ["w1", ""]
 
 
 async def test_a_result_that_cannot_be_stored_is_a_failure(backend: Any, work: Work) -> None:

@@ -129,13 +129,15 @@ async def test_the_project(zq_server: TestServer, tmp_path: Path) -> None:
     await project.run(*migrate)
     assert "no issues" in await project.run(*check)
 
-    async with zq_server.app() as app, project.working(*worker):
+    async with zq_server.app() as app, project.working(*worker) as output:
         events = app.events(queue="mail", types="completed")
         hearing = asyncio.ensure_future(anext(events))
         await asyncio.sleep(0)
         task = (await project.visit("/join/ann"))["task"]
         await asyncio.wait_for(hearing, 20)
         await events.aclose()
+        while b'"message":"completed","task":"shop.tasks.welcome"' not in await output.readline():
+            assert not output.at_eof()
 
     answer = await project.visit(f"/status/{task}")
     assert answer == {"status": "SUCCESSFUL", "value": "welcomed ann"}

@@ -109,8 +109,10 @@ wait for handlers that do not end when they are told to.
 @click.pass_context
 def worker(ctx: click.Context, /, app: str | None, package: str | None, **options: Any) -> None:
     """Execute the jobs of an app, MODULE:APP, of the files in a folder, or of both."""
+    from zq.client.worker.journal import tell_of_jobs
+
     logs.set_up(options.pop("log_level"), _format(options))
-    _tell_of_jobs()
+    tell_of_jobs()
     if options.pop("reload"):
         ctx.exit(_reloading())
     sys.path.insert(0, str(Path.cwd()))
@@ -122,14 +124,6 @@ def _format(options: dict[str, Any]) -> str | None:
     if json and given not in (None, "json"):
         raise click.UsageError(f"give --json-logs or --log-format {given}, not both")
     return "json" if json else given
-
-
-def _tell_of_jobs() -> None:
-    """Add the current job to the log lines of handlers."""
-    from zq.client.worker.journal import JobContext
-
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(JobContext())
 
 
 def _app(spec: str | None, package: str | None) -> "App":

@@ -34,6 +34,12 @@ class JobContext(logging.Filter):
         return True
 
 
+def tell_of_jobs() -> None:
+    """Add the current job to the lines of the log's handlers."""
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(JobContext())
+
+
 class Journal:
     """Logs the executions of one worker."""
 

@@ -60,12 +60,18 @@ def result_of(task: Any, id: str, job: StoredJob, errors: Sequence[JobError]) ->
         kwargs=kwargs,
         backend=task.backend,
         errors=[_error(error) for error in errors],
-        # zq counts executions, and does not keep the names of their workers.
-        worker_ids=[""] * (job.attempts + (job.status in ("in_flight", "completed"))),
+        worker_ids=_workers(job, errors),
     )
     if job.result is not MISSING:
         object.__setattr__(result, "_return_value", job.result)
     return result
+
+
+def _workers(job: StoredJob, errors: Sequence[JobError]) -> list[str]:
+    """The worker of each execution. zq keeps the names of those that have failed."""
+    forgotten = [""] * (job.attempts - len(errors))
+    successful = [""] * (job.status in ("in_flight", "completed"))
+    return [*forgotten, *(error.worker or "" for error in errors), *successful]
 
 
 def moment_of(ms: int | None) -> datetime | None:

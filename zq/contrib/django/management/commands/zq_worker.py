@@ -1,5 +1,6 @@
 """`manage.py zq_worker`: executes the tasks of a backend."""
 
+import logging
 import os
 import socket
 from argparse import ArgumentParser
@@ -11,14 +12,19 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from django.utils.autoreload import run_with_reloader
 
+from zq import logs
 from zq.client.errors import InvalidOption, ZqError
 from zq.client.outcome import DrainReport
+from zq.client.worker.journal import tell_of_jobs
 from zq.client.worker.worker import Worker, run_blocking
 from zq.contrib.django.backend import ZqBackend
 from zq.contrib.django.execution import worker_app
 from zq.contrib.django.framework import task_backends
 from zq.contrib.django.outbox import address_of
 from zq.outbox import Relay
+
+LEVELS = ("warn", "info", "debug", "trace")
+"""The level of the log for each `--verbosity`."""
 
 
 class ZqWorker(BaseCommand):
@@ -45,6 +51,10 @@ class ZqWorker(BaseCommand):
         backend = task_backends[options["backend"]]
         if not isinstance(backend, ZqBackend):
             raise CommandError(f"the backend {options['backend']!r} is none of zq.contrib.django")
+        if not logging.getLogger("zq.worker").hasHandlers():
+            # LOGGING does not say where to, so the lines are those of `zq worker`.
+            logs.set_up(LEVELS[options["verbosity"]])
+            tell_of_jobs()
         queues = options["queues"].split(",") if options["queues"] else sorted(backend.queues)
         if not queues:
             raise CommandError("the backend takes tasks of any queue: name some with --queues")
