@@ -122,6 +122,7 @@ async def test_who_waits_for_a_job_that_fails_is_told_why(shell: Shell) -> None:
         (("mail", ""), "the payload is empty"),
         (("mail", "@nowhere"), "nowhere: No such file"),
         (("mail", '{"a"'), "looks like JSON but is not"),
+        (("--queue", "mail", "hello"), "the queue stands first: zq push QUEUE PAYLOAD"),
         (("mail", "1", "--timeout", "1s"), "--wait"),
         (("mail", "1", "--from-line", "2"), "--file"),
         (("mail", "1", "--priority", "65536"), "priority"),

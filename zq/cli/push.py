@@ -46,6 +46,7 @@ no server answers.
 )
 @click.argument("queue", required=False)
 @click.argument("payload", required=False, metavar="[JSON|TEXT|@FILE|-]")
+@click.option("--queue", "-q", "elsewhere", hidden=True)  # as other commands have it
 @click.option("--type", "type_", metavar="NAME", help="Type of the job. [default: the queue]")
 @click.option("--group", help="Group of the job. Jobs of a group run one after the other.")
 @click.option("--dedupe", metavar="ID", help="A second job with this id is not stored.")
@@ -77,10 +78,11 @@ def push(
 ) -> None:
     """Store a job in QUEUE, or the jobs of a file."""
     _refuse(
+        ("the queue stands first: zq push QUEUE PAYLOAD", options.pop("elsewhere") is not None),
         (
             "a job has one payload: put it into quotes as a whole, and write its type as --type",
             click.get_current_context().args,
-        )
+        ),
     )
     if file is not None:
         _refuse(
