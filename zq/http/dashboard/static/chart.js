@@ -32,7 +32,8 @@ export class History {
     this.chosen = "1h";
     this.asked = 0;
     this.keys = el("figcaption");
-    this.picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", class: "chart" });
+    this.picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", class: "chart",
+      "aria-label": "Jobs a second: not known yet" });
     this.rows = el("div");
     this.numbers = el("div");
     this.buttons = SPANS.map((each) => el("button", { type: "button", "aria-pressed": each === this.chosen,
