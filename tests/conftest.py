@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conformance.site import Site
@@ -30,27 +29,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_fast(item.path) and item.get_closest_marker("long") is None:
             item.add_marker("fast")
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Any:
-    """One process runs all tests of a file, and one process those of Spark, which starts Java once.
-
-    So the other processes, whose tests mostly wait, have the processor that Java leaves.
-    """
-    if config.getvalue("dist") != "loadfile":
-        return None
-    from xdist.scheduler import LoadFileScheduling
-
-    scheduling = LoadFileScheduling(config, log)
-    file_of = scheduling._split_scope
-
-    def scope_of(nodeid: str) -> object:
-        spark = "tests/spark/"
-        return spark if nodeid.startswith(spark) else file_of(nodeid)
-
-    scheduling._split_scope = scope_of
-    return scheduling
 
 
 @pytest.fixture

@@ -15,8 +15,12 @@ export function jobs(main, values, go) {
   const body = el("div");
   const wrong = el("p", { id: "wrong", role: "alert" });
   const words = el("datalist", { id: "words" });
-  const suggest = async (/** @type {string} */ text) => show(words,
-    (await suggestions(text, typesIn(body))).map((value) => el("option", { value })));
+  let typed = line;
+  const suggest = async (/** @type {string} */ text) => {
+    typed = text;
+    const found = await suggestions(text, typesIn(body));
+    if (typed === text) show(words, found.map((value) => el("option", { value })));
+  };
   main.append(el("h1", {}, "Jobs"), el("form", { class: "line", role: "search",
     onsubmit: (/** @type {any} */ event) => {
       event.preventDefault();
