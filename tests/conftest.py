@@ -1,5 +1,6 @@
 """A running server for any test."""
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from tiers import ROOT, is_fast
 # How long an example takes says nothing on a machine that others use too.
 settings.register_profile("zq", deadline=None)
 settings.load_profile("zq")
+
+# The threads of a gRPC client would otherwise go on in what a later test forks, and end it.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 
 def pytest_configure(config: pytest.Config) -> None:
