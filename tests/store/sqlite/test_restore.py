@@ -1,6 +1,7 @@
 """A restored database: complete or missing, and with another identity than the original."""
 
 import io
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -172,6 +173,22 @@ async def test_only_an_empty_directory_is_taken(rig: Rig, tmp_path: Path) -> Non
         put_back(copy, tmp_path / "starting")
     lock.release()
     assert files(target) == {LOCK_NAME, "mine"}
+
+
+async def test_what_root_restores_belongs_to_the_owner_of_the_directory(
+    rig: Rig, tmp_path: Path
+) -> None:
+    assert os.geteuid() == 0, "these tests run as root"
+    directory = tmp_path / "other"
+    directory.mkdir()
+    os.chown(directory, 4711, 4712)
+
+    put_back(await copied(rig), directory)
+
+    found = {path.name: path.stat() for path in directory.iterdir()}
+    assert {name: (of.st_uid, of.st_gid) for name, of in found.items()} == dict.fromkeys(
+        (FILE_NAME, LOCK_NAME), (4711, 4712)
+    )
 
 
 async def test_a_disk_that_is_too_small_is_found_out_before_it_is_full(

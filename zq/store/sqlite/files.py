@@ -69,8 +69,18 @@ def create_private(path: Path) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
     try:
         os.fchmod(descriptor, PRIVATE)
+        hand_over(descriptor, path.parent)
     finally:
         os.close(descriptor)
+
+
+def hand_over(descriptor: int, directory: Path) -> None:
+    """Give a file to its directory's owner: root may make it for a server of another user."""
+    owner = directory.stat()
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        # Root of a container, or of a network's file system, may not do so.
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from zq.store.errors import DirectoryInUse
-from zq.store.sqlite.files import LOCK_NAME, PRIVATE
+from zq.store.sqlite.files import LOCK_NAME, PRIVATE, hand_over
 
 
 class DirectoryLock:
@@ -38,6 +38,7 @@ def _locked(directory: Path) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
         with contextlib.suppress(PermissionError):
             os.fchmod(descriptor, PRIVATE)
+        hand_over(descriptor, directory)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
