@@ -87,5 +87,7 @@ def test_what_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "none" / "keys", tmp_path):
         with pytest.raises(InvalidKey, match=str(path.parent)):
             keyfile.add(path, make_key("a", None, "read", []))
+    with pytest.raises(InvalidKey, match="make the directory first"):
+        keyfile.add(tmp_path / "none" / "keys", make_key("a", None, "read", []))
     with pytest.raises(InvalidKey, match="No such file"):
         keyfile.read(tmp_path / "keys")

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from documents import words
+from click.testing import CliRunner
+from documents import code, words
 
 from zq import systemd
+from zq.cli import main
 from zq.cli.serve import EX_CONFIG
 from zq.config import SETTINGS, Settings
 
@@ -43,6 +45,31 @@ def test_systemd_accepts_the_unit_without_a_word(unit: Path) -> None:
     verified = analyze("verify", "--man=no", unit, socket_unit)
 
     assert (verified.returncode, verified.stdout + verified.stderr) == (0, "")
+
+
+def test_systemd_accepts_the_units_of_the_nightly_backup(tmp_path: Path) -> None:
+    units = [tmp_path / "zq-backup.timer", tmp_path / "zq-backup.service"]
+    for unit in units:
+        unit.write_text(code(unit.name))
+
+    verified = analyze("verify", "--man=no", *units)
+
+    assert (verified.returncode, verified.stdout + verified.stderr) == (0, "")
+
+
+def test_the_keys_of_the_service_are_where_it_can_read_them(tmp_path: Path) -> None:
+    add, setting, restart = code("keys of the service").splitlines()
+    key = re.fullmatch(rf"{INSTALLED} keys add (.*) --keys (.*)", add)
+    assert key
+    (state,) = re.findall("^StateDirectory=(.*)$", UNIT.read_text(encoding="utf-8"), re.M)
+    assert Path(key[2]).parent == Path("/var/lib") / state
+    (defaults,) = re.findall("^EnvironmentFile=-(.*)$", UNIT.read_text(encoding="utf-8"), re.M)
+    assert setting == f"echo ZQ_KEYS={key[2]} >>{defaults}"
+    assert restart == "systemctl restart zq"
+    made = CliRunner().invoke(
+        main, ["keys", "add", *key[1].split(), "--keys", str(tmp_path / "keys")]
+    )
+    assert made.exit_code == 0
 
 
 def test_systemd_rates_the_unit_as_little_exposed(unit: Path) -> None:

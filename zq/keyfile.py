@@ -44,6 +44,8 @@ def _alone_in(directory: Path) -> Iterator[None]:
     """Keep other editors out. Each of two would write back what it had read."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError as error:
+        raise _unusable(directory, error, ": make the directory first") from None
     except OSError as error:
         raise _unusable(directory, error) from None
     try:
@@ -83,11 +85,15 @@ def _replace(path: Path, text: str) -> None:
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise _unusable(path, error, ": `zq keys add` makes it") from None
+    except PermissionError as error:
+        raise _unusable(path, error, ": let the user of this process read it") from None
     except OSError as error:
         raise _unusable(path, error) from None
     except UnicodeDecodeError:
         raise InvalidKey(f"{path}: a key file is UTF-8 text, this is something else") from None
 
 
-def _unusable(path: Path, error: OSError) -> InvalidKey:
-    return InvalidKey(f"{path}: {error.strerror or error}")
+def _unusable(path: Path, error: OSError, remedy: str = "") -> InvalidKey:
+    return InvalidKey(f"{path}: {error.strerror or error}{remedy}")

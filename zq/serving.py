@@ -150,7 +150,10 @@ async def _start(server: Server, settings: Settings) -> int:
         log.error(f"the database {file} cannot be used: {error}")
         return EX_IOERR
     except OSError as error:
-        log.error(f"the directory {settings.root_dir} cannot be used (--root-dir): {error}")
+        log.error(
+            f"the directory {settings.root_dir} cannot be used (--root-dir):"
+            f" {error.strerror or error}: let its user write there, or choose another --root-dir"
+        )
         return EX_IOERR
     return 0
 

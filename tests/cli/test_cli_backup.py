@@ -97,7 +97,8 @@ def nightly_commands() -> list[str]:
     """What cron and systemd run, without the signs by which they know a per cent."""
     (cron,) = code("nightly backup").splitlines()
     (unit,) = re.findall(r"ExecStart=/bin/sh -c '(.*)'", code("zq-backup.service"))
-    return [cron.split(maxsplit=6)[6].replace("\\%", "%"), unit.replace("%%", "%")]
+    found = [cron.split(maxsplit=6)[6].replace("\\%", "%"), unit.replace("%%", "%")]
+    return [command.replace("/opt/zq/.venv/bin/", "") for command in found]
 
 
 async def in_sh(shell: Served, command: str) -> None:
@@ -117,7 +118,7 @@ async def test_cron_and_systemd_make_one_backup_a_weekday(shell: Served) -> None
     nightly = shell.directory / "nightly"
     nightly.mkdir()
     for command in nightly_commands():
-        await in_sh(shell, command.replace("/var/backups/zq", str(nightly)))
+        await in_sh(shell, re.sub("/var/(backups/zq|lib/zq-backup)", str(nightly), command))
         (file,) = nightly.iterdir()
         assert re.fullmatch(r"\w{2,3}\.tar\.gz", file.name)
 
@@ -148,8 +149,10 @@ async def test_a_backup_that_fails_leaves_nothing(shell: Served) -> None:
     nobody = await shell.zq("backup", "zq.tar.gz", "--url", "http://127.0.0.1:1")
     assert (nobody.code, "no zq server answers" in nobody.errors) == (3, True)
     assert nobody.errors.endswith("the admin listener: --url or ZQ_ADMIN_URL names its address.\n")
-    primary = await shell.zq("backup", "zq.tar.gz", "--url", shell.url)
-    assert primary.code == 1
+    for command in (("backup", "zq.tar.gz"), ("compact",)):
+        primary = await shell.zq(*command, "--url", shell.url)
+        assert primary.code == 1
+        assert primary.errors.startswith(f"Error: {shell.url} is no admin listener")
     nowhere = await shell.zq("backup", "nowhere/zq.tar.gz", *admin(shell))
     assert (nowhere.code, "cannot be written" in nowhere.errors) == (1, True)
     assert left_in(shell.directory) == []

@@ -91,7 +91,7 @@ async def test_with_keys_their_holder_resets_from_elsewhere(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (None, "No such file"),
+        (None, "No such file or directory: `zq keys add` makes it"),
         ("# mine\nshop sha256:12 read\n", "line 2: the second field"),
         (b"\xff\n", "UTF-8"),
     ],

@@ -54,7 +54,7 @@ def test_a_fresh_machine_has_a_server_which_is_upgraded_with_its_jobs(tmp_path: 
     variables |= {"ZQ_ADMIN_URL": f"http://127.0.0.1:{port}"}
     with serving(programs, tmp_path, "--admin-port", str(port)) as url:
         sh("zq push mail '{}'", tmp_path, **variables, ZQ_URL=url)
-        sh(backup, tmp_path, **variables)
+        sh(backup.replace("/opt/zq", str(zq)), tmp_path, **variables)
         sh(upgrade.replace("/opt/zq", str(zq)), tmp_path)
     with serving(programs, tmp_path) as url:
         assert waiting(url) == 1

@@ -206,6 +206,7 @@ async def test_a_root_that_is_no_directory_is_named(tmp_path: Path) -> None:
     assert code == os.EX_IOERR
     message = only_error(server)
     assert str(root) in message
+    assert message.endswith("let its user write there, or choose another --root-dir")
 
 
 async def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """Requests to an admin listener: a backup, and a compaction."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
 from typing import IO
 
 from zq.client.backend import run
@@ -27,10 +29,10 @@ def download_backup(
     the file is useless.
     """
     request = Request("POST", "/backup", timeout=TIMEOUT_S)
-    with BlockingTransport(address).download(request) as response:
+    with _administered(address), BlockingTransport(address).download(request) as response:
         total = response.headers.get(SIZE_HEADER, "")
         if not total.isdecimal():
-            raise BackendError(f"{address.url} makes no backups: is it the admin listener of zq?")
+            raise _elsewhere(address, response.status)
         found = _Whole(int(total))
         while piece := response.read(PIECE):
             target.write(piece)
@@ -43,12 +45,32 @@ def download_backup(
 def compact(address: Address) -> None:
     """Make a server give all free space back. Raises `Unavailable` or another `BackendError`."""
     transport = BlockingTransport(address)
+    with _administered(address):
+        try:
+            reply = run(transport.send(Request("POST", "/compact", timeout=TIMEOUT_S)))
+        finally:
+            run(transport.close())
+        if reply.status != 204:
+            raise reply.error()
+
+
+@contextmanager
+def _administered(address: Address) -> Iterator[None]:
+    """Say which listener is meant where another one answers."""
     try:
-        reply = run(transport.send(Request("POST", "/compact", timeout=TIMEOUT_S)))
-    finally:
-        run(transport.close())
-    if reply.status != 204:
-        raise reply.error()
+        yield
+    except BackendError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            raise _elsewhere(address, error.status) from None
+        raise
+
+
+def _elsewhere(address: Address, status: int) -> BackendError:
+    return BackendError(
+        f"{address.url} is no admin listener of zq: give the address that the server logs as api"
+        " admin, http://127.0.0.1:8901 by default",
+        status,
+    )
 
 
 class _Whole:
