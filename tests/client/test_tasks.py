@@ -514,6 +514,9 @@ async def test_a_job_that_a_job_enqueues_inherits_user_and_trace() -> None:
         ("countdown", "give delay"),
         ("eta", "give run_at"),
         ("expires", "ttl_ms"),
+        ("retry_backoff", "backoff"),
+        ("acks_late", "always acknowledged after it ran"),
+        ("rate_limit", "rate"),
         ("colour", "the options are key, unique_while"),
     ],
 )
@@ -525,10 +528,17 @@ def test_an_option_of_another_library_is_refused_with_what_replaces_it(
         task(**{name: 2})
 
 
+def test_a_call_with_another_queue_is_refused_with_where_the_queue_stands() -> None:
+    task: Any = zq.App().task(lambda: None)
+    with pytest.raises(zq.InvalidOption, match=r"^queue is not an option: @app.task"):
+        task.options(queue="mail")
+
+
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
         ("delay", "enqueue_sync"),
+        ("s", "zq.chain"),
         ("apply_async", "options"),
         ("schedule", "delay="),
         ("nothing", ""),

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TypedDict, get_args
 
+from zq.client import replaced
 from zq.client.amounts import Seconds, milliseconds, positive_ms, whole
 from zq.client.batch import Batch
 from zq.client.budget import Budget
@@ -176,26 +177,12 @@ CHECKS: dict[str, Any] = {
     "batch": _batch,
 }
 
-EXECUTIONS = "give max_attempts, which counts the first execution too"
-ELSEWHERE = {
-    **dict.fromkeys(("retries", "max_retries", "attempts"), EXECUTIONS),
-    **dict.fromkeys(("retry_delay", "default_retry_delay"), "give backoff"),
-    **dict.fromkeys(("time_limit", "job_timeout"), "give timeout"),
-    "autoretry_for": "every exception is tried again, unless on_exception says otherwise",
-    "bind": "a task finds its job by zq.current_job()",
-    "countdown": "give delay",
-    "eta": "give run_at",
-    "expires": "the queue's setting ttl_ms bounds how long its jobs wait",
-    "result_expires": "give result_ttl",
-}
-"""What replaces the options of other libraries."""
-
 
 def check(options: Mapping[str, object]) -> None:
     """Raise `InvalidOption` for the first option that is unknown or has an invalid value."""
     for name, value in options.items():
         if name not in CHECKS:
-            remedy = ELSEWHERE.get(name, f"the options are {', '.join(CHECKS)}")
+            remedy = replaced.OPTIONS.get(name, f"the options are {', '.join(CHECKS)}")
             raise InvalidOption(f"{name} is not an option: {remedy}")
         CHECKS[name](name, value)
     if "delay" in options and "run_at" in options:

@@ -16,6 +16,7 @@ from typing import (
     overload,
 )
 
+from zq.client import replaced
 from zq.client.backend import Backend, run
 from zq.client.core import Core
 from zq.client.events import Event
@@ -31,14 +32,6 @@ T = TypeVar("T")
 
 CHUNK = 2000
 """The number of jobs in one request of `enqueue_many`."""
-
-ELSEWHERE = {
-    **dict.fromkeys(("delay", "send", "defer"), "enqueue_sync(…), or await enqueue(…)"),
-    **dict.fromkeys(("apply_async", "send_with_options"), "options(…).enqueue_sync(…)"),
-    "schedule": "options(delay=…).enqueue_sync(…)",
-    "call_local": "the task itself, which runs its function at once",
-}
-"""What replaces the methods that tasks of other libraries have."""
 
 
 class Call(Generic[P]):
@@ -87,7 +80,7 @@ class Task(Generic[P, R]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            remedy = f": call {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+            remedy = f": call {replaced.METHODS[name]}" if name in replaced.METHODS else ""
             raise AttributeError(f"a task has no {name!r}{remedy}", name=name, obj=self)
 
     def options(self, **options: Unpack[Options]) -> Self:
