@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.core.checks import run_checks
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connections, transaction
 from django.test import Client, override_settings
 from django.utils import timezone
@@ -247,19 +247,26 @@ def test_the_address_of_a_database_of_django_is_one_for_the_relay() -> None:
     [
         ({"OPTIONS": {"adress": 1}}, "zq.E001"),
         ({"OPTIONS": {"url": "ftp://x"}}, "zq.E002"),
+        ({"OPTIONS": {"token": 5}}, "zq.E002"),
         ({"OPTIONS": {"job": {"max_attempts": 0}}}, "zq.E003"),
         ({"OPTIONS": {"job": {"key": "x"}}}, "zq.E003"),
         ({"OPTIONS": {"database": "no"}, "ENQUEUE_ON_COMMIT": True}, "zq.E004"),
+        ({"ENQUEUE_ON_COMIT": True}, "zq.W007"),
         ({}, None),
         ({"ENQUEUE_ON_COMMIT": True}, None),
     ],
-    ids=["option", "url", "job", "key", "database", "plain", "outbox"],
+    ids=["option", "url", "token", "job", "key", "database", "setting", "plain", "outbox"],
 )
 def test_system_checks_name_what_is_wrong(setting: dict[str, Any], code: str | None) -> None:
     backend = {"BACKEND": "zq.contrib.django.ZqBackend", **setting}
     with override_settings(TASKS={"default": backend}):
         found = [message.id for message in run_checks()]
     assert found == ([] if code is None else [code])
+
+
+def test_the_worker_of_a_backend_that_there_is_not_names_those_that_there_are() -> None:
+    with pytest.raises(CommandError, match=r"^TASKS has no backend 'nope': it has default$"):
+        call_command("zq_worker", backend="nope")
 
 
 async def test_the_outbox_needs_its_table(database: None) -> None:

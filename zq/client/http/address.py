@@ -116,6 +116,8 @@ class Address:
     def __post_init__(self) -> None:
         """Raises `InvalidOption`."""
         check_url(self.url)
+        if self.token is not None and not isinstance(self.token, str):
+            raise InvalidOption(f"the token is text, and {type(self.token).__name__} is none")
         if self.token is not None and not _VISIBLE.fullmatch(self.token):
             raise InvalidOption(
                 "the token has characters that no key has: does it contain a space or a line break?"

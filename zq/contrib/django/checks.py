@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.apps import apps
+from django.conf import settings
 from django.core import checks
 from django.db import connections
 
@@ -12,6 +13,7 @@ from zq.client.errors import InvalidOption
 from zq.client.options import check
 from zq.contrib.django.outbox import VENDORS
 
+SETTINGS = ("BACKEND", "QUEUES", "ENQUEUE_ON_COMMIT", "OPTIONS")
 OPTIONS = ("url", "token", "job", "database")
 
 
@@ -20,13 +22,17 @@ def settings_messages(
 ) -> Iterator[checks.CheckMessage]:
     """What is wrong with the settings of this backend."""
     where = f"TASKS[{alias!r}]"
+    for name in sorted(set(settings.TASKS[alias]) - set(SETTINGS)):
+        # Django passes over it, and a transaction is none of the outbox's without a word.
+        known = f"zq knows {', '.join(SETTINGS)}."
+        yield checks.Warning(f"{where} has {name!r}, which does nothing.", hint=known, id="zq.W007")
     for name in sorted(set(options) - set(OPTIONS)):
         known = f"The options are {', '.join(OPTIONS)}."
         yield checks.Error(f"{where} has an unknown option {name!r}.", hint=known, id="zq.E001")
     try:
         connect(options.get("url"), options.get("token"))
     except InvalidOption as error:
-        yield checks.Error(f"{where} has no valid url: {error.message}.", id="zq.E002")
+        yield checks.Error(f"{where} has no valid url or token: {error.message}.", id="zq.E002")
     try:
         job = options.get("job", {})
         check(job)

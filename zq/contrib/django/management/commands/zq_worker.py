@@ -48,6 +48,9 @@ class ZqWorker(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         """Work until a signal comes."""
+        if options["backend"] not in task_backends.settings:
+            known = ", ".join(task_backends.settings)
+            raise CommandError(f"TASKS has no backend {options['backend']!r}: it has {known}")
         backend = task_backends[options["backend"]]
         if not isinstance(backend, ZqBackend):
             raise CommandError(f"the backend {options['backend']!r} is none of zq.contrib.django")
