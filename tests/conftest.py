@@ -1,6 +1,7 @@
 """A running server for any test."""
 
 import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from tiers import ROOT, is_fast
 # How long an example takes says nothing on a machine that others use too.
 settings.register_profile("zq", deadline=None)
 settings.load_profile("zq")
+
+# Whoever runs the tests in the background has it ignored, and what they start would ignore it too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The threads of a gRPC client would otherwise go on in what a later test forks, and end it.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
@@ -31,7 +36,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if is_fast(item.path) and item.get_closest_marker("long") is None:
+        if item.get_closest_marker("long") is not None:
+            item.add_marker(pytest.mark.timeout(0))
+        elif is_fast(item.path):
             item.add_marker("fast")
 
 

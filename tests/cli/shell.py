@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import pty
-import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from pathlib import Path
@@ -66,8 +65,6 @@ class Shell:
             stdin=stdin,
             stdout=PIPE,
             stderr=PIPE,
-            # Whoever runs the tests in the background has it ignored.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     async def on_terminal(self, *words: str, columns: int = 120) -> str:

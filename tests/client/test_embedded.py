@@ -154,10 +154,10 @@ def test_it_says_that_it_does_not_survive_a_fork(tmp_path: Path) -> None:
     answers: multiprocessing.Queue[str] = forking.Queue()
     with zq.App(address(tmp_path)) as app:
         run(app.backend.blocking.enqueue([JOB]))
-        child = forking.Process(target=_count, args=(app.backend, answers))
+        child = forking.Process(target=_count, args=(app.backend, answers), daemon=True)
         child.start()
-        assert "does not survive a fork" in answers.get()
-        child.join()
+        assert "does not survive a fork" in answers.get(timeout=PATIENCE_S)
+        child.join(PATIENCE_S)
         assert run(app.backend.blocking.count()) == 1
 
 

@@ -239,11 +239,11 @@ async def test_a_child_process_opens_its_own_connections(site: Site, method: Any
     before = accepted(site)
     context = multiprocessing.get_context(method)
     results = context.Queue()
-    child = context.Process(target=enqueue_here, args=(app, "child", results))
+    child = context.Process(target=enqueue_here, args=(app, "child", results), daemon=True)
     child.start()
 
     assert await asyncio.to_thread(results.get, timeout=PATIENCE_S) == "queued"
-    await asyncio.to_thread(child.join)
+    await asyncio.to_thread(child.join, PATIENCE_S)
     assert accepted(site) == before + 1
     assert (await asyncio.to_thread(app.queue("q").sync.enqueue, "parent", 1)).status == "duplicate"
     assert accepted(site) == before + 1

@@ -5,7 +5,7 @@ import importlib
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -102,7 +102,9 @@ wait for handlers that do not end when they are told to.
     type=SECONDS,
     help="How often to log how far the worker has come. [default: 10s on a terminal, else never]",
 )
-@_option("--reload", is_flag=True, help="Start again whenever a file in this directory changes.")
+@_option(
+    "--reload", is_flag=True, help="Start again whenever a Python file in this directory changes."
+)
 @_option("--log-level", type=click.Choice(_LEVELS), default="info", help="The same as for serve.")
 @_option("--log-format", type=click.Choice(_FORMATS), help="The same as for serve.")
 @_option("--json-logs", is_flag=True, help="The same as --log-format json.")
@@ -227,7 +229,7 @@ async def _tell_progress(worker: "Worker", every_s: float) -> None:
 
 
 def _reloading() -> int:
-    """Run the same command without --reload, again after each change of a file."""
+    """Run the same command without --reload, again after each change of a Python file."""
     try:
         import watchfiles
     except ModuleNotFoundError:
@@ -237,8 +239,21 @@ def _reloading() -> int:
     rest = [word for word in sys.argv[1:] if word != "--reload"]
     os.environ.pop("ZQ_WORKER_RELOAD", None)
     log.info("watching for changes", extra={"fields": {"directory": str(Path.cwd())}})
-    watchfiles.run_process(Path.cwd(), target=_again, args=(rest,), target_type="function")
+    watchfiles.run_process(
+        Path.cwd(),
+        target=_again,
+        args=(rest,),
+        target_type="function",
+        # Of Python's files only: those of a server in this directory change with every job.
+        watch_filter=watchfiles.PythonFilter(),
+        callback=_tell_changes,
+    )
     return 0
+
+
+def _tell_changes(changes: Iterable[tuple[int, str]]) -> None:
+    changed = ", ".join(sorted({os.path.relpath(path) for _, path in changes}))
+    log.info("starting again", extra={"fields": {"changed": changed}})
 
 
 def _again(words: list[str]) -> None:
