@@ -1,11 +1,15 @@
 """The settings of the project."""
 
+import atexit
+import shutil
 import tempfile
 from pathlib import Path
 
 from contrib.framework import APPS
 
-DATABASE = Path(tempfile.mkdtemp(prefix="zq-django-")) / "shop.db"
+FOLDER = Path(tempfile.mkdtemp(prefix="zq-django-"))
+DATABASE = FOLDER / "shop.db"
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 SECRET_KEY = "for tests"
 USE_TZ = True
