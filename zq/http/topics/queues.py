@@ -105,7 +105,7 @@ def _selection(sent: SettleSeqsBody) -> Selection:
 def _answer(watch: Stopwatch, topic: str, verb: str, told: Decided, **more: Any) -> Answer:
     document: dict[str, Any] = {
         "topic": topic,
-        verb: told.done,
+        verb: len(told.done),
         "skipped": told.skipped,
         "ready": told.topic.ready,
         "in_flight": told.topic.in_flight,

@@ -235,19 +235,19 @@ class SettledAnswer(TopicAnswer, kw_only=True):
 
 
 class AckAnswer(SettledAnswer):
-    """Records that are done."""
+    """How many records are done."""
 
-    acked: list[int]
+    acked: int
 
 
 class NackAnswer(SettledAnswer):
-    """Records that were given back."""
+    """How many records were given back."""
 
-    nacked: list[int]
+    nacked: int
 
 
 class ExtendAnswer(SettledAnswer):
-    """Leases that last longer, and when each ends."""
+    """How many leases have a new end, and when each ends."""
 
-    extended: list[int]
+    extended: int
     deadlines: dict[str, int]
