@@ -45,7 +45,8 @@ def test_a_fresh_machine_has_a_server_which_is_upgraded_with_its_jobs(tmp_path: 
     prepare, serve = commands("fresh machine")[0].splitlines()
     assert serve == f".venv/bin/{SERVE}"
     sh(prepare, zq)
-    backup, upgrade, restart = commands("upgrade")[0].splitlines()
+    backup, pull, upgrade, restart = commands("upgrade")[0].splitlines()
+    assert pull == "git -C /opt/zq pull"  # this checkout is the newest one
     assert restart == "systemctl restart zq"  # which is what ends and starts the server below
     programs = zq / ".venv" / "bin"
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -17,7 +17,7 @@ from documents import code, commands, region
 
 from zq import __version__
 
-from .checkout import ROOT, checkout
+from .checkout import ROOT, checkout, names
 from .server import clean_environment
 
 HEAVY = {"pyspark", "pyarrow", "matplotlib", "textual", "cryptography", "schemathesis", "zttp"}
@@ -26,6 +26,11 @@ HEAVY = {"pyspark", "pyarrow", "matplotlib", "textual", "cryptography", "schemat
 
 FOR_DEVELOPERS = {"bench", "dev", "docs", "test"}
 """Extras of which users need to know nothing."""
+
+PRODUCT = {
+    path for path in map(PurePosixPath, names()) if path.parts[0] == "zq" and path.suffix != ".md"
+}
+"""What users get. The documents among it are read in the repository."""
 
 ALONE = Path(__file__).with_name("worker_alone.py")
 
@@ -40,11 +45,16 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel and the source package."""
+    """A folder with the wheel and the source package, from a checkout that was upgraded."""
     place = tmp_path_factory.mktemp("dist")
-    # Setuptools leaves what it makes beside what it reads.
     source = checkout(tmp_path_factory.mktemp("source"))
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", place, source, cwd=source)
+    build = (sys.executable, "-m", "build", "--no-isolation", "--outdir")
+    # A module of the version before, which nothing that was built from that may bring back.
+    gone = source / "zq" / "gone.py"
+    gone.touch()
+    run(*build, tmp_path_factory.mktemp("before"), "--wheel", source, cwd=source)
+    gone.unlink()
+    run(*build, place, "--sdist", "--wheel", source, cwd=source)
     return place
 
 
@@ -66,13 +76,21 @@ def test_its_description_is_one_that_registries_take(built: Path) -> None:
 def test_the_wheel_holds_the_product_and_nothing_else(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     held = {PurePosixPath(name) for name in zipfile.ZipFile(wheel).namelist()}
-    kept = [PurePosixPath(name) for name in run("git", "ls-files", "zq", cwd=ROOT).split()]
     product = {path for path in held if path.parts[0] == "zq"}
-    # Documents lie beside what they are made from, and are read in the repository.
-    assert product == {path for path in kept if path.suffix != ".md"}
+    assert product == PRODUCT
     name = f"zq_queue-{__version__}"
     about = {path for path in held - product if path.parts[0] != f"{name}.dist-info"}
     assert about == {PurePosixPath(f"{name}.data/data/share/man/man1/zq.1")}
+
+
+def test_the_source_package_holds_what_the_wheel_is_made_from_and_no_more(built: Path) -> None:
+    (source,) = built.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        files = [PurePosixPath(each.name) for each in archive.getmembers() if each.isfile()]
+    held = {path.relative_to(path.parts[0]) for path in files}
+    beside = {".gitignore", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "docs/zq.1"}
+    assert held - PRODUCT == {*map(PurePosixPath, beside), PurePosixPath("pyproject.toml")}
+    assert held >= PRODUCT
 
 
 def test_the_source_package_builds_the_wheel_again(built: Path, tmp_path: Path) -> None:
