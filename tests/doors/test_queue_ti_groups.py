@@ -82,6 +82,66 @@ async def test_a_group_that_gives_up_has_the_message_in_the_dead_letter_topic(
     assert await payloads(api, "a") == ["one"]
 
 
+async def test_a_message_that_came_back_to_its_group_gives_up_as_before(api: Messages) -> None:
+    await register(api, "a")
+    await api.configure("t", max_retries=2)
+    await api.enqueue("t", "one")
+    for _ in range(2):
+        for _ in range(2):
+            (taken,) = await api.dequeue("t", consumer_group="a")
+            assert await settle(api, taken["id"], "nack", "a") == 204
+        assert (await api.one("t.dlq"))["id"] == taken["id"]
+        assert (await api.post(f"/messages/{taken['id']}/requeue", {})).status == 204
+        assert (await api.list("t"))[0]["max_retries"] == 2
+
+
+async def test_overrides_of_a_topic_are_those_of_its_groups(api: Messages) -> None:
+    """Those of a group hold until the next change of its topic's."""
+    await register(api, "a", "b")
+    await api.configure("t", max_depth=1)
+    await api.enqueue("t")
+    refused = await api.post("/messages", {"topic": "t", "payload": "x"})
+    assert refused.status == 429
+    await api.configure("t@a", max_depth=2)
+    await api.configure("t@b", max_depth=2, throughput_limit=1)
+    await api.enqueue("t")
+    assert [len(await payloads(api, group)) for group in ("a", "b")] == [2, 1]
+    await api.configure("t", max_retries=1)
+    await api.enqueue("t")
+    assert len(await payloads(api, "b")) == 2, "its limit is gone"
+    assert (await api.send("DELETE", "/topic-configs/t")).status == 204
+    assert (await api.get("/topic-configs")).doc == {"items": []}
+
+
+async def test_groups_have_archives_and_come_back_with_their_topic(api: Messages) -> None:
+    """The original archives a message once, when the last group has acknowledged it."""
+    await register(api, "a", "b")
+    await api.configure("t", replayable=True)
+    await api.enqueue("t", "one")
+    for group in ("a", "b"):
+        (taken,) = await api.dequeue("t", consumer_group=group)
+        assert await settle(api, taken["id"], "ack", group) == 204
+    log = (await api.get("/topics/t/message-log")).doc
+    assert [each["topic"] for each in log["items"]] == ["t@b", "t@a"]
+    assert (await api.post("/topics/t/replay", {})).doc["enqueued"] == 2
+    assert await payloads(api, "a") == await payloads(api, "b") == ["one"]
+    assert (await api.post("/topics/t@a/replay", {})).doc["enqueued"] == 1
+    for _ in range(3):
+        (taken,) = await api.dequeue("t", consumer_group="a")
+        await settle(api, taken["id"], "nack", "a")
+    assert (await api.one("t.dlq"))["original_topic"] == "t@a"
+    trimmed = await api.send("DELETE", "/topics/t/message-log?before=2030-01-01T00:00:00Z")
+    assert trimmed.doc == {"deleted": 2}
+
+
+async def test_a_topic_with_an_at_sign_is_no_group(api: Messages) -> None:
+    await api.enqueue("t@a")
+    id = await api.fail("t@a", 3)
+    assert (await api.post(f"/messages/{id}/requeue", {})).status == 204
+    assert await api.fail("t@a", 3) == id
+    assert (await api.one("t@a.dlq"))["id"] == id
+
+
 async def test_a_registration_brings_what_is_pending(api: Messages) -> None:
     await api.enqueue("t", "one")
     await api.enqueue("t", "two")

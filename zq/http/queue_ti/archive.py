@@ -1,6 +1,7 @@
 """The archive of a topic: acknowledged messages, their replay, and what is trimmed."""
 
 import base64
+import contextlib
 from datetime import datetime
 
 import msgspec
@@ -12,15 +13,17 @@ from zq.http.guard import reach_of
 from zq.http.queue_ti.bodies import MessageEndpoints, ReplayBody
 from zq.http.queue_ti.calls import Defaults
 from zq.http.queue_ti.documents import created_at, metadata_of, payload_of, rfc3339
+from zq.http.queue_ti.groups import queues_of, topic_behind
 from zq.http.queue_ti.pages import MessagePage, page_of
 from zq.http.queue_ti.problems import answer
 from zq.http.transport.answer import Answer
-from zq.model.errors import InvalidRequest
+from zq.model.errors import InvalidRequest, Unprocessable, ZqError
 from zq.model.filters import Filter, ValueRange
-from zq.model.job import JobRecord
+from zq.model.job import NO_EXTRAS, JobRecord
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
 from zq.model.names import check_name
+from zq.model.queue_errors import NotArchived, OutOfArchive
 from zq.model.reach import Reach
 from zq.service import Services
 
@@ -34,9 +37,11 @@ class ArchivedDocument(msgspec.Struct):
     topic: str
     payload: str
     metadata: dict[str, str] | None
+    retry_count: int
     created_at: str
     acked_at: str
     key: str | UnsetType = UNSET
+    original_topic: str | UnsetType = UNSET
 
 
 class ArchiveApi:
@@ -66,14 +71,20 @@ class ArchiveApi:
     async def replay(self, request: web.BaseRequest, sent: ReplayBody) -> Answer:
         """Store acknowledged messages once more."""
         topic, text = _topic(request), sent.from_time or ""
-        since = _time("from_time", text) if text else None
-        defaults = self._defaults.of(topic)
-        copies = await self._replays.replay(topic, since, reach_of(request), defaults)
+        since = _time("from_time", text, Unprocessable) if text else None
+        reach = reach_of(request)
+        defaults = self._defaults.of(await topic_behind(topic, self._queues))
+        copies = await self._replays.replay(topic, since, reach, defaults)
+        for group in (await queues_of(topic, self._queues))[1:]:
+            # One with a window of its own may have nothing from that time: its own replay says so.
+            with contextlib.suppress(NotArchived, OutOfArchive):
+                copies += await self._replays.replay(group, since, reach, defaults)
         return answer({"topic": topic, "enqueued": copies, "from_time": text})
 
     async def page(self, request: web.BaseRequest) -> Answer:
         """A page of acknowledged messages, the newest first."""
-        filter = Filter(statuses=ARCHIVED, queues=(_topic(request),)).within(reach_of(request))
+        queues = await queues_of(_topic(request), self._queues)
+        filter = Filter(statuses=ARCHIVED, queues=queues).within(reach_of(request))
         filter.reach.require(filter.queues)
         limit, offset = page_of(request)
         total = await self._listing.count(filter)
@@ -85,7 +96,8 @@ class ArchiveApi:
         if not request.query.get("before"):
             raise InvalidRequest("before is required: write a time such as 2026-01-31T12:00:00Z")
         before = _time("before", request.query["before"])
-        deleted = await self._trim(_topic(request), before, reach_of(request))
+        queues = await queues_of(_topic(request), self._queues)
+        deleted = await self._trim(queues, before, reach_of(request))
         return answer({"deleted": deleted})
 
     async def reap(self, request: web.BaseRequest) -> Answer:
@@ -93,13 +105,13 @@ class ArchiveApi:
         deleted, now, reach = 0, self._clock.now_ms(), reach_of(request)
         for topic, settings in (await self._queues.all_settings(reach)).items():
             if settings.archived_ms:
-                deleted += await self._trim(topic, now - settings.archived_ms, reach)
+                deleted += await self._trim((topic,), now - settings.archived_ms, reach)
         return answer({"deleted": deleted})
 
-    async def _trim(self, topic: str, before: int, reach: Reach) -> int:
-        reach.require([topic])
+    async def _trim(self, queues: tuple[str, ...], before: int, reach: Reach) -> int:
+        reach.require(queues)
         span = ValueRange(high=before - 1)
-        filter = Filter(statuses=ARCHIVED, queues=(topic,), finished_at=span)
+        filter = Filter(statuses=ARCHIVED, queues=queues, finished_at=span)
         return await self._sweeps.delete(filter.within(reach))
 
     def _document(self, job: JobRecord) -> ArchivedDocument:
@@ -108,9 +120,11 @@ class ArchiveApi:
             topic=job.queue,
             payload=base64.b64encode(payload_of(job).encode()).decode(),
             metadata=metadata_of(job),
+            retry_count=job.attempts - job.forgiven,
             created_at=created_at(job),
             acked_at=rfc3339(job.finished_at or 0),
             key=UNSET if job.unique_key is None else job.unique_key,
+            original_topic=(job.extras or NO_EXTRAS).origin or UNSET,
         )
 
 
@@ -118,14 +132,14 @@ def _topic(request: web.BaseRequest) -> str:
     return check_name("topic", request[PATH]["topic"])
 
 
-def _time(name: str, text: str) -> int:
-    """A time of RFC 3339 in milliseconds."""
+def _time(name: str, text: str, error: type[ZqError] = InvalidRequest) -> int:
+    """A time of RFC 3339 in milliseconds. Raises an `error`."""
     try:
         time = datetime.fromisoformat(text)
         if time.tzinfo is None:
             raise ValueError(text)
         return int(time.timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise InvalidRequest(
+        raise error(
             f"invalid {name} {text[:64]!r}: write a time such as 2026-01-31T12:00:00Z"
         ) from None

@@ -43,6 +43,12 @@ async def queues_of(topic: str, queues: Queues) -> tuple[str, ...]:
     return (topic, *_targets((await queues.settings(topic, EVERYWHERE)).fan_out or (), topic))
 
 
+async def topic_behind(queue: str, queues: Queues) -> str:
+    """The topic of which a queue holds messages: its own, unless it is the queue of a group."""
+    topic = queue.rpartition(AT)[0]
+    return topic if topic and queue in await queues_of(topic, queues) else queue
+
+
 def _targets(targets: Sequence[str], topic: str) -> list[str]:
     """Those targets of a topic's queue that are groups, in the order of their registration."""
     return [target for target in targets if target.rpartition(AT)[0] == topic]

@@ -9,12 +9,12 @@ from zq.http.queue_ti.auth.access import permit_of
 from zq.http.queue_ti.bodies import DequeueBody, EnqueueBody, MessageEndpoints, SettleBody
 from zq.http.queue_ti.calls import Defaults, MessageCalls, MessagesWanted, NewMessage
 from zq.http.queue_ti.documents import DLQ, SHOWN
-from zq.http.queue_ti.groups import queues_of
+from zq.http.queue_ti.groups import queues_of, topic_behind
 from zq.http.queue_ti.pages import MessagePage, page_of
 from zq.http.queue_ti.problems import answer
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
-from zq.model.errors import InvalidRequest, JobNotFound
+from zq.model.errors import InvalidRequest, NotFound
 from zq.model.filters import Filter
 from zq.model.keys import KeyScope
 from zq.model.users import Action
@@ -111,8 +111,9 @@ class MessagesApi:
         job = await self._jobs.get(key, reach)
         permit_of(request).require(Action.WRITE, job.queue)
         if job.extras is None or job.extras.origin is None:
-            raise JobNotFound
-        await self._jobs.send_home(key, reach, self._defaults.of(job.extras.origin))
+            raise NotFound("the message is not a dead letter: only those can be requeued")
+        topic = await topic_behind(job.extras.origin, self._queues)
+        await self._jobs.send_home(key, reach, self._defaults.of(topic))
         return Answer(204)
 
     async def page(self, request: web.BaseRequest) -> Answer:

@@ -1,5 +1,7 @@
 """Topics of queue-ti: overrides, statistics, purges, and the reapers."""
 
+import asyncio
+
 import msgspec
 from aiohttp import web
 
@@ -22,7 +24,7 @@ from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
 from zq.model.names import check_name
 from zq.model.patching import RetentionPatch
-from zq.model.settings import SettingsPatch
+from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.sweeps import SweepAuthor
 from zq.service import Services
 
@@ -48,6 +50,8 @@ class TopicsApi:
         self._endpoints = endpoints
         self._reported = 0
         """How many expiries have been told of."""
+        self._turn = asyncio.Lock()
+        """Held while overrides change: a topic and its groups have those of the same request."""
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -85,17 +89,17 @@ class TopicsApi:
         return answer(document)
 
     async def replace(self, request: web.BaseRequest, sent: OverridesBody) -> Answer:
-        """Set the overrides of a topic, and nothing else of its settings."""
+        """Set the overrides of a topic and its groups, and nothing else of their settings."""
         topic = _topic(request)
         if topic.endswith(DLQ):
             raise InvalidRequest(f"topic name may not end in {DLQ}")
-        settings = await self._queues.set(topic, _patch(sent), reach_of(request))
+        settings = await self._set(topic, _patch(sent), request)
         return answer(overrides(topic, settings) or {"topic": topic, "replayable": False})
 
     async def clear(self, request: web.BaseRequest) -> Answer:
-        """Have a topic go by the defaults."""
+        """Have a topic and its groups go by the defaults."""
         await self.get(request)
-        await self._queues.set(_topic(request), NO_OVERRIDES, reach_of(request))
+        await self._set(_topic(request), NO_OVERRIDES, request)
         return Answer(204)
 
     async def purge(self, request: web.BaseRequest, sent: PurgeBody) -> Answer:
@@ -143,6 +147,18 @@ class TopicsApi:
         """Have expired messages deleted at other times; an empty schedule means never."""
         await self._cleaning.change(sent.schedule)
         return await self.schedule(request)
+
+    async def _set(
+        self, topic: str, patch: SettingsPatch, request: web.BaseRequest
+    ) -> QueueSettings:
+        """Patch the settings of a topic, then those of its groups. Return those of the topic."""
+        reach = reach_of(request)
+        async with self._turn:
+            settings = await self._queues.set(topic, patch, reach)
+            # The topic comes first: a group that is registered meanwhile begins with its settings.
+            for group in (await queues_of(topic, self._queues))[1:]:
+                await self._queues.set(group, patch, reach)
+        return settings
 
     async def _delete(self, filter: Filter, request: web.BaseRequest) -> Answer:
         within = filter.within(reach_of(request))
