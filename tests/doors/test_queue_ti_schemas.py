@@ -28,7 +28,7 @@ ORDER = {
                     {"name": "of", "type": ["null", "Buyer"]},
                 ],
             },
-            "default": {},
+            "default": {"id": 0, "of": None},
         },
         {"name": "kind", "type": {"type": "enum", "name": "K", "symbols": ["A"]}, "default": "A"},
         {"name": "items", "type": {"type": "array", "items": "int"}, "default": []},
@@ -89,6 +89,15 @@ async def test_schemas_count_their_versions_and_outlive_a_restart(api: Messages)
         *("", "{", "1", "null", "[]x", '"strin"'),
         '{"type":"record","name":"R","fields":[{"name":"a","type":"Nobody"}]}',
         '{"type":"record","name":"R","fields":1}',
+        '{"type":"record","name":"R"}',
+        '{"type":"record","name":"1R","fields":[]}',
+        '{"type":"record","name":"R","fields":[{"name":"a b","type":"int"}]}',
+        '{"type":"record","name":"R","fields":[{"name":["a"],"type":"int"}]}',
+        '{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"a","type":"int"}]}',
+        '{"type":"record","name":"R","fields":[{"name":"a","type":["int","int"]}]}',
+        '{"type":"array","items":["int",["null"]]}',
+        '{"type":"map","values":{"type":"enum","name":"E","symbols":[]}}',
+        '{"type":"fixed","name":"F","size":-1}',
         " " * 70_000,
     ],
     ids=lambda body: str(len(body)),
@@ -158,6 +167,26 @@ def test_a_schema_that_is_no_record_asks_for_json_only(payload: str) -> None:
         PayloadSchema(json.dumps(ORDER)).check(json.dumps(payload))
     with pytest.raises(SchemaMismatch, match="not valid JSON"):
         PayloadSchema('"int"').check(json.dumps("x" + payload))
+
+
+def a_list(names: str, known: str = "") -> Doc:
+    """A record whose field `next` is null, or a record of any of these names."""
+    first, rest = names[0], names[1:]
+    inner = [a_list(rest, known + first)] if rest else []
+    branches = ["null", *known, first, *inner]
+    return {"type": "record", "name": first, "fields": [{"name": "next", "type": branches}]}
+
+
+def test_a_payload_that_can_match_in_too_many_ways_is_refused() -> None:
+    """The original compares as long as it takes, which doubles with each further level."""
+    schema = PayloadSchema(json.dumps(a_list("ABCDEF")))
+    good: Any = None
+    bad: Any = 1
+    for _ in range(12):
+        good, bad = {"next": good}, {"next": bad}
+    schema.check(json.dumps(good))
+    with pytest.raises(SchemaMismatch, match="comparisons"):
+        schema.check(json.dumps(bad))
 
 
 async def test_a_deep_payload_is_no_danger(api: Messages) -> None:

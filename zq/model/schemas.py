@@ -6,7 +6,8 @@ enums, are not looked at.
 """
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +20,11 @@ MAX_SCHEMA = 64 * 1024
 
 MOST_NESTED = 32
 """Records of records are looked at to this depth."""
+
+MOST_COMPARED = 10_000
+"""So many values are compared for a payload: the branches of unions within unions multiply."""
+
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
 class StoredSchema(msgspec.Struct, frozen=True):
@@ -56,7 +62,9 @@ class PayloadSchema:
 
         self._names: dict[str, Any] = {}
         try:
-            self._root = fastavro.parse_schema(json.loads(body), self._names)
+            schema = json.loads(body)
+            self._root = fastavro.parse_schema(schema, self._names)
+            _require_sound(schema)
         except KeyError as missing:
             raise InvalidSchema(f"it lacks {missing.args[0]!r}") from None
         except json.JSONDecodeError as error:
@@ -80,42 +88,112 @@ class PayloadSchema:
         except (msgspec.DecodeError, RecursionError):
             raise SchemaMismatch("it is not valid JSON") from None
         if isinstance(self._root, dict) and self._root.get("type") in _RECORDS:
-            self._check_record(self._root, value, "", 0)
+            try:
+                _Comparison(self._names).record(self._root, value, "", 0)
+            except _TooManyCompared:
+                raise SchemaMismatch(
+                    f"it takes more than {MOST_COMPARED} comparisons: nest fewer unions"
+                ) from None
 
-    def _check_record(self, schema: Mapping[str, Any], value: object, at: str, depth: int) -> None:
+
+class _TooManyCompared(Exception):
+    """A payload could match the branches of its unions in too many ways."""
+
+
+class _Comparison:
+    """Compares one payload with a schema whose named types are `names`."""
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = names
+        self._left = MOST_COMPARED
+
+    def record(self, schema: Mapping[str, Any], value: object, at: str, depth: int) -> None:
+        """Raise `SchemaMismatch` unless a value has the fields of a record."""
         if not isinstance(value, dict):
             raise SchemaMismatch(f'field "{at}" must be an object' if at else "expected an object")
-        for field in schema.get("fields", ()):
+        for field in schema["fields"]:
             name = f"{at}.{field['name']}" if at else field["name"]
             if field["name"] in value:
-                self._check_value(field["type"], value[field["name"]], name, depth + 1)
+                self._value(field["type"], value[field["name"]], name, depth + 1)
             elif "default" not in field:
                 raise SchemaMismatch(f'missing required field "{name}"')
 
-    def _check_value(self, schema: Any, value: object, at: str, depth: int) -> None:
+    def _value(self, schema: Any, value: object, at: str, depth: int) -> None:
         if depth > MOST_NESTED:
             return
+        self._left -= 1
+        if self._left < 0:
+            raise _TooManyCompared
         if isinstance(schema, str) and schema in self._names:
             schema = self._names[schema]
         if isinstance(schema, list):
-            self._check_union(schema, value, at, depth)
+            self._union(schema, value, at, depth)
             return
         kind = schema["type"] if isinstance(schema, dict) else schema
         if kind in _RECORDS:
-            self._check_record(schema, value, at, depth)
-        elif isinstance(kind, dict | list):
-            self._check_value(kind, value, at, depth)
+            self.record(schema, value, at, depth)
         elif not _KINDS[kind](value):
             raise SchemaMismatch(f'field "{at}" must be of type {kind}')
 
-    def _check_union(self, branches: list[Any], value: object, at: str, depth: int) -> None:
+    def _union(self, branches: Sequence[Any], value: object, at: str, depth: int) -> None:
         for branch in branches:
             try:
-                self._check_value(branch, value, at, depth + 1)
+                self._value(branch, value, at, depth + 1)
             except SchemaMismatch:
                 continue
             return
         raise SchemaMismatch(f'field "{at}" matches no branch of its union')
+
+
+def _require_sound(schema: Any) -> None:
+    """Raise `InvalidSchema` for what Avro forbids and the library lets through."""
+    if isinstance(schema, list):
+        _require_union(schema)
+    elif isinstance(schema, dict):
+        kind = schema["type"]
+        if "name" in schema and kind in _NAMED:
+            for part in str(schema["name"]).split("."):
+                _require_name(part)
+        if kind in _RECORDS:
+            _require_fields(schema.get("fields"))
+        elif kind == "enum" and not schema["symbols"]:
+            raise InvalidSchema("an enum needs symbols")
+        elif kind == "fixed" and not (type(schema["size"]) is int and schema["size"] >= 0):
+            raise InvalidSchema("the size of a fixed is a number of bytes")
+        elif kind in _CONTAINERS:
+            _require_sound(schema[_CONTAINERS[kind]])
+
+
+def _require_fields(fields: Any) -> None:
+    if not isinstance(fields, list):
+        raise InvalidSchema("a record needs a list of fields")
+    names = set[str]()
+    for field in fields:
+        name = field["name"]
+        _require_name(name)
+        if name in names:
+            raise InvalidSchema(f"the field {name!r} is there twice")
+        names.add(name)
+        _require_sound(field["type"])
+
+
+def _require_union(branches: Sequence[Any]) -> None:
+    kinds = set[str]()
+    for branch in branches:
+        if isinstance(branch, list):
+            raise InvalidSchema("a union cannot have another one as a branch")
+        kind = branch
+        if isinstance(branch, dict):
+            kind = branch["name"] if branch["type"] in _NAMED else branch["type"]
+        if kind in kinds:
+            raise InvalidSchema(f"a union has the branch {kind!r} twice")
+        kinds.add(kind)
+        _require_sound(branch)
+
+
+def _require_name(name: object) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidSchema(f"{str(name)[:512]!r} is no name: use letters, digits and underscores")
 
 
 def _is_int(value: object, bits: int) -> bool:
@@ -132,6 +210,9 @@ def _is_text(value: object) -> bool:
 
 
 _RECORDS = ("record", "error")
+_NAMED = (*_RECORDS, "enum", "fixed")
+_CONTAINERS = {"array": "items", "map": "values"}
+"""Types with a type within, and where they have it."""
 
 _KINDS: Mapping[str, Callable[[object], bool]] = {
     "null": lambda value: value is None,
