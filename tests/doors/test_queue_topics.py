@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from conformance.client import Client, Wire
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, StreamEnded
 
 from .frames import Frames
 from .records import Doc, Records, refused, told
@@ -351,6 +351,36 @@ async def test_a_stream_of_a_log_or_of_nobody_is_refused(queue: Queue) -> None:
     accept = {"accept": "application/json"}
     reply = await native.send("GET", "/v0/topics/q/work?node=w", headers=accept)
     assert refused(reply) == (406, "not_acceptable")
+
+
+async def test_a_stream_goes_by_what_is_set_for_its_topic_now(queue: Queue) -> None:
+    stream = await work(queue, node="w1")
+    assert await stream.frame() == {"retry": "2000"}
+    await queue.records.put("q", max_deliveries=1, dead_letter="lost")
+    await queue.records.append("q", "poison", "fine")
+    await stream.expect("job", data="poison")
+    await queue.settle("nack", 1)
+    await stream.expect("job", data="fine")
+    assert [each["data"] for each in (await queue.records.diff("lost"))["records"]] == ["poison"]
+
+
+@pytest.mark.parametrize(("kind", "status"), [("log", 409), (None, 404)], ids=["log", "gone"])
+async def test_a_stream_ends_with_an_error_if_its_topic_is_no_queue_any_more(
+    queue: Queue, kind: str | None, status: int
+) -> None:
+    native = queue.records.native
+    stream = await work(queue, node="w1")
+    assert await stream.frame() == {"retry": "2000"}
+    await native.send("DELETE", "/v0/topics/q")
+    if kind is not None:
+        await queue.records.put("q", type=kind)
+    job = (await native.post("/jobs", {"queue": "q", "type": "t", "payload": 1})).doc
+    await stream.expect("error", code=status)
+    with pytest.raises(StreamEnded):
+        await stream.event()
+    assert (await native.get(f"/jobs/{job['id']}")).doc["status"] == "ready"
+    if kind is not None:
+        assert (await queue.records.get("/q")).doc["head_seq"] == 0
 
 
 async def route(log: Records, source: str, dest: str) -> None:

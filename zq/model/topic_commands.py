@@ -67,7 +67,10 @@ class Append(Command[Appended], frozen=True):
 
 
 class NumberJobs(Command[dict[int, int]], frozen=True):
-    """Give jobs of a queue their numbers there, if they have none. Returns all numbers by key."""
+    """Give jobs of a queue their numbers there, if they have none. Returns all numbers by key.
+
+    `TopicNotFound` or `NotAQueue` where the queue is no topic any more.
+    """
 
     topic: str
     keys: Sequence[int]

@@ -58,9 +58,15 @@ class RecordClaim:
     """A claim under way of up to `most` records."""
 
     def __init__(
-        self, topic: TopicState, most: int, lease_ms: int, begin: Callable[[int, int], Claimer]
+        self,
+        topic: TopicState,
+        reach: Reach,
+        most: int,
+        lease_ms: int,
+        begin: Callable[[int, int], Claimer],
     ) -> None:
         self.topic = topic
+        self.reach = reach
         self.most = most
         self.lease_ms = lease_ms
         self._begin = begin
@@ -155,12 +161,13 @@ class QueueTopics:
                 claimer = self._work.claimer(str(topic.name), reach, most, terms, wait_ms, window)
                 return claims.enter_context(claimer)
 
-            yield RecordClaim(topic, most, length, begin)
+            yield RecordClaim(topic, reach, most, length, begin)
 
     async def take(self, claim: RecordClaim, wait_ms: int = 0) -> list[ClaimedRecord]:
         """The records of a claim, by number, as soon as there is one.
 
         Those that were delivered too often go to the dead-letter topic, and others come for them.
+        Raises `TopicNotFound` or `NotAQueue` where the topic has gone while the claim has waited.
         """
         taken: list[ClaimedRecord] = []
         while len(taken) < claim.most:
@@ -168,6 +175,9 @@ class QueueTopics:
             jobs = await self._work.large_payloads(found)
             if not jobs:
                 break
+            if wait_ms and not taken:
+                # Its config may have changed meanwhile, and the name may be that of another topic.
+                claim.topic = await self.get(str(claim.topic.name), claim.reach)
             labels = await self._labels(claim.topic, jobs)
             config = claim.topic.config
             worn = [job for job in jobs if is_worn_out(job, config)]
@@ -246,7 +256,8 @@ class QueueTopics:
             if topic.config.type == "queue":
                 if if_empty and topic.count:
                     raise TopicNotEmpty(name, topic.count)
-                await self.delete_records(name, None, None, reach)
+                if not if_empty:
+                    await self.delete_records(name, None, None, reach)
         return await self._topics.delete(name, reach, if_empty=if_empty)
 
     async def _count_ready(self, name: str) -> int:

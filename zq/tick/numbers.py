@@ -7,7 +7,7 @@ from zq.model.commands import Enqueue
 from zq.model.errors import ZqError
 from zq.model.lifecycle import TERMINAL
 from zq.model.topic_commands import ForgetNumbers, NumberJobs
-from zq.model.topic_errors import TopicFull, TopicNotFound
+from zq.model.topic_errors import NotAQueue, TopicFull, TopicNotFound
 from zq.model.topic_jobs import new_job
 from zq.model.topics import MAX_SEQ, SEQ_BITS, NewRecord, TopicState
 from zq.store.api import Sliced
@@ -87,10 +87,12 @@ def give_numbers(
     return first
 
 
-def _number(work: UnitOfWork, command: NumberJobs) -> dict[int, int] | TopicNotFound:
+def _number(work: UnitOfWork, command: NumberJobs) -> dict[int, int] | TopicNotFound | NotAQueue:
     state = find_topics(work, [command.topic]).get(command.topic)
     if state is None:
         return TopicNotFound(command.topic)
+    if state.config.type != "queue":
+        return NotAQueue(command.topic)
     found = work.tx.table("read_numbers", keys=list(command.keys), id=state.id)
     numbers: dict[int, int] = dict(found)
     new = [key for key in command.keys if key not in numbers]

@@ -81,7 +81,7 @@ class Stopwatch:
 def problem(error: ZqError) -> Answer:
     """An error as an answer."""
     # A message may cite bytes of a header that are no text; an answer cannot.
-    message = error.message.encode(errors="replace").decode()
+    message = _message(error).encode(errors="replace").decode()
     headers = {}
     if isinstance(error, errors.ServiceUnavailable | errors.LimitReached):
         headers["Retry-After"] = str(error.retry_after_s)
@@ -116,6 +116,12 @@ def refusal(
 def not_found(request: web.BaseRequest) -> Answer:
     """The answer if the path does not exist."""
     return refusal(404, "not_found", f"there is no {request.path} here: see docs/topics.md")
+
+
+def _message(error: ZqError) -> str:
+    if isinstance(error, NotAcceptable):
+        return f"this is a stream of {error.supported[0]}: accept that, or send no Accept"
+    return error.message
 
 
 def _code(error: ZqError) -> str:

@@ -10,11 +10,13 @@ import msgspec
 from aiohttp import hdrs, web
 
 from zq.http.guard import KEY, Guard
+from zq.http.topics.problems import status_of
 from zq.http.transport.answer import EXTRA_HEADERS
 from zq.http.transport.channel import channel_of, watch_for_end
 from zq.http.transport.heartbeats import Heartbeats, HeartbeatTimer
 from zq.http.zizq.endpoints import NotAcceptable
 from zq.model.clock import Clock
+from zq.model.errors import ZqError
 from zq.model.topic_errors import TopicLimitReached
 
 MEDIA_TYPE = "text/event-stream"
@@ -128,6 +130,11 @@ def frame(event: str, document: object, id: str | None = None) -> bytes:
     # Between two tokens of JSON that somebody has sent there may be ends of lines.
     data = _encode(document).translate(_ONE_LINE)
     return f"{head}event: {event}\ndata: ".encode() + data + b"\n\n"
+
+
+def refusing(error: ZqError) -> bytes:
+    """The last event of a stream that cannot go on."""
+    return frame("error", {"code": status_of(error), "error": error.message})
 
 
 def id_of(cursors: Mapping[str, int]) -> str:

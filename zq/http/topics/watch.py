@@ -18,7 +18,7 @@ from zq.http.topics.bodies import (
 )
 from zq.http.topics.documents import Shown, record, tombstone
 from zq.http.topics.lifecycle import flag
-from zq.http.topics.problems import Stopwatch, status_of
+from zq.http.topics.problems import Stopwatch
 from zq.http.topics.streams import (
     Ends,
     EventStreams,
@@ -26,6 +26,7 @@ from zq.http.topics.streams import (
     cursors_in,
     frame,
     id_of,
+    refusing,
     require_events,
 )
 from zq.http.transport.answer import Answer
@@ -133,8 +134,7 @@ class _Telling:
                         await self._tell(writer, topic)
                 await writer.beat()
         except ZqError as error:
-            document = {"code": status_of(error), "error": error.message}
-            await writer.write(frame("error", document))
+            await writer.write(refusing(error))
 
     async def _tell(self, writer: FrameWriter, topic: str) -> None:
         page = await self._watches.look(self._session, topic)

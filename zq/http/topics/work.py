@@ -7,8 +7,16 @@ from zq.http.door import Route
 from zq.http.guard import reach_of
 from zq.http.topics.documents import pushed
 from zq.http.topics.lifecycle import TOPIC, topic_of
-from zq.http.topics.streams import Ends, EventStreams, FrameWriter, frame, require_events
+from zq.http.topics.streams import (
+    Ends,
+    EventStreams,
+    FrameWriter,
+    frame,
+    refusing,
+    require_events,
+)
 from zq.http.zizq.query import parameters, whole_number
+from zq.model.errors import ZqError
 from zq.model.job import MAX_UINT32
 from zq.model.keys import KeyScope
 from zq.model.leasing import MOST_CLAIMED
@@ -41,7 +49,8 @@ class TopicWorkApi:
     async def work(self, request: web.BaseRequest) -> web.StreamResponse:
         """Send a node its next record whenever fewer than `max` of those sent are open.
 
-        Those that are open when the stream ends go back at once.
+        Those that are open when the stream ends go back at once. An event `error` tells why the
+        server ends it.
         """
         values = parameters(request, PARAMETERS)
         node, name, reach = values.get("node", ""), topic_of(request), reach_of(request)
@@ -50,9 +59,9 @@ class TopicWorkApi:
         lease = values.get("lease_ms")
         lease_ms = None if lease is None else whole_number("lease_ms", lease, MOST_LEASE_MS)
         require_events(request)
-        topic = await self._queues.get(name, reach)
+        await self._queues.get(name, reach)
         with self._streams.one_more(request):
-            worker = _Worker(self._queues, topic, node, ClaimWindow(most), lease_ms, reach)
+            worker = _Worker(self._queues, name, node, ClaimWindow(most), lease_ms, reach)
             self._open.add(worker)
             try:
                 fields = {"stream": "work", "topic": name, "node": node}
@@ -73,7 +82,7 @@ class _Worker:
     def __init__(
         self,
         queues: QueueTopics,
-        topic: TopicState,
+        topic: str,
         node: str,
         window: ClaimWindow,
         lease_ms: int | None,
@@ -106,19 +115,24 @@ class _Worker:
         self._queues.give_back({key: self._leases[key] for key in held})
 
     async def run(self, writer: FrameWriter) -> None:
-        """Run until it is ended. Raises if its connection breaks."""
-        while not self._window.closed:
-            if self._window.room <= 0:
-                await self._window.news()
-            else:
-                await self._send_next(writer)
-            await writer.beat()
+        """Run until it is ended, or its topic is no queue any more. Raises if its connection
+        breaks.
+        """
+        try:
+            while not self._window.closed:
+                topic = await self._queues.get(self._topic, self._reach)
+                if self._window.room <= 0:
+                    await self._window.news()
+                else:
+                    await self._send_next(writer, topic)
+                await writer.beat()
+        except ZqError as error:
+            await writer.write(refusing(error))
 
-    async def _send_next(self, writer: FrameWriter) -> None:
+    async def _send_next(self, writer: FrameWriter, topic: TopicState) -> None:
         """Claim as many records as there is room for, and send them."""
         claiming = self._queues.claiming(
-            *(self._topic, self._node, self._window.room, self._lease_ms, self._reach),
-            self._window,
+            *(topic, self._node, self._window.room, self._lease_ms, self._reach), self._window
         )
         with claiming as self._claim:
             records = await self._queues.take(self._claim, LONG_MS)
@@ -126,6 +140,6 @@ class _Worker:
             self._leases = {key: n for key, n in self._leases.items() if key in held}
             for record in records:
                 self._leases[record.job.key] = record.job.deliveries
-                document = pushed(str(self._topic.name), record)
+                document = pushed(self._topic, record)
                 await writer.write(frame("job", document, str(record.labels.seq)))
         self._claim = None
