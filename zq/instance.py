@@ -34,8 +34,8 @@ from zq.service.failures import Failures
 from zq.service.history import History
 from zq.service.jobs import Admission, Jobs
 from zq.service.listing import Listing
+from zq.service.lookout import Lookout
 from zq.service.maintenance import Maintenance
-from zq.service.overview import Lookout
 from zq.service.queue_topics import QueueTopics
 from zq.service.queues import QueueCounts, Queues
 from zq.service.replays import Replays
@@ -186,7 +186,7 @@ class Instance:
             admin,
             status,
             trends,
-            Lookout(clock, queues, admin, status, trends),
+            Lookout(clock, queues, admin, status, trends, engine.changes),
             Maintenance(store, engine, settings.disk_reserve),
             clock,
             ids,

@@ -9,6 +9,7 @@ from zq.engine.after_commit import Subscriber
 from zq.engine.delivery.streams import Streams
 from zq.engine.inbox import Inbox
 from zq.engine.loop import Durability, Guides, TickLoop
+from zq.engine.news.changes import QueueChanges
 from zq.engine.news.events import EventHub
 from zq.engine.news.figures import Flows, Stats
 from zq.engine.news.recent import Pulse
@@ -57,6 +58,7 @@ class Engine:
         self.flows = Flows(clock)
         self.stats = Stats()
         self.tallies = QueueTallies()
+        self.changes = QueueChanges()
         self.trends = TrendMeter(clock, self.inbox, self.flows.minute)
         self.pulse = Pulse(self.stats)
         alarm = Alarm(clock, self.inbox.awake.set)
@@ -84,6 +86,7 @@ class Engine:
             self.flows,
             self.stats,
             self.tallies,
+            self.changes,
             self.events,
             self.viewers,
         )

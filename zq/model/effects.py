@@ -99,6 +99,8 @@ class Effects(msgspec.Struct):
     rows: int = 0
     """Rows inserted, updated or deleted."""
     tally: Tally = msgspec.field(default_factory=Tally)
+    counted: set[str] = msgspec.field(default_factory=set)
+    """Queues whose numbers of jobs by status have changed."""
     arrived: list[Mapping[tuple[str, Status], int]] = msgspec.field(default_factory=list)
     """How many jobs were stored, by queue and status."""
     traffic: list[tuple[str, Counter[str]]] = msgspec.field(default_factory=list)

@@ -52,8 +52,8 @@ from zq.service.failures import Failures
 from zq.service.history import History
 from zq.service.jobs import Jobs
 from zq.service.listing import Listing
+from zq.service.lookout import Lookout
 from zq.service.maintenance import Maintenance
-from zq.service.overview import Lookout
 from zq.service.queue_topics import QueueTopics
 from zq.service.queues import Queues
 from zq.service.replays import Replays

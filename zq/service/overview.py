@@ -1,31 +1,18 @@
-"""One look at everything that operators watch: queues, workers, the server and what is wrong."""
+"""What operators watch at one moment: queues, workers, the server and what is wrong."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from zq.model.clock import Clock
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
-from zq.model.trends import REST, TrendFlow
+from zq.model.trends import TrendFlow
 from zq.model.waits import pause_text
-from zq.service.admin import Admin, OpenStream
-from zq.service.diagnosis import (
-    Finding,
-    QueueFacts,
-    ServerFacts,
-    findings_of_queue,
-    findings_of_server,
-    worst_first,
-)
-from zq.service.queues import Queues, QueueStatistics
-from zq.service.status import StatusBoard, StatusLook
-from zq.service.trends import Trends
-
-AT_A_TIME = 100
-"""So many queues are judged before other tasks get a turn."""
+from zq.service.admin import OpenStream
+from zq.service.diagnosis import Finding, QueueFacts
+from zq.service.queues import QueueStatistics
+from zq.service.status import StatusLook
 
 
 class WatchedQueue(NamedTuple):
@@ -81,56 +68,6 @@ class Overview(NamedTuple):
             findings=[f for f in self.findings if f.queue is None or reach.covers(f.queue)],
             totals=_totals(queues),
         )
-
-
-class Lookout:
-    """Takes looks. A look reads counts by connections of their own. No tick waits for it."""
-
-    def __init__(
-        self, clock: Clock, queues: Queues, admin: Admin, status: StatusBoard, trends: Trends
-    ) -> None:
-        self._clock = clock
-        self._queues = queues
-        self._admin = admin
-        self._status = status
-        self._trends = trends
-
-    def ticks(self) -> int:
-        """How many ticks there were. Without another one, little has changed."""
-        return sum(self._admin.figures().tick_rows.counts)
-
-    async def look(self) -> Overview:
-        """The state of this moment. Raises `ReadTimeout` or `ReadersBusy`."""
-        found = await self._queues.statistics(EVERYWHERE)
-        settings = await self._queues.all_settings(EVERYWHERE)
-        workers = self._admin.workers(EVERYWHERE)
-        takers = Counter(queue for worker in workers for queue in worker.queues)
-        takers_of_all = sum(not worker.queues for worker in workers)
-        flows = self._trends.flows()
-        unknown = None if REST in flows else TrendFlow()
-        now, status = self._clock.now_ms(), self._status.look()
-        queues = list[WatchedQueue]()
-        findings = [*findings_of_server(_server_facts(status))]
-        totals = Counter[Status]()
-        for each in found:
-            queue = WatchedQueue(
-                each,
-                settings.get(each.queue),
-                takers[each.queue] + takers_of_all,
-                flows.get(each.queue, unknown),
-            )
-            queues.append(queue)
-            findings += findings_of_queue(queue.facts(), now)
-            totals.update(each.counts)
-            if not len(queues) % AT_A_TIME:
-                await asyncio.sleep(0)
-        return Overview(now, queues, workers, status, worst_first(findings), totals)
-
-
-def _server_facts(status: StatusLook) -> ServerFacts:
-    return ServerFacts(
-        status.reached, status.flushes.p99, status.free_bytes, status.limits.disk_reserve
-    )
 
 
 def _totals(queues: Sequence[WatchedQueue]) -> Counter[Status]:

@@ -75,6 +75,8 @@ class Queues:
         self._flows = flows
         self.counts = counts.read
         """Returns how many jobs each queue has in each status."""
+        self.active = flows.active
+        """Returns the queues with traffic in the last five minutes."""
         self.oldest_ready = store.reads.oldest_ready
         """Returns when the longest waiting ready job of each of some queues became ready."""
 
@@ -86,13 +88,20 @@ class Queues:
 
     # Statistics
 
-    async def statistics(self, reach: Reach) -> list[QueueStatistics]:
-        """The queues within reach that have jobs or recent traffic or are paused, in byte order."""
-        counts = await self._by_queue()
+    async def statistics(
+        self, reach: Reach, among: Sequence[str] | None = None
+    ) -> list[QueueStatistics]:
+        """The queues within reach that have jobs or recent traffic or are paused, in byte order.
+
+        Only those `among` some queues are read, if these are given.
+        """
+        counts = await self._by_queue(among)
         settings = await self._reads.all_settings()
         # Nobody should forget a paused queue, also while it is empty.
         paused = {queue for queue, each in settings.items() if each.paused}
         found = counts.keys() | self._flows.active() | paused
+        if among is not None:
+            found &= set(among)
         if reach is not EVERYWHERE:
             found = {queue for queue in found if reach.covers(queue)}
         return await self._statistics(sorted(found), counts)
@@ -100,13 +109,17 @@ class Queues:
     async def statistics_of(self, queue: str, reach: Reach) -> QueueStatistics:
         """One queue, empty if it does not exist. Raises `QueueOutOfReach`."""
         reach.require([queue])
-        (found,) = await self._statistics([queue], await self._by_queue())
+        (found,) = await self._statistics([queue], await self._by_queue([queue]))
         return found
 
-    async def _by_queue(self) -> dict[str, dict[Status, int]]:
+    async def _by_queue(self, among: Sequence[str] | None = None) -> dict[str, dict[Status, int]]:
         """How many jobs each queue has in each status, for queues with jobs."""
+        if among is None:
+            found = await self.counts()
+        else:
+            found = await self._reads.counts(self._clock.now_ms(), among)
         counts: dict[str, dict[Status, int]] = {}
-        for (queue, status), n in (await self.counts()).items():
+        for (queue, status), n in found.items():
             if n:
                 counts.setdefault(queue, {})[status] = n
         return counts

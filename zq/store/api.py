@@ -116,8 +116,13 @@ class Reads(LogReads, TrendReads, SweepReads, Protocol):
     async def count(self, filter: Filter, now: int) -> int:
         """How many jobs match. `counts` is much faster for the filters that it can answer."""
 
-    async def counts(self, now: int) -> Counter[tuple[str, Status]]:
-        """How many jobs each queue has in each status, except those whose retention is over."""
+    async def counts(
+        self, now: int, queues: Sequence[str] | None = None
+    ) -> Counter[tuple[str, Status]]:
+        """How many jobs each queue has in each status, except those whose retention is over.
+
+        `queues` limits the answer to some of them.
+        """
 
     async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
         """When the longest waiting ready job became ready, for each queue that has one."""

@@ -14,7 +14,8 @@ from zq.http.dashboard.frames import ViewFrame
 from zq.http.dashboard.views import View, Views
 from zq.model.clock import Clock, Timer
 from zq.model.errors import TooManyStreams, ZqError
-from zq.service.overview import Lookout, Overview
+from zq.service.lookout import Lookout
+from zq.service.overview import Overview
 
 BEAT_S = 1.0
 LOOKING_SHARE = 50
@@ -85,7 +86,8 @@ class LiveHub:
         self._overview: Overview | None = None
         """The last look, while it is fresh."""
         self._looked = float("-inf")
-        self._took = 0.0
+        self._took = (0.0, 0.0)
+        """How long the last two looks took. The first of many looks is longer than the others."""
         self._ticks = -1
         self._awaited = False
         self._closed = False
@@ -148,6 +150,7 @@ class LiveHub:
                 self._arm()
             else:
                 self._overview = None
+                self._lookout.forget()
             return
         self._arm()
         if now or self._is_time():
@@ -162,7 +165,7 @@ class LiveHub:
         if self._awaited or any(scene.is_new for scene in self._scenes.values()):
             return True
         rest = self._age()
-        if rest < self._took * LOOKING_SHARE:
+        if rest < min(self._took) * LOOKING_SHARE:
             return False
         return rest >= REST_S or self._lookout.ticks() != self._ticks
 
@@ -192,5 +195,5 @@ class LiveHub:
             await scene.make(self._views, overview)
         self._ticks = ticks
         self._looked = self._clock.monotonic()
-        self._took = self._looked - began
+        self._took = (self._took[1], self._looked - began)
         return overview

@@ -22,6 +22,7 @@ from zq.wire.sweeps import running_document
 WORST = 20
 MOST_ROWS = 100
 MOST_FINDINGS = 20
+NEVER = 2**63
 
 
 class View(NamedTuple):
@@ -38,7 +39,7 @@ class View(NamedTuple):
 
 SORTS: dict[str, Callable[[WatchedQueue], Any]] = {
     "worst": lambda queue: (
-        -(queue.figures.oldest_ready_age_ms or 0),
+        queue.figures.oldest_ready_at or NEVER,
         -queue.waiting,
         queue.figures.queue,
     ),

@@ -183,15 +183,17 @@ def count_jobs(connection: sqlite3.Connection, filter: Filter, now: int) -> int:
     return total
 
 
-def visible_counts(connection: sqlite3.Connection, now: int) -> Counter[tuple[str, Status]]:
-    """Jobs by queue and status, without those whose retention is over."""
-    counts: Counter[tuple[str, Status]] = Counter()
-    for queue, status, n in _counts.decode(_text(connection, QUERIES["counts"], {})):
-        counts[queue, status] = n
-    for queue, status, n in _counts.decode(
-        _text(connection, QUERIES["purged_counts"], {"now": now})
-    ):
-        counts[queue, status] -= n
+def visible_counts(
+    connection: sqlite3.Connection, now: int, queues: Sequence[str] | None = None
+) -> Counter[tuple[str, Status]]:
+    """Jobs by queue and status, without those whose retention is over. None means all queues."""
+    some: dict[str, object] = {"queues": as_json(list(queues or ()))}
+    stored = _text(connection, QUERIES["counts" if queues is None else "counts_of"], some)
+    purged = _text(connection, QUERIES["purged_counts"], {"now": now})
+    counts = Counter({(queue, status): n for queue, status, n in _counts.decode(stored)})
+    for queue, status, n in _counts.decode(purged):
+        if queues is None or (queue, status) in counts:
+            counts[queue, status] -= n
     return counts
 
 

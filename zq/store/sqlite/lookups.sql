@@ -32,6 +32,10 @@ SELECT count(*) FROM jobs WHERE CONDITIONS
 -- name: counts
 SELECT json_group_array(json_array(queue, status, n)) FROM queue_counts WHERE n > 0
 
+-- name: counts_of
+SELECT json_group_array(json_array(queue, status, n))
+FROM json_each(:queues) AS q CROSS JOIN queue_counts ON queue = q.value WHERE n > 0
+
 -- name: purged_counts
 -- Rows that readers no longer see, although they are not deleted yet.
 SELECT json_group_array(json_array(queue, status, n)) FROM (

@@ -75,8 +75,10 @@ class SqliteReads(Reads):
     async def count(self, filter: Filter, now: int) -> int:
         return await self._scans(lookups.count_jobs, filter, now)
 
-    async def counts(self, now: int) -> Counter[tuple[str, Status]]:
-        return await self._looks(lookups.visible_counts, now)
+    async def counts(
+        self, now: int, queues: Sequence[str] | None = None
+    ) -> Counter[tuple[str, Status]]:
+        return await self._looks(lookups.visible_counts, now, queues)
 
     async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
         if len(queues) < WORTH_SHARING:
