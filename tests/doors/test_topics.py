@@ -7,6 +7,8 @@ import pytest
 from conformance.client import Client, Wire
 from conformance.site import Site
 
+from zq.store.topics import MOST_EXAMINED
+
 from .records import Records, refused, told
 
 DEFAULTS = {
@@ -360,3 +362,16 @@ async def test_topics_are_there_after_a_restart(log: Records, wire: Wire) -> Non
 @pytest.mark.parametrize("settings", [{"doors": ("queue-ti",)}], ids=["shut"])
 async def test_the_door_can_be_shut(log: Records) -> None:
     assert (await log.get("")).status == 404
+
+
+@pytest.mark.parametrize("kind", ["log", "queue"])
+async def test_a_page_passes_over_so_many_records_at_most(log: Records, kind: str) -> None:
+    await log.put("t", type=kind)
+    for _ in range(3):
+        await log.append("t", *range(MOST_EXAMINED // 2), node="n")
+    page = await log.diff("t", node=["n"])
+    assert (page["records"], page["next_from_seq"]) == ([], MOST_EXAMINED)
+    assert (page["caught_up"], page["lag"]) == (False, MOST_EXAMINED // 2)
+    page = await log.diff("t", MOST_EXAMINED, node=["n"])
+    assert (page["records"], page["caught_up"]) == ([], True)
+    assert len(await log.seqs("t", node=["m"], limit=3)) == 3

@@ -8,6 +8,9 @@ from zq.model.routers import RoutersWanted, TopicRouter
 from zq.model.topic_jobs import HeldRecord, JobsWanted, Labels
 from zq.model.topics import TopicPage, TopicState
 
+MOST_EXAMINED = 20_000
+"""Records that one page passes over at most, to find those that are wanted."""
+
 
 class PageWanted(NamedTuple):
     """Records behind the number `after` that none of the `nodes` has written.

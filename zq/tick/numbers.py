@@ -18,7 +18,7 @@ from zq.tick.work import UnitOfWork
 AnyNumbering = NumberJobs | ForgetNumbers
 
 LOOKED_AT = 100
-"""The least numbers that are looked at when others are given out."""
+"""The least numbers that are looked at, in two places, when others are given out."""
 
 UNLABELLED = NewRecord("")
 
@@ -81,8 +81,10 @@ def give_numbers(
         for index, (key, record) in enumerate(zip(keys, records, strict=True))
     ]
     work.tx.run("number_jobs", numbers=rows)
-    # More are looked at than come, so that numbers of jobs that are gone do not gather.
-    work.tx.run("forget_gone", id=state.id, limit=2 * len(rows) + LOOKED_AT)
+    # More are looked at than come, so that numbers of jobs that are gone do not gather. Jobs that
+    # stay may have the lowest ones, so others are looked at too.
+    for after in (0, work.random.randrange(first)):
+        work.tx.run("forget_gone", id=state.id, after=after, limit=len(rows) + LOOKED_AT)
     state.head_seq += len(rows)
     return first
 

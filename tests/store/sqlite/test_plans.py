@@ -54,6 +54,7 @@ ROUTERS_OF_SOURCE = "SEARCH topic_routers USING INDEX routers_by_source (source=
 ROUTERS_OF_DEST = "SEARCH topic_routers USING INDEX routers_by_dest (dest=?)"
 NUMBER = "SEARCH topic_jobs USING INTEGER PRIMARY KEY (rowid=?)"
 JOBS_OF_TOPIC = "SEARCH t USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
+NUMBERS = JOBS_OF_TOPIC.replace("SEARCH t ", "SEARCH topic_jobs ")
 JOB_IN_TOPIC = "SEARCH topic_jobs USING INDEX topic_jobs_by_job (job=?)"
 RECORDS_OF_TOPIC = "SEARCH topic_records USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
 
@@ -338,13 +339,15 @@ FINDS: dict[str, set[str]] = {
     "forget_numbers": {JOB_IN_TOPIC},
     "forget_ended": {BY_ID, JOB_IN_TOPIC.replace("USING", "USING COVERING")},
     "forget_gone": {BY_ID, NUMBER, JOBS_OF_TOPIC},
-    "forget_numbers_of": {NUMBER, JOBS_OF_TOPIC.replace("SEARCH t ", "SEARCH topic_jobs ")},
+    "forget_numbers_of": {NUMBER, NUMBERS},
     "clear_topic_jobs": set(),
     "look for record standing": {"SEARCH queue_counts USING PRIMARY KEY (queue=?)"},
-    "look for record first_job": {BY_ID, JOBS_OF_TOPIC},
+    "look for record first_job": {BY_ID, "SCAN t", NUMBERS},
+    "look for record examined": {NUMBERS},
     "look for record jobs_page": {
         BY_ID,
-        JOBS_OF_TOPIC,
+        "SCAN t",
+        NUMBERS,
         "SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?)",
     },
     "look for record held": {BY_ID, NUMBER.replace("topic_jobs", "t")},

@@ -10,18 +10,18 @@ from zq.model.topic_jobs import HeldRecord, JobsWanted, Labels
 from zq.model.topics import TopicPage, TopicRecord, TopicState
 from zq.store.api import as_json
 from zq.store.sqlite.queries import load
-from zq.store.topics import PageWanted
+from zq.store.topics import MOST_EXAMINED, PageWanted
 
 QUERIES = load("topic_job_lookups.sql")
 
 
 def stand(connection: sqlite3.Connection, state: TopicState) -> TopicState:
     """A queue with what its jobs say of it. `state` is changed."""
-    place = {"queue": state.name, "id": state.id}
-    row = connection.execute(QUERIES["standing"], place).fetchone()
+    row = connection.execute(QUERIES["standing"], {"queue": state.name}).fetchone()
     state.count, state.ready, state.in_flight = row
-    first = connection.execute(QUERIES["first_job"], place).fetchone()
-    state.earliest_seq = state.head_seq + 1 if first is None else first[0]
+    place = {"queue": state.name, "id": state.id, "after": 0, "upto": state.head_seq}
+    first = connection.execute(QUERIES["first_job"], {**place, "most": MOST_EXAMINED}).fetchone()
+    state.earliest_seq = _examined(connection, place) + 1 if first is None else first[0]
     return state
 
 
@@ -33,15 +33,16 @@ def read_jobs(connection: sqlite3.Connection, state: TopicState, wanted: PageWan
         "id": state.id,
         "after": wanted.after,
         "upto": upto,
-        "limit": wanted.limit,
     }
+    bounds: dict[str, Any] = {"limit": wanted.limit, "most": MOST_EXAMINED}
     others = "1"
     if wanted.nodes and state.config.dedupe_node:
         others = QUERIES["others"]
-        parameters["nodes"] = as_json(list(wanted.nodes))
+        bounds["nodes"] = as_json(list(wanted.nodes))
     records: list[TopicRecord] = []
-    size, next_seq = 0, max(upto, wanted.after)
-    for row in connection.execute(QUERIES["jobs_page"].replace("OTHERS", others), parameters):
+    size = 0
+    query = QUERIES["jobs_page"].replace("OTHERS", others)
+    for row in connection.execute(query, parameters | bounds):
         seq, at, node, tag, data, meta = row
         size += len(data)
         if records and size > wanted.most_bytes:
@@ -52,7 +53,16 @@ def read_jobs(connection: sqlite3.Connection, state: TopicState, wanted: PageWan
     else:
         if len(records) == wanted.limit:
             next_seq = records[-1].seq
+        else:
+            next_seq = max(_examined(connection, parameters), wanted.after)
     return TopicPage(records, next_seq, upto, state.earliest_seq, None)
+
+
+def _examined(connection: sqlite3.Connection, place: dict[str, Any]) -> int:
+    """The last number of those that one look at a queue examines."""
+    row = connection.execute(QUERIES["examined"], {**place, "most": MOST_EXAMINED}).fetchone()
+    upto: int = place["upto"] if row is None else row[0]
+    return upto
 
 
 def held_records(

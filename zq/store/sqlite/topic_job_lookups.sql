@@ -8,19 +8,32 @@ SELECT ifnull(sum(n) FILTER (WHERE status <= {in_flight}), 0),
 FROM queue_counts WHERE queue = :queue
 
 -- name: first_job
-SELECT t.key & {max_seq} FROM topic_jobs AS t CROSS JOIN jobs ON jobs.id = t.job
-WHERE t.key > :id << {seq_bits} AND t.key <= :id << {seq_bits} | {max_seq}
-    AND jobs.queue = :queue AND jobs.status <= {in_flight}
-ORDER BY t.key LIMIT 1
+SELECT t.key & {max_seq} FROM (
+    SELECT key, job FROM topic_jobs
+    WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto
+    ORDER BY key LIMIT :most) AS t
+CROSS JOIN jobs ON jobs.id = t.job
+WHERE jobs.queue = :queue AND jobs.status <= {in_flight}
+LIMIT 1
+
+-- name: examined
+-- The last number that one look at a queue examines, where there are more than these.
+SELECT key & {max_seq} FROM topic_jobs
+WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto
+ORDER BY key LIMIT 1 OFFSET :most - 1
 
 -- name: jobs_page
+-- The cross join keeps the order of its first part. To sort them would mean to read all of them.
 SELECT t.key & {max_seq}, (jobs.id >> {key_bits}) + {key_epoch}, t.node, t.tag,
     ifnull(jobs.payload, (SELECT body FROM payloads WHERE job_id = jobs.id)),
     jobs.extras ->> '$.meta'
-FROM topic_jobs AS t CROSS JOIN jobs ON jobs.id = t.job
-WHERE t.key > :id << {seq_bits} | :after AND t.key <= :id << {seq_bits} | :upto
-    AND jobs.queue = :queue AND jobs.status <= {in_flight} AND OTHERS
-ORDER BY t.key LIMIT :limit
+FROM (
+    SELECT * FROM topic_jobs
+    WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto
+    ORDER BY key LIMIT :most) AS t
+CROSS JOIN jobs ON jobs.id = t.job
+WHERE jobs.queue = :queue AND jobs.status <= {in_flight} AND OTHERS
+LIMIT :limit
 
 -- name: others
 (t.node IS NULL OR t.node NOT IN (SELECT value FROM json_each(:nodes)))

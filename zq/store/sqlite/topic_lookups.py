@@ -17,12 +17,9 @@ from zq.model.topics import (
 from zq.store.api import as_json
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.topic_job_lookups import read_jobs, stand
-from zq.store.topics import PageWanted
+from zq.store.topics import MOST_EXAMINED, PageWanted
 
 QUERIES = load("topic_lookups.sql")
-
-MOST_EXAMINED = 20_000
-"""Records that one page passes over at most, to find those that are wanted."""
 
 _state = msgspec.json.Decoder(TopicState)
 _records = msgspec.json.Decoder(list[TopicRecord])

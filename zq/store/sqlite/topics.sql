@@ -89,13 +89,14 @@ DELETE FROM topic_jobs
 WHERE job IN {keys} AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = job AND status <= {in_flight})
 
 -- name: forget_gone
--- Of the lowest numbers, those whose jobs are gone: others than workers of the topic have ended them.
+-- Of the lowest numbers behind one, those whose jobs are gone, or have ended and cannot come back:
+-- others than workers of the topic have ended them.
 DELETE FROM topic_jobs
 WHERE key IN (
     SELECT t.key FROM topic_jobs AS t
-    WHERE t.key > :id << {seq_bits} AND t.key <= :id << {seq_bits} | {max_seq}
+    WHERE t.key > :id << {seq_bits} | :after AND t.key <= :id << {seq_bits} | {max_seq}
     ORDER BY t.key LIMIT :limit)
-AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = job)
+AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = job AND status NOT IN ({completed}, {expired}))
 
 -- name: forget_numbers_of
 DELETE FROM topic_jobs

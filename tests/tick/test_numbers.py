@@ -1,0 +1,51 @@
+"""The numbers of jobs in queue topics: they go with their jobs, whoever ends these."""
+
+from store.rig import Ticker
+
+from zq.model.commands import SetQueue, Succeed
+from zq.model.job import Retention
+from zq.model.settings import QueueSettings
+from zq.model.topic_commands import Append, Appended, PutTopic
+from zq.model.topics import DEFAULT_CONFIG, NewRecord, TopicPatch
+from zq.tick.numbers import LOOKED_AT
+
+
+def append(ticker: Ticker, count: int) -> list[int]:
+    """Append records to the topic `q`. Their keys."""
+    keys = ticker.mint.take(count, ticker.now)
+    records = [NewRecord("1", size=1)] * count
+    (reply,) = ticker.run(Append("q", records, count, DEFAULT_CONFIG, keys=keys)).replies
+    assert isinstance(reply, Appended), reply
+    return list(keys)
+
+
+def numbers(ticker: Ticker) -> int:
+    found: int = ticker.value("SELECT count(*) FROM topic_jobs")
+    return found
+
+
+def make(ticker: Ticker, settings: QueueSettings) -> None:
+    ticker.run(PutTopic("q", TopicPatch(type="queue")), SetQueue("q", settings))
+
+
+def test_numbers_of_jobs_that_have_ended_elsewhere_do_not_gather(ticker: Ticker) -> None:
+    """They go though the jobs are kept for a while: completed jobs never come back."""
+    make(ticker, QueueSettings(retention=Retention(completed_ms=60_000)))
+    count = 4 * LOOKED_AT
+    append(ticker, count)
+    ticker.run(Succeed(ticker.take(count)))
+    while numbers(ticker) > 2:
+        before = numbers(ticker)
+        append(ticker, 1)
+        ticker.run(Succeed(ticker.take(1)))
+        assert numbers(ticker) < before
+
+
+def test_numbers_go_though_others_stand_before_them(ticker: Ticker) -> None:
+    make(ticker, QueueSettings())
+    held = append(ticker, 4 * LOOKED_AT)
+    ticker.take(len(held))
+    for _ in range(40):
+        append(ticker, LOOKED_AT)
+        ticker.run(Succeed(ticker.take(LOOKED_AT)))
+    assert numbers(ticker) - len(held) < 10 * LOOKED_AT
