@@ -17,7 +17,7 @@ from zq.model.reach import EVERYWHERE, reach_of
 
 QUEUES = 10_000
 WARM_UP = 40
-"""So many ticks pass before the first that counts: claims pass old jobs only once."""
+"""How many ticks pass before the first that counts: claims pass old jobs only once."""
 
 CASES = ("none paused", "one paused, empty", "one paused, older jobs", "limited to a prefix")
 AIMS = (1.0, 0.9, 0.9, 0.8)

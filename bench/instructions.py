@@ -22,7 +22,7 @@ from bench.servers import Lab, ServerError
 START_SECONDS = 600.0
 LOAD_SECONDS = 600.0
 WARM_UP = 200
-"""So many requests come before the count: they warm the caches of statements and code."""
+"""How many requests come before the count: they warm the caches of statements and code."""
 
 REQUESTS = {1: 400, 8: 800, 64: 1600}
 """Callers → how many requests are counted."""

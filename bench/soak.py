@@ -33,7 +33,7 @@ from crash.sigkill import kill_again_and_again
 from process.server import ServerProcess, running
 
 BATCH = 30
-"""So many crashes happen on one directory. A new one then follows, to keep listings short."""
+"""How many crashes happen on one directory. A new one then follows, to keep listings short."""
 
 PAUSES = (0.0, 0.001, 0.02, 0.2)
 """Seconds between two enqueues, to measure the loss in buffered mode."""

@@ -32,7 +32,7 @@ MOST_BYTES = 8 * 1024 * 1024
 """A tick stores at most so many bytes of payloads, unless a single request is larger."""
 
 ROW_BYTES = 1024
-"""So many bytes of results or payloads count as one more row against the limits of a tick."""
+"""How many bytes of results or payloads count as one more row against the limits of a tick."""
 
 FAIR_ROWS = 4
 """For each row of any other command, a tick takes at least so many rows of new jobs."""

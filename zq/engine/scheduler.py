@@ -34,7 +34,7 @@ MOST_BYTES = 8 * 1024 * 1024
 """The jobs of these entries have at most so many bytes."""
 
 AT_A_TIME = 16
-"""So many next times are computed before other tasks get a turn. Each takes about 0.1 ms."""
+"""How many next times are computed before other tasks get a turn. Each takes about 0.1 ms."""
 
 AGAIN_MS = 100
 """The pause if nothing was due after all: somebody has changed the entry."""

@@ -17,7 +17,7 @@ from zq.store.errors import StoreFull
 log = logging.getLogger(__name__)
 
 IDLE_S = 1.0
-"""After so much idle time, free space is given back, a slice at a time."""
+"""After this much idle time, free space is given back, a slice at a time."""
 
 CHECK_S = 0.5
 """The files of an idle server are checked this often: they may be removed or replaced."""

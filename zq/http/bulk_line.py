@@ -17,7 +17,7 @@ SMALL = 2 * 1024
 """A body of this many bytes never waits: it is decoded as fast as it could be queued."""
 
 TURN_BYTES = 16 * 1024
-"""After so many bytes of bodies the next one waits. That is half a millisecond of decoding."""
+"""After this many bytes of bodies the next one waits. That is half a millisecond of decoding."""
 
 PATIENCE_S = 5.0
 """Once a body has waited this long, more are refused, since they would wait too long."""

@@ -15,7 +15,7 @@ RULE = 1
 """The number of the rule that `cause_of` follows."""
 
 MOST_GROUPS = 1_000
-"""So many pairs of a group and a queue are counted. Failures beyond them are counted as `OTHER`."""
+"""How many pairs of a group and a queue are counted. Further failures are counted as `OTHER`."""
 
 OTHER = "other"
 OTHER_QUEUE = "*"
@@ -26,7 +26,7 @@ KEPT_MS = 7 * 86_400_000
 
 MOST_READ = 1_000
 MOST_SHOWN = 200
-"""So many characters of a message are looked at, and so many of what remains are kept."""
+"""How many characters of a message are looked at, and how many of what remains are kept."""
 
 _VARIABLE = re.compile(
     r"""(?P<id>\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b)

@@ -22,7 +22,7 @@ MOST_NESTED = 32
 """Records of records are looked at to this depth."""
 
 MOST_COMPARED = 10_000
-"""So many values are compared for a payload: the branches of unions within unions multiply."""
+"""How many values are compared for a payload: the branches of unions within unions multiply."""
 
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 

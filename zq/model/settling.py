@@ -25,7 +25,7 @@ class Policy(msgspec.Struct, frozen=True):
 MAX_MESSAGE = 16 * 1024
 MAX_ERROR_TYPE = 512
 MAX_BACKTRACE = 128 * 1024
-"""So many bytes of the texts of a failure are kept."""
+"""How many bytes of the texts of a failure are kept."""
 
 
 class Failure(msgspec.Struct, frozen=True):

@@ -108,7 +108,7 @@ def check_selection(wanted: Selection) -> None:
 
 
 def dealt(jobs: int, wanted: Sequence[int]) -> list[int]:
-    """So many jobs shared out in rounds, one job a round to each that wants more."""
+    """Share jobs out in rounds, one job a round to each that wants more. Return their numbers."""
     shares = [0] * len(wanted)
     while jobs > 0 and (hungry := [n for n, most in enumerate(wanted) if shares[n] < most]):
         rounds = max(jobs // len(hungry), 1)

@@ -13,7 +13,7 @@ KEPT_MS = {MINUTE_MS: 2 * DAY_MS, HOUR_MS: 90 * DAY_MS}
 """How long trends are kept, by their length."""
 
 MOST_QUEUES = 500
-"""So many queues have a trend of their own in a minute, or an hour."""
+"""How many queues have a trend of their own in a minute, or an hour."""
 
 REST = "*"
 """Stands for all other queues. No queue can have this name."""

@@ -42,7 +42,7 @@ MOST_SHOWN = 64 * 1024 * 1024
 """At most so many bytes of a group's jobs are shown at a time."""
 
 AT_A_TIME = 16
-"""So many next times are computed before other tasks get a turn."""
+"""How many next times are computed before other tasks get a turn."""
 
 T = TypeVar("T")
 

@@ -78,7 +78,7 @@ FEW_RESERVES = 4
 
 FAILING_SHARE = 0.2
 FAILING_LEAST = 5 / 300
-"""So many failures in five minutes are worth a line, if they are a share of the deliveries."""
+"""How many failures in five minutes are worth a line, if they are a share of the deliveries."""
 
 _LIMITS = {
     FindingCode.STORAGE_FULL: "the disk is full: new jobs are refused. Free space on it",

@@ -27,13 +27,13 @@ from zq.service.status import StatusBoard, StatusLook
 from zq.service.trends import Trends
 
 AT_A_TIME = 100
-"""So many queues are judged before other tasks get a turn."""
+"""How many queues are judged before other tasks get a turn."""
 
 RATES_MS = 5_000
 """After this time, queues with traffic are looked at anew: their rates fall also without a tick."""
 
 ROUND = 60
-"""After so many looks each queue was looked at anew, changed or not."""
+"""After this many looks each queue was looked at anew, changed or not."""
 
 
 class _Crew(NamedTuple):

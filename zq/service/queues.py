@@ -18,7 +18,7 @@ from zq.store.api import Store
 Counts = Counter[tuple[str, Status]]
 
 AT_A_TIME = 200
-"""So many queues are counted up before other tasks get a turn."""
+"""How many queues are counted up before other tasks get a turn."""
 
 
 class QueueStatistics(NamedTuple):

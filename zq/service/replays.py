@@ -17,7 +17,7 @@ from zq.service.jobs import Jobs
 from zq.store.api import Store
 
 SLICE = 256
-"""So many jobs come back in one tick."""
+"""How many jobs come back in one tick."""
 
 
 class Replays:

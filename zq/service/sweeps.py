@@ -60,7 +60,7 @@ MOST_LOOKS = 11
 """A preview reads so many slices: it counts 10,000 jobs, and sees whether there are more."""
 
 MOST_LOOKED = 256
-"""So many previews are remembered, for the sweeps that they announce."""
+"""How many previews are remembered, for the sweeps that they announce."""
 
 SliceOf = Callable[[list[int], Filter, SweepMark], Command[Any]]
 

@@ -14,7 +14,7 @@ from zq.config import Settings
 from zq.runtime import Server
 
 SETTLE_TURNS = 5
-"""In so many turns of the event loop, the work that a timer starts gets under way."""
+"""In this many turns of the event loop, the work that a timer starts gets under way."""
 
 
 class TestServer:

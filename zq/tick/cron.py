@@ -28,7 +28,7 @@ from zq.tick.intake import enqueue
 from zq.tick.work import UnitOfWork
 
 SLICE_ENTRIES = 256
-"""So many entries are written before other tasks may have a turn."""
+"""How many entries are written before other tasks may have a turn."""
 
 AnyCronChange = WriteCron | DeleteCrons
 

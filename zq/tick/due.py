@@ -13,7 +13,7 @@ from zq.tick.trimming import trim_topics
 from zq.tick.work import UnitOfWork
 
 SLICE = 500
-"""So many jobs expire, are promoted or are purged in one tick, and so many names are forgotten.
+"""How many jobs expire, are promoted or are purged in one tick, and how many names are forgotten.
 Acknowledgements pass in between."""
 
 

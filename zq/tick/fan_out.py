@@ -27,10 +27,10 @@ from zq.tick.work import UnitOfWork
 AnyTargetChange = AddTarget | RemoveTarget
 
 LOOKED_AT = 20_000
-"""So many jobs are looked at before other tasks may have a turn."""
+"""How many jobs are looked at before other tasks may have a turn."""
 
 SLICE = 256
-"""So many jobs are moved, stored or deleted before that."""
+"""How many jobs are moved, stored or deleted before that."""
 
 WAITING = (Status.SCHEDULED, Status.READY)
 UNFINISHED = (*WAITING, Status.IN_FLIGHT)

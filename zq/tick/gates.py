@@ -28,7 +28,7 @@ MOST_REOPENED = 10_000
 """At most so many queues are asked one by one. With more, claims begin at the start again."""
 
 MOST_FRONTIERS = 64
-"""So many reaches are remembered. Keys are many, but few have workers that wait."""
+"""How many reaches are remembered. Keys are many, but few have workers that wait."""
 
 
 class Frontier(NamedTuple):

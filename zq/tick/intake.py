@@ -36,7 +36,7 @@ from zq.tick.targets import gathered, spread, tell_of_twins
 from zq.tick.work import UnitOfWork
 
 SLICE_JOBS = 512
-"""So many jobs are decided before other tasks may have a turn."""
+"""How many jobs are decided before other tasks may have a turn."""
 
 HELD_BY_GROUP = 1
 """The bit of `held` that is set for all jobs of a group but its head."""

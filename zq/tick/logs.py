@@ -5,7 +5,7 @@ from zq.store.api import BYTES_A_ROW
 from zq.tick.work import UnitOfWork
 
 TRIMMED = 64
-"""So many batches are removed at a time, so that acknowledgements pass in between."""
+"""How many batches are removed at a time, so that acknowledgements pass in between."""
 
 
 def append_records(

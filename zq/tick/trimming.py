@@ -8,14 +8,14 @@ from zq.model.topics import MAX_SEQ, OldRecord, TopicState, outworn_records
 from zq.tick.work import UnitOfWork
 
 SLICE = 1_000
-"""So many records are removed at a time."""
+"""How many records are removed at a time."""
 
 MOST_TRIMMED = 20
 """One write removes at most so many slices to keep a topic within its caps. Later ticks remove the
 rest."""
 
 TOPICS = 4
-"""So many topics are trimmed in one tick."""
+"""How many topics are trimmed in one tick."""
 
 
 def find_topics(work: UnitOfWork, names: Iterable[str]) -> dict[str, TopicState]:

@@ -12,7 +12,7 @@ FOLDER = "zizq-root"
 MEMBER = f"{FOLDER}/zq.db"
 
 PIECE = 512 * 1024
-"""So many bytes are read at a time."""
+"""How many bytes are read at a time."""
 
 LEVEL = 1
 """The level of gzip. A higher one takes several times as long and saves a tenth."""

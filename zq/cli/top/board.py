@@ -9,10 +9,10 @@ from zq.cli.top.messages import HEAD, LISTS, TAIL, Direction, Heard, Item, ListN
 from zq.cli.top.shown_list import ShownList
 
 SCREENS = 3
-"""So many screens of a list are requested at a time, so that most moves need no answer."""
+"""How many screens of a list are requested at a time, so that most moves need no answer."""
 
 HIDDEN_ROWS = 1
-"""So many jobs of a list are requested while it is hidden."""
+"""How many jobs of a list are requested while it is hidden."""
 
 FROZEN_EDGE = "the display is frozen: press p, then scroll further"
 

@@ -16,7 +16,7 @@ from zq.contrib.django.models import ShownJob
 from zq.contrib.django.results import moment_of
 
 NEWEST = 50
-"""So many jobs of each backend are shown."""
+"""How many jobs of each backend are shown."""
 
 STATUSES = ("ready", "scheduled", "in_flight", "completed", "dead", "cancelled", "expired")
 

@@ -11,7 +11,7 @@ from zq.model.job import NewJob
 from zq.model.payload import MAX_DEPTH, has_long_integer, nests_too_deeply
 
 MOST_KNOWN = 1024
-"""So many rules are remembered, the last ones that were used."""
+"""How many rules are remembered, the last ones that were used."""
 
 MOST_CHAINED = 256
 """One call folds at most so many jobs."""

@@ -24,7 +24,7 @@ QUICK_BYTES = 4 * MIB
 MOST_QUICK = 1 / 2
 
 MOST_KNOWN = 1024
-"""So many programs are remembered, the last ones that were used."""
+"""How many programs are remembered, the last ones that were used."""
 
 
 class JqFilter:

@@ -29,11 +29,11 @@ BUCKET_S = 5.0
 MINUTE_S, FIVE_MINUTES_S = 60.0, 300.0
 
 MOST_TOTALS = 20_000
-"""Above so many totals, those of queues without traffic are dropped."""
+"""Above this many totals, those of queues without traffic are dropped."""
 
 
 MOST_TIMED = 100_000
-"""Of so many jobs in flight it is known when they were delivered. Others are not timed."""
+"""Of this many jobs in flight it is known when they were delivered. Others are not timed."""
 
 _ENDS = {EventType.FAILED: "died", EventType.EXPIRED: "expired"}
 

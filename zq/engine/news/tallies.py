@@ -12,7 +12,7 @@ from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 
 MOST_COUNTED = 1_000
-"""So many queues are counted by name. What is shown must not grow with the queues."""
+"""How many queues are counted by name. What is shown must not grow with the queues."""
 
 REST = "*"
 """Stands for all other queues. No queue can have this name."""

@@ -6,7 +6,7 @@ from zq.engine.news.figures import OpenMinute
 from zq.model.trends import REST, Trend
 
 MOST_NAMED = 50
-"""So many queues are counted by name. What a scrape costs must not grow with the queues."""
+"""How many queues are counted by name. What a scrape costs must not grow with the queues."""
 
 
 class QueueTimes:

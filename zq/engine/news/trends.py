@@ -17,10 +17,10 @@ from zq.model.trends import MINUTE_MS, TOTAL, AddTrends, Trend, TrendFlow, summe
 log = logging.getLogger(__name__)
 
 RECENT = 5
-"""So many of the last minutes stay in memory, the open one among them."""
+"""How many of the last minutes stay in memory, the open one among them."""
 
 SLICE = 100
-"""So many queues are stored at a time."""
+"""How many queues are stored at a time."""
 
 Minute = dict[str, Trend]
 

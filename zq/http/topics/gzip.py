@@ -11,7 +11,7 @@ from zq.model.errors import InvalidRequest
 
 GZIP = "gzip"
 PART = 256 * 1024
-"""So many bytes are compressed or restored in one go, in about a millisecond."""
+"""How many bytes are compressed or restored in one go, in about a millisecond."""
 
 WORTH_IT = 1024
 """A smaller answer stays as it is."""

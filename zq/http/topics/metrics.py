@@ -25,7 +25,7 @@ from zq.model.topics import TopicState
 from zq.service import Services
 
 MOST_SHOWN = 1_000
-"""So many topics have labels of their own. The cost of a scrape must not grow with the topics."""
+"""How many topics have labels of their own. The cost of a scrape must not grow with the topics."""
 
 OF_TOPICS = {
     "topics_topic_head_seq": ("head_seq", "The number of a topic's last record."),

@@ -20,7 +20,7 @@ from zq.model.errors import AnswersFull
 log = logging.getLogger(__name__)
 
 LARGE = 8 * 1024 * 1024
-"""After so many bytes of answers, their memory is returned to the system as soon as all are sent.
+"""After this many bytes of answers, their memory is returned to the system as soon as all are sent.
 The number is less than a full page of jobs, because glibc would keep what such a page leaves at the
 end of the heap."""
 

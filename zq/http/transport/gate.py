@@ -15,10 +15,10 @@ from zq.model.errors import HeaderTimeout, TooManyConnections, ZqError
 log = logging.getLogger(__name__)
 
 MOST_TURNED_AWAY = 64
-"""So many connections over the limit get an answer at a time. The others are closed at once."""
+"""How many connections over the limit get an answer at a time. The others are closed at once."""
 
 FIRST_BYTES_S = 1.0
-"""So long the server waits for the first bytes of a connection over the limit, to answer them."""
+"""How long the server waits for the first bytes of a connection over the limit, to answer them."""
 
 LOG_EVERY_S = 1.0
 

@@ -18,7 +18,7 @@ _OUTSTANDING = struct.Struct("=i")
 """TIOCOUTQ counts the bytes that are not acknowledged yet, sent or not (Linux's tcp(7))."""
 
 _MARGIN_MS = 250
-"""So long the answer to repeated data may take. It is more than Linux's shortest time-out."""
+"""How long the answer to repeated data may take. It is more than Linux's shortest time-out."""
 
 
 class _Account(NamedTuple):

@@ -10,7 +10,7 @@ from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
 
 SHOWN = 256
-"""So many characters of a faulty schedule are shown."""
+"""How many characters of a faulty schedule are shown."""
 
 _ZONE = re.compile(r"(?:CRON_TZ|TZ)=(\S+)\s+(.+)", re.S)
 _EVERY = re.compile(r"@every\s+(\S+)")

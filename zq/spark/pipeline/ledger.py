@@ -21,7 +21,7 @@ from zq.spark.pipeline.files import Files
 _Stored = TypeVar("_Stored")
 
 SNAPSHOT_EVERY = 50
-"""After so many commits the ledger writes a snapshot of its state and deletes them."""
+"""After this many commits the ledger writes a snapshot of its state and deletes them."""
 
 SourceState = tuple[int, int]
 """Size in bytes and last change (Unix ms) of a segment when it was read."""

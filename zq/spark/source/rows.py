@@ -21,7 +21,7 @@ FIELDS = (
 )
 
 MOST_NAMED = 5
-"""So many bad rows fail a task. The message names each of them."""
+"""How many bad rows fail a task. The message names each of them."""
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 

@@ -25,11 +25,11 @@ PAUSE_S = 0.001
 """The pause between two slices, and before another try while a tick is under way."""
 
 SYNC_SLICES = 16
-"""So many slices are copied between two flushes of the copy. The kernel then never has much of it
+"""How many slices are copied between two flushes of the copy. The kernel then never has much of it
 to write when the flush of a tick has to wait for it."""
 
 MOST_RESTARTS = 3
-"""So often the copy may begin anew because another program has written to the database."""
+"""How often the copy may begin anew because another program has written to the database."""
 
 PRAGMAS = (
     # A copy that is not finished is thrown away, so nothing has to be undone in it.

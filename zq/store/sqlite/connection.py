@@ -48,7 +48,7 @@ WRITER_PRAGMAS = {
 }
 
 WRITER_STATEMENTS = 512
-"""So many statements stay prepared: a tick has many."""
+"""How many statements stay prepared: a tick has many."""
 
 READER_STATEMENTS = 64
 """Readers have few statements, except for the lists of names in filters. A prepared statement keeps

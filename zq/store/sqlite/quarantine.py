@@ -20,7 +20,7 @@ from zq.store.sqlite.queries import BRIEF_ROW, JOB_ROW, load
 QUERIES = load("quarantine.sql")
 
 MOST_NAMED = 10
-"""So many rows are named in a listing of the quarantine, the latest first."""
+"""How many rows are named in a listing of the quarantine, the latest first."""
 
 _NO_JSON = "malformed JSON"
 _NO_TEXT = "Could not decode to UTF-8"

@@ -22,11 +22,11 @@ READERS = 6 + SCANNERS
 """How many connections there are in all."""
 
 MOST_WAITING = 32
-"""So many scans may wait for a reader. The next one is refused."""
+"""How many scans may wait for a reader. The next one is refused."""
 
 
 MOST_PAGES_WAITING = 1_000
-"""So many pages of topics may wait for a reader: each takes a few milliseconds."""
+"""How many pages of topics may wait for a reader: each takes a few milliseconds."""
 
 
 class After(NamedTuple):

@@ -28,7 +28,7 @@ from zq.store.sqlite.readers import SCANNERS, ReaderPool
 T = TypeVar("T")
 
 WORTH_SHARING = 1000
-"""From so many queues on, the search for the oldest jobs is a scan that scanners share."""
+"""From this many queues on, the search for the oldest jobs is a scan that scanners share."""
 
 
 class SqliteReads(Reads):

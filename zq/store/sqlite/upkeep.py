@@ -29,7 +29,7 @@ TIDY_PAGES = 256
 """The pages that one slice gives back: 1 MiB."""
 
 SPARE_PAGES = 4096
-"""So many free pages stay for the next burst, besides a quarter of the file."""
+"""How many free pages stay for the next burst, besides a quarter of the file."""
 
 
 class Recovered(NamedTuple):

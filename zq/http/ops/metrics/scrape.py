@@ -17,7 +17,7 @@ from zq.service import Services
 from zq.service.admin import ServerFigures
 
 MOST_QUEUES = 100
-"""So many queues have a label of their own. The cost of a scrape must not grow with the queues."""
+"""How many queues have a label of their own. The cost of a scrape must not grow with the queues."""
 
 MOST_BUDGETS = 100
 """The same for budgets."""

@@ -18,7 +18,7 @@ MAX_STREAMS = 200
 
 STREAM_WINDOW = 256 * 1024
 CONNECTION_WINDOW = 1024 * 1024
-"""So many bytes of bodies may arrive before a handler has read any of them."""
+"""How many bytes of bodies may arrive before a handler has read any of them."""
 
 
 class ErrorCode(IntEnum):

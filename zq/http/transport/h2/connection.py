@@ -24,7 +24,7 @@ from zq.model.clock import Clock, Timer
 log = logging.getLogger(__name__)
 
 LINGER_S = 10.0
-"""So long the unread rest of a body is received and dropped. aiohttp has this limit in HTTP/1.1."""
+"""How long the unread rest of a body is received and dropped, as aiohttp does in HTTP/1.1."""
 
 Handler = Callable[[Any], Awaitable[Response]]
 

@@ -33,7 +33,7 @@ MOST_REQUESTS = 4096
 MOST_AT_ONCE = 128
 """A core takes no more than this."""
 MOST_RESETS = 64
-"""After so many resets a core takes no new streams. It permits 256 resets, and each of its open
+"""After this many resets a core takes no new streams. It permits 256 resets, and each of its open
 streams may still be reset."""
 
 DEFAULT_WINDOW = 2**16 - 1
