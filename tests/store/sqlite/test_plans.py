@@ -659,6 +659,11 @@ def test_counting_by_queue_and_status_visits_no_job_but_the_expired(ticker: Tick
     assert [line for line in lines if " jobs " in line] == [purgeable]
 
 
+def test_the_counts_of_some_queues_are_found_by_their_names(ticker: Ticker) -> None:
+    found = plan(ticker.connection, lookups.QUERIES["counts_of"])
+    assert "SEARCH queue_counts USING PRIMARY KEY (queue=?)" in found
+
+
 def test_the_oldest_ready_jobs_are_found_by_the_index(ticker: Ticker) -> None:
     ticker.store(1, queue="q01", priority=9)
     heads, lines = plans_of(ticker, lambda: lookups.oldest_ready(ticker.connection, QUEUES[:3]))
