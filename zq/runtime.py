@@ -17,6 +17,7 @@ from zq.engine.engine import Engine
 from zq.engine.process import LagMeter, trim_heap
 from zq.entrance import Entrance, ListeningPlace
 from zq.http.admin.door import AdminDoor, admin_routes
+from zq.http.admin.maintenance import MaintenanceApi
 from zq.http.app import Application
 from zq.http.audit import Auditor
 from zq.http.bulk_line import BulkLine
@@ -162,7 +163,8 @@ class Server:
             MetricsApi(sources, other_metrics(settings)),
         )
         others = other_doors(settings, shared, heartbeats, auth)
-        dashboard = Dashboard(settings, self.services, bodies, routes)
+        backup = MaintenanceApi(self.services, answers).backup_route
+        dashboard = Dashboard(settings, self.services, bodies, [*routes, backup])
         self._rpc = grpc_listener(settings, shared, self._refused, auth)
         try:
             if self._rpc is not None:

@@ -95,6 +95,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/leases"): None,
     ("GET", "/error-groups"): None,
     ("POST", "/workers/{id}/drain"): None,
+    ("DELETE", "/workers/{id}"): None,
+    ("GET", "/keys"): None,
     ("GET", "/jobs/{id}/result"): None,
     ("GET", "/jobs/by-key"): None,
     ("POST", "/jobs/{id}/cancel"): {"force": True},

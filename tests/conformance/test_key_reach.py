@@ -99,6 +99,7 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("GET", "/leases"): (200, {"leases": []}),
     ("GET", "/error-groups"): (200, {"rule": 1, "groups": []}),
     ("POST", "/workers/{id}/drain"): (404, "worker_not_found"),
+    ("DELETE", "/workers/{id}"): (404, "worker_not_found"),
     ("GET", "/jobs/{id}/result"): (404, "job_not_found"),
     ("GET", "/jobs/by-key"): (404, "job_not_found"),
     ("POST", "/jobs/{id}/cancel"): (404, "job_not_found"),

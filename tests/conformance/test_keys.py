@@ -40,6 +40,7 @@ def test_every_route_declares_its_scope() -> None:
             "/audit",
             "/cleaning",
             "/history",
+            "/keys",
             "/metrics",
             "/reset",
             "/status",

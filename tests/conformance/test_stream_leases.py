@@ -297,6 +297,19 @@ async def test_settling_a_job_is_no_news_to_its_worker(client: Client) -> None:
 # Who is at work
 
 
+async def test_a_dropped_worker_loses_its_stream_and_its_jobs_no_attempt(client: Client) -> None:
+    (issued,) = await client.enqueue_many(1, queue="a")
+    stream = await client.take(queue="a", more={"worker": "w"})
+    await stream.job()
+    reply = await client.send("DELETE", "/workers/w")
+    assert (reply.status, [w["held"] for w in reply.doc["workers"]]) == (200, [[issued]])
+    await stream.ended()
+    other = await client.take(queue="a")
+    job = await other.job()
+    assert (job["id"], job["attempts"]) == (issued, 0)
+    assert (await client.send("DELETE", "/workers/w")).status == 404
+
+
 async def test_the_workers_are_listed_with_what_they_do(client: Client) -> None:
     assert (await client.get("/workers")).doc == {"workers": []}
     since = client.site.now
@@ -324,6 +337,7 @@ async def test_the_workers_are_listed_with_what_they_do(client: Client) -> None:
         "address": "127.0.0.1",
         "client": "scanner/1.2",
         "unsent_bytes": 0,
+        "delivered": 2,
     }
     assert third["client"] == ""
     assert (second["id"], second["queues"], second["held"]) == ("right", [], issued[2:])

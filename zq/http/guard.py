@@ -95,6 +95,11 @@ class Guard:
         else:
             _grant(request, route, self._keys, self.sessions)
 
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """All keys, if keys are needed."""
+        return () if self._keys is None else self._keys.keys
+
     def key_of(self, request: web.BaseRequest) -> Key | None:
         """The key of a request; None if no keys are needed. Raises `Unauthorized`."""
         return None if self._keys is None else _key_or_session(request, self._keys, self.sessions)

@@ -64,6 +64,8 @@ class OpenStream(NamedTuple):
     """The program that its peer says it is."""
     unsent_bytes: int
     """What waits for its peer to read."""
+    delivered: int
+    """How many deliveries it has got since it is open."""
 
 
 class OpenLease(NamedTuple):
@@ -146,6 +148,16 @@ class Admin:
                 self._engine.inbox.give_back(rest)
         return [_described(stream) for stream in meant]
 
+    def drop(self, worker: str, reach: Reach) -> list[OpenStream]:
+        """End the streams of a worker: their jobs go back. Raises `WorkerNotFound`."""
+        meant = [stream for stream in self._within(reach) if _name_of(stream) == worker]
+        if not meant:
+            raise WorkerNotFound
+        dropped = [_described(stream) for stream in meant]
+        for stream in meant:
+            stream.end()
+        return dropped
+
     async def leases(self, reach: Reach, limit: int) -> list[OpenLease]:
         """The leases with a deadline, the earliest deadline first."""
         jobs = await self._store.reads.leases(reach, limit)
@@ -172,6 +184,7 @@ def _described(stream: Stream) -> OpenStream:
         stream.subscription.address,
         stream.subscription.client,
         stream.unsent,
+        stream.delivered,
     )
 
 

@@ -71,7 +71,7 @@ def worker_rows(document: Document, now: int) -> Iterator[SightRow]:
         state = "draining" if worker.get("draining") else "takes jobs"
         yield SightRow(
             f"{worker['id']} {at}",
-            f"{_cut(worker['id'])} {len(worker['held']):>6} {worker['prefetch']:>6}"
+            f"{_cut(worker['id'])} {worker['holds']:>6} {worker['prefetch']:>6}"
             f" {span(now - worker['since']):>9} {worker.get('unsent_bytes', 0):>8,} {state:<10}"
             f" {one_line(worker.get('address') or ''):<22} {one_line(queues)}",
         )

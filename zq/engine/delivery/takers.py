@@ -123,6 +123,8 @@ class Stream:
         """It got no credit because of its unsent bytes. Their writer must report progress."""
         self.held: dict[int, int] = {}
         """Deliveries by key, the oldest first. These jobs count against the window."""
+        self.delivered = 0
+        """How many deliveries it has got so far."""
         self._lapsed = 0
         self._outbox: deque[JobRecord] = deque()
         self._outbox_bytes = 0
@@ -155,6 +157,7 @@ class Stream:
         if self.is_done:
             return False
         self.held.update([(job.key, job.deliveries) for job in jobs])
+        self.delivered += len(jobs)
         self._outbox.extend(jobs)
         self._outbox_bytes += sum([job.payload_size for job in jobs]) + FRAME_BYTES * len(jobs)
         self._wake.set()

@@ -30,10 +30,15 @@ class MaintenanceApi:
         self._maintenance = services.maintenance
         self._answers = answers
 
+    @property
+    def backup_route(self) -> Route:
+        """The endpoint that the operators' page has too."""
+        return Route("POST", "/backup", self.backup, KeyScope.MANAGE, whole=True)
+
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
         return [
-            Route("POST", "/backup", self.backup, KeyScope.MANAGE, whole=True),
+            self.backup_route,
             Route("POST", "/compact", self.compact, KeyScope.MANAGE, whole=True),
         ]
 

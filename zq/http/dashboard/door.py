@@ -54,7 +54,7 @@ class DashboardDoor(Door):
 
 
 class Dashboard(NamedTuple):
-    """What the page's door is made of. `routes` are those of the native API."""
+    """What the page's door is made of. `routes` are those of the native API, and backups."""
 
     settings: DoorSettings
     services: Services

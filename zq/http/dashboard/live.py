@@ -25,7 +25,7 @@ STALL_S = 30.0
 SAFE_METHODS = ("GET", "HEAD")
 HEARTBEAT = b": still here\n\n"
 
-PARAMETERS = ("topic", "q", "sort", "from", "limit", "queue")
+PARAMETERS = ("topic", "q", "sort", "from", "limit", "queue", "tree", "under")
 
 HEADERS = {
     **SAFE,
@@ -106,7 +106,8 @@ class LiveApi:
             reach.require([check_name("queue", queue)])
         first = whole_number("from", values.get("from", "0"), 1_000_000)
         limit = whole_number("limit", values.get("limit", "50"), MOST_ROWS, 1)
-        return View(topic, reach, values.get("q", ""), sort, first, limit, queue)
+        tree, under = values.get("tree", "") == "1", values.get("under", "")
+        return View(topic, reach, values.get("q", ""), sort, first, limit, queue, tree, under)
 
 
 async def _show(

@@ -1,5 +1,6 @@
 """What each topic of the live view shows, as documents without nulls."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from heapq import nsmallest
 from typing import Any, NamedTuple
@@ -9,12 +10,16 @@ import msgspec
 from zq import __version__
 from zq.http.dashboard.frames import Document
 from zq.http.dashboard.mask import Mask
+from zq.http.dashboard.rates import DeliveryRates
+from zq.http.dashboard.tree import Branch, branches
 from zq.http.ops.status import status_document
 from zq.model.errors import ScopeMissing
 from zq.model.lifecycle import NAMES
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.waits import pause_text
 from zq.service import Services
+from zq.service.admin import OpenStream
+from zq.service.diagnosis import Finding
 from zq.service.overview import Overview, WatchedQueue
 from zq.wire.failures import groups_document
 from zq.wire.sweeps import running_document
@@ -22,6 +27,9 @@ from zq.wire.sweeps import running_document
 WORST = 20
 MOST_ROWS = 100
 MOST_FINDINGS = 20
+MOST_ALIKE = 5
+"""Of the same kind. A hundred queues without a worker must not hide what else is wrong."""
+
 NEVER = 2**63
 
 
@@ -35,6 +43,9 @@ class View(NamedTuple):
     first: int = 0
     limit: int = 50
     queue: str = ""
+    tree: bool = False
+    under: str = ""
+    """Of a tree, the prefix whose branches are shown."""
 
 
 SORTS: dict[str, Callable[[WatchedQueue], Any]] = {
@@ -55,6 +66,7 @@ class Views:
     def __init__(self, services: Services, mask: Mask | None) -> None:
         self._services = services
         self._mask = mask
+        self._rates = DeliveryRates()
         self.topics: dict[str, Callable[[View, Overview], Awaitable[Document]]] = {
             "overview": self._overview,
             "pulse": self._pulse,
@@ -68,6 +80,7 @@ class Views:
 
     async def document(self, view: View, overview: Overview) -> Document:
         """The document of a view at this moment."""
+        self._rates.learn(overview.workers, overview.at)
         within = overview.within(view.reach)
         document = await self.topics[view.topic](view, within)
         return document | {"pulse": _pulse(within)}
@@ -76,7 +89,7 @@ class Views:
         return {}
 
     async def _overview(self, view: View, overview: Overview) -> Document:
-        findings = overview.findings[:MOST_FINDINGS]
+        findings = _foremost(overview.findings)
         worst = nsmallest(WORST, overview.queues, key=SORTS["worst"])
         return {
             "findings": [_plain(finding._asdict()) for finding in findings],
@@ -88,9 +101,17 @@ class Views:
 
     async def _queues(self, view: View, overview: Overview) -> Document:
         found = [queue for queue in overview.queues if view.q in queue.figures.queue]
+        together = dict[str, Branch]()
+        if view.tree:
+            found, together = branches(found, view.under)
         shown = nsmallest(view.first + view.limit, found, key=SORTS[view.sort])[view.first :]
         return {
-            "queues": _rows(shown),
+            "queues": {
+                queue.figures.queue: _branch(branch)
+                if (branch := together.get(queue.figures.queue))
+                else _row(queue)
+                for queue in shown
+            },
             "order": [queue.figures.queue for queue in shown],
             "matching": len(found),
         }
@@ -103,19 +124,21 @@ class Views:
         return {
             "queue": _row(found[0]) if found else {},
             "settings": msgspec.to_builtins(settings),
-            "workers": [
-                _plain(worker._asdict() | {"held": len(worker.held)}) for worker in workers
-            ],
+            "workers": [self._worker(worker) | {"held": len(worker.held)} for worker in workers],
         }
 
     async def _workers(self, _view: View, overview: Overview) -> Document:
         texts = self._services.ids.texts
         return {
             "workers": [
-                _plain(worker._asdict() | {"held": texts(worker.held)[:50]})
+                self._worker(worker) | {"held": texts(worker.held)[:50]}
                 for worker in overview.workers
             ]
         }
+
+    def _worker(self, worker: OpenStream) -> Document:
+        more = {"holds": len(worker.held), "rate": self._rates.of(worker)}
+        return _plain(worker._asdict() | more)
 
     async def _sweeps(self, view: View, _overview: Overview) -> Document:
         ids = self._services.ids
@@ -145,6 +168,17 @@ class Views:
             raise ScopeMissing("this key is limited to some queues, and this is about all of them")
         health = self._services.admin.health()
         return {"status": msgspec.to_builtins(status_document(overview.status, health))}
+
+
+def _foremost(findings: Sequence[Finding]) -> list[Finding]:
+    """The worst of each kind, the worst first."""
+    alike = Counter[str]()
+    found = list[Finding]()
+    for finding in findings:
+        alike[finding.code] += 1
+        if alike[finding.code] <= MOST_ALIKE:
+            found.append(finding)
+    return found[:MOST_FINDINGS]
 
 
 def _pulse(overview: Overview) -> Document:
@@ -177,6 +211,14 @@ def _row(queue: WatchedQueue) -> Document:
         row["paused"] = True
         row["pause"] = pause_text(queue.settings)
     return row
+
+
+def _branch(branch: Branch) -> Document:
+    return _row(branch.sum) | {
+        "branch": branch.queues,
+        "paused_queues": branch.paused,
+        "orphans": branch.orphans,
+    }
 
 
 def _plain(document: dict[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from zq.http.zizq.events import EventsApi
 from zq.http.zizq.failures import FailuresApi
 from zq.http.zizq.history import HistoryApi
 from zq.http.zizq.jobs import JobsApi
+from zq.http.zizq.keys import KeysApi
 from zq.http.zizq.leases import LeasesApi
 from zq.http.zizq.outcomes import OutcomesApi
 from zq.http.zizq.problems import error_codec, problem
@@ -81,6 +82,7 @@ def zizq_routes(
         HistoryApi(services),
         AuditApi(services),
         WorkersApi(services),
+        KeysApi(guard),
         SettingsApi(services, endpoints),
         TargetsApi(services),
         QueueSchemasApi(services, endpoints),

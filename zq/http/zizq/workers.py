@@ -30,6 +30,7 @@ class WorkersApi:
             Route("GET", "/workers", endpoint(self.list), KeyScope.READ),
             Route("GET", "/leases", endpoint(self.leases), KeyScope.READ),
             Route("POST", "/workers/{id}/drain", endpoint(self.drain), KeyScope.TAKE),
+            Route("DELETE", "/workers/{id}", endpoint(self.drop), KeyScope.MANAGE),
         ]
 
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
@@ -37,8 +38,8 @@ class WorkersApi:
 
         Each has `id`, `queues` (empty: all within its reach), `prefetch`, `concurrency`, `held`
         (the ids of its jobs, the oldest delivery first), `since`, `draining`, `address`, `client`
-        (its `User-Agent`) and `unsent_bytes`. A worker without a name has its stream's number as
-        `id`, such as `#7`.
+        (its `User-Agent`), `unsent_bytes` and `delivered` (deliveries so far). A worker without a
+        name has its stream's number as `id`, such as `#7`.
         """
         parameters(request, ())
         return self._answer(self._admin.workers(reach_of(request)), accepted)
@@ -62,6 +63,15 @@ class WorkersApi:
         """
         drained = self._admin.drain(request[PATH]["id"], reach_of(request))
         return self._answer(drained, accepted)
+
+    async def drop(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """Close the streams of a worker: 200 with what they were, as in `GET /workers`.
+
+        The jobs that they held go back to their queues, without an attempt spent. A worker that
+        still runs may come back.
+        """
+        parameters(request, ())
+        return self._answer(self._admin.drop(request[PATH]["id"], reach_of(request)), accepted)
 
     def _answer(self, streams: Sequence[OpenStream], accepted: BodyCodec) -> Answer:
         documents = [

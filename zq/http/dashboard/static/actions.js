@@ -1,16 +1,16 @@
 // What changes jobs. Each dialog shows the command and the curl that it stands for.
 
 import { copyButton, el, fill, number } from "./dom.js";
-import { Refusal, get, query, send } from "./net.js";
+import { Refusal, ask, get, query, send } from "./net.js";
 
 /** @typedef {{title: string, say: string, button: string, zq?: string, method: string,
- *   path: string, body?: unknown, typed?: string, done: (answer: any) => string, asks?: [string, string][],
+ *   path: string, body?: unknown, typed?: string, each?: string[], save?: string, done: (answer: any) => string, asks?: [string, string][],
  *   filled?: (values: any) => {zq?: string, path?: string, body?: unknown}}} Plan `asks` has fields, and `filled` what they change. */
 
 /** What a look ahead has seen. @typedef {{count: number, many: string, upto: string, bound: string}} Seen */
 
 /** What the server lets this visitor do. */
-export const rights = { scopes: /** @type {string[]} */ ([]), masked: false };
+export const rights = { scopes: /** @type {string[]} */ ([]), masked: false, name: "", queues: /** @type {string[]} */ ([]) };
 
 /** @param {string} scope */
 export const may = (scope) => rights.scopes.includes(scope);
@@ -21,9 +21,17 @@ export const MOST_UNTYPED = 100;
 /** @param {string} text */
 export const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
+/** A line that does so for each queue. @param {Plan} plan @param {string} line */
+const looped = (plan, line) => ((plan.each?.length ?? 0) > 1
+  ? `for queue in ${plan.each?.map(quoted).join(" ")}; do ${line}; done` : line);
+
 /** @param {Plan} plan */
 function curl(plan) {
   const url = new URL(`api/${plan.path}`, document.baseURI).href;
+  if ((plan.each?.length ?? 0) > 1) {
+    return looped({ ...plan, each: plan.each?.map(encodeURIComponent) }, `curl -X ${plan.method} "${url}" -H 'Content-Type: application/json' -d ${
+      quoted(JSON.stringify(plan.body))}`);
+  }
   const body = plan.body === undefined ? ""
     : ` -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(plan.body))}`;
   return `curl -X ${plan.method} ${quoted(url)}${body}`;
@@ -58,7 +66,7 @@ export function confirm(plan, after) {
   const lines = el("div");
   const tell = () => {
     lines.replaceChildren();
-    fill(lines, plan.zq && stands("zq", plan.zq), stands("curl", curl(plan)));
+    fill(lines, plan.zq && stands("zq", looped(plan, plan.zq)), stands("curl", curl(plan)));
   };
   const asked = (plan.asks ?? []).map(([name, label]) => el("label", {}, `${label} `,
     el("input", { name, autocomplete: "off", oninput: () => {
@@ -70,7 +78,12 @@ export function confirm(plan, after) {
     event.preventDefault();
     go.disabled = true;
     try {
-      said.textContent = plan.done(await send(plan.method, plan.path, plan.body));
+      let answer;
+      if (plan.save) save(plan.save, await (await ask(`api/${plan.path}`, { method: plan.method })).blob());
+      else for (const name of plan.each ?? [""]) {
+        answer = await send(plan.method, plan.path.replace("$queue", encodeURIComponent(name)), plan.body);
+      }
+      said.textContent = plan.done(answer);
       go.remove();
       after?.();
     } catch (error) {
@@ -80,6 +93,13 @@ export function confirm(plan, after) {
   } }, asked, typed, said, el("p", { class: "buttons" },
     el("button", { type: "button", onclick: () => box.close() }, "Close"), go));
   const box = dialog(plan.title, el("p", {}, plan.say), lines, form);
+}
+
+/** Have the browser store a file. @param {string} name @param {Blob} content */
+export function save(name, content) {
+  const link = el("a", { href: URL.createObjectURL(content), download: name });
+  link.click();
+  URL.revokeObjectURL(link.href);
 }
 
 /** @param {string} scope @param {string} label @param {() => void} onclick */
@@ -97,6 +117,7 @@ export function jobActions(job, after) {
       zq: `zq requeue ${job.id}`, method: "POST", path: `jobs/${id}/retry`,
       done: (answer) => `The job is ${answer.status}.`,
     }, after)),
+    ["ready", "scheduled"].includes(job.status) && actionButton("manage", "Move…", () => move(job, after)),
     open && actionButton("manage", "Cancel…", () => confirm({
       title: "Cancel this job",
       say: force ? "Its worker is told to stop. What it has done is not undone."
@@ -110,6 +131,16 @@ export function jobActions(job, after) {
       method: "DELETE", path: `jobs/${id}`, done: () => "The job is deleted.",
     }, after)));
 }
+
+/** Another queue, another priority, or another time. @param {any} job @param {() => void} after */
+const move = (job, after) => confirm({
+  title: "Move this job", say: `It is in ${job.queue} with the priority ${job.priority}; lower ones come first. What stays empty stays as it is.`,
+  asks: [["queue", "Queue"], ["priority", "Priority"], ["minutes", "Minutes until it is ready; 0 for now"]],
+  filled: ({ queue, priority, minutes }) => ({ body: { ...queue && { queue }, ...priority && { priority: Number(priority) },
+    ...minutes && { ready_at: Math.round(Date.now() + Number(minutes) * 60_000) } } }),
+  button: "Move", method: "PATCH", path: `jobs/${encodeURIComponent(job.id)}`, body: {},
+  done: (changed) => `The job is ${changed.status} in ${changed.queue}.`,
+}, after);
 
 const FLAGS = /** @type {Record<string, string>} */ ({ status: "status", queue: "queue", type: "type",
   filter: "filter", error: "error", "budgets.key": "budget" });
@@ -134,55 +165,73 @@ const because = (zq, path) => ({ zq, path, asks: [["reason", "Reason"]], filled:
  * @param {() => void} after
  */
 export function filterActions(filter, after) {
-  /** Look ahead, and bind the change to what was seen.
-   * @param {string} verb @param {(seen: Seen) => void} go */
-  const seen = async (verb, go) => {
-    const { count, exact, upto } = await get(`sweeps/preview${query({ ...filter, verb })}`);
-    const many = `${exact ? "" : "at least "}${number(count)}`;
-    go({ count, many, upto, bound: query({ ...filter, upto }) });
-  };
-  const bounds = (/** @type {Seen} */ { upto }) =>
-    `Those that match now, up to the id ${upto}, and none that arrive later: ${words}`;
   const status = filter.status ?? "";
-  const words = Object.entries(filter).map(([name, value]) => `${name}:${value}`).join(" ") || "all jobs";
   return el("p", { class: "buttons" },
-    status === "dead" && actionButton("manage", "Retry all that match…", () => seen("redrive", (now) => confirm({
-      title: `Retry ${now.many} dead jobs`, say: bounds(now),
-      button: `Retry ${now.many} jobs`, method: "POST",
-      ...because(commandOf("requeue", filter, now.upto), `jobs/redrive${now.bound}`),
-      body: {}, done: (answer) => `${number(answer.redriven)} jobs are ready again.`,
-    }, after))),
-    ["ready", "scheduled"].includes(status) && actionButton("manage", "Cancel all that match…",
-      () => seen("cancel", (now) => confirm({
-        title: `Cancel ${now.many} jobs`, say: `${bounds(now)}. The page Sweeps can take them back.`,
-        button: `Cancel ${now.many} jobs`, method: "POST",
-        ...because(commandOf("cancel", filter, now.upto), `jobs/cancel${now.bound}`),
-        body: {}, done: (answer) => `${number(answer.cancelled)} jobs are cancelled.`,
-      }, after))),
-    Object.keys(filter).length > 0 && actionButton("manage", "Delete all that match…",
-      () => seen("delete", (now) => confirm({
-        title: `Delete ${now.many} jobs`, say: `For good. ${bounds(now)}`,
-        button: `Delete ${now.many} jobs`, method: "DELETE", ...because(undefined, `jobs${now.bound}`),
-        typed: now.count > MOST_UNTYPED ? filter.queue ?? "delete" : undefined,
-        done: (answer) => `${number(answer.deleted)} jobs are deleted.`,
-      }, after))));
+    status === "dead" && filterButton("redrive", "Retry all that match…", filter, after),
+    ["ready", "scheduled"].includes(status) && filterButton("cancel", "Cancel all that match…", filter, after),
+    Object.keys(filter).length > 0 && filterButton("delete", "Delete all that match…", filter, after));
 }
 
+/** A button that looks ahead, and binds the change to what was seen.
+ * @param {"redrive" | "cancel" | "delete"} verb @param {string} label
+ * @param {Record<string, string>} filter @param {() => void} after */
+export const filterButton = (verb, label, filter, after) => actionButton("manage", label, async () => {
+  try {
+    const { count, exact, upto } = await get(`sweeps/preview${query({ ...filter, verb })}`);
+    const many = `${exact ? "" : "at least "}${number(count)}`;
+    confirm(PLANS[verb](filter, { count, many, upto, bound: query({ ...filter, upto }) }), after);
+  } catch (error) {
+    dialog("This cannot be looked at", el("p", { role: "alert" }, /** @type {Error} */ (error).message),
+      el("form", { method: "dialog" }, el("button", {}, "Close")));
+  }
+});
+
+/** @param {Record<string, string>} filter @param {Seen} now */
+function bounds(filter, now) {
+  const words = Object.entries(filter).map(([name, value]) => `${name}:${value}`).join(" ") || "all jobs";
+  return `Those that match now, up to the id ${now.upto}, and none that arrive later: ${words}`;
+}
+
+/** What each change by filter asks for. @type {Record<string, (filter: Record<string, string>, now: Seen) => Plan>} */
+const PLANS = {
+  redrive: (filter, now) => ({
+    title: `Retry ${now.many} dead jobs`, say: bounds(filter, now), button: `Retry ${now.many} jobs`, method: "POST",
+    ...because(commandOf("requeue", filter, now.upto), `jobs/redrive${now.bound}`),
+    body: {}, done: (answer) => `${number(answer.redriven)} jobs are ready again.`,
+  }),
+  cancel: (filter, now) => ({
+    title: `Cancel ${now.many} jobs`, say: `${bounds(filter, now)}. The page Sweeps can take them back.`,
+    button: `Cancel ${now.many} jobs`, method: "POST",
+    ...because(commandOf("cancel", filter, now.upto), `jobs/cancel${now.bound}`),
+    body: {}, done: (answer) => `${number(answer.cancelled)} jobs are cancelled.`,
+  }),
+  delete: (filter, now) => ({
+    title: `Delete ${now.many} jobs`, say: `For good. ${bounds(filter, now)}`,
+    button: `Delete ${now.many} jobs`, method: "DELETE", ...because(undefined, `jobs${now.bound}`),
+    typed: now.count > MOST_UNTYPED ? filter.queue ?? "delete" : undefined,
+    done: (answer) => `${number(answer.deleted)} jobs are deleted.`,
+  }),
+};
+
 /** @param {string} queue @param {boolean} paused @param {() => void} [after] */
-export function pauseButton(queue, paused, after) {
+export const pauseButton = (queue, paused, after) => pauseMany([queue], paused, after);
+
+/** The change of one queue, or of several by a loop. @param {string[]} queues @param {boolean} paused @param {() => void} [after] */
+export function pauseMany(queues, paused, after) {
   const verb = paused ? "Resume" : "Pause";
-  const command = `zq ${verb.toLowerCase()} ${quoted(queue)}`;
+  const many = queues.length > 1;
+  const command = `zq ${verb.toLowerCase()} ${many ? '"$queue"' : quoted(queues[0])}`;
   return actionButton("manage", `${verb}…`, () => confirm({
-    title: `${verb} ${queue}`,
-    say: paused ? "Its jobs are delivered again." : "Its jobs are not delivered. Jobs in flight go on.",
+    title: many ? `${verb} ${number(queues.length)} queues` : `${verb} ${queues[0]}`, each: queues,
+    say: `${many ? `${queues.join(", ")}. Their` : "Its"} jobs are ${paused ? "delivered again." : "not delivered. Jobs in flight go on."}`,
     asks: paused ? [] : [["reason", "Reason"], ["minutes", "Minutes, or nothing until it is resumed"]],
     filled: ({ reason, minutes }) => ({
       zq: command + (minutes && ` --for ${minutes}m`) + (reason && ` --reason ${quoted(reason)}`),
       body: { paused: true, pause_reason: reason || null,
         paused_until: Number(minutes) ? Math.round(Date.now() + Number(minutes) * 60_000) : null } }),
     button: verb, zq: command, method: "PATCH",
-    path: `queues/${encodeURIComponent(queue)}/settings`, body: { paused: paused ? null : true },
-    done: () => `The queue is ${paused ? "delivered again" : "paused"}.`,
+    path: `queues/${many ? "$queue" : encodeURIComponent(queues[0])}/settings`, body: { paused: paused ? null : true },
+    done: () => `${many ? `${number(queues.length)} queues are` : "The queue is"} ${paused ? "delivered again" : "paused"}.`,
   }, after));
 }
 
@@ -194,9 +243,14 @@ const KEYS = [
   ["r", "retry"], ["p", "pause updates"], ["t", "theme"], ["z", "zone"], ["?", "this help"],
 ];
 
-/** @param {boolean} on @param {(on: boolean) => void} change */
-export function help(on, change) {
-  const box = dialog("Keys", el("dl", { class: "facts" }, KEYS.map(([key, text]) =>
+const EVERY = [1, 2, 5, 10, 30, 60];
+
+/** @param {boolean} on @param {(on: boolean) => void} change
+ * @param {number} every Seconds. @param {(every: number) => void} pace */
+export function help(on, change, every, pace) {
+  const box = dialog("Settings and keys", el("p", {}, el("label", {}, "New numbers every ", el("select", {
+    onchange: (/** @type {any} */ event) => pace(Number(event.target.value)) }, EVERY.map((each) =>
+    el("option", { value: each, selected: each === every }, `${each} s`))))), el("dl", { class: "facts" }, KEYS.map(([key, text]) =>
     el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, text)))));
   fill(box, el("p", {}, el("label", {}, el("input", { type: "checkbox", checked: on,
     onchange: (/** @type {any} */ event) => change(event.target.checked) }), " Keys are on")),

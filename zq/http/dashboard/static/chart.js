@@ -1,12 +1,13 @@
 // What happened over minutes, hours and days: lines in SVG with a table of the same numbers.
 
-import { el, facts, number, rate, show, span, table } from "./dom.js";
+import { clock, day, el, facts, number, rate, show, span, table, time } from "./dom.js";
 import { get, query } from "./net.js";
 
 const SPANS = ["5m", "1h", "24h", "7d"];
 const SERIES = [["enqueued", "in", "stored"], ["completed", "done", "completed"], ["failed", "failed", "failed"]];
 const WIDTH = 640;
 const HEIGHT = 120;
+const BELOW = 18;
 const EVERY_MS = 10_000;
 
 /** @param {string} tag @param {Record<string, any>} attributes @param {string} [text] */
@@ -32,11 +33,11 @@ export class History {
     this.chosen = "1h";
     this.asked = 0;
     this.keys = el("figcaption");
-    this.picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", class: "chart",
+    this.picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT + BELOW}`, role: "img", class: "chart",
       "aria-label": "Jobs a second: not known yet" });
     this.rows = el("div");
     this.numbers = el("div");
-    this.buttons = SPANS.map((each) => el("button", { type: "button", "aria-pressed": each === this.chosen,
+    this.buttons = SPANS.map((each) => el("button", { type: "button", "aria-pressed": String(each === this.chosen),
       onclick: () => this.choose(each) }, each));
     this.place = el("section", { "aria-label": "History", class: "history" },
       el("p", { class: "buttons", role: "group", "aria-label": "Span" }, this.buttons),
@@ -65,6 +66,16 @@ export class History {
     }
   }
 
+  /** When it begins, its middle, and its end. @param {any[]} points */
+  hours(points) {
+    const many = points.length - 1;
+    if (many < 1) return [];
+    const days = points[many].at - points[0].at > 86_400_000;
+    return [[0, "start"], [many >> 1, "middle"], [many, "end"]].map(([at, anchor]) => shape("text", {
+      x: (Number(at) * WIDTH) / many, y: HEIGHT + BELOW - 5, class: "axis", "text-anchor": anchor },
+    `${days ? day(points[Number(at)].at) : clock(points[Number(at)].at).slice(0, 5)}`));
+  }
+
   /** @param {any} doc */
   draw(doc) {
     const seconds = doc.step_ms / 1000;
@@ -77,7 +88,8 @@ export class History {
     const summary = SERIES.map(([, word], i) => `${word} ${number(sums[i])}`).join(", ");
     this.picture.replaceChildren(shape("title", {}, title),
       shape("text", { x: 2, y: 12, class: "axis" }, `${rate(top)}/s`),
-      shape("line", { x1: 0, x2: WIDTH, y1: HEIGHT - 1, y2: HEIGHT - 1, class: "axis" }));
+      shape("line", { x1: 0, x2: WIDTH, y1: HEIGHT - 1, y2: HEIGHT - 1, class: "axis" }),
+      ...this.hours(points));
     this.picture.setAttribute("aria-label", `${title}: ${summary}`);
     const step = WIDTH / Math.max(points.length - 1, 1);
     SERIES.forEach(([, , look], i) => this.picture.append(shape("polyline", { class: `line ${look}`,
@@ -87,7 +99,7 @@ export class History {
       el("span", { class: `key ${look}` }, `${word} ${number(sums[i])} `)));
     show(this.rows, table(title, ["from", ...SERIES.map(([, word]) => `${word}/s`)],
       points.slice(-60).reverse().map((/** @type {any} */ point) => ({ key: String(point.at),
-        cells: [new Date(point.at).toLocaleString("en-GB"), ...point.values.map(rate)] }))));
+        cells: [time(point.at), ...point.values.map(rate)] }))));
     show(this.numbers, facts([["wait", shares(doc.wait)], ["run", shares(doc.run)],
       ["in/s, 5 min", rate(doc.arrivals_per_second)], ["done/s, 5 min", rate(doc.ends_per_second)],
       ["drained", doc.waiting === 0 ? "nothing waits" : doc.drained_ms === undefined

@@ -32,6 +32,9 @@ export function fill(parent, ...children) {
   return parent;
 }
 
+/** The row or line under the pointer. While there is one, nothing moves: who clicks, hits what they saw. */
+export const held = { row: /** @type {Element | null} */ (null) };
+
 /**
  * Replace what a place shows, unless that is the same. Focus and the row under the pointer stay.
  * @param {Element} place
@@ -40,6 +43,8 @@ export function fill(parent, ...children) {
 export function show(place, ...children) {
   const next = document.createElement("div");
   fill(next, ...children);
+  // Another part of the page must not push the row away.
+  if (held.row?.isConnected && !place.contains(held.row) && next.childElementCount !== place.childElementCount) return;
   settle(place, next);
 }
 
@@ -53,6 +58,13 @@ function settle(old, next) {
   for (const child of old.children) {
     const key = child.getAttribute("data-key");
     if (key) kept.set(key, child);
+  }
+  if (held.row?.isConnected && kept.size) {
+    for (const child of [...next.children]) {
+      const own = kept.get(child.getAttribute("data-key"));
+      if (own && alike(own, child)) update(own, child);
+    }
+    return;
   }
   let place = old.firstChild;
   for (const child of [...next.childNodes]) {
@@ -78,10 +90,15 @@ function settle(old, next) {
 function alike(one, other) {
   if (one.nodeType !== other.nodeType || one.nodeName !== other.nodeName) return false;
   if (!(one instanceof Element && other instanceof Element)) return true;
+  if (stays(one)) return stays(one) === stays(other);
   return one.getAttribute("data-key") === other.getAttribute("data-key")
     && !one.hasAttribute("data-own") && !other.hasAttribute("data-own")
     && !["BUTTON", "INPUT", "SELECT", "TEXTAREA", "FORM"].includes(one.nodeName);
 }
+
+/** What has this attribute stays as it is for as long as its value: a button with its focus, a box with its tick.
+ * @param {Element} each */
+const stays = (each) => each.getAttribute("data-stay");
 
 /** @param {any} own @param {any} next */
 function update(own, next) {
@@ -89,6 +106,7 @@ function update(own, next) {
     if (own.data !== next.data) own.data = next.data;
     return;
   }
+  if (stays(own)) return;
   for (const { name } of [...own.attributes]) {
     if (!next.hasAttribute(name) && name !== "open") own.removeAttribute(name);
   }
@@ -130,6 +148,8 @@ export function bytes(n) {
 
 /** The zone of all times on the page: the viewer's, or UTC. */
 export const zone = {
+  /** Whether the browser was asked for its zone, which takes long. */
+  known: false,
   get name() {
     return localStorage.getItem("zone") ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
   },
@@ -140,10 +160,21 @@ export const zone = {
   },
 };
 
+const formats = /** @type {Map<string, Intl.DateTimeFormat>} */ (new Map());
+
 /** The name of the zone is a part: in one night of the year, an hour comes twice. @param {number} ms */
-const local = (ms, timeZone = zone.name) => new Date(ms).toLocaleString("en-GB",
-  { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit",
-    timeZoneName: "short", timeZone });
+function local(ms, timeZone = zone.name) {
+  const format = formats.get(timeZone) ?? new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric",
+    hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short", timeZone });
+  formats.set(timeZone, format);
+  return format.format(ms);
+}
+
+/** The time of the day. @param {number} ms */
+export const clock = (ms) => local(ms).split(/, | /)[3];
+
+/** The day. @param {number} ms */
+export const day = (ms) => local(ms).split(" ").slice(0, 2).join(" ");
 
 /** The time in the zone of the page, or in another one, with UTC as its title.
  * @param {number | undefined} ms @param {string} [other] */
@@ -152,6 +183,10 @@ export function time(ms, other) {
   const at = new Date(ms).toISOString();
   return other ? el("span", { title: at }, local(ms, other)) : el("time", { datetime: at, title: at }, local(ms));
 }
+
+/** A text of the server, with its times in the zone of the page. @param {string} text */
+export const told = (text) => text.split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/)
+  .map((part, at) => (at % 2 ? time(Date.parse(part)) : part));
 
 /** How each status looks: colour, and a shape for those who do not see colours.
  * @type {Record<string, string[]>} */

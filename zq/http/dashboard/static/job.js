@@ -3,6 +3,7 @@
 import { jobActions, may, rights } from "./actions.js";
 import { badge, bytes, copyButton, el, facts, link, queueLink, span, time } from "./dom.js";
 import { Refusal, ask, get, query } from "./net.js";
+import { once } from "./server.js";
 
 /**
  * The text of a field as the server has sent it: no number is rounded, no key is dropped.
@@ -71,8 +72,17 @@ const SHOWN = ["payload", "result", "id", "status"];
 /** @param {Element} main @param {URLSearchParams} values */
 export function job(main, values) {
   const id = values.get("id") ?? "";
+  const next = values.get("next");
   const body = el("div", { "aria-busy": "true" });
   main.append(el("h1", {}, "Job ", el("span", { class: "name" }, id)), body);
+  if (next) {
+    once(body, async () => {
+      const [first] = (await get(`jobs${query({ queue: next, status: "ready", limit: 1 })}`)).jobs;
+      if (first && body.isConnected) location.replace(`#/job${query({ id: first.id })}`);
+      return first ? "" : el("p", {}, "No job of ", queueLink(next), " waits any more.");
+    });
+    return { view: { topic: "pulse" }, draw: () => undefined };
+  }
   const path = `jobs/${encodeURIComponent(id)}`;
   let place = "api";
   const load = async () => {

@@ -1,7 +1,7 @@
 // The start of the page: its places, the head, the keys, signing in.
 
 import { help, rights } from "./actions.js";
-import { el, number, show, span, zone } from "./dom.js";
+import { clock, el, held, number, show, span, zone } from "./dom.js";
 import { Live, Refusal, ask } from "./net.js";
 
 /** @typedef {{view: Record<string, any>, draw: (doc: any, at: number) => void}} Page */
@@ -22,9 +22,12 @@ let state = "connecting";
 let spokenAt = 0;
 let spoken = "";
 let failed = "";
+let seenAt = 0;
 
 const live = new Live((doc, at) => {
   pulse(doc.pulse);
+  seenAt = at;
+  age();
   if (document.getSelection()?.isCollapsed === false && main.contains(document.getSelection()?.anchorNode ?? null)) return;
   page?.draw(doc, at);
   main.removeAttribute("aria-busy");
@@ -46,6 +49,7 @@ async function open() {
   const name = wanted in PAGES ? wanted : "overview";
   const [title, , file] = PAGES[name];
   main.replaceChildren();
+  held.row = null;
   main.setAttribute("aria-busy", "true");
   page = null;
   let made;
@@ -97,6 +101,24 @@ function head() {
   place.className = ["lost", "stale"].includes(state) ? "stale" : state.split(" ")[0];
 }
 
+/** Of when the numbers are, and whether rows are held. */
+function age() {
+  if (!zone.known) return;
+  const text = `${seenAt ? `numbers of ${clock(seenAt)}` : ""}${held.row?.isConnected ? ", rows held under the pointer" : ""}`;
+  if (byId("age").textContent !== text) byId("age").textContent = text;
+}
+
+/** @param {Element | null} row */
+function hold(row) {
+  const freed = held.row && !row;
+  held.row = row;
+  if (freed) live.again();
+  age();
+}
+main.addEventListener("pointerover", (event) => hold(event.pointerType === "mouse"
+  ? /** @type {Element} */ (event.target).closest("main [data-key]") : null));
+main.addEventListener("pointerleave", () => hold(null));
+
 function signIn() {
   const said = el("p", { role: "alert" }, failed);
   main.replaceChildren(el("h1", {}, "Sign in"), el("form", { onsubmit: async (/** @type {any} */ event) => {
@@ -126,6 +148,8 @@ async function start() {
   }
   rights.scopes = who.scopes;
   rights.masked = who.masked;
+  rights.name = who.name ?? "";
+  rights.queues = who.queues;
   byId("version").textContent = who.zq;
   byId("read-only").textContent = who.read_only ? "read-only" : "";
   byId("sign-out").hidden = !who.name;
@@ -189,7 +213,9 @@ function turnZone() {
 
 /** A browser takes long to tell the zone: nobody waits for that to see the first numbers. */
 function nameZone() {
+  zone.known = true;
   byId("zone").textContent = `Zone: ${zone.name}`;
+  age();
 }
 
 // Keys
@@ -198,8 +224,13 @@ let leader = false;
 let finding = false;
 
 function showHelp() {
-  help(localStorage.getItem("keys") !== "off", (on) => localStorage.setItem("keys", on ? "on" : "off"));
+  help(localStorage.getItem("keys") !== "off", (on) => localStorage.setItem("keys", on ? "on" : "off"),
+    live.every, (every) => {
+      live.every = every;
+      localStorage.setItem("every", String(every));
+    });
 }
+live.every = Number(localStorage.getItem("every")) || 1;
 
 /** @param {number} step */
 function moveRow(step) {
@@ -213,7 +244,10 @@ const selectRow = () => /** @type {HTMLElement | null} */ (
   document.activeElement?.closest("tr")?.querySelector("input[type=checkbox]"))?.click();
 
 /** The selected jobs come after the buttons for all that match, and before them in what is meant. */
-const retry = () => [...main.querySelectorAll("button")].filter((each) => /^Retry/.test(each.textContent ?? "")).at(-1)?.click();
+function retry() {
+  const row = document.activeElement?.closest("main .findings li");
+  [...(row ?? main).querySelectorAll("button")].filter((each) => /^Retry/.test(each.textContent ?? "")).at(-1)?.click();
+}
 
 document.addEventListener("keydown", (event) => {
   const target = /** @type {Element} */ (event.target);

@@ -83,9 +83,14 @@ export class Live {
     this.onState = onState;
     this.view = {};
     this.paused = false;
+    /** How many seconds pass between two changes of the page. */
+    this.every = 1;
+    this.drawn = -Infinity;
     this.heard = performance.now();
     /** How far this clock is ahead of the server's, in ms, when the stream began. */
     this.ahead = 0;
+    /** Whether something has come that is not shown yet. */
+    this.late = false;
     /** @type {AbortController | null} */
     this.wire = null;
     /** @type {[any, number] | null} */
@@ -97,11 +102,19 @@ export class Live {
   /** Another view, or the same one for a page that is new. @param {Record<string, string | number>} view */
   watch(view) {
     if (this.wire && query(view) === query(this.view)) {
-      if (this.last) this.onDocument(...this.last);
+      this.again();
       return;
     }
     this.view = view;
     this.restart();
+  }
+
+  /** Show once more what came last. */
+  again() {
+    if (!this.last) return;
+    this.late = false;
+    this.drawn = performance.now();
+    this.onDocument(...this.last);
   }
 
   /** @param {boolean} paused */
@@ -114,6 +127,7 @@ export class Live {
     this.wire?.abort();
     this.wire = null;
     this.last = null;
+    this.drawn = -Infinity;
     if (document.hidden || this.paused) {
       this.onState(this.paused ? "paused" : "hidden");
       return;
@@ -124,7 +138,12 @@ export class Live {
 
   check() {
     if (!this.wire || document.hidden || this.paused) return;
+    if (this.late && this.isTime()) this.again();
     if (performance.now() - this.heard >= STALE_MS) this.onState("stale");
+  }
+
+  isTime() {
+    return this.every <= 1 || performance.now() - this.drawn >= this.every * 1000;
   }
 
   /** @param {AbortController} wire */
@@ -166,7 +185,8 @@ export class Live {
         const frame = /** @type {Frame} */ (JSON.parse(event.slice(6)));
         document = frame.full ?? merged(document, frame.patch);
         this.last = [document, frame.at];
-        this.onDocument(document, frame.at);
+        this.late = !this.isTime();
+        if (!this.late) this.again();
         this.onState("live");
       }
     }

@@ -2,7 +2,7 @@
 
 import { actionButton, confirm, dialog, pauseButton } from "./actions.js";
 import { History } from "./chart.js";
-import { badge, el, facts, jobLink, link, number, rate, show, span, table, time } from "./dom.js";
+import { badge, el, facts, jobLink, link, number, rate, show, span, table, time, told } from "./dom.js";
 import { jobsPanel } from "./jobs.js";
 import { Refusal, ask, get, query } from "./net.js";
 import { once, workerTable } from "./server.js";
@@ -16,7 +16,7 @@ const SETTINGS = {
   dead_letter_after: "failures before that", lease_ms: "ms of a lease",
   leases_survive: "leases outlive the stream", registered: "known to the doors that ask for registration",
   fan_out: "queues that new jobs go to", pause_reason: "why it is paused", paused_by: "who has paused it",
-  paused_until: "when the pause ends, in ms",
+  paused_until: "when the pause ends",
 };
 const GROUPS = 50;
 /** The server counts no further. */
@@ -50,9 +50,10 @@ export function queue(main, values, go) {
     if (!head.contains(buttons)) head.append(el("div"), buttons);
     show(/** @type {Element} */ (head.firstElementChild), facts([
       ["waiting", number(row.counts?.ready)], ["oldest", row.since ? span(at - row.since) : "–"],
-      ["running", number(row.counts?.in_flight)], ["dead", number(row.counts?.dead)],
+      ["running", number(row.counts?.in_flight)], ["dead", row.counts?.dead ? link(`jobs${query({ f: `status:dead queue:${/\s/.test(name) ? `"${name}"` : name}` })}`,
+        number(row.counts.dead)) : "0"],
       ["out/s", rate(row.delivered)], ["done/s", rate(row.completed)], ["failed/s", rate(row.failed)],
-      ["workers", number(doc.workers.length)], ["state", paused ? badge("paused", row.pause) : "delivered"]]));
+      ["workers", number(doc.workers.length)], ["state", paused ? el("span", {}, badge("paused"), " ", told((row.pause ?? "").replace(/^paused ?/, ""))) : "delivered"]]));
     if (pausedShown !== paused) {
       buttons.replaceChildren();
       buttons.append(pauseButton(name, paused) ?? "");
@@ -62,7 +63,7 @@ export function queue(main, values, go) {
     if (tab === "Config") {
       show(body, table(`Settings of ${name}`, ["setting", "value", "meaning"],
         Object.entries(SETTINGS).map(([key, text]) => ({ key, cells: [key, el("span", { "data-setting": key },
-          setting(doc.settings[key])), text] }))),
+          key === "paused_until" ? time(doc.settings[key]) : setting(doc.settings[key])), text] }))),
       el("p", {}, "A dash leaves a setting to the server. Settings work at once, without a restart."));
       if (!main.querySelector("[data-edit]")) {
         const edit = actionButton("manage", "Change settings…", () => editSettings(name, doc.settings));

@@ -1,6 +1,7 @@
 // Failures, Workers, Budgets and Health.
 
-import { badge, bytes, el, facts, jobLink, link, number, queueLink, show, table, time } from "./dom.js";
+import { actionButton, confirm, may, rights } from "./actions.js";
+import { badge, bytes, el, facts, jobLink, link, number, queueLink, rate, show, table, time } from "./dom.js";
 import { jobsPanel } from "./jobs.js";
 import { get, query } from "./net.js";
 
@@ -37,13 +38,25 @@ export function failures(main, values, go) {
 }
 
 /** @param {any[]} workers */
-export const workerTable = (workers) => table("Open streams", ["worker", "queues", "holds", "window",
-  "address", "client", "since", "unsent", "state"], workers.map((worker, at) => ({
-  key: `${worker.id} ${at}`, cells: [worker.id, worker.queues.join(", ") || "all",
-    number(Array.isArray(worker.held) ? worker.held.length : worker.held), number(worker.prefetch),
-    worker.address, worker.client, time(worker.since), number(worker.unsent_bytes),
-    worker.draining ? badge("paused", "draining") : badge("running", "takes jobs")] })),
+export const workerTable = (workers) => table("Open streams", ["worker", "queues", "holds", "window", "jobs/s",
+  "address", "client", "since", "unsent", "state", ...may("manage") ? ["do"] : []], workers.map((worker, at) => ({
+  key: `${worker.id} ${at}`, cells: [el("span", { class: "says" }, worker.id),
+    el("span", { class: "says" }, worker.queues.join(", ") || "all"),
+    number(worker.holds), number(worker.prefetch), rate(worker.rate),
+    worker.address, worker.client, time(worker.since), bytes(worker.unsent_bytes),
+    worker.draining ? badge("paused", "draining") : badge("running", "takes jobs"),
+    ...may("manage") ? [dropButton(worker.id)] : []] })),
 "No stream is open.");
+
+/** @param {string} id */
+function dropButton(id) {
+  const button = actionButton("manage", "Drop…", () => confirm({
+    title: `Drop the connection of ${id}`, button: "Drop it", method: "DELETE", path: `workers/${encodeURIComponent(id)}`,
+    say: "All its streams are closed. Its jobs go back to their queues, and no attempt is spent. A worker that still runs may come back.",
+    done: ({ workers: gone }) => `${number(gone.length)} ${gone.length === 1 ? "stream is" : "streams are"} closed.` }));
+  button?.setAttribute("data-stay", `drop ${id}`);
+  return button;
+}
 
 /** @param {Element} main */
 export function workers(main) {
@@ -80,7 +93,10 @@ const LIMITS = { storage_full: "the disk is full", wal_full: "the write-ahead lo
 /** @param {Element} main */
 export function health(main) {
   const body = el("div");
-  main.append(el("h1", {}, "Health"), body);
+  main.append(el("h1", {}, "Health"), body, el("p", { class: "buttons" }, actionButton("manage", "Backup now…", () => confirm({
+    title: "Backup now", button: "Download the backup", zq: "zq backup zq.tar.gz", method: "POST", path: "backup", save: "zq.tar.gz",
+    say: "A copy of all that is stored at this moment, as one file for zq restore. The server goes on meanwhile.",
+    done: () => "The backup is with your downloads." }))));
   return { view: { topic: "health" }, draw: (/** @type {any} */ doc) => {
     const { status } = doc;
     const ms = (/** @type {number | undefined} */ n) => (n === undefined ? "–" : `${n} ms`);
@@ -94,6 +110,7 @@ export function health(main) {
       ["inbox", `${number(status.inbox.jobs)} of ${number(status.inbox.jobs_limit)}`],
       ["streams", number(status.streams)], ["claims that wait", number(status.claims)],
       ["write-ahead log", `${bytes(status.log.bytes)} of ${bytes(status.log.bytes_limit)}`],
+      ["log not yet copied", bytes(status.log.uncopied_bytes)],
       ["database", bytes(status.disk.database_bytes)],
       ["free on the disk", bytes(status.disk.free_bytes)],
       ["answers wait for", status.commit_mode], ["flushed by", status.flushed_by],

@@ -32,6 +32,7 @@ from zq.http.zizq.description.shapes import (
     EverySetting,
     Health,
     JobPageSchema,
+    KeysDocument,
     LeaseUntil,
     OpenLeases,
     OutcomeSchema,
@@ -193,6 +194,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         parameters=(_HUNDRED,),
     ),
     ("POST", "/workers/{id}/drain"): Operation({200: WorkersDocument}, refusals=_NO_WORKER),
+    ("DELETE", "/workers/{id}"): Operation({200: WorkersDocument}, refusals=_NO_WORKER),
+    ("GET", "/keys"): Operation({200: KeysDocument}),
     ("GET", "/queues/settings"): Operation({200: EverySetting}),
     ("GET", "/queues/{queue}/settings"): Operation({200: QueueSettings}),
     ("PUT", "/queues/{queue}/settings"): Operation(

@@ -82,12 +82,27 @@ class WorkerDocument(msgspec.Struct):
     address: str
     client: str
     unsent_bytes: int
+    delivered: int
 
 
 class WorkersDocument(msgspec.Struct):
     """Streams, the oldest first."""
 
     workers: list[WorkerDocument]
+
+
+class KeyDocument(msgspec.Struct):
+    """One access key. Empty `queues` mean all queues."""
+
+    name: str
+    scopes: list[str]
+    queues: list[str]
+
+
+class KeysDocument(msgspec.Struct):
+    """The keys in the order of their file."""
+
+    keys: list[KeyDocument]
 
 
 class LeaseDocument(msgspec.Struct):
