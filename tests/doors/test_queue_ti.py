@@ -120,6 +120,28 @@ async def test_a_message_is_seen_again_after_its_time_out_with_no_retry_counted(
     assert len(await api.dequeue("vt")) == 1, "30 s where nothing is said"
 
 
+@pytest.mark.parametrize("way", ["ack", "nack"])
+async def test_a_report_after_the_time_out_counts_until_somebody_takes_the_message(
+    api: Messages, way: str
+) -> None:
+    report = api.ack if way == "ack" else api.nack
+    ids = [await api.enqueue("late", key=key) for key in ("a", "b", "c")]
+    await api.dequeue("late", 3, visibility_timeout_seconds=1)
+    api.site.clock.advance(1_001)
+    assert {m["status"] for m in await api.list("late")} == {"pending"}
+    assert await report(ids[0]) == 204
+    assert await report(ids[0]) == 404, "it was the only report of this delivery"
+    left = [m["retry_count"] for m in await api.list("late")]
+    assert left == ([0, 0] if way == "ack" else [0, 0, 1])
+    if way == "nack":
+        assert await api.ack((await api.dequeue("late"))[0]["id"]) == 204
+    (again,) = await api.dequeue("late")
+    assert again["id"] == ids[1]
+    assert await report(ids[1]) == 204, "it has no token: this is about the delivery of now"
+    assert await report(ids[1]) == 404
+    assert await report(await api.enqueue("late")) == 404, "nobody has taken it"
+
+
 async def test_a_nack_makes_a_message_pending_at_once_and_the_third_moves_it(
     api: Messages,
 ) -> None:

@@ -32,11 +32,14 @@ class Model:
 
     waiting: list[int] = field(default_factory=list)
     held: dict[int, Held] = field(default_factory=dict)
+    lost: set[int] = field(default_factory=set)
+    """Those that wait since a lease is over: their holder may still say that they are done."""
 
     def take(self, numbers: list[int]) -> None:
         """Jobs were handed out: they are the oldest ones that wait."""
         assert numbers == sorted(self.waiting)[: len(numbers)]
         self.waiting = sorted(self.waiting)[len(numbers) :]
+        self.lost -= set(numbers)
 
     def give_back(self, number: int) -> None:
         self.waiting.append(number)
@@ -112,7 +115,17 @@ class Doors:
         self.native.site.clock.advance(LEASE_S * 1000 + 1)
         for number in list(self.model.held):
             self.model.give_back(number)
+            self.model.lost.add(number)
         await self.native.get("/health")
+
+    async def finish_late(self, number: int) -> None:
+        """A job is done after all, says its former holder. Only `/api` takes its word."""
+        id = self.ids[number]
+        assert (await self.native.post(f"/jobs/{id}/success", {})).status == 404
+        assert await self.api.ack(self._uuid(id)) == 204
+        assert await self.api.ack(self._uuid(id)) == 404
+        self.model.waiting.remove(number)
+        self.model.lost.remove(number)
 
     async def check(self) -> None:
         """Every door shows what the model knows."""
@@ -143,13 +156,15 @@ async def test_whatever_comes_by_three_doors_one_model_knows_it(api: Messages, s
     for step in range(STEPS):
         door = random.choice(("native", "/api", "/v0"))
         held = sorted(doors.model.held)
-        deed = random.choice(("add", "add", "claim", "finish", "give back", "lose"))
+        deed = random.choice(("add", "add", "claim", "finish", "give back", "lose", "late"))
         if deed == "add":
             await doors.add(door)
         elif deed == "claim":
             await doors.claim(door, random.randint(1, 4))
         elif deed == "lose" and step % 4 == 0:
             await doors.lose()
+        elif doors.model.lost and deed == "late":
+            await doors.finish_late(random.choice(sorted(doors.model.lost)))
         elif held and deed == "finish":
             await doors.finish(random.choice(held), door)
         elif held and deed == "give back":

@@ -106,6 +106,7 @@ unique = st.sampled_from(
 
 
 asked = st.builds(Terms, st.none() | lease_times, st.none() | st.sampled_from(["c", "é 'c\""]))
+late = st.sampled_from([None, None, "late"])
 leases = st.sampled_from([None, None, 1, 1, 2, 3])
 results = st.sampled_from([None, "null", '{"a":"\\u0000é"}', f'"{"x" * 510}"', f'"{"é" * 300}"'])
 completions = st.builds(
@@ -279,7 +280,7 @@ class Draw:
     def _succeed(self) -> AnyCommand:
         keys = self._unsettled(self._keys())
         if not keys or self._draw(st.booleans()):
-            return Succeed(keys)
+            return Succeed(keys, late=self._draw(late))
         told = self._draw(st.dictionaries(st.sampled_from(keys), completions))
         return Succeed(keys, said=told, size=sum(one.result_size for one in told.values()))
 
@@ -295,7 +296,7 @@ class Draw:
             at_once=st.sampled_from([None, None, True]),
         )
         keys = self._unsettled(self._keys())[:1] or [UNKNOWN]
-        return Fail(keys[0], self._draw(failure))
+        return Fail(keys[0], self._draw(failure), late=self._draw(late))
 
     def _return(self) -> AnyCommand:
         holder = self._draw(st.sampled_from(HOLDERS))

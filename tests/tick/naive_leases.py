@@ -18,6 +18,7 @@ from zq.model.commands import (
     Release,
     Return,
     Settled,
+    Succeed,
     Tick,
 )
 from zq.model.errors import StaleLease
@@ -58,6 +59,12 @@ class LeasingQueue(NaiveQueue):
 
     def _apply(self, command: AnyCommand) -> object:
         match command:
+            case Succeed(keys, late=str(claimant)):
+                self._resume(keys, claimant)
+                return super()._apply(command)
+            case Fail(key, late=str(claimant)):
+                self._resume([key], claimant)
+                return super()._apply(command)
             case Extend(keys, leases, lease_ms):
                 refused, rows = self._meant(keys, leases)
                 for row in rows:
@@ -81,6 +88,17 @@ class LeasingQueue(NaiveQueue):
                 return reply
             case _:
                 return super()._apply(command)
+
+    def _resume(self, keys: Iterable[int], claimant: str) -> None:
+        """The last delivery of a job goes on, if nobody has taken the job since it stalled."""
+        for row in [self.rows[key] for key in keys if key in self.rows]:
+            is_lost = row.status is READY and row.stalls and not row.held and not row.draws
+            if not is_lost or row.lapsed(self.now):
+                continue
+            assert row.dequeued_at is not None
+            if (row.failed_at or 0) < row.dequeued_at:
+                row.holder, row.claimant, row.lease_until = 0, claimant, self.now
+                self._to(row, IN_FLIGHT)
 
     def _return(self, command: Return) -> None:
         for key in command.keys:

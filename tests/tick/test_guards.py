@@ -16,7 +16,7 @@ KEY = 16
 # A job in each state.
 ROWS = {
     Status.SCHEDULED: FAILED,
-    Status.READY: WAITING,
+    Status.READY: WAITING | {"deliveries": 1, "dequeued_at": 3},
     Status.IN_FLIGHT: HELD,
     Status.COMPLETED: DONE,
     Status.DEAD: BURIED,
@@ -32,6 +32,7 @@ MAKES = {
     "take_on_terms": Move.TAKE,
     "release": Move.RELEASE,
     "stall": Move.STALL,
+    "resume": Move.RESUME,
     "give_back": Move.RETURN,
     "give_back_all": Move.RETURN,
     "complete": Move.SUCCEED,
@@ -64,6 +65,7 @@ def parameters(name: str, start: Status, end: Status) -> dict[str, Any]:
         "revivals": as_json([[KEY, start, "q", None, None, None]]),
         "holders": as_json({KEY: ROWS[start].get("holder") or 1}),
         "leases": as_json([[KEY, 0, "c", 20]]),
+        "claimants": as_json({KEY: "c"}),
         "times": as_json([[KEY, 9 if end is Status.SCHEDULED else None]]),
         "changes": as_json([[KEY, "q", 1, end, 9, None]]),
     }

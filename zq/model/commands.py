@@ -97,21 +97,28 @@ class Settled(msgspec.Struct, frozen=True):
 class Succeed(Command[Settled], frozen=True):
     """Acknowledge jobs.
 
-    `said` has the completions that came with some of them, by key, and `size` their bytes.
+    `said` has the completions that came with some of them, by key, and `size` their bytes. A `late`
+    one, by the claimant of this name, is also about jobs whose lease is over, while nobody else has
+    taken them.
     """
 
     keys: Sequence[int]
     reach: Reach = EVERYWHERE
     said: Mapping[int, Completion] | None = None
     size: int = 0
+    late: str | None = None
 
 
 class Fail(Command[JobRecord], frozen=True):
-    """Report a failure. Returns the changed job, `NotInFlight` or `StaleLease`."""
+    """Report a failure. Returns the changed job, `NotInFlight` or `StaleLease`.
+
+    `late` is as for `Succeed`.
+    """
 
     key: int
     failure: Failure
     reach: Reach = EVERYWHERE
+    late: str | None = None
 
 
 class Extended(msgspec.Struct, frozen=True):

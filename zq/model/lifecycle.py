@@ -6,9 +6,10 @@
 
 A patch moves a job between scheduled and ready. A waiting job expires if nobody takes it in time,
 and may be cancelled. A job in flight is cancelled only by force. A dying job is revived at once if
-its queue has a dead-letter queue. A dead job is revived on request, and a job that waits in a
-dead-letter queue goes back on request. A job that a sweep has cancelled waits again if the sweep is
-undone. A job in any state may be deleted.
+its queue has a dead-letter queue. A job that stalled, and that nobody has taken since, is resumed
+by its worker's late report. A dead job is revived on request, and a job that waits in a dead-letter
+queue goes back on request. A job that a sweep has cancelled waits again if the sweep is undone. A
+job in any state may be deleted.
 """
 
 from enum import Enum, IntEnum
@@ -35,6 +36,7 @@ class Move(Enum):
     RETURN = "return"
     RELEASE = "release"
     STALL = "stall"
+    RESUME = "resume"
     SUCCEED = "succeed"
     FAIL = "fail"
     BURY = "bury"
@@ -56,6 +58,7 @@ MOVES: dict[Move, dict[Status, frozenset[Status]]] = {
     Move.RETURN: {Status.IN_FLIGHT: frozenset({Status.READY})},
     Move.RELEASE: {Status.IN_FLIGHT: frozenset({Status.READY, Status.SCHEDULED})},
     Move.STALL: {Status.IN_FLIGHT: frozenset({Status.READY})},
+    Move.RESUME: {Status.READY: frozenset({Status.IN_FLIGHT})},
     Move.SUCCEED: {Status.IN_FLIGHT: frozenset({Status.COMPLETED})},
     Move.FAIL: {Status.IN_FLIGHT: frozenset({Status.SCHEDULED})},
     Move.BURY: {Status.IN_FLIGHT: frozenset({Status.DEAD})},

@@ -144,12 +144,17 @@ class Work:
     # Held jobs
 
     async def succeed(
-        self, keys: Sequence[int], reach: Reach, said: Mapping[int, Completion] | None = None
+        self,
+        keys: Sequence[int],
+        reach: Reach,
+        said: Mapping[int, Completion] | None = None,
+        late: str | None = None,
     ) -> Settled:
         """Acknowledge jobs. Return those that were left unchanged.
 
-        `said` has the completions of some of them. Raises `TooLarge` if a result is too large, and
-        then acknowledges nothing.
+        `said` has the completions of some of them. A `late` claimant also acknowledges jobs whose
+        lease is over, while nobody else has taken them. Raises `TooLarge` if a result is too large,
+        and then acknowledges nothing.
         """
         if not keys:
             return NOTHING_REFUSED
@@ -163,11 +168,17 @@ class Work:
                         " --max-result"
                     )
                 size += told.result_size
-        return await self._inbox.ask(Succeed(keys=keys, reach=reach, said=said, size=size))
+        command = Succeed(keys=keys, reach=reach, said=said, size=size, late=late)
+        return await self._inbox.ask(command)
 
-    async def fail(self, key: int, failure: Failure, reach: Reach) -> JobRecord:
-        """Report a failure. Return the changed job. Raises `NotInFlight` or `StaleLease`."""
-        return await self._inbox.ask(Fail(key=key, failure=failure, reach=reach))
+    async def fail(
+        self, key: int, failure: Failure, reach: Reach, late: str | None = None
+    ) -> JobRecord:
+        """Report a failure. Return the changed job. Raises `NotInFlight` or `StaleLease`.
+
+        `late` is as for `succeed`.
+        """
+        return await self._inbox.ask(Fail(key=key, failure=failure, reach=reach, late=late))
 
     async def extend(
         self, keys: Sequence[int], leases: Mapping[int, int], lease_ms: int, reach: Reach

@@ -66,6 +66,7 @@ TABLE: dict[Move, Consequences] = {
     Move.STALL: Consequences({"keys": "stall"}, ends_lease=True,
         group=GroupChange.MIXED, lock="restore_locks", wakes=True, retimes=True,
         record=AttemptOutcome.STALLED, news=EventType.STALLED, tally=("returned", "stalled")),
+    Move.RESUME: Consequences({"claimants": "resume"}, closes=True),
     Move.FAIL: Consequences({"verdicts": "fail"}, ends_lease=True,
         group=GroupChange.MIXED, lock="restore_locks", retimes=True,
         news=EventType.RETRYING, tally=("retried",)),

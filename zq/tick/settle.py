@@ -19,6 +19,7 @@ from zq.store.api import BYTES_A_ROW
 from zq.tick.bury import bury
 from zq.tick.failures import count_causes
 from zq.tick.history import FailedAttempt, record_failures
+from zq.tick.late import resume
 from zq.tick.moves import apply
 from zq.tick.work import UnitOfWork, stale_deliveries, within_reach
 
@@ -33,6 +34,7 @@ _ERROR_COLUMNS = (
 
 def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
     """Complete jobs: delete those that are not retained, mark the others."""
+    resume(work, commands)
     keys = [key for command in commands for key in command.keys]
     said = {k: c for command in commands if command.said for k, c in command.said.items()}
     held = work.tx.briefs("read_held", keys=keys)
@@ -71,6 +73,7 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
 
 def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
     """Record each failure, and schedule the next attempt or bury the job."""
+    resume(work, commands)
     found = work.tx.jobs("read_jobs", keys=[command.key for command in commands])
     jobs = {job.key: job for job in found}
     errors: list[tuple[object, ...]] = []

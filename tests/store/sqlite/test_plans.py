@@ -88,6 +88,8 @@ FINDS: dict[str, set[str]] = {
         "SEARCH jobs USING COVERING INDEX leases_by_deadline (lease_until>? AND lease_until<?)"
     },
     "stall": {BY_ID},
+    "read_lost": {BY_ID},
+    "resume": {BY_ID},
     "count_stalls": {BY_ID},
     "take_on_terms": {BY_ID},
     "restore_locks": {BY_ID},
@@ -339,6 +341,7 @@ FINDS: dict[str, set[str]] = {
     "forget_numbers": {JOB_IN_TOPIC},
     "forget_ended": {BY_ID, JOB_IN_TOPIC.replace("USING", "USING COVERING")},
     "forget_gone": {BY_ID, NUMBER, JOBS_OF_TOPIC},
+    "oldest_waiting": {BY_ID, JOBS_OF_TOPIC},
     "forget_numbers_of": {NUMBER, NUMBERS},
     "clear_topic_jobs": set(),
     "look for record standing": {"SEARCH queue_counts USING PRIMARY KEY (queue=?)"},

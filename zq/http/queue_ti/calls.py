@@ -127,9 +127,9 @@ class MessageCalls:
         ]
 
     async def ack(self, id: str, group: str | None, reach: Reach) -> None:
-        """Say that a message is done: it is gone."""
+        """Say that a message is done: it is gone. Its time-out may be over, unless it was taken."""
         await self._require_group(id, group, reach)
-        refused = await self._work.succeed([self.key(id)], reach)
+        refused = await self._work.succeed([self.key(id)], reach, late=TYPE)
         if refused.missing:
             raise NotInFlight
 
@@ -137,7 +137,7 @@ class MessageCalls:
         """Say that a message failed: it is pending again, in its dead-letter topic, or failed."""
         await self._require_group(id, group, reach)
         failure = bounded(Failure(error, at_once=True))
-        await self._work.fail(self.key(id), failure, reach)
+        await self._work.fail(self.key(id), failure, reach, late=TYPE)
 
     async def require_settling(
         self, id: str, group: str | None, reach: Reach, permit: Permit
