@@ -1,53 +1,14 @@
 """What workers of queue topics rely on, in the order of their contract."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from typing import Any
 
 import pytest
 from conformance.client import Client, Wire
-from conformance.site import Site
-from conformance.streams import PATIENCE_S, StreamEnded
+from conformance.streams import PATIENCE_S
 
-from .frames import Frames
+from .queues import Queue
 from .records import Doc, Records, refused, told
-
-
-class Queue:
-    """Requests about one queue topic."""
-
-    def __init__(self, records: Records, name: str) -> None:
-        self.records, self.name = records, name
-
-    async def post(self, verb: str, **fields: Any) -> Doc:
-        return told(await self.records.post(f"{self.name}/{verb}", fields))
-
-    async def claim(self, most: int = 1, node: str = "w1", **fields: Any) -> list[Doc]:
-        told = await self.post("claim", node=node, max=most, **fields)
-        assert told["count"] == len(told["claimed"])
-        claimed: list[Doc] = told["claimed"]
-        return claimed
-
-    async def settle(self, verb: str, *seqs: int, node: str = "w1", **fields: Any) -> Doc:
-        return await self.post(verb, node=node, seqs=list(seqs), **fields)
-
-    async def counts(self) -> Doc:
-        counts: Doc = told(await self.records.get(f"/{self.name}"))["queue"]
-        return counts
-
-
-@pytest.fixture
-async def log(site: Site, wire: Wire) -> AsyncIterator[Records]:
-    async with Client(site, wire) as client:
-        yield Records(client)
-
-
-@pytest.fixture
-async def queue(log: Records) -> Queue:
-    made = await log.put("q", type="queue", durable=True)
-    assert made["config"]["type"] == "queue"
-    return Queue(log, "q")
 
 
 async def test_records_are_claimed_in_order_and_gone_once_acknowledged(queue: Queue) -> None:
@@ -198,11 +159,62 @@ async def test_a_write_that_comes_again_brings_no_second_job(queue: Queue) -> No
 
 
 async def test_a_full_queue_refuses_the_whole_write(queue: Queue) -> None:
-    await queue.records.put("q", cap_records=2)
+    await queue.records.put("q", cap_records=2, discard="reject")
     await queue.records.append("q", 1)
     reply = await queue.records.post("q", {"records": [{"data": 2}, {"data": 3}]})
     assert refused(reply) == (422, "topic_full")
     assert (await queue.records.append("q", 2))["seqs"] == [2]
+
+
+async def test_a_full_queue_lets_its_oldest_waiting_records_go_if_it_discards_old_ones(
+    queue: Queue,
+) -> None:
+    log = queue.records
+    await log.put("q", cap_records=3)
+    await log.append("q", *range(1, 4))
+    await queue.claim()
+    assert (await log.append("q", 4, 5))["seqs"] == [4, 5]
+    page = await log.diff("q", 1)
+    assert [each["$seq"] for each in page["records"]] == [4, 5]
+    lost = page["tombstone"]
+    assert (lost["gap_from"], lost["gap_to"], lost["reason"]) == (2, 3, "cap")
+    assert (await log.diff("q", 3))["tombstone"] is None
+    assert (await queue.settle("ack", 1))["acked"] == 1, "what a worker holds stays"
+    assert (await log.append("q", *range(6, 12)))["head_seq"] == 11
+    state = (await log.get("/q")).doc
+    assert (state["count"], state["earliest_seq"]) == (3, 9), "a large write keeps its last records"
+    text = (await log.native.get("/metrics")).body.decode()
+    assert "zq_expired_total 7" in text
+
+
+async def test_a_full_queue_whose_records_are_held_refuses_a_write(queue: Queue) -> None:
+    await queue.records.put("q", cap_records=2)
+    await queue.records.append("q", 1, 2)
+    await queue.claim(2)
+    reply = await queue.records.post("q", {"records": [{"data": 3}]})
+    assert refused(reply) == (422, "topic_full")
+    await queue.settle("ack", 1)
+    assert (await queue.records.append("q", 3))["seqs"] == [3]
+
+
+async def test_a_lowered_cap_lets_old_records_go_at_the_next_write(queue: Queue) -> None:
+    await queue.records.append("q", *range(9))
+    await queue.records.put("q", cap_records=2)
+    assert (await queue.counts())["ready"] == 9
+    await queue.records.append("q", "last")
+    assert await queue.records.seqs("q") == [9, 10]
+
+
+async def test_a_cursor_and_numbers_beyond_the_head_are_those_of_another_topic(
+    queue: Queue,
+) -> None:
+    await queue.records.append("q", 1, 2)
+    await queue.claim()
+    page = await queue.records.diff("q", 1 << 41 | 2)
+    assert [each["$seq"] for each in page["records"]] == [1, 2]
+    assert (page["tombstone"]["reason"], page["lag"]) == ("recreated", 0)
+    wild = [1 << 41 | 1, 1 << 62, -1, 0]
+    assert (await queue.settle("ack", *wild))["skipped"] == wild
 
 
 async def test_a_record_is_a_job_and_a_job_is_a_record(queue: Queue) -> None:
@@ -230,12 +242,12 @@ async def test_a_schema_of_the_queue_holds_for_what_is_appended(queue: Queue) ->
 
 
 async def test_a_queue_can_be_made_by_its_first_write_and_deleted_with_its_jobs(
-    log: Records,
+    queue: Queue,
 ) -> None:
+    log = queue.records
     body = {"records": [{"data": 1}], "config": {"type": "queue"}}
     assert (await log.post("new", body)).status == 201
-    queue = Queue(log, "new")
-    assert len(await queue.claim()) == 1
+    assert len(await Queue(log, "new").claim()) == 1
     target = "/v0/topics/new"
     reply = await log.native.send("DELETE", f"{target}?if_empty=true")
     assert refused(reply) == (409, "topic_not_empty")
@@ -298,139 +310,3 @@ async def test_claims_that_come_together_get_equal_shares(queue: Queue, wire: Wi
         shares = await asyncio.gather(*claims)
     assert [len(share) for share in shares] == [5, 5, 5, 5]
     assert sorted(record["$seq"] for share in shares for record in share) == list(range(1, 21))
-
-
-async def work(queue: Queue, **query: object) -> Frames:
-    text = "&".join(f"{name}={value}" for name, value in query.items())
-    return await Frames.open(queue.records.native, f"/v0/topics/{queue.name}/work?{text}")
-
-
-async def test_a_stream_sends_as_many_records_as_may_be_open(queue: Queue) -> None:
-    await queue.records.append("q", "a", "b", "c")
-    stream = await work(queue, node="w1", max=2)
-    assert await stream.frame() == {"retry": "2000"}
-    assert "hb" in (await stream.frame() or {})[""]
-    for seq, data in ((1, "a"), (2, "b")):
-        record, id = await stream.expect("job", topic="q", data=data, deliveries=1)
-        assert (record["$seq"], id) == (seq, str(seq))
-    assert (await queue.counts())["in_flight"] == 2
-    await queue.settle("ack", 1)
-    await stream.expect("job", data="c")
-    await queue.settle("nack", 2, delay_ms=60_000)
-    await queue.records.append("q", "d")
-    await stream.expect("job", data="d")
-
-
-async def test_a_stream_that_ends_gives_back_what_came_over_it_and_nothing_else(
-    queue: Queue, wire: Wire
-) -> None:
-    await queue.records.append("q", 1, 2)
-    await queue.claim(node="w1")
-    async with Client(queue.records.site, wire) as other:
-        stream = await work(Queue(Records(other), "q"), node="w1")
-        await stream.expect("job", data=2)
-    async with Client(queue.records.site, wire) as third:
-        stream = await work(Queue(Records(third), "q"), node="w2")
-        record, _ = await stream.expect("job", data=2)
-        assert record["deliveries"] == 2
-        assert (await queue.counts())["in_flight"] == 2
-
-
-async def test_a_stream_of_a_log_or_of_nobody_is_refused(queue: Queue) -> None:
-    await queue.records.append("t", 1)
-    native = queue.records.native
-    accept = {"accept": "text/event-stream"}
-    cases = {
-        "q/work": (400, "invalid_request"),
-        "t/work?node=w": (409, "not_a_queue"),
-        "none/work?node=w": (404, "topic_not_found"),
-    }
-    for target, refusal in cases.items():
-        reply = await native.send("GET", f"/v0/topics/{target}", headers=accept)
-        assert refused(reply) == refusal
-    accept = {"accept": "application/json"}
-    reply = await native.send("GET", "/v0/topics/q/work?node=w", headers=accept)
-    assert refused(reply) == (406, "not_acceptable")
-
-
-async def test_a_stream_goes_by_what_is_set_for_its_topic_now(queue: Queue) -> None:
-    stream = await work(queue, node="w1")
-    assert await stream.frame() == {"retry": "2000"}
-    await queue.records.put("q", max_deliveries=1, dead_letter="lost")
-    await queue.records.append("q", "poison", "fine")
-    await stream.expect("job", data="poison")
-    await queue.settle("nack", 1)
-    await stream.expect("job", data="fine")
-    assert [each["data"] for each in (await queue.records.diff("lost"))["records"]] == ["poison"]
-
-
-@pytest.mark.parametrize(("kind", "status"), [("log", 409), (None, 404)], ids=["log", "gone"])
-async def test_a_stream_ends_with_an_error_if_its_topic_is_no_queue_any_more(
-    queue: Queue, kind: str | None, status: int
-) -> None:
-    native = queue.records.native
-    stream = await work(queue, node="w1")
-    assert await stream.frame() == {"retry": "2000"}
-    await native.send("DELETE", "/v0/topics/q")
-    if kind is not None:
-        await queue.records.put("q", type=kind)
-    job = (await native.post("/jobs", {"queue": "q", "type": "t", "payload": 1})).doc
-    await stream.expect("error", code=status)
-    with pytest.raises(StreamEnded):
-        await stream.event()
-    assert (await native.get(f"/jobs/{job['id']}")).doc["status"] == "ready"
-    if kind is not None:
-        assert (await queue.records.get("/q")).doc["head_seq"] == 0
-
-
-async def route(log: Records, source: str, dest: str) -> None:
-    body = {"source": source, "dest": dest}
-    told(await log.native.call("PUT", f"/v0/routers/{source}->{dest}", body), (201,))
-
-
-async def test_what_is_appended_to_a_log_is_work_in_the_queue_behind_a_router(queue: Queue) -> None:
-    log = queue.records
-    await route(log, "l", "q")
-    await log.append("l", "a", "b")
-    first, second = await queue.claim(2)
-    assert [(each["$seq"], each["data"]) for each in (first, second)] == [(1, "a"), (2, "b")]
-    assert await log.seqs("l") == [1, 2], "the log keeps its records"
-    assert (await queue.settle("ack", 1, 2))["acked"] == 2
-    router = told(await log.native.get("/v0/routers/l->q"))
-    assert router["forwarded_total"] == 2
-
-
-async def test_what_is_appended_to_a_queue_is_copied_to_a_log_and_on(queue: Queue) -> None:
-    log = queue.records
-    await log.put("next", type="queue")
-    await route(log, "q", "l")
-    await route(log, "l", "next")
-    sent = await log.append("q", "a", "b")
-    assert sent["seqs"] == [1, 2]
-    assert await log.seqs("l") == [1, 2]
-    assert [each["data"] for each in await queue.claim(9)] == ["a", "b"]
-    assert [each["data"] for each in await Queue(log, "next").claim(9)] == ["a", "b"]
-
-
-async def test_a_stream_that_waits_gets_the_copy(queue: Queue) -> None:
-    await route(queue.records, "l", "q")
-    stream = await work(queue, node="w1")
-    assert await stream.frame() == {"retry": "2000"}
-    await queue.records.append("l", "a")
-    await stream.expect("job", topic="q", data="a")
-
-
-async def test_a_queue_without_room_refuses_the_write_to_the_log(queue: Queue) -> None:
-    log = queue.records
-    await log.put("small", type="queue", cap_records=1, discard="reject")
-    for dest in ("q", "small", "other"):
-        await route(log, "l", dest)
-    await log.append("l", "a")
-    reply = await log.post("l", {"records": [{"data": "b"}]})
-    assert refused(reply) == (422, "topic_full")
-    native = await log.native.call("PUT", "/queues/small/settings", {"max_depth": 1})
-    assert native.status == 200
-    await log.put("small", cap_records=0)
-    assert (await log.post("l", {"records": [{"data": "b"}]})).status == 429
-    assert await log.seqs("l") == await log.seqs("other") == [1]
-    assert (await queue.counts())["ready"] == 1

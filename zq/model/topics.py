@@ -311,14 +311,19 @@ def tag_begins(prefix: str) -> TagMatch:
     return TagMatch(prefix, stem[:-1] + chr(following))
 
 
-def loss_of(state: TopicState, after: int) -> Loss | None:
-    """The records that a reader has missed after it had seen everything up to `after`."""
+def loss_of(state: TopicState, after: int, first: int | None = None) -> Loss | None:
+    """The records that a reader has missed after it had seen everything up to `after`.
+
+    `first` is the next one that there is, if that may be another than the oldest one: a queue keeps
+    what workers hold.
+    """
     if after > state.head_seq:
         return Loss(1, state.earliest_seq - 1, "recreated")
-    if after + 1 >= state.floor:
+    if after + 1 >= state.floor or first == after + 1:
         return None
     by_cap, by_age = after + 1 < state.cap_floor, after + 1 < state.ttl_floor
     reason: Literal["cap", "ttl", "mixed"] = (
         "mixed" if by_cap and by_age else "cap" if by_cap else "ttl"
     )
-    return Loss(after + 1, state.earliest_seq - 1, reason)
+    last = state.earliest_seq - 1 if first is None else min(first, state.floor) - 1
+    return Loss(after + 1, last, reason)

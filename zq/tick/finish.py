@@ -64,6 +64,11 @@ def expire(work: UnitOfWork, jobs: Sequence[Brief]) -> None:
     _finish(work, Move.EXPIRE, jobs, Status.EXPIRED)
 
 
+def displace(work: UnitOfWork, jobs: Sequence[Brief]) -> None:
+    """Expire waiting jobs that make room for others. They are not retained: others follow them."""
+    apply(work, Move.EXPIRE, (), gone=jobs)
+
+
 def _cancelling(force: bool) -> Move:
     return Move.FORCE if force else Move.CANCEL
 

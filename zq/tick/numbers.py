@@ -11,8 +11,9 @@ from zq.model.topic_errors import NotAQueue, TopicFull, TopicNotFound
 from zq.model.topic_jobs import new_job
 from zq.model.topics import MAX_SEQ, SEQ_BITS, NewRecord, TopicState
 from zq.store.api import Sliced
+from zq.tick.finish import displace
 from zq.tick.intake import enqueue
-from zq.tick.trimming import find_topics, write_topics
+from zq.tick.trimming import SLICE, find_topics, write_topics
 from zq.tick.work import UnitOfWork
 
 AnyNumbering = NumberJobs | ForgetNumbers
@@ -50,10 +51,32 @@ def admit_jobs(work: UnitOfWork, state: TopicState, count: int) -> None:
     name, most = str(state.name), state.config.cap_records
     if state.head_seq + count >= MAX_SEQ:
         raise TopicFull(name, "it has given out all its numbers")
-    if most:
-        depth = _depth(work, name)
-        if depth + count > most:
-            raise TopicFull(name, f"it holds {depth} of {most} records")
+    if not most:
+        return
+    depth = _depth(work, name)
+    over = _surplus(depth + count, state, count)
+    if over and state.config.discard == "reject":
+        raise TopicFull(name, f"it holds {depth} of {most} records")
+    # A write that is larger than the queue makes way for itself.
+    if over and len(_oldest(work, state, over)) + max(count - most, 0) < over:
+        raise TopicFull(name, f"too few of its {depth} records can make room: workers hold them")
+
+
+def make_room(work: UnitOfWork, state: TopicState, count: int) -> Sliced[None]:
+    """Expire the oldest waiting records of a queue that got so many and has too many now.
+
+    `state` is changed.
+    """
+    if not state.config.cap_records:
+        return
+    left = _surplus(_depth(work, str(state.name)), state, count)
+    while left and (oldest := _oldest(work, state, min(left, SLICE))):
+        keys = [key for _, key in oldest]
+        displace(work, work.tx.briefs("read_briefs", keys=keys))
+        work.tx.run("forget_numbers", keys=keys)
+        state.cap_floor = max(state.cap_floor, oldest[-1][0] + 1)
+        left -= len(oldest)
+        yield None
 
 
 def store_jobs(work: UnitOfWork, batches: Sequence[RecordBatch]) -> Sliced[None]:
@@ -101,6 +124,17 @@ def _number(work: UnitOfWork, command: NumberJobs) -> dict[int, int] | TopicNotF
     first = give_numbers(work, state, new, [UNLABELLED] * len(new))
     write_topics(work, [state])
     return numbers | {key: first + index for index, key in enumerate(new)}
+
+
+def _surplus(depth: int, state: TopicState, count: int) -> int:
+    """How many records must go at a write of so many. The cap may have been lowered before."""
+    return min(max(depth - state.config.cap_records, 0), count + SLICE)
+
+
+def _oldest(work: UnitOfWork, state: TopicState, limit: int) -> list[tuple[int, int]]:
+    """The numbers and keys of the oldest records that wait."""
+    rows = work.tx.table("oldest_waiting", id=state.id, queue=state.name, limit=limit)
+    return [(seq, key) for seq, key in rows]
 
 
 def _depth(work: UnitOfWork, queue: str) -> int:

@@ -11,7 +11,7 @@ from zq.model.topic_errors import TopicFull, TopicIsQueue, TopicNotFound
 from zq.model.topics import MAX_SEQ, SEQ_BITS, NewRecord, TopicState, refuse_overflow
 from zq.store.api import Sliced
 from zq.tick.moves import remove
-from zq.tick.numbers import RecordBatch, admit_jobs, give_numbers, store_jobs
+from zq.tick.numbers import RecordBatch, admit_jobs, give_numbers, make_room, store_jobs
 from zq.tick.routers import Forwarding
 from zq.tick.slices import SLICE_ROWS
 from zq.tick.topics import create_topic
@@ -123,6 +123,8 @@ class _Writing:
             self._store(batch)
             if len(batch.records) > SLICE_ROWS:
                 yield None
+        for batch in jobs:
+            yield from make_room(self._work, batch.state, len(batch.records))
         for each in copies:
             self._forwarding.count(each)
         first = state.head_seq - len(command.records) + 1

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET, Raw
 
 from zq.model.topic_jobs import HeldRecord, JobsWanted, Labels
-from zq.model.topics import TopicPage, TopicRecord, TopicState
+from zq.model.topics import TopicPage, TopicRecord, TopicState, loss_of
 from zq.store.api import as_json
 from zq.store.sqlite.queries import load
 from zq.store.topics import MOST_EXAMINED, PageWanted
@@ -28,10 +28,12 @@ def stand(connection: sqlite3.Connection, state: TopicState) -> TopicState:
 def read_jobs(connection: sqlite3.Connection, state: TopicState, wanted: PageWanted) -> TopicPage:
     """A page of a queue's records, whether somebody holds them or not."""
     upto = state.head_seq
+    # A cursor beyond the head is of another topic that had this name.
+    after = wanted.after if wanted.after <= upto else 0
     parameters: dict[str, Any] = {
         "queue": state.name,
         "id": state.id,
-        "after": wanted.after,
+        "after": after,
         "upto": upto,
     }
     bounds: dict[str, Any] = {"limit": wanted.limit, "most": MOST_EXAMINED}
@@ -54,8 +56,9 @@ def read_jobs(connection: sqlite3.Connection, state: TopicState, wanted: PageWan
         if len(records) == wanted.limit:
             next_seq = records[-1].seq
         else:
-            next_seq = max(_examined(connection, parameters), wanted.after)
-    return TopicPage(records, next_seq, upto, state.earliest_seq, None)
+            next_seq = _examined(connection, parameters)
+    loss = loss_of(state, wanted.after, records[0].seq if records else next_seq + 1)
+    return TopicPage(records, next_seq, upto, state.earliest_seq, loss)
 
 
 def _examined(connection: sqlite3.Connection, place: dict[str, Any]) -> int:

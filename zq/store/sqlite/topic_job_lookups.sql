@@ -41,7 +41,8 @@ LIMIT :limit
 -- name: held
 SELECT t.key & {max_seq}, jobs.id, jobs.deliveries
 FROM topic_jobs AS t CROSS JOIN jobs ON jobs.id = t.job
-WHERE t.key IN (SELECT :id << {seq_bits} | value FROM json_each(:seqs))
+WHERE t.key IN (
+    SELECT :id << {seq_bits} | value FROM json_each(:seqs) WHERE value BETWEEN 1 AND {max_seq})
     AND jobs.queue = :queue AND jobs.status = {in_flight} AND jobs.claimant = :node
 
 -- name: labels

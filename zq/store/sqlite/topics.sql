@@ -98,6 +98,14 @@ WHERE key IN (
     ORDER BY t.key LIMIT :limit)
 AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = job AND status NOT IN ({completed}, {expired}))
 
+-- name: oldest_waiting
+-- [number, job] of records that wait in a queue, in the order of their numbers.
+SELECT json_group_array(json_array(key & {max_seq}, job)) FROM (
+    SELECT t.key, t.job FROM topic_jobs AS t CROSS JOIN jobs ON jobs.id = t.job
+    WHERE t.key > :id << {seq_bits} AND t.key <= :id << {seq_bits} | {max_seq}
+        AND jobs.queue = :queue AND jobs.status <= {ready}
+    ORDER BY t.key LIMIT :limit)
+
 -- name: forget_numbers_of
 DELETE FROM topic_jobs
 WHERE key IN (

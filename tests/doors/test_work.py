@@ -1,0 +1,86 @@
+"""What workers rely on that keep a stream of a queue topic open."""
+
+import pytest
+from conformance.client import Client, Wire
+from conformance.streams import StreamEnded
+
+from .queues import Queue, work
+from .records import Records, refused
+
+
+async def test_a_stream_sends_as_many_records_as_may_be_open(queue: Queue) -> None:
+    await queue.records.append("q", "a", "b", "c")
+    stream = await work(queue, node="w1", max=2)
+    assert await stream.frame() == {"retry": "2000"}
+    assert "hb" in (await stream.frame() or {})[""]
+    for seq, data in ((1, "a"), (2, "b")):
+        record, id = await stream.expect("job", topic="q", data=data, deliveries=1)
+        assert (record["$seq"], id) == (seq, str(seq))
+    assert (await queue.counts())["in_flight"] == 2
+    await queue.settle("ack", 1)
+    await stream.expect("job", data="c")
+    await queue.settle("nack", 2, delay_ms=60_000)
+    await queue.records.append("q", "d")
+    await stream.expect("job", data="d")
+
+
+async def test_a_stream_that_ends_gives_back_what_came_over_it_and_nothing_else(
+    queue: Queue, wire: Wire
+) -> None:
+    await queue.records.append("q", 1, 2)
+    await queue.claim(node="w1")
+    async with Client(queue.records.site, wire) as other:
+        stream = await work(Queue(Records(other), "q"), node="w1")
+        await stream.expect("job", data=2)
+    async with Client(queue.records.site, wire) as third:
+        stream = await work(Queue(Records(third), "q"), node="w2")
+        record, _ = await stream.expect("job", data=2)
+        assert record["deliveries"] == 2
+        assert (await queue.counts())["in_flight"] == 2
+
+
+async def test_a_stream_of_a_log_or_of_nobody_is_refused(queue: Queue) -> None:
+    await queue.records.append("t", 1)
+    native = queue.records.native
+    accept = {"accept": "text/event-stream"}
+    cases = {
+        "q/work": (400, "invalid_request"),
+        "t/work?node=w": (409, "not_a_queue"),
+        "none/work?node=w": (404, "topic_not_found"),
+    }
+    for target, refusal in cases.items():
+        reply = await native.send("GET", f"/v0/topics/{target}", headers=accept)
+        assert refused(reply) == refusal
+    accept = {"accept": "application/json"}
+    reply = await native.send("GET", "/v0/topics/q/work?node=w", headers=accept)
+    assert refused(reply) == (406, "not_acceptable")
+
+
+async def test_a_stream_goes_by_what_is_set_for_its_topic_now(queue: Queue) -> None:
+    stream = await work(queue, node="w1")
+    assert await stream.frame() == {"retry": "2000"}
+    await queue.records.put("q", max_deliveries=1, dead_letter="lost")
+    await queue.records.append("q", "poison", "fine")
+    await stream.expect("job", data="poison")
+    await queue.settle("nack", 1)
+    await stream.expect("job", data="fine")
+    assert [each["data"] for each in (await queue.records.diff("lost"))["records"]] == ["poison"]
+
+
+@pytest.mark.parametrize(("kind", "status"), [("log", 409), (None, 404)], ids=["log", "gone"])
+async def test_a_stream_ends_with_an_error_if_its_topic_is_no_queue_any_more(
+    queue: Queue, kind: str | None, status: int
+) -> None:
+    native = queue.records.native
+    stream = await work(queue, node="w1")
+    assert await stream.frame() == {"retry": "2000"}
+    await native.send("DELETE", "/v0/topics/q")
+    if kind is not None:
+        await queue.records.put("q", type=kind)
+    job = (await native.post("/jobs", {"queue": "q", "type": "t", "payload": 1})).doc
+    await stream.expect("error", code=status)
+    with pytest.raises(StreamEnded):
+        await stream.event()
+    assert (await native.get(f"/jobs/{job['id']}")).doc["status"] == "ready"
+    if kind is not None:
+        assert (await queue.records.get("/q")).doc["head_seq"] == 0
