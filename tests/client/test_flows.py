@@ -127,6 +127,13 @@ async def test_steps_are_checked_when_they_are_enqueued(zq_app: App) -> None:
         await zq.chain(zq.step(add, 1), zq.step(add, 1))
     with pytest.raises(zq.InvalidOption, match="at least one"):
         await zq.chord([], zq.step(add))
+    steps: Any = [zq.step(add, 1, 2), add]
+    with pytest.raises(zq.InvalidOption, match=r"^<Task add in default> is not a step: .*zq.step"):
+        await zq.chain(*steps)
+    with pytest.raises(zq.InvalidOption, match="is not a step"):
+        await zq.chord(steps[:1], steps[1])
+    with pytest.raises(zq.InvalidOption, match=r"^step: .*is not a task"):
+        zq.step(steps[0])
     with pytest.raises(zq.InvalidOption, match="key"):
         await zq.chain(zq.step(add.options(key="x"), 1, 2), zq.step(add, 1))
     assert await zq_app.backend.count() == 0

@@ -106,6 +106,38 @@ def test_the_final_failure_raises_the_handlers_own_exception(app: zq.App) -> Non
         assert divide.call_sync(2) == 0.5
 
 
+def test_a_result_that_cannot_be_stored_is_a_failure(app: zq.App) -> None:
+    @app.task
+    def work() -> object:
+        return object()
+
+    with app.immediate(), pytest.raises(zq.JobFailed, match="values of type object cannot be sent"):
+        work.enqueue_sync()
+
+
+async def test_a_coroutine_may_not_block_the_worker_that_it_waits_for(app: zq.App) -> None:
+    @app.task
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    @app.task(max_attempts=1)
+    async def work(how: str) -> int:
+        if how == "call":
+            return add.call_sync(1, 2)
+        return add.enqueue_sync(1, 2).result_sync()
+
+    @app.task
+    def work_in_a_thread() -> int:
+        return add.call_sync(1, 2)
+
+    async with app.immediate():
+        with pytest.raises(RuntimeError, match=r"would block .*: write await add.call\("):
+            await work.enqueue("call")
+        with pytest.raises(RuntimeError, match=r"would block .*: write await job.result\("):
+            await work.enqueue("result")
+        assert await work_in_a_thread.call() == 3
+
+
 def test_a_delayed_job_waits_for_its_time(app: zq.App) -> None:
     ran: list[int] = []
 

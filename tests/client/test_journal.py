@@ -100,6 +100,27 @@ async def test_a_failure_is_told_with_the_frames_of_its_author_alone(
     assert causes.backtrace.count("test_journal.py") == 2
 
 
+async def test_a_result_that_cannot_be_stored_is_told_as_the_failure_that_it_is(
+    app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task
+    async def work() -> Any:
+        return object()
+
+    heard: list[str | None] = []
+    app.on("failed")(lambda event: heard.append(event.error and event.error.error_type))
+    job = await work.enqueue()
+    (outcome,) = await finish(app)
+
+    assert (outcome.status, heard) == ("dead", ["ResultNotSerializable"])
+    level, message, _ = told(caplog)[-1]
+    assert (level, message.partition(":")[0]) == (
+        "ERROR",
+        f"work {job.id} (default) failed for good after its handler had returned",
+    )
+    assert "values of type object cannot be sent" in message
+
+
 def test_an_error_of_zq_alone_keeps_its_frames() -> None:
     with ThreadPoolExecutor(1) as pool:
         error = pool.submit(connect, "ftp://example.org").exception()

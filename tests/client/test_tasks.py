@@ -5,6 +5,7 @@ import dataclasses
 import enum
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -541,6 +542,9 @@ def test_a_call_with_another_queue_is_refused_with_where_the_queue_stands() -> N
         ("s", "zq.chain"),
         ("apply_async", "options"),
         ("schedule", "delay="),
+        ("kiq", "await enqueue"),
+        ("defer_async", "await enqueue"),
+        ("delay_on_commit", "zq.outbox"),
         ("nothing", ""),
     ],
 )
@@ -554,3 +558,39 @@ def test_a_method_of_another_library_is_refused_with_what_replaces_it(
     with pytest.raises(AttributeError, match=f"^a task has no '{name}'.*{remedy}"):
         getattr(task, name)
     assert not hasattr(task, name)
+
+
+def generate() -> Any:
+    yield 1
+
+
+async def generate_later() -> Any:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (generate, "generate is a generator function"),
+        (generate_later, "generate_later is a generator function"),
+        ("mail", "'mail' is not a function"),
+        (partial(max, 1), "is not a function"),
+        (zq.App().task(lambda: None), "<lambda> is a task already"),
+    ],
+    ids=["generator", "async generator", "text", "partial", "task"],
+)
+def test_what_a_worker_could_not_call_is_no_task(function: Any, words: str) -> None:
+    with pytest.raises(zq.InvalidOption, match=words):
+        zq.App().task(function)
+
+
+def test_what_is_no_call_is_refused_with_what_to_write() -> None:
+    @zq.App().task
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    calls: Any = [(1, 2)]
+    with pytest.raises(zq.InvalidOption, match=r"^\(1, 2\) is not a call of the task: .*task.args"):
+        add.enqueue_many_sync(calls)
+    with pytest.raises(TypeError, match=r"add: missing a required argument: 'b'$"):
+        add.args(1)  # type: ignore[call-arg]

@@ -109,6 +109,10 @@ async def recorder(site: Site) -> AsyncIterator[Recorder]:
     await backend.close()
 
 
+async def on_unstored(delivery: Delivery, _: object) -> None:
+    raise AssertionError(f"the result of {delivery.id} should be stored")
+
+
 async def test_acknowledgements_gather_while_a_post_is_under_way_and_only_then(
     recorder: Recorder,
 ) -> None:
@@ -122,7 +126,7 @@ async def test_acknowledgements_gather_while_a_post_is_under_way_and_only_then(
     async def on_lost(id: str) -> None:
         refused.append(id)
 
-    acks = Acknowledger(recorder, on_lost)
+    acks = Acknowledger(recorder, on_lost, on_unstored)
     posting = asyncio.create_task(acks.run())
     recorder.gate.clear()
 
@@ -166,7 +170,7 @@ async def test_a_done_job_that_comes_again_is_acknowledged_by_its_new_name(
     async def on_lost(id: str) -> None:
         refused.append(id)
 
-    acks = Acknowledger(recorder, on_lost)
+    acks = Acknowledger(recorder, on_lost, on_unstored)
     posting = asyncio.create_task(acks.run())
     acks.add(held, Success(held.id, held.lease))
     if when == "while it is posted":
@@ -188,7 +192,7 @@ async def test_a_done_job_that_comes_again_is_acknowledged_by_its_new_name(
 async def test_a_job_that_was_elsewhere_meanwhile_is_executed_again(recorder: Recorder) -> None:
     async def on_lost(_: str) -> None: ...
 
-    acks = Acknowledger(recorder, on_lost)
+    acks = Acknowledger(recorder, on_lost, on_unstored)
     held = Delivery("0" * 26, "t", "q", [1], lease=1)
     acks.add(held, Success(held.id, held.lease))
 

@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 from zq.client.backend import Backend, run
 from zq.client.connect import connect
-from zq.client.core import Core
+from zq.client.core import Core, check_function
 from zq.client.elsewhere import Elsewhere, HasAddress
 from zq.client.errors import InvalidOption
 from zq.client.events import EventName, Listener, follow
@@ -115,6 +115,9 @@ class App:
         check_name("queue", queue)
 
         def register(function: Callable[..., Any]) -> Task[Any, Any]:
+            if isinstance(function, Task):
+                raise InvalidOption(f"{function.name} is a task already: write @app.task once")
+            check_function(function)
             chosen = check_name("type", function.__name__ if name is None else name)
             if chosen in self.tasks:
                 raise InvalidOption(f"a task {chosen!r} exists already: give this one a name=")

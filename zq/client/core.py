@@ -1,10 +1,12 @@
 """The state that an app's tasks and queues share."""
 
+import inspect
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
 from zq.client.backend import Backend
+from zq.client.errors import InvalidOption
 from zq.client.events import Listeners
 from zq.client.options import Options
 from zq.client.payloads import Convert
@@ -42,3 +44,16 @@ class Core:
     def __reduce__(self) -> tuple[Any, tuple[Backend, Options]]:
         # A copy in another process only enqueues; it has no handlers and no listeners.
         return Core, (self.backend, self.defaults)
+
+
+def check_function(function: Any) -> None:
+    """Raise `InvalidOption` for what a worker cannot call as a handler."""
+    if not (callable(function) and hasattr(function, "__qualname__")):
+        raise InvalidOption(
+            f"{function!r} is not a function: decorate a function, and give options by their names"
+        )
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidOption(
+            f"{function.__qualname__} is a generator function, and a call of it runs nothing:"
+            " return a list, or enqueue a job for each value"
+        )

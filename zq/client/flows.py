@@ -50,7 +50,9 @@ class Step:
 
 
 def step(task: Task[Any, Any], /, *args: Any, **kwargs: Any) -> Step:
-    """A call of a task, for `chain` and `chord`. Nothing is sent yet."""
+    """A call of a task, for `chain` and `chord`. Nothing is sent yet. Raises `InvalidOption`."""
+    if not isinstance(task, Task):
+        raise InvalidOption(f"step: {task!r} is not a task: give a function with @app.task")
     return Step(task, args, kwargs)
 
 
@@ -74,17 +76,20 @@ async def chord(steps: Sequence[Step], then: Step) -> list[Job[Any]]:
     ``await zq.chord([zq.step(count, day) for day in week], zq.step(add_up))`` adds up once.
     Return the jobs of the steps, in their order. Raises `InvalidOption`.
     """
-    return await _chord(_backend(steps), steps, then)
+    return await _chord(_backend(steps, then), steps, then)
 
 
 def chord_sync(steps: Sequence[Step], then: Step) -> list[Job[Any]]:
     """Do as `chord` does, in programs without an event loop."""
-    return run(_chord(_backend(steps).blocking, steps, then))
+    return run(_chord(_backend(steps, then).blocking, steps, then))
 
 
-def _backend(steps: Sequence[Step]) -> Backend:
+def _backend(steps: Sequence[Step], *then: Step) -> Backend:
     if not steps:
         raise InvalidOption("give at least one step")
+    for each in (*steps, *then):
+        if not isinstance(each, Step):
+            raise InvalidOption(f"{each!r} is not a step: write zq.step(task, …)")
     return steps[0].task.core.backend
 
 

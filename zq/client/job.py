@@ -20,6 +20,7 @@ from zq.client.errors import (
 from zq.client.events import follow
 from zq.client.job_error import JobError
 from zq.client.payloads import Convert
+from zq.client.running import run_waiting
 from zq.client.values import (
     MISSING,
     EventQuery,
@@ -89,7 +90,8 @@ class Job(Generic[R]):
 
     def result_sync(self, timeout: Seconds | None = 30.0) -> R:
         """The same, blocking."""
-        return run(self.outcome(self._backend.blocking, TimeLeft(timeout)))
+        waiting = self.outcome(self._backend.blocking, TimeLeft(timeout))
+        return run_waiting(waiting, "await job.result(…)")
 
     async def cancel(self, *, force: bool = False) -> CancelStatus:
         """Cancel the job if it waits. With `force`, cancel it also if it runs."""

@@ -165,7 +165,7 @@ class Signature:
         is not of its annotated type.
         """
         if kwargs or len(args) not in self._fit:
-            self._signature.bind(*args, **kwargs)
+            self._bound(args, kwargs)
         if self._checks:
             self._checked()(args, kwargs)
         return {"args": args, "kwargs": kwargs}
@@ -175,7 +175,7 @@ class Signature:
 
         Positional-only parameters are kept as positional arguments.
         """
-        bound = self._signature.bind(*args, **kwargs)
+        bound = self._bound(args, kwargs)
         if self._checks:
             self._checked()(args, kwargs)
         bound.apply_defaults()
@@ -205,6 +205,12 @@ class Signature:
         if self._result is None:
             self._result = (converter(self._hints().get("return")),)
         return self._result[0]
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        try:
+            return self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self._name}: {error}") from None
 
     def _checked(self) -> CallCheck:
         # Not before the first call: an annotation may name what comes later in its module.

@@ -10,13 +10,14 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, cast, overload
 
 from zq.client.amounts import Seconds, positive_ms
 from zq.client.backend import Backend, run
-from zq.client.core import Core, QueueHandler
+from zq.client.core import Core, QueueHandler, check_function
 from zq.client.errors import InvalidOption, JobNotFound, JobState
 from zq.client.events import Event
 from zq.client.job import CancelStatus, Job, TimeLeft, cancelled
 from zq.client.job_error import JobError
 from zq.client.options import DEFAULTS, Form, JobOptions, Options, check, merge
 from zq.client.payloads import Convert, converter
+from zq.client.running import run_waiting
 from zq.client.values import MISSING, Missing, State, StoredJob, Submission
 from zq.model.names import check_name
 
@@ -103,6 +104,7 @@ class Queue(Generic[T, R]):
 
         ``handle(payload)`` or ``handle(payload, job)``, a coroutine function or not.
         """
+        check_function(function)
         handler = QueueHandler(function, converter(self._payload), self.effective)
         self.core.handlers[self.name] = handler
         return function
@@ -274,7 +276,7 @@ class SyncQueue(Generic[T, R]):
         waiting = self._queue.enqueue_and_wait(
             id, payload, timeout=timeout, on_failed=on_failed, **options
         )
-        return run(waiting)
+        return run_waiting(waiting, "await queue.enqueue_and_wait(…)")
 
     def cancel(self, id: str, *, force: bool = False) -> CancelStatus:
         """See `Queue.cancel`."""

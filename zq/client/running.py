@@ -3,7 +3,7 @@
 import asyncio
 import math
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Literal, NoReturn, TypeVar
@@ -174,3 +174,22 @@ def current_job() -> Running[Any]:
         return current.get()
     except LookupError:
         raise LookupError("this code does not run in a job") from None
+
+
+def run_waiting(coroutine: Coroutine[Any, Any, T], instead: str) -> T:
+    """Do as `run` does, for what waits for another job.
+
+    Raises RuntimeError in a coroutine handler, whose worker would stand still meanwhile.
+    """
+    if current.get(None) is not None and _in_event_loop():
+        coroutine.close()
+        raise RuntimeError(f"this would block the event loop of the worker: write {instead}")
+    return run(coroutine)
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -19,10 +19,12 @@ from typing import (
 from zq.client import replaced
 from zq.client.backend import Backend, run
 from zq.client.core import Core
+from zq.client.errors import InvalidOption
 from zq.client.events import Event
 from zq.client.job import Job, TimeLeft
 from zq.client.options import DEFAULTS, Form, Options, check, merge
 from zq.client.payloads import Signature
+from zq.client.running import run_waiting
 from zq.client.values import StoredJob, Submission
 
 P = ParamSpec("P")
@@ -42,6 +44,13 @@ class Call(Generic[P]):
 
     def __init__(self, payload: dict[str, Any]) -> None:
         self.payload = payload
+
+
+def payload_of(call: Call[Any]) -> dict[str, Any]:
+    """The payload of a job for a call. Raises `InvalidOption` for what is none."""
+    if not isinstance(call, Call):
+        raise InvalidOption(f"{call!r} is not a call of the task: write task.args(…) for each job")
+    return call.payload
 
 
 class Task(Generic[P, R]):
@@ -126,7 +135,8 @@ class Task(Generic[P, R]):
 
     def call_sync(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The same, blocking."""
-        return run(self._call(self.core.backend.blocking, args, kwargs))
+        waiting = self._call(self.core.backend.blocking, args, kwargs)
+        return run_waiting(waiting, f"await {self.name}.call(…)")
 
     async def _enqueue(self, backend: Backend, args: Any, kwargs: Any) -> Job[R]:
         wanted = self._form.submission(self._payload(args, kwargs))
@@ -139,7 +149,7 @@ class Task(Generic[P, R]):
         return self.signature.payload(args, kwargs)
 
     def _chunks(self, calls: Iterable[Call[P]]) -> Iterator[list[Submission]]:
-        jobs = (self._form.submission(call.payload) for call in calls)
+        jobs = (self._form.submission(payload_of(call)) for call in calls)
         while chunk := list(islice(jobs, CHUNK)):
             yield chunk
 

@@ -33,10 +33,17 @@ def follows(again: Delivery, before: Delivery) -> bool:
 class Acknowledger:
     """Sends successes, in one task, and repeats until the server has answered."""
 
-    def __init__(self, backend: Backend, on_lost: Callable[[str], Awaitable[None]]) -> None:
-        """`on_lost` is called for acknowledgements that came too late."""
+    def __init__(
+        self,
+        backend: Backend,
+        on_lost: Callable[[str], Awaitable[None]],
+        on_unstored: Callable[[Delivery, LeasedFailure], Awaitable[None]],
+    ) -> None:
+        """`on_lost` is called for acknowledgements that came too late, and `on_unstored` for jobs
+        that have failed because the server cannot store their results."""
         self._backend = backend
         self._on_lost = on_lost
+        self._on_unstored = on_unstored
         self._pending: dict[str, Done] = {}
         self._posting: dict[str, Done] = {}
         self._late: OrderedDict[str, Done] = OrderedDict()
@@ -116,14 +123,15 @@ class Acknowledger:
             await self._post(batch[:half])
             await self._post(batch[half:])
             return
-        ((_, success),) = batch
+        ((delivery, success),) = batch
         failure = LeasedFailure(
             f"the server cannot store the result: {error.message}",
             "ResultNotSerializable",
             kill=True,
             lease=success.lease,
         )
-        await report(self._backend, success.id, failure, self._on_lost)
+        if await report(self._backend, success.id, failure, self._on_lost):
+            await self._on_unstored(delivery, failure)
 
 
 async def report(

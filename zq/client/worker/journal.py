@@ -72,6 +72,13 @@ class Journal:
             extra={"fields": fields},
         )
 
+    def unstored(self, job: Running[Any], failure: LeasedFailure) -> None:
+        """Log that a job has failed after its handler had succeeded."""
+        log.error(
+            "%s %s (%s) failed for good after its handler had returned: %s",
+            *(job.type, job.id, job.queue, failure.message),
+        )
+
 
 def _fields(job: Running[Any]) -> dict[str, object]:
     return {"task": job.type, "job": job.id, "queue": job.queue, "attempt": job.attempt}

@@ -13,7 +13,7 @@ from zq.client.errors import Unavailable, ZqError
 from zq.client.events import Event, EventName
 from zq.client.has_tasks import HasTasks
 from zq.client.outcome import DrainReport
-from zq.client.values import Delivery, Held, JobQuery, Notice, TakeRequest
+from zq.client.values import Delivery, Held, JobQuery, LeasedFailure, Notice, TakeRequest
 from zq.client.worker.acks import Acknowledger, follows
 from zq.client.worker.execution import INSISTING_S, watching_tasks
 from zq.client.worker.executor import Capacity, Executor
@@ -59,7 +59,7 @@ class Life:
         self._plan = plan
         self._backend = app.backend
         self._handlers = Handlers(app)
-        self._acks = Acknowledger(self._backend, self._lost)
+        self._acks = Acknowledger(self._backend, self._lost, self._unstored)
         journal = Journal()
         self.settler = Settler(app, self._acks, journal, plan.request.worker, plan.after_execution)
         self._executor = Executor(
@@ -220,6 +220,9 @@ class Life:
 
     async def _lost(self, id: str) -> None:
         await self.settler.lost(id)
+
+    async def _unstored(self, delivery: Delivery, failure: LeasedFailure) -> None:
+        await self.settler.unstored(delivery, failure)
 
     def _held(self) -> list[Held]:
         deliveries = [each.running.delivery for each in self._executor.running.values()]

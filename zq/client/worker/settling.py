@@ -11,6 +11,7 @@ from zq.client.events import Event, EventName
 from zq.client.has_tasks import HasTasks
 from zq.client.job_error import JobError
 from zq.client.outcome import Outcome
+from zq.client.running import Running
 from zq.client.values import MISSING, Delivery, LeasedFailure, Success
 from zq.client.worker.acks import Acknowledger, report
 from zq.client.worker.execution import Execution
@@ -82,6 +83,18 @@ class Settler:
         log.warning("the outcome of the job %s is dropped: its delivery has ended", id)
         if self._events.wanted(event):
             await self._events.emit(Event(event, id=id))
+
+    async def unstored(self, delivery: Delivery, failure: LeasedFailure) -> None:
+        """Tell that a job has failed although its handler has succeeded."""
+        job: Running[Any] = Running(delivery, delivery.payload, self._backend)
+        self._journal.unstored(job, failure)
+        worker = self._worker_id
+        error = JobError(job.attempt, failure.message, failure.error_type, worker=worker)
+        for outcome in self.outcomes or ():
+            if outcome.id == job.id:
+                outcome.error = error
+        event = Event("failed", job.queue, job.id, job.key, job.attempt, error=error)
+        await self._events.emit(event)
 
     @staticmethod
     def _error(execution: Execution) -> BaseException | None:
