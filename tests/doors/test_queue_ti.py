@@ -142,6 +142,18 @@ async def test_a_report_after_the_time_out_counts_until_somebody_takes_the_messa
     assert await report(await api.enqueue("late")) == 404, "nobody has taken it"
 
 
+@pytest.mark.parametrize("settings", [{"global_in_flight_limit": 1}], ids=["one at a time"])
+async def test_a_late_ack_makes_no_room_for_more_messages_in_flight(api: Messages) -> None:
+    for _ in range(3):
+        await api.enqueue("t")
+    (lost,) = await api.dequeue("t", 3, visibility_timeout_seconds=1)
+    api.site.clock.advance(1_001)
+    await api.enqueue("u")
+    await api.dequeue("u")
+    assert await api.ack(lost["id"]) == 204
+    assert await api.dequeue("t", 3) == []
+
+
 async def test_a_nack_makes_a_message_pending_at_once_and_the_third_moves_it(
     api: Messages,
 ) -> None:

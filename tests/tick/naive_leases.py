@@ -60,11 +60,9 @@ class LeasingQueue(NaiveQueue):
     def _apply(self, command: AnyCommand) -> object:
         match command:
             case Succeed(keys, late=str(claimant)):
-                self._resume(keys, claimant)
-                return super()._apply(command)
+                return self._report_late(keys, claimant, command)
             case Fail(key, late=str(claimant)):
-                self._resume([key], claimant)
-                return super()._apply(command)
+                return self._report_late([key], claimant, command)
             case Extend(keys, leases, lease_ms):
                 refused, rows = self._meant(keys, leases)
                 for row in rows:
@@ -89,8 +87,9 @@ class LeasingQueue(NaiveQueue):
             case _:
                 return super()._apply(command)
 
-    def _resume(self, keys: Iterable[int], claimant: str) -> None:
+    def _report_late(self, keys: Iterable[int], claimant: str, command: AnyCommand) -> object:
         """The last delivery of a job goes on, if nobody has taken the job since it stalled."""
+        resumed: list[tuple[int, int]] = []
         for row in [self.rows[key] for key in keys if key in self.rows]:
             is_lost = row.status is READY and row.stalls and not row.held and not row.draws
             if not is_lost or row.lapsed(self.now):
@@ -99,6 +98,10 @@ class LeasingQueue(NaiveQueue):
             if (row.failed_at or 0) < row.dequeued_at:
                 row.holder, row.claimant, row.lease_until = 0, claimant, self.now
                 self._to(row, IN_FLIGHT)
+                resumed.append((0, row.key))
+        reply = super()._apply(command)
+        self.outcome.ended = [each for each in self.outcome.ended if each not in resumed]
+        return reply
 
     def _return(self, command: Return) -> None:
         for key in command.keys:

@@ -19,7 +19,7 @@ from zq.store.api import BYTES_A_ROW
 from zq.tick.bury import bury
 from zq.tick.failures import count_causes
 from zq.tick.history import FailedAttempt, record_failures
-from zq.tick.late import resume
+from zq.tick.late import resume, settled
 from zq.tick.moves import apply
 from zq.tick.work import UnitOfWork, stale_deliveries, within_reach
 
@@ -34,7 +34,7 @@ _ERROR_COLUMNS = (
 
 def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
     """Complete jobs: delete those that are not retained, mark the others."""
-    resume(work, commands)
+    resumed = resume(work, commands)
     keys = [key for command in commands for key in command.keys]
     said = {k: c for command in commands if command.said for k, c in command.said.items()}
     held = work.tx.briefs("read_held", keys=keys)
@@ -63,6 +63,7 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
     apply(work, Move.SUCCEED, jobs, gone=gone, purges=purges, completions=completions)
     if beside:
         work.tx.insert_large("results", "job_id, body", beside)
+    settled(work, resumed)
     work.effects.tally.not_in_flight += len(keys) - len(held)
     done = {job.key for job in held} | stale
     return [
@@ -73,7 +74,7 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
 
 def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
     """Record each failure, and schedule the next attempt or bury the job."""
-    resume(work, commands)
+    resumed = resume(work, commands)
     found = work.tx.jobs("read_jobs", keys=[command.key for command in commands])
     jobs = {job.key: job for job in found}
     errors: list[tuple[object, ...]] = []
@@ -126,6 +127,7 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
     if retried:
         # This comes last: by now the dying jobs have released their keys.
         _retry(work, retried)
+    settled(work, resumed)
     return replies
 
 
