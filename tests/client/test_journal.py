@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,6 +14,7 @@ from conformance.streams import PATIENCE_S
 import zq
 from zq.client.app import App
 from zq.client.connect import connect
+from zq.client.worker import standstill
 from zq.client.worker.tracebacks import traceback_of
 from zq.logs import JsonFormatter
 
@@ -119,6 +121,40 @@ async def test_a_result_that_cannot_be_stored_is_told_as_the_failure_that_it_is(
         f"work {job.id} (default) failed for good after its handler had returned",
     )
     assert "values of type object cannot be sent" in message
+
+
+async def test_a_handler_that_blocks_the_event_loop_is_told_with_its_line(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standstill, "BEAT_S", 0.02)
+    monkeypatch.setattr(standstill, "STILL_S", 0.1)
+    heard: list[logging.LogRecord] = []
+    blocked = threading.Event()
+
+    class Listening(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(record)
+            if "stood still" in record.getMessage():
+                blocked.set()
+
+    @app.task
+    async def work() -> bool:
+        return blocked.wait(PATIENCE_S)
+
+    listening = Listening()
+    logging.getLogger("zq.worker").addHandler(listening)
+    try:
+        await work.enqueue()
+        (outcome,) = await finish(app)
+    finally:
+        logging.getLogger("zq.worker").removeHandler(listening)
+
+    assert outcome.result is True
+    (line,) = [each for each in heard if "stood still" in each.getMessage()]
+    frames = vars(line)["fields"]["traceback"]
+    assert "in work" in frames.splitlines()[0]
+    assert "blocked.wait(PATIENCE_S)" in frames.splitlines()[1]
+    assert "zq/client" not in frames
 
 
 def test_an_error_of_zq_alone_keeps_its_frames() -> None:

@@ -21,6 +21,7 @@ from zq.client.worker.handlers import Handler, Handlers
 from zq.client.worker.holding import Strangers, give_back, renew
 from zq.client.worker.journal import Journal
 from zq.client.worker.settling import AfterExecution, Settler
+from zq.client.worker.standstill import watching_loop
 from zq.client.worker.supply import Supply
 
 log = logging.getLogger("zq.worker")
@@ -120,7 +121,7 @@ class Life:
 
     async def run(self) -> DrainReport:
         """Run from the first stream to the last acknowledgement."""
-        with watching_tasks():
+        with watching_tasks(), watching_loop():
             await self._warm_up()
             await self._supply.open(self._plan.connect_s)
             await self._emit("started")

@@ -1,0 +1,93 @@
+"""Tells of code that blocks a worker's event loop, and where.
+
+A coroutine that blocks holds up all jobs of its worker and the renewal of their leases. The loop
+cannot tell of it meanwhile, so a thread does.
+"""
+
+import asyncio
+import contextlib
+import logging
+import selectors
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from traceback import StackSummary, extract_stack
+
+log = logging.getLogger("zq.worker")
+
+BEAT_S = 1.0
+"""How often the loop says that it runs."""
+
+STILL_S = 5.0
+"""A loop that has said nothing for this long stands still."""
+
+_OURS = f"{Path(__file__).parents[2]}/"
+_CALLER = str(Path(__file__).with_name("executor.py"))
+_LOOP = f"{asyncio.__path__[0]}/"
+
+
+@contextlib.contextmanager
+def watching_loop() -> Iterator[None]:
+    """Watch the event loop of this thread."""
+    watch = _Watch(asyncio.get_running_loop())
+    thread = threading.Thread(target=watch.run, name="zq-standstill", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        watch.end()
+
+
+class _Watch:
+    """One loop, and the thread that looks at it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._thread = threading.get_ident()
+        self._ended = threading.Event()
+        self._beat()
+
+    def run(self) -> None:
+        """Look until `end`."""
+        told = 0.0
+        while not self._ended.wait(BEAT_S):
+            last = self._last
+            if told and last > told:
+                log.warning("the event loop goes on, after %.1f s", last - told)
+                told = 0.0
+            if not told and time.monotonic() - last > STILL_S and (stack := self._stack()):
+                told = last
+                log.warning(
+                    "the event loop has stood still for %g s, so no other job of this worker goes"
+                    " on and no lease is renewed: await what takes long, or make the task an"
+                    " ordinary function, which runs in a thread",
+                    STILL_S,
+                    extra={"fields": {"traceback": "".join(stack.format())}},
+                )
+
+    def end(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+        self._ended.set()
+
+    def _beat(self) -> None:
+        self._last = time.monotonic()
+        self._timer = self._loop.call_later(BEAT_S, self._beat)
+
+    def _stack(self) -> StackSummary:
+        """The frames that block the loop; none if it waits for the processor only."""
+        frame = sys._current_frames().get(self._thread)
+        stack = extract_stack(frame) if frame is not None else StackSummary()
+        files = [each.filename for each in stack]
+        first = 0
+        for index, file in enumerate(files):
+            if file == _CALLER:
+                first = index + 1
+                break
+            if file.startswith(_LOOP):
+                first = index + 1
+        no_authors = (_OURS, _LOOP, selectors.__file__)
+        kept = [each for each in stack[first:] if not each.filename.startswith(no_authors)]
+        return StackSummary.from_list(kept)
