@@ -192,7 +192,8 @@ async def test_a_requeued_message_begins_anew_where_it_was(api: Messages) -> Non
     assert (listed["retry_count"], listed["max_retries"]) == (0, 3)
     assert "original_topic" not in listed and "dlq_moved_at" not in listed
     assert listed["expires_at"], "its time begins anew too"
-    assert (await api.send("POST", f"/messages/{id}/requeue")).status == 404
+    again = await api.send("POST", f"/messages/{id}/requeue")
+    assert again.status == 404 and "not a dead letter" in again.error
     assert (await api.dequeue("nk"))[0]["id"] == id
 
 

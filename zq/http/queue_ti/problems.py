@@ -8,7 +8,7 @@ from zq.http.transport.answer import Answer
 from zq.http.transport.bodies import UnsupportedCoding
 from zq.model import errors
 from zq.model.errors import ZqError
-from zq.model.queue_errors import TargetExists, TargetNotFound
+from zq.model.queue_errors import NotArchived, TargetExists, TargetNotFound
 
 STATUSES: dict[type[ZqError], int] = {
     errors.InvalidRequest: 400,
@@ -33,6 +33,7 @@ _WORDS = {
     errors.JobNotFound: "message not found",
     errors.NotInFlight: "message not found, or not in processing state",
     errors.NotDead: "message not found in a dead-letter topic",
+    NotArchived: "the topic is not replayable: set the override `replayable` first",
     TargetExists: "consumer group already registered",
     TargetNotFound: "consumer group not found",
 }
