@@ -1,0 +1,24 @@
+"""A filter for each test, and an account of the processes that were there before."""
+
+import os
+from collections.abc import AsyncIterator
+
+import pytest
+
+from zq.engine.jq.filter import JqFilter
+
+from .processes import children, strangers
+
+
+@pytest.fixture
+async def jq_filter() -> AsyncIterator[JqFilter]:
+    jq_filter = JqFilter(timeout=600)
+    yield jq_filter
+    await jq_filter.close()
+
+
+@pytest.fixture(autouse=True)
+def notestrangers() -> None:
+    """Leave out what other tests have started: multiprocessing keeps a helper of its own."""
+    strangers.clear()
+    strangers.update(children(os.getpid()))

@@ -1,0 +1,58 @@
+"""The processes that filters start: which there are, what they do, and how long a test waits."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from zq.engine.jq.filter import JqFilter
+
+ENDLESS = "def f: f; f"
+PATIENCE_S = 30
+"""How long a test waits for a condition before it fails. No test depends on its value."""
+
+strangers: set[int] = set()
+"""Processes that other tests have started."""
+
+
+def children(parent: int) -> list[int]:
+    """Ids of the processes that `parent` started and did not reap, zombies included."""
+    running = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+    found = [pid for pid in running if stat(pid)[1:2] == [str(parent)]]
+    return [pid for pid in found if pid not in strangers]
+
+
+def stat(pid: int) -> list[str]:
+    """The fields of proc_pid_stat(5) from the state on; nothing once the process is reaped."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return text.rpartition(")")[2].split()
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = stat(pid)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0
+
+
+def is_busy(parent: int) -> bool:
+    """Whether a child of `parent` has worked far longer than its start takes."""
+    return any(cpu_seconds(child) >= 0.3 for child in children(parent))
+
+
+def only_child() -> int:
+    (child,) = children(os.getpid())
+    return child
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+
+
+async def is_usable(jq_filter: JqFilter) -> bool:
+    return await jq_filter.matches(". > 1", ["1", "2", "3"]) == [False, True, True]
