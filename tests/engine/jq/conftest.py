@@ -18,7 +18,7 @@ async def jq_filter() -> AsyncIterator[JqFilter]:
 
 
 @pytest.fixture(autouse=True)
-def notestrangers() -> None:
+def note_strangers() -> None:
     """Leave out what other tests have started: multiprocessing keeps a helper of its own."""
     strangers.clear()
     strangers.update(children(os.getpid()))
