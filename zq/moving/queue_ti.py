@@ -10,6 +10,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 from zq.moving.servers import Doc, MovingError, MovingServer, quoted, told
 
@@ -31,16 +32,15 @@ def messages_of(server: MovingServer) -> Iterator[Doc]:
 
 
 def move(source: MovingServer, target: MovingServer, *, dead: bool) -> Counter[str]:
-    """Copy everything. Return what was copied and what was left, by kind. Raises `MovingError`."""
+    """Copy everything. Return what was copied and what was left, by kind. Raises `MovingError`.
+
+    What a new message has to fit comes last, for old messages may be from before it.
+    """
     done: Counter[str] = Counter()
-    for config in source.ask("GET", "/topic-configs")["items"]:
-        overrides = {name: value for name, value in config.items() if name != "topic"}
-        target.ask("PUT", f"/topic-configs/{quoted(config['topic'])}", overrides)
+    configs = source.ask("GET", "/topic-configs")["items"]
+    for config in configs:
+        _configure(target, {name: value for name, value in config.items() if name != "max_depth"})
         done["overrides copied"] += 1
-    for schema in source.ask("GET", "/topic-schemas", missing={"items": []})["items"]:
-        body = {"schema_json": schema["schema_json"]}
-        target.ask("PUT", f"/topic-schemas/{quoted(schema['topic'])}", body)
-        done["schemas copied"] += 1
     route = "/admin/delete-reaper/schedule"
     schedule = source.ask("GET", route, missing={"schedule": ""})["schedule"]
     if schedule:
@@ -48,7 +48,19 @@ def move(source: MovingServer, target: MovingServer, *, dead: bool) -> Counter[s
         done["schedules copied"] += 1
     for message in messages_of(source):
         done[_copy(message, target, dead=dead)] += 1
+    for config in configs:
+        if config.get("max_depth"):
+            _configure(target, config)
+    for schema in source.ask("GET", "/topic-schemas", missing={"items": []})["items"]:
+        body = {"schema_json": schema["schema_json"]}
+        target.ask("PUT", f"/topic-schemas/{quoted(schema['topic'])}", body)
+        done["schemas copied"] += 1
     return done
+
+
+def _configure(target: MovingServer, config: Doc) -> None:
+    overrides = {name: value for name, value in config.items() if name != "topic"}
+    target.ask("PUT", f"/topic-configs/{quoted(config['topic'])}", overrides)
 
 
 def _copy(message: Doc, target: MovingServer, *, dead: bool) -> str:
@@ -57,6 +69,9 @@ def _copy(message: Doc, target: MovingServer, *, dead: bool) -> str:
     is_dead = topic.endswith(DLQ)
     if is_dead and not dead:
         return "dead letters left"
+    if status == "pending" and not is_dead and _is_over(message):
+        # The source has not looked yet.
+        status = "expired"
     if status != "pending":
         return f"{status} messages left"
     new: Doc = {"topic": message.get("original_topic") or topic.removesuffix(DLQ)}
@@ -66,6 +81,12 @@ def _copy(message: Doc, target: MovingServer, *, dead: bool) -> str:
             new[name] = message[name]
     target.ask("POST", "/messages", new)
     return "dead letters copied" if is_dead else "messages copied"
+
+
+def _is_over(message: Doc) -> bool:
+    """Whether the time of a message is over, so that nobody may take it any more."""
+    end = message.get("expires_at")
+    return end is not None and datetime.fromisoformat(end) <= datetime.now(UTC)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
