@@ -345,6 +345,13 @@ async def test_the_server_says_how_it_is(log: Records) -> None:
     assert 'topics_topic_head_seq{topic="t"} 2.0\n' in text
     figures = told(await log.native.get("/v0/metrics"))
     assert figures["topics_topic_records_live"] == {"t": 2}
+    await log.put("q", type="queue")
+    await log.append("q", 1, 2, 3)
+    told(await log.post("q/claim", {"node": "w"}))
+    figures = told(await log.native.get("/v0/metrics"))
+    assert figures["topics_topic_queue_ready"] == {"q": 2}
+    assert figures["topics_topic_queue_in_flight"] == {"q": 1}
+    assert figures["topics_queue_leases_in_flight"] == 1
 
 
 async def test_topics_are_there_after_a_restart(log: Records, wire: Wire) -> None:

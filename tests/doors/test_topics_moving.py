@@ -62,7 +62,7 @@ async def test_topics_records_and_routers_are_copied_and_not_twice(
     queue = told(await other.get("/q"))
     assert (queue["config"]["lease_ms"], queue["queue"]["ready"]) == (9_000, 1)
     copied = told(await other.native.get("/v0/routers/r"))
-    assert (copied["source"], copied["dest"]) == ("t", "copies")
+    assert (copied["source"], copied["dest"], copied["filter"]) == tuple(router.values())
 
 
 async def test_a_server_that_is_not_there_is_told_of(

@@ -18,6 +18,8 @@ PREFIX = "/v0"
 PAGE = 1_000
 READ_ONLY = ("durable",)
 """Fields of a config that follow from others."""
+OF_ROUTERS = ("router", "forwarded_total", "performance")
+"""Fields of a router that nobody sets."""
 
 
 def entries(server: MovingServer, kind: str) -> Iterator[Doc]:
@@ -43,8 +45,10 @@ def move(source: MovingServer, target: MovingServer) -> Counter[str]:
         done["records copied"] += _copy_records(source, target, name)
     # Routers come last, for they would copy what is copied already.
     for router in list(entries(source, "routers")):
-        name = router.pop("router")
-        body = {field: value for field, value in router.items() if field != "forwarded_total"}
+        name = router["router"]
+        # A list may leave out what a router does besides its two ends.
+        shown = source.ask("GET", f"/routers/{quoted(name)}")
+        body = {field: value for field, value in shown.items() if field not in OF_ROUTERS}
         target.ask("PUT", f"/routers/{quoted(name)}", body)
         done["routers copied"] += 1
     return done

@@ -35,6 +35,12 @@ OF_TOPICS = {
 }
 """The metrics of each topic: the field of `TopicState`, and the help text."""
 
+OF_QUEUES = {
+    "topics_topic_queue_ready": ("ready", "How many records of a queue can be claimed."),
+    "topics_topic_queue_in_flight": ("in_flight", "How many records of a queue are leased."),
+}
+"""Those that only queues have."""
+
 FSYNC_LATENCY = "topics_wal_fsync_latency_us"
 
 
@@ -46,6 +52,13 @@ class TopicFigures(NamedTuple):
     counters: Mapping[str, tuple[int, str]]
     topics: Sequence[TopicState]
     fsync_seconds: Histogram
+
+    def of_topics(self) -> Iterator[tuple[str, str, dict[str, int]]]:
+        """The metrics of topics: the name, what it means, and the value of each topic."""
+        queues = [topic for topic in self.topics if topic.config.type == "queue"]
+        for table, topics in ((OF_TOPICS, self.topics), (OF_QUEUES, queues)):
+            for name, (field, text) in table.items():
+                yield name, text, {str(topic.name): getattr(topic, field) for topic in topics}
 
 
 class TopicMetricsApi:
@@ -78,6 +91,7 @@ class TopicMetricsApi:
 
     async def _figures(self, request: web.BaseRequest) -> TopicFigures:
         topics = await self._topics.count()
+        shown = await self._topics.page("", "", MOST_SHOWN, reach_of(request))
         server = self._admin.figures()
         uptime = round((self._clock.monotonic() - self._began) * 1000)
         return TopicFigures(
@@ -86,6 +100,10 @@ class TopicMetricsApi:
                 "topics_routers": (await self._routers.count(), "How many routers there are."),
                 "topics_sse_connections": (len(self._streams), "Open streams of this door."),
                 "topics_watch_sessions": (len(self._watches), "Watch sessions."),
+                "topics_queue_leases_in_flight": (
+                    sum([topic.in_flight for topic in shown]),
+                    "Leased records of the topics that have labels.",
+                ),
                 "topics_topic_metrics_truncated": (
                     int(topics > MOST_SHOWN),
                     "Whether there are more topics than have labels.",
@@ -103,7 +121,7 @@ class TopicMetricsApi:
                     "Those that had to be on the disk before anybody heard of them.",
                 ),
             },
-            await self._topics.page("", "", MOST_SHOWN, reach_of(request)),
+            shown,
             server.fsync_seconds,
         )
 
@@ -120,10 +138,10 @@ class _FiguresPage(Collector):
             yield GaugeMetricFamily(name, text, value)
         for name, (value, text) in figures.counters.items():
             yield CounterMetricFamily(name, text, value)
-        for name, (field, text) in OF_TOPICS.items():
+        for name, text, values in figures.of_topics():
             family = GaugeMetricFamily(name, text, labels=["topic"])
-            for topic in figures.topics:
-                family.add_metric([str(topic.name)], getattr(topic, field))
+            for topic, value in values.items():
+                family.add_metric([topic], value)
             yield family
         latency = HistogramMetricFamily(FSYNC_LATENCY, "How long a flush takes, in microseconds.")
         latency.add_metric((), _buckets(figures.fsync_seconds), figures.fsync_seconds.sum * 1e6)
@@ -134,11 +152,7 @@ def _document(figures: TopicFigures) -> dict[str, object]:
     plain = {
         name: value for name, (value, _) in [*figures.gauges.items(), *figures.counters.items()]
     }
-    by_topic = {
-        name: {str(topic.name): getattr(topic, field) for topic in figures.topics}
-        for name, (field, _) in OF_TOPICS.items()
-    }
-    return {**plain, **by_topic}
+    return {**plain, **{name: values for name, _, values in figures.of_topics()}}
 
 
 def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
