@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 import pytest
 
+from .claims import claim, claim_one, set_queue
 from .client import Client, ids
 from .streams import CUTTERS, PATIENCE_S, StreamEnded, TakeStream
-from .test_claim import claim, claim_one, set_queue
 from .test_waiting import until_waiting
 
 
