@@ -19,6 +19,7 @@ _PAGING = (
     Parameter("offset", _NUMBER, "Entries to pass over."),
 )
 _NO_MESSAGE = {404: "There is no such message, or nobody has taken it."}
+_NO_LETTER = {404: "There is no such message, or it is no dead letter."}
 _NO_OVERRIDES = {404: "The topic has no overrides."}
 _NO_USER = {404: "There is no such user or grant."}
 _NO_ROOM = {507: "There is no room on the disk."}
@@ -40,7 +41,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("POST", "/messages/{id}/nack"): Operation(
         {204: None}, bodies.SettleBody, optional_body=True, refusals=_NO_MESSAGE
     ),
-    ("POST", "/messages/{id}/requeue"): Operation({204: None}, refusals=_NO_MESSAGE),
+    ("POST", "/messages/{id}/requeue"): Operation({204: None}, refusals=_NO_LETTER),
     ("GET", "/topic-configs"): Operation({200: shapes.EveryOverride}),
     ("GET", "/topic-configs/{topic}"): Operation({200: OverridesDocument}, refusals=_NO_OVERRIDES),
     ("PUT", "/topic-configs/{topic}"): Operation({200: OverridesDocument}, bodies.OverridesBody),
