@@ -5,11 +5,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
 from django.db import connections, transaction
 from django.test import Client, override_settings
 from django.utils import timezone
+from psycopg.conninfo import conninfo_to_dict
 
 from zq import outbox
 from zq.contrib.django.outbox import address_of
@@ -235,11 +237,26 @@ def test_the_migrations_are_complete(database: None) -> None:
 
 
 def test_the_address_of_a_database_of_django_is_one_for_the_relay() -> None:
-    said = {"NAME": "shop", "USER": "ann", "PASSWORD": "p@ss/word"}
+    said: dict[str, Any] = {"NAME": "shop", "USER": "ann", "PASSWORD": "p@ss/word"}
     said |= {"HOST": "/run/postgresql", "PORT": "5433"}
     connection = SimpleNamespace(vendor="postgresql", settings_dict=said)
     expected = "postgresql://ann:p%40ss%2Fword@/shop?host=%2Frun%2Fpostgresql&port=5433"
     assert address_of(connection) == expected
+
+    # Options of PostgreSQL's own library go along. The others are Django's.
+    said["OPTIONS"] = {"sslmode": "require", "options": "-c search_path=a,b", "pool": True}
+    assert conninfo_to_dict(address_of(connection)) == {
+        "user": "ann",
+        "password": "p@ss/word",
+        "dbname": "shop",
+        "host": "/run/postgresql",
+        "port": "5433",
+        "sslmode": "require",
+        "options": "-c search_path=a,b",
+    }
+    named = dict.fromkeys(("NAME", "USER", "PASSWORD", "HOST", "PORT"), "")
+    connection.settings_dict = {**named, "OPTIONS": {"service": "shop"}}
+    assert conninfo_to_dict(address_of(connection)) == {"service": "shop"}
 
 
 @pytest.mark.parametrize(
@@ -292,6 +309,9 @@ async def test_the_admin_lists_jobs_for_those_who_may_view_them(
         other.force_login(clerk)
         index = one.get("/admin/").content.decode()
         page = one.get("/admin/zq/shownjob/").content.decode()
+        with override_settings():
+            del settings.TASKS  # as with the backport, where a project need not have it
+            assert one.get("/admin/zq/shownjob/").status_code == 200
         return index, page, other.get("/admin/zq/shownjob/").status_code
 
     index, page, refused = await apart(pages)

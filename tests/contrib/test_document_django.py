@@ -164,3 +164,26 @@ async def test_the_worker_starts_again_when_a_task_changes(
         {"day": "mon", "attempt": 1},
         {"date": "mon", "attempt": 1},
     )
+
+
+async def test_a_burst_takes_what_is_in_the_outbox_and_needs_its_table(
+    zq_server: TestServer, tmp_path: Path
+) -> None:
+    project = Project(tmp_path, zq_server)
+    burst = ("manage.py", "zq_worker", "--burst")
+    unready = await project.start(*burst)
+    await unready.communicate()
+    assert unready.returncode == 1  # the outbox has no table
+
+    await project.run("manage.py", "migrate")
+    await project.visit("/join/ann")
+    assert "finished 1 tasks" in await project.run(*burst)
+
+
+async def test_a_reloading_worker_that_cannot_work_ends(
+    zq_server: TestServer, tmp_path: Path
+) -> None:
+    project = Project(tmp_path, zq_server)
+    worker = await project.start("manage.py", "zq_worker", "--concurrency", "0")
+    await asyncio.wait_for(worker.communicate(), 60)
+    assert worker.returncode == 1

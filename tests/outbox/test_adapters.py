@@ -18,6 +18,7 @@ from zq import outbox
 from zq.client.app import App
 
 from .conftest import Database
+from .postgres import Postgres
 
 Transaction = Callable[[str], AbstractAsyncContextManager[Any]]
 """Opens a connection at an address, and commits at the end of the block unless it raises."""
@@ -182,5 +183,34 @@ def test_what_the_outbox_cannot_take_is_refused(zq_embedded: App) -> None:
         outbox.enqueue(connection, work.options(dedupe="a"), 1)
     with pytest.raises(TypeError, match="too many positional arguments"):
         outbox.enqueue(connection, work, 1, 2)  # type: ignore[call-overload]
+    something: Any = work.function
+    with pytest.raises(zq.InvalidOption, match=r"work.* is neither a task nor a queue: write"):
+        outbox.enqueue(connection, something, 1)
+    with pytest.raises(zq.InvalidOption, match="is neither a task nor a queue"):
+        outbox.enqueue_many(connection, something, [work.args(1)])
+    something = [(1,)]
+    with pytest.raises(zq.InvalidOption, match=r"^\(1,\) is not a call of the task"):
+        outbox.enqueue_many(connection, work, something)
+    with pytest.raises(zq.InvalidOption, match=r"is not a zq.App: write outbox.Relay\(app"):
+        outbox.Relay("sqlite:shop.db", something)  # type: ignore[arg-type]
     assert connection.execute("SELECT count(*) FROM zq_outbox").fetchone() == (0,)
     connection.close()
+
+
+async def test_a_missing_table_is_noted_on_the_error_of_the_library(
+    zq_embedded: App, server_of_postgres: Postgres
+) -> None:
+    @zq_embedded.task
+    def work(n: int) -> None: ...
+
+    plain = sqlite3.connect(":memory:")
+    with pytest.raises(sqlite3.OperationalError) as failure:
+        outbox.enqueue(plain, work, 1)
+    plain.close()
+    async with await psycopg.AsyncConnection.connect(server_of_postgres.new_database()) as other:
+        with pytest.raises(psycopg.errors.UndefinedTable) as later:
+            await outbox.enqueue(other, work, 1)
+
+    for note in (failure.value.__notes__, later.value.__notes__):
+        assert "create it by outbox.create_table(connection)" in note[0]
+        assert "manage.py migrate" in note[0]

@@ -1,6 +1,7 @@
 """`zq relay` in a process of its own."""
 
 import asyncio
+import json
 import signal
 import sys
 from typing import Any
@@ -46,8 +47,9 @@ async def test_it_moves_rows_until_it_is_told_to_stop(
         while await zq_app.backend.count() < 2:
             pass
     running.send_signal(signal.SIGTERM)
-    assert await running.communicate() == (b"", b"")
-    assert running.returncode == 0
+    output, errors = await running.communicate()
+    assert [json.loads(line)["fields"] for line in output.splitlines()] == [{"message": "working"}]
+    assert (errors, running.returncode) == (b"", 0)
 
 
 @pytest.mark.parametrize("kind", ["postgresql"])
@@ -61,7 +63,9 @@ async def test_a_burst_without_a_table_says_how_to_make_it(
 
     _, errors = await burst.communicate()
     assert burst.returncode == 1
-    assert b"create it, see zq relay --ddl" in errors
+    assert (
+        b"create it by outbox.create_table(connection), by the script of zq relay --ddl" in errors
+    )
 
 
 def test_the_printed_script_makes_the_table(zq_embedded: App, database: Database) -> None:

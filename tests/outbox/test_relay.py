@@ -367,7 +367,7 @@ async def test_a_missing_table_and_a_missing_file_are_told(zq_app: App, database
     connection.execute("DROP TABLE zq_outbox")
     connection.commit()
     connection.close()
-    with pytest.raises(outbox.DatabaseUnavailable, match="create it, see zq relay --ddl"):
+    with pytest.raises(outbox.DatabaseUnavailable, match="zq_outbox: create it by outbox"):
         await outbox.Relay(zq_app, database.url).run_until_empty()
     with pytest.raises(outbox.DatabaseUnavailable, match="does not exist"):
         await outbox.Relay(zq_app, "sqlite:///nowhere/shop.db").run_until_empty()

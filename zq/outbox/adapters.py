@@ -4,12 +4,13 @@ A connection is recognised by the library of its class, so no library is importe
 does not use.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from zq.client.errors import InvalidOption
-from zq.outbox.table import Dialect, dialect_named, insert, statements
+from zq.outbox.table import HOW_TO_CREATE, Dialect, dialect_named, insert, statements
 
 Execute = Callable[[Any, str, str | None], Any]
 """Takes a connection, a statement and its parameter, if it has one."""
@@ -38,13 +39,26 @@ class Adapter:
     def _run(self, connection: Any, work: list[tuple[str, str | None]]) -> Awaitable[None] | None:
         if self.is_async:
             return self._run_async(connection, work)
-        for statement, parameter in work:
-            self.execute(connection, statement, parameter)
+        with _explained():
+            for statement, parameter in work:
+                self.execute(connection, statement, parameter)
         return None
 
     async def _run_async(self, connection: Any, work: list[tuple[str, str | None]]) -> None:
-        for statement, parameter in work:
-            await self.execute(connection, statement, parameter)
+        with _explained():
+            for statement, parameter in work:
+                await self.execute(connection, statement, parameter)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Note on the library's own error what to do if the table is missing."""
+    try:
+        yield
+    except Exception as error:
+        if any(f"{words}zq_outbox" in str(error) for words in ("no such table: ", 'relation "')):
+            error.add_note(f"The outbox has no table in this database: {HOW_TO_CREATE}.")
+        raise
 
 
 def adapter_of(connection: object) -> Adapter:

@@ -6,6 +6,7 @@ from typing import Any
 
 from zq.client.errors import InvalidOption
 from zq.outbox.source import IDLE_S, MOST_BYTES, MOST_ROWS, DatabaseUnavailable, OutboxRow
+from zq.outbox.table import HOW_TO_CREATE
 
 # One relay leads, for the work of the others would be in vain. That is no matter of safety: a relay
 # sends a row after all older ones that are left, and the server knows what it has seen.
@@ -89,7 +90,7 @@ class PostgresSource:
             yield
         except self._psycopg.errors.UndefinedTable as error:
             raise DatabaseUnavailable(
-                "the database has no table zq_outbox: create it, see zq relay --ddl"
+                f"the database has no table zq_outbox: {HOW_TO_CREATE}"
             ) from error
         except self._psycopg.Error as error:
             raise DatabaseUnavailable(f"PostgreSQL: {error}") from error

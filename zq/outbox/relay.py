@@ -12,7 +12,7 @@ from contextlib import aclosing
 from typing import Self
 
 from zq.client.app import App
-from zq.client.errors import BackendError, InvalidPayload, Unavailable
+from zq.client.errors import BackendError, InvalidOption, InvalidPayload, Unavailable
 from zq.client.http.transport import jittered
 from zq.model.errors import InvalidRequest, ZqError
 from zq.outbox.address import source_at
@@ -42,20 +42,26 @@ class Relay:
     def __init__(self, app: App, database: str) -> None:
         """Nothing is opened yet. Raises `InvalidOption`."""
         self._app = app
+        if not isinstance(app, App):
+            raise InvalidOption(f"{app!r} is not a zq.App: write outbox.Relay(app, address)")
         self._source = source_at(database)
         self._running: asyncio.Task[None] | None = None
+        self._state = ""
 
     async def run(self) -> None:
         """Move rows until it is cancelled. While the database or the server is away, it waits."""
         failures = 0
+        self._state = ""
         try:
             while True:
                 try:
                     await self._source.open()
                     while await self._source.leads():
+                        self._tell("working")
                         await self._move()
                         failures = 0
                         await self._source.changed()
+                    self._tell("standing by: another relay moves the rows")
                     await asyncio.sleep(STANDBY_S)
                 except ZqError as error:
                     if isinstance(error, DatabaseUnavailable):
@@ -83,6 +89,12 @@ class Relay:
         if running is not None:
             running.cancel()
             await asyncio.wait([running])
+
+    def _tell(self, state: str) -> None:
+        """Log what the relay does, when that changes."""
+        if state != self._state:
+            self._state = state
+            log.info(state)
 
     async def _move(self) -> int:
         """Move rows until none is left. Return their number."""

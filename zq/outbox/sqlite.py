@@ -12,6 +12,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from zq.outbox.source import IDLE_S, MOST_BYTES, MOST_ROWS, DatabaseUnavailable, OutboxRow
+from zq.outbox.table import HOW_TO_CREATE
 
 T = TypeVar("T")
 
@@ -79,7 +80,7 @@ class SqliteSource:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except sqlite3.Error as error:
             missing = "no such table" in str(error)
-            hint = ": create it, see zq relay --ddl" if missing else ""
+            hint = f": {HOW_TO_CREATE}" if missing else ""
             raise DatabaseUnavailable(f"{self._path}: {error}{hint}") from error
 
     # In the thread

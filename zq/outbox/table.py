@@ -10,6 +10,12 @@ from zq.client.errors import InvalidOption
 
 Dialect = Literal["sqlite", "postgresql"]
 
+HOW_TO_CREATE = (
+    "create it by outbox.create_table(connection), by the script of zq relay --ddl, or in Django by"
+    " manage.py migrate"
+)
+"""What to do if the table is missing."""
+
 _SQLITE = (
     """\
 CREATE TABLE IF NOT EXISTS zq_outbox (

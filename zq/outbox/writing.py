@@ -3,9 +3,10 @@
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
+from zq.client.errors import InvalidOption
 from zq.client.formats import JSON
 from zq.client.queue import Queue
-from zq.client.task import Call, Task
+from zq.client.task import Call, Task, payload_of
 from zq.outbox.adapters import adapter_of
 from zq.outbox.document import document_of
 
@@ -39,7 +40,10 @@ def enqueue(connection: Any, to: Any, /, *args: Any, **kwargs: Any) -> Any:
     payload. On an asynchronous connection this is awaited. Raises `InvalidOption`, and TypeError if
     the function does not accept the arguments.
     """
-    job = to.job(*args) if isinstance(to, Queue) else to.job(to.args(*args, **kwargs).payload)
+    if isinstance(to, Queue):
+        job = to.job(*args, **kwargs)
+    else:
+        job = _task(to).job(to.args(*args, **kwargs).payload)
     return _write(connection, [document_of(job)])
 
 
@@ -53,7 +57,8 @@ def enqueue_many(
     connection: Any, task: Task[Any, Any], calls: Iterable[Call[Any]], /
 ) -> Awaitable[None] | None:
     """Write a job for each call, ``task.args(…)``, in their order and in one statement."""
-    return _write(connection, [document_of(task.job(call.payload)) for call in calls])
+    jobs = [_task(task).job(payload_of(call)) for call in calls]
+    return _write(connection, [document_of(job) for job in jobs])
 
 
 @overload
@@ -65,6 +70,14 @@ def create_table(connection: object, /) -> None: ...
 def create_table(connection: Any, /) -> Awaitable[None] | None:
     """Create the table `zq_outbox` if it does not exist, in the connection's transaction."""
     return adapter_of(connection).create(connection)
+
+
+def _task(to: Any) -> Task[Any, Any]:
+    if not isinstance(to, Task):
+        raise InvalidOption(
+            f"{to!r} is neither a task nor a queue: write outbox.enqueue(connection, task, …)"
+        )
+    return to
 
 
 def _write(connection: Any, documents: list[str]) -> Awaitable[None] | None:

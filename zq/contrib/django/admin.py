@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.template.response import TemplateResponse
@@ -30,7 +29,7 @@ class ShownJobAdmin(admin.ModelAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         status = request.GET.get("status")
-        aliases = [alias for alias in settings.TASKS if isinstance(task_backends[alias], ZqBackend)]
+        aliases = [each for each in task_backends.settings if _is_ours(each)]
         context = {
             **self.admin_site.each_context(request),
             "title": "Jobs",
@@ -53,6 +52,10 @@ class ShownJobAdmin(admin.ModelAdmin):
     def has_delete_permission(self, request: Any, obj: Any = None) -> bool:
         """The page only shows."""
         return False
+
+
+def _is_ours(alias: str) -> bool:
+    return isinstance(task_backends[alias], ZqBackend)
 
 
 def _shown(alias: str, status: str | None) -> dict[str, Any]:

@@ -43,9 +43,20 @@ def address_of(connection: Any) -> str:
         return f"sqlite://{said['NAME']}"
     user = quote(said["USER"] or "", safe="")
     password = f":{quote(said['PASSWORD'], safe='')}" if said["PASSWORD"] else ""
-    parts = {"host": said["HOST"], "port": said["PORT"]}
-    query = urlencode({name: value for name, value in parts.items() if value})
+    parts = {"host": said["HOST"], "port": said["PORT"]} | _options_of(said)
+    query = urlencode({name: value for name, value in parts.items() if value}, quote_via=quote)
     at = f"{user}{password}@" if user else ""
     return f"postgresql://{at}/{quote(said['NAME'] or '', safe='')}" + (
         f"?{query}" if query else ""
     )
+
+
+def _options_of(said: dict[str, Any]) -> dict[str, Any]:
+    """The options of the connection that PostgreSQL's own library knows. The rest is Django's."""
+    options: dict[str, Any] = said.get("OPTIONS") or {}
+    if not options:
+        return {}
+    from psycopg.pq import Conninfo
+
+    known = {each.keyword.decode() for each in Conninfo.get_defaults()}
+    return {name: value for name, value in options.items() if name in known}

@@ -63,20 +63,32 @@ class ZqWorker(BaseCommand):
             raise CommandError("the backend takes tasks of any queue: name some with --queues")
         if options["reload"] and not options["burst"]:
             # Django runs this in a thread, which gets no signals, and ends the process.
-            run_with_reloader(self._work, backend, queues, options, handle_signals=False)
+            run_with_reloader(self._work_or_end, backend, queues, options)
         else:
             self._work(backend, queues, options, handle_signals=True)
+
+    def _work_or_end(self, backend: ZqBackend, queues: list[str], options: dict[str, Any]) -> None:
+        try:
+            self._work(backend, queues, options, handle_signals=False)
+        except CommandError as error:
+            # A change of the code would not mend it, and the reloader would wait for one.
+            self.stderr.write(f"CommandError: {error}")
+            os._exit(1)
 
     def _work(
         self, backend: ZqBackend, queues: list[str], options: dict[str, Any], handle_signals: bool
     ) -> None:
         worker_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
         app = worker_app(backend, worker_id)
+        relay = None
         if backend.on_commit and not options["no_relay"]:
-            app.while_working(Relay(app, address_of(connections[backend.database])).run)
+            relay = Relay(app, address_of(connections[backend.database]))
+            app.while_working(relay.run)
 
         async def work() -> DrainReport:
             async with app:
+                if relay is not None and options["burst"]:
+                    await relay.run_until_empty()  # the worker might end before the first row came
                 return await worker.run(handle_signals=handle_signals)
 
         try:
