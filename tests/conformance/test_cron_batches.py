@@ -2,9 +2,9 @@
 
 import pytest
 
+from .batches import APPEND, batched, payload_of
+from .batches import put as enqueue
 from .client import Client, Doc
-from .test_batches import APPEND, batched, payload_of
-from .test_batches import put as enqueue
 from .test_crons import SECOND_MS, entry, entry_of, put, until_moved
 
 

@@ -10,9 +10,9 @@ import zq
 from zq.http.ops.metrics.scrape import MOST_BUDGETS, MOST_QUEUES, REST
 from zq.http.ops.metrics.table import METRICS, markdown
 
+from .batches import batched
 from .client import JSON, Client, Wire, new_job
 from .metrics import Metrics, Scraper
-from .test_batches import batched
 from .test_budgets import IN_FLIGHT
 from .test_budgets import put as put_budget
 
