@@ -11,7 +11,7 @@ from documents import commands
 from .server import running
 from .test_first_job import Shell
 
-(LOOK,) = commands("look ahead")
+(LOOK,) = commands("preview")
 (CANCEL,) = commands("bound change")
 (AUDIT,) = commands("audit")
 ENDED, UNDO = commands("undo")
