@@ -279,7 +279,33 @@ async def test_nothing_to_settle_changes_nothing(queue: Queue) -> None:
     assert await queue.claim(0) == []
 
 
-async def test_leases_and_numbers_are_there_after_a_restart(queue: Queue, wire: Wire) -> None:
+async def test_a_record_that_was_held_at_a_crash_can_be_claimed_at_once(
+    queue: Queue, wire: Wire
+) -> None:
+    """Its number and its deliveries stay, and so does what was acknowledged."""
+    native = queue.records.native
+    await queue.records.append("q", 1, 2, 3)
+    old, _ = await queue.claim(2, lease_ms=600_000)
+    await queue.settle("ack", 2)
+    await queue.records.put("log")
+    await native.post("/jobs", {"queue": "log", "type": "t", "payload": 1})
+    await native.post("/queues/log/claim", {"holder": "w1", "lease_ms": 600_000})
+    await queue.records.site.crash()
+    async with Client(queue.records.site, wire) as client:
+        again = Queue(Records(client), "q")
+        assert await again.counts() == {"ready": 2, "in_flight": 0, "dead_lettered": 0}
+        first, second = await again.claim(9)
+        assert (first["$seq"], first["deliveries"], second["$seq"]) == (1, 2, 3)
+        told = await again.settle("ack", 1, lease_ids=[old["lease_id"]])
+        assert told["skipped"] == [1]
+        (other,) = (await client.get("/jobs", queue="log")).doc["jobs"]
+        assert other["status"] == "in_flight", "a log of the same name says nothing of a queue"
+
+
+async def test_durable_leases_and_numbers_are_there_after_a_restart(
+    queue: Queue, wire: Wire
+) -> None:
+    await queue.records.put("q", leases_durable=True)
     await queue.records.append("q", 1, 2)
     (held,) = await queue.claim(lease_ms=600_000)
     await queue.records.site.restart()

@@ -161,6 +161,7 @@ FINDS: dict[str, set[str]] = {
     "read_left_in_flight": {
         "SEARCH jobs USING INDEX not_ready (status=?)",
         "SEARCH s USING PRIMARY KEY (queue=?) LEFT-JOIN",
+        "SEARCH topics USING INDEX sqlite_autoindex_topics_1 (name=?) LEFT-JOIN",
     },
     "give_back_all": {BY_ID},
     "groups_of": {BY_ID},

@@ -2,12 +2,15 @@
 
 -- name: read_left_in_flight
 -- Jobs in flight by this server's holders when it stopped, with their queues. No stream outlives it;
--- a claimed job does (its holder is the slot's first), unless its queue says otherwise.
-SELECT json_group_array(json_array(id, jobs.queue)) FROM jobs
+-- a claimed job does (its holder is the slot's first), unless its queue says otherwise: by its
+-- settings, or else as a topic.
+SELECT json_group_array(json_array(jobs.id, jobs.queue)) FROM jobs
 LEFT JOIN queue_settings AS s ON s.queue = jobs.queue
+LEFT JOIN topics ON topics.name = jobs.queue AND topics.config ->> 'type' = 'queue'
 WHERE status = {in_flight} AND status <> {ready}
     AND holder BETWEEN :first AND :last
-    AND (holder <> :first OR ifnull(s.settings ->> 'leases_survive', 1) = 0)
+    AND (holder <> :first
+        OR coalesce(s.settings ->> 'leases_survive', topics.config ->> 'leases_durable', 1) = 0)
 
 -- name: give_back_all
 UPDATE jobs SET status = {ready}, {no_lease} WHERE id IN {keys} AND status = {in_flight}
