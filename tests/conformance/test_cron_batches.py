@@ -5,7 +5,7 @@ import pytest
 from .batches import APPEND, batched, payload_of
 from .batches import put as enqueue
 from .client import Client, Doc
-from .test_crons import SECOND_MS, entry, entry_of, put, until_moved
+from .crons import SECOND_MS, entry, entry_of, put, until_moved
 
 
 def folding(payload: object, **rule: str) -> Doc:

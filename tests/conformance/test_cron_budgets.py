@@ -1,9 +1,9 @@
 """Cron entries whose jobs draw from budgets: when these are created, and what keeps them."""
 
 from .client import Client, Doc
+from .crons import SECOND_MS, entry, entry_of, put, until_moved
 from .test_budgets import IN_FLIGHT
 from .test_budgets import put as put_budget
-from .test_crons import SECOND_MS, entry, entry_of, put, until_moved
 
 POLICY: Doc = {"allocation": 2, "strategy": IN_FLIGHT}
 
