@@ -59,10 +59,11 @@ class LeasingQueue(NaiveQueue):
 
     def _apply(self, command: AnyCommand) -> object:
         match command:
-            case Succeed(keys, late=str(claimant)):
-                return self._report_late(keys, claimant, command)
-            case Fail(key, late=str(claimant)):
-                return self._report_late([key], claimant, command)
+            case Succeed(keys, said=said, late=str(claimant)):
+                leases = {key: told.lease for key, told in (said or {}).items()}
+                return self._report_late(keys, claimant, leases, command)
+            case Fail(key, failure, late=str(claimant)):
+                return self._report_late([key], claimant, {key: failure.lease}, command)
             case Extend(keys, leases, lease_ms):
                 refused, rows = self._meant(keys, leases)
                 for row in rows:
@@ -87,12 +88,19 @@ class LeasingQueue(NaiveQueue):
             case _:
                 return super()._apply(command)
 
-    def _report_late(self, keys: Iterable[int], claimant: str, command: AnyCommand) -> object:
+    def _report_late(
+        self,
+        keys: Iterable[int],
+        claimant: str,
+        leases: Mapping[int, int | None],
+        command: AnyCommand,
+    ) -> object:
         """The last delivery of a job goes on, if nobody has taken the job since it stalled."""
         resumed: list[tuple[int, int]] = []
         for row in [self.rows[key] for key in keys if key in self.rows]:
             is_lost = row.status is READY and row.stalls and not row.held and not row.draws
-            if not is_lost or row.lapsed(self.now):
+            named = leases.get(row.key) in (None, row.deliveries)
+            if not (is_lost and named) or row.lapsed(self.now):
                 continue
             assert row.dequeued_at is not None
             if (row.failed_at or 0) < row.dequeued_at:

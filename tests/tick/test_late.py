@@ -5,7 +5,7 @@ from store.rig import NOW, Ticker
 from zq.model.budget_commands import CreateBudget
 from zq.model.budgets import BudgetPolicy, Draw
 from zq.model.commands import Fail, Release, Settled, Succeed
-from zq.model.errors import NotInFlight
+from zq.model.errors import NotInFlight, StaleLease
 from zq.model.job import JobSettings
 from zq.model.lifecycle import Status
 from zq.model.outcome import Completion
@@ -58,7 +58,10 @@ def test_a_token_still_names_the_delivery(ticker: Ticker) -> None:
     ticker.store(1)
     (key,) = lose(ticker)
     assert lose(ticker) == [key]
+    failed = Fail(key, Failure("boom", lease=1), late="c")
+    assert isinstance(ticker.run(failed).replies[0], StaleLease)
     for lease, reply in ((1, Settled(frozenset(), frozenset({key}))), (2, DONE)):
+        assert row(ticker, key).status is Status.READY
         told = {key: Completion(lease=lease)}
         assert ticker.run(Succeed([key], said=told, late="c")).replies == [reply]
 

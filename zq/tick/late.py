@@ -4,7 +4,7 @@ The job waits again, and only a job in flight can be settled. So its last delive
 rest of the transaction.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence, Set
 
 from zq.model.commands import Fail, Succeed
 from zq.model.job import NO_OPTIONS, JobRecord
@@ -15,20 +15,23 @@ from zq.tick.work import UnitOfWork
 _NONE: Set[int] = frozenset()
 
 
-def resume(work: UnitOfWork, commands: Sequence[Succeed] | Sequence[Fail]) -> Set[int]:
+def resume(
+    work: UnitOfWork, commands: Sequence[Succeed] | Sequence[Fail], held: Collection[int]
+) -> Set[int]:
     """Have the senders of late reports hold the jobs that they had last. Return the jobs' keys.
 
-    Give them to `settled` when the reports have had their effects.
+    The jobs in `held` are in flight anyway. Give the keys to `settled` when the reports have had
+    their effects.
     """
     late: dict[int, Succeed | Fail] = {}
     for command in commands:
         if command.late is not None:
             keys = command.keys if isinstance(command, Succeed) else (command.key,)
-            late |= dict.fromkeys(keys, command)
+            late |= {key: command for key in keys if key not in held}
     if not late:
         return _NONE
     found = work.tx.jobs("read_lost", keys=list(late), now=work.now)
-    jobs = [job for job in found if late[job.key].reach.covers(job.queue) and _is_free(job)]
+    jobs = [job for job in found if _may_go_on(job, late[job.key])]
     apply(work, Move.RESUME, jobs, claimants={job.key: late[job.key].late for job in jobs})
     return {job.key for job in jobs}
 
@@ -39,6 +42,16 @@ def settled(work: UnitOfWork, resumed: Set[int]) -> None:
         work.effects.ended = [each for each in work.effects.ended if each[1] not in resumed]
 
 
-def _is_free(job: JobRecord) -> bool:
-    """Whether a job draws from no budget: its tokens may be somebody else's by now."""
-    return (job.options or NO_OPTIONS).budgets is None
+def _may_go_on(job: JobRecord, command: Succeed | Fail) -> bool:
+    """Whether a report is about the last delivery of a job within its reach.
+
+    Of a job that draws from budgets, somebody else may have the tokens by now.
+    """
+    if isinstance(command, Fail):
+        lease = command.failure.lease
+    else:
+        told = (command.said or {}).get(job.key)
+        lease = None if told is None else told.lease
+    named = lease in (None, job.deliveries)
+    is_free = (job.options or NO_OPTIONS).budgets is None
+    return named and is_free and command.reach.covers(job.queue)

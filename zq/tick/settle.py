@@ -1,7 +1,7 @@
 """The tick's first phases: acknowledgements and failures."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
@@ -34,10 +34,13 @@ _ERROR_COLUMNS = (
 
 def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
     """Complete jobs: delete those that are not retained, mark the others."""
-    resumed = resume(work, commands)
     keys = [key for command in commands for key in command.keys]
     said = {k: c for command in commands if command.said for k, c in command.said.items()}
     held = work.tx.briefs("read_held", keys=keys)
+    resumed: Set[int] = _NONE
+    if len(held) < len(keys):
+        resumed = resume(work, commands, {job.key for job in held})
+        held += work.tx.briefs("read_held", keys=list(resumed)) if resumed else []
     if any(command.reach is not EVERYWHERE for command in commands):
         held = within_reach(held, {key: c.reach for c in commands for key in c.keys})
     stale = _stale(work, said, commands) if said else _NONE
@@ -74,8 +77,11 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
 
 def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
     """Record each failure, and schedule the next attempt or bury the job."""
-    resumed = resume(work, commands)
-    found = work.tx.jobs("read_jobs", keys=[command.key for command in commands])
+    keys = [command.key for command in commands]
+    found = work.tx.jobs("read_jobs", keys=keys)
+    resumed = resume(work, commands, [j.key for j in found if j.status in sources(Move.FAIL)])
+    if resumed:
+        found = work.tx.jobs("read_jobs", keys=keys)
     jobs = {job.key: job for job in found}
     errors: list[tuple[object, ...]] = []
     failed: list[FailedAttempt] = []
