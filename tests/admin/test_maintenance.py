@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from conformance.client import JSON, Client
+from conformance.client import Client
 from conformance.keyed import secret, write_keys
 from conformance.site import Site
 
@@ -30,12 +30,6 @@ pytestmark = pytest.mark.settings(**ADMIN)
 async def http() -> AsyncIterator[aiohttp.ClientSession]:
     async with aiohttp.ClientSession(trust_env=False) as session:
         yield session
-
-
-@pytest.fixture
-async def client(site: Site) -> AsyncIterator[Client]:
-    async with Client(site, JSON) as client:
-        yield client
 
 
 async def backup(http: aiohttp.ClientSession, site: Site) -> bytes:

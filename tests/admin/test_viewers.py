@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
-from conformance.client import JSON, Client
+from conformance.client import Client
 from conformance.site import Site
 from conformance.streams import PATIENCE_S
 from hypothesis import HealthCheck, given
@@ -25,12 +25,6 @@ HANDSHAKE = (
 
 UNSENT = 512 * 1024
 """More than one frame and what the connection holds besides."""
-
-
-@pytest.fixture
-async def client(site: Site) -> AsyncIterator[Client]:
-    async with Client(site, JSON) as client:
-        yield client
 
 
 @asynccontextmanager

@@ -13,6 +13,9 @@ Event = dict[str, Any]
 
 ADMIN = {"no_admin": False, "admin_port": 0}
 
+HEAD, TAIL = {"kind": "head"}, {"kind": "tail"}
+NOBODY = "01AAAAAAAAAAAAAAAAAAAAAAAA"
+
 BEAT_MS = 100
 
 LONGEST_SILENCE = 50
