@@ -40,6 +40,11 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@app.task(queue="heavy", max_attempts=1)
+def leave() -> None:
+    os._exit(3)
+
+
 @app.task(queue="heavy", timeout=0.5, max_attempts=1)
 def hang() -> None:
     while True:

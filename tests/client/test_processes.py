@@ -93,7 +93,17 @@ async def test_a_process_that_dies_fails_its_job_alone(app: App) -> None:
     error = outcomes["die"].error
     assert error is not None
     assert error.error_type == "ProcessDied"
+    assert error.message.endswith("died of SIGKILL, which the kernel sends where memory runs out")
+    assert error.backtrace is None  # it would show zq alone
     assert await after.result() != os.getpid()
+
+
+async def test_a_process_that_exits_is_told_with_its_exit_code(app: App) -> None:
+    await heavy.leave.enqueue()
+    error = (await finish(app))["leave"].error
+
+    assert error is not None
+    assert error.message == "the process that ran the job has died with exit code 3"
 
 
 async def test_a_result_that_is_no_data_fails_its_job(app: App) -> None:

@@ -41,6 +41,10 @@ class Timeout(Exception):
     """An execution took longer than its limit."""
 
 
+class ProcessDied(Exception):
+    """The process that ran a job has ended: it crashed, or memory ran out."""
+
+
 @dataclass(frozen=True)
 class Handler:
     """A function, with the requirements of its jobs. `timeout` is in seconds."""
@@ -203,7 +207,7 @@ def _sendable(text: str) -> str:
 
 
 def _backtrace(error: BaseException) -> str | None:
-    if isinstance(error, Timeout | InvalidPayload):
+    if isinstance(error, Timeout | ProcessDied | InvalidPayload):
         return None
     return _sendable(traceback_of(error)[-MOST_BACKTRACE:])
 

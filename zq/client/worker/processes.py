@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 import msgspec
@@ -29,6 +30,7 @@ from zq.client.worker.execution import Execution
 from zq.client.worker.handlers import (
     Handler,
     OnException,
+    ProcessDied,
     failure_of,
     handler_of_queue,
     handler_of_task,
@@ -39,12 +41,12 @@ T = TypeVar("T")
 _Name = tuple[str, str]
 """The name of a function: its module, and its name there."""
 
+LOOKS = 200
+LOOK_EVERY_S = 0.005
+"""How often the exit code of a process that has died is looked for."""
+
 PREPARING_S = 60.0
 """How long a process may take to start and import a function."""
-
-
-class ProcessDied(Exception):
-    """The process that ran a job has ended: it crashed, or memory ran out."""
 
 
 class Failed(Exception):
@@ -61,6 +63,7 @@ class Process:
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
         self._pid = 0
+        self._child: BaseProcess | None = None
         self._known: set[_Name] = set()
 
     async def prepare(self, handler: Handler) -> None:
@@ -96,8 +99,10 @@ class Process:
         try:
             yield
         except BrokenProcessPool:
+            child = self._child
             self.forget()
-            raise ProcessDied("the process that ran the job has died") from None
+            how = "" if child is None else await _end_of(child)
+            raise ProcessDied(f"the process that ran the job has died{how}") from None
         except asyncio.CancelledError:
             self.kill()
             raise
@@ -109,6 +114,7 @@ class Process:
                 1, mp_context=get_context("spawn"), initializer=_leave_signals_to_the_worker
             )
             self._pid = await loop.run_in_executor(self._pool, os.getpid)
+            (self._child,) = [each for each in active_children() if each.pid == self._pid]
         return await loop.run_in_executor(self._pool, function, *args)
 
     def kill(self) -> None:
@@ -121,8 +127,22 @@ class Process:
     def forget(self) -> None:
         """Use another process for the next job. This one is gone, and its number may be reused."""
         pool, self._pool, self._pid, self._known = self._pool, None, 0, set()
+        self._child = None
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def _end_of(child: BaseProcess) -> str:
+    """How a process has ended, as far as that becomes known."""
+    # The pool looks as well, in a thread of its own: only one of the two gets the answer at first.
+    for _ in range(LOOKS):
+        if (code := child.exitcode) is not None:
+            break
+        await asyncio.sleep(LOOK_EVERY_S)
+    if code is None or code >= 0:
+        return "" if code is None else f" with exit code {code}"
+    hint = ", which the kernel sends where memory runs out" if code == -signal.SIGKILL else ""
+    return f" of {signal.Signals(-code).name}{hint}"
 
 
 def _leave_signals_to_the_worker() -> None:

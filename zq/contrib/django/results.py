@@ -13,6 +13,7 @@ from django.utils.module_loading import import_string
 from zq.client.job_error import JobError
 from zq.client.payloads import call_of
 from zq.client.values import MISSING, StoredJob
+from zq.client.worker.handlers import ProcessDied, Timeout
 from zq.contrib.django.framework import FrameworkTask, TaskError, TaskResult, TaskResultStatus
 
 STATUSES = {
@@ -93,4 +94,5 @@ def _path_of(error: JobError) -> str:
     path: str = found[-1] if found else name
     if "." in path:
         return path
-    return f"zq.client.worker.handlers.{path}" if name == "Timeout" else f"builtins.{path}"
+    ours = name in (Timeout.__name__, ProcessDied.__name__)
+    return f"{Timeout.__module__}.{path}" if ours else f"builtins.{path}"
