@@ -1,13 +1,12 @@
 """Random commands that fit the state of a queue: most have an effect, some have none."""
 
 from collections.abc import Callable
-from typing import TypeVar
 
 import msgspec
 from hypothesis import strategies as st
 from store.rig import new_job
 
-from zq.model.batch import BatchPlan, BatchRule, FoldedPayload, HostPlace
+from zq.model.batch import BatchPlan, FoldedPayload, HostPlace
 from zq.model.commands import (
     AnyCommand,
     CancelJob,
@@ -30,144 +29,49 @@ from zq.model.commands import (
     Succeed,
     UndoSlice,
 )
-from zq.model.filters import Filter, ValueRange
+from zq.model.filters import Filter
 from zq.model.ids import Mint
-from zq.model.job import BackoffRule, DedupeRule, Extras, JobSettings, NewJob, Retention, batch_of
-from zq.model.leasing import Terms
+from zq.model.job import NewJob, batch_of
 from zq.model.lifecycle import TERMINAL, Status
-from zq.model.outcome import Completion
-from zq.model.patching import UNSET, Patch, RetentionPatch
+from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE
-from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.settling import Failure
 from zq.model.sweeps import SweepMark
 from zq.model.unique import KeySpace, OnConflict, Scope, lock_of
 
+from .draws_values import (
+    MARKS,
+    NOT_UNIQUE,
+    QUEUES,
+    TYPES,
+    asked,
+    completions,
+    dedupes,
+    extras,
+    filters,
+    groups,
+    late,
+    lease_times,
+    leases,
+    lettered,
+    mostly,
+    options,
+    patches,
+    payloads,
+    plain_extras,
+    priorities,
+    queues,
+    retentions,
+    settings,
+    settings_patches,
+    unique,
+    unset_or,
+)
 from .naive import NaiveQueue
 
-T = TypeVar("T")
-
-QUEUES = ["a", "b", "ü/c 'x\" :q0"]
-TYPES = ["mail", "t\\n'\"2"]
-GROUPS = ["g", "ü\"'"]
 HOLDERS = [1, 2, 3]
 UNKNOWN = 7
 LATER_MS = [0, 1, 50, 1_000, 4_100, 60_000]
-
-MARKS = [None, SweepMark(1, "{}", 0.5), SweepMark(2, "{}", 1)]
-mostly = st.sampled_from([True, True, True, False])
-groups = st.sampled_from([None, None, *GROUPS])
-dedupes = st.none() | st.builds(
-    DedupeRule, st.sampled_from(["d", 'é"\\']), st.sampled_from([1, 1_000, 3_600_000])
-)
-queues = st.sampled_from(QUEUES)
-priorities = st.sampled_from([0, 5, 32768, 65535])
-millis = st.sampled_from([0, 1, 1_000, 60_000])
-backoffs = st.builds(BackoffRule, st.sampled_from([0.0, 1.0, 2.0]), millis, st.just(0))
-retentions = st.builds(Retention, st.none() | millis, st.none() | millis)
-extras = st.builds(
-    Extras,
-    st.sampled_from(['{"a":"\\u0000"}', None]),
-    st.just("text/plain"),
-    st.none() | st.just("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
-    batch=st.none()
-    | st.builds(BatchRule, st.sampled_from(["b", "b\0", "é'"]), st.just("true"), st.just("$new")),
-)
-plain_extras = extras.map(lambda chosen: msgspec.structs.replace(chosen, batch=None))
-retry_limits = st.sampled_from([0, 1, 5])
-lease_times = st.sampled_from([1, 50, 1_000, 60_000])
-payloads = st.sampled_from(
-    [
-        "null",
-        '{"a":[1,2.5,"\\u0000"]}',
-        '"é\\"😀"',
-        f'"{"x" * 510}"',  # the largest that lies in the row
-        f'"{"é" * 256}"',  # few characters, but too many bytes
-        f"[{'9,' * 3000}9]",
-    ]
-)
-options = st.builds(
-    JobSettings,
-    st.none() | retry_limits,
-    st.none() | backoffs,
-    st.none() | retentions.filter(lambda retention: retention != Retention()),
-    st.none() | lease_times,
-).filter(lambda chosen: chosen != JobSettings())
-lettered = st.builds(
-    JobSettings,
-    st.none() | retry_limits,
-    dead_letter=queues,
-    dead_letter_after=st.sampled_from([None, 0, 1, 2]),
-)
-NOT_UNIQUE: tuple[str | None, Scope | None] = (None, None)
-unique = st.sampled_from(
-    [NOT_UNIQUE] * 12 + [(key, scope) for key in ("k", "k\0", "", 'é" ,') for scope in Scope]
-)
-
-
-asked = st.builds(Terms, st.none() | lease_times, st.none() | st.sampled_from(["c", "é 'c\""]))
-late = st.sampled_from([None, None, "late"])
-leases = st.sampled_from([None, None, 1, 1, 2, 3])
-results = st.sampled_from([None, "null", '{"a":"\\u0000é"}', f'"{"x" * 510}"', f'"{"é" * 300}"'])
-completions = st.builds(
-    lambda result, retention, lease: Completion(
-        result, 0 if result is None else len(result.encode()), retention, lease
-    ),
-    results,
-    st.none() | retentions,
-    leases,
-)
-
-
-def unset_or(strategy: st.SearchStrategy[T]) -> st.SearchStrategy[object]:
-    return st.just(UNSET) | strategy
-
-
-patches = st.builds(
-    Patch,
-    queue=unset_or(queues),
-    priority=unset_or(priorities),
-    ready_at=st.just(UNSET),
-    retry_limit=unset_or(st.none() | retry_limits),
-    backoff=unset_or(st.none() | backoffs),
-    lease_ms=unset_or(st.none() | lease_times),
-    retention=unset_or(
-        st.none()
-        | st.builds(RetentionPatch, unset_or(st.none() | millis), unset_or(st.none() | millis))
-    ),
-)
-ranges = st.none() | st.builds(ValueRange, st.none() | st.just(1), st.none() | st.just(40_000))
-gates = {
-    "paused": st.none() | st.booleans(),
-    "max_depth": st.none() | st.integers(0, 12),
-    "concurrency": st.none() | st.integers(1, 3),
-    "dead_letter_after": st.sampled_from([None, None, 0, 1, 2]),
-    "retry_limit": st.none() | retry_limits,
-    "ttl_ms": st.none() | st.sampled_from([1, 50, 4_100]),
-    "stall_limit": st.none() | st.integers(0, 2),
-    "lease_ms": st.none() | lease_times,
-    "leases_survive": st.none() | st.booleans(),
-    "dead_letter": st.none() | st.sampled_from([*QUEUES, "dlq"]),
-}
-settings = st.builds(
-    QueueSettings,
-    backoff=st.none() | backoffs,
-    retention=st.none() | retentions.filter(lambda retention: retention != Retention()),
-    **gates,
-)
-settings_patches = st.builds(
-    SettingsPatch, **{name: unset_or(strategy) for name, strategy in gates.items()}
-)
-filters = st.builds(
-    Filter,
-    statuses=st.lists(st.sampled_from(Status), max_size=2, unique=True).map(tuple),
-    queues=st.lists(queues, max_size=2, unique=True).map(tuple),
-    types=st.just(()) | st.just(("mail",)),
-    groups=st.sampled_from([(), (), (), ("g",), ("g", "none")]),
-    priority=ranges,
-    attempts=ranges,
-    budgets=st.sampled_from([(), (), (), ("x",), ("x", "none")]),
-)
 
 
 class Draw:

@@ -24,7 +24,8 @@ from zq.model.lifecycle import Status
 from zq.model.patching import UNSET
 from zq.model.unique import Scope
 
-from .draws import Draw, mostly
+from .draws import Draw
+from .draws_values import mostly
 from .naive_budgets import BudgetingQueue
 
 BUDGETS = ["x", "y", "ü/\"'"]
