@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -16,13 +16,14 @@ from tls.authority import Authority
 
 from zq.config import Settings
 from zq.http.queue_ti.rpc import queue_pb2 as pb
+from zq.http.queue_ti.rpc.service import peer_of
 from zq.model.clock import ManualClock
 from zq.runtime import Server
 from zq.setting import ConfigError
 
 from .messages import Messages
 from .rpc import PATIENCE_S, Rpc, rpc_of
-from .users import LONG, admin_of, auth_settings, basic
+from .users import ADMIN, LONG, Caller, admin_of, auth_settings, basic
 
 
 @pytest.fixture
@@ -302,6 +303,14 @@ class TestUsers:
             async with rpc_of(site, admin.authorization) as rpc:
                 await rpc.enqueue("any")
 
+    async def test_attempts_to_log_in_count_together_with_those_over_http(self, site: Site) -> None:
+        async with Client(site, JSON) as client, rpc_of(site, basic(ADMIN, "wrong")) as rpc:
+            for _ in range(5):
+                assert await rpc.code(pb.DequeueRequest(topic="t")) == "UNAUTHENTICATED"
+                reply = await Caller(client, basic(ADMIN, "other")).send("GET", "/stats")
+                assert reply.status == 401
+            assert await rpc.code(pb.DequeueRequest(topic="t")) == "RESOURCE_EXHAUSTED"
+
     async def test_a_subscriber_gets_nothing_once_its_grant_is_gone(self, site: Site) -> None:
         async with Client(site, JSON) as client:
             admin = await admin_of(client)
@@ -347,6 +356,25 @@ class TestTls:
         without = grpc.ssl_channel_credentials(authority.file.read_bytes())
         async with rpc_of(site, tls=without) as rpc:
             assert await rpc.code(pb.DequeueRequest(topic="t")) == "UNAVAILABLE"
+
+
+@pytest.mark.parametrize(
+    ("named", "peer"),
+    [
+        ("ipv4:10.0.0.1:5", "10.0.0.1"),
+        ("ipv6:%5B2001:db8::1%5D:5", "2001:db8::/64"),
+        ("ipv6:%5B2001:db8::2%5D:6", "2001:db8::/64"),
+        ("ipv6:%5B::ffff:10.0.0.1%5D:5", "10.0.0.1"),
+        ("ipv6:[::1]:5", "::/64"),
+        ("unix:/run/x", "/run/x"),
+    ],
+)
+def test_a_network_of_ipv6_is_one_peer(named: str, peer: str) -> None:
+    class Named:
+        def peer(self) -> str:
+            return named
+
+    assert peer_of(cast(Any, Named())) == peer
 
 
 async def test_it_is_off_unless_it_is_asked_for(site: Site) -> None:

@@ -57,11 +57,13 @@ class PeerCounts:
 
 
 def peer_of(transport: asyncio.BaseTransport | None) -> str:
-    """The peer: an IPv4 address, or an IPv6 network of /64, which one host may fill."""
+    """The peer of a connection; see `peer_at`."""
     name = None if transport is None else transport.get_extra_info("peername")
-    if not isinstance(name, tuple):
-        return ""
-    address = str(name[0])
+    return peer_at(str(name[0])) if isinstance(name, tuple) else ""
+
+
+def peer_at(address: str) -> str:
+    """The peer: an IPv4 address, or an IPv6 network of /64, which one host may fill."""
     if ":" not in address:
         return address
     host = IPv6Address(address.partition("%")[0])

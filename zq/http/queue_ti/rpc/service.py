@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import Message
@@ -22,7 +23,7 @@ from zq.http.queue_ti.rpc import queue_pb2 as pb
 from zq.http.queue_ti.rpc.messages import dequeued, stored_payload, subscribed
 from zq.http.queue_ti.rpc.problems import code_of
 from zq.http.transport.answers import Answers
-from zq.http.transport.gate import PeerCounts
+from zq.http.transport.gate import PeerCounts, peer_at
 from zq.model.errors import (
     Internal,
     InvalidRequest,
@@ -190,7 +191,7 @@ class QueueService:
 
     async def _subscription(self, asked: pb.SubscribeRequest, context: Context) -> None:
         async with self._call(context, KeyScope.TAKE) as caller:
-            with self._peers.one_more(_peer(context), _too_many):
+            with self._peers.one_more(peer_of(context), _too_many):
                 await self.subscribe(asked, caller, context)
 
     async def _require_consuming(self, asked: pb.SubscribeRequest, caller: Caller) -> None:
@@ -223,7 +224,7 @@ class QueueService:
         secret = _header(context, KEY_BESIDE.lower())
         key = None if secret is None else f"Bearer {secret}"
         admitted = self._guard.admit_call(key, certificate, scope)
-        return Caller(*admitted, Permit(await self._access.user(header, _peer(context))))
+        return Caller(*admitted, Permit(await self._access.user(header, peer_of(context))))
 
     @asynccontextmanager
     async def _call(self, context: Context, scope: KeyScope) -> AsyncIterator[Caller]:
@@ -238,9 +239,11 @@ class QueueService:
             await context.abort(code_of(Internal()), Internal().message)
 
 
-def _peer(context: Context) -> str:
-    """The address of a peer, without its port."""
-    return str(context.peer()).rpartition(":")[0]
+def peer_of(context: Context) -> str:
+    """The same peer that HTTP would see. gRPC writes `ipv4:ADDRESS:PORT` or `ipv6:%5B…%5D:PORT`."""
+    kind, _, place = unquote(str(context.peer())).partition(":")
+    address = place.rpartition(":")[0].strip("[]")
+    return peer_at(address) if kind in ("ipv4", "ipv6") else place
 
 
 def _serialized(message: Message) -> bytes:
