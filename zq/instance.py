@@ -36,12 +36,14 @@ from zq.service.jobs import Admission, Jobs
 from zq.service.listing import Listing
 from zq.service.lookout import Lookout
 from zq.service.maintenance import Maintenance
+from zq.service.marks import Marks
 from zq.service.queue_topics import QueueTopics
 from zq.service.queues import QueueCounts, Queues
 from zq.service.replays import Replays
 from zq.service.routers import Routers
 from zq.service.schemas import Schemas
 from zq.service.status import ServerLimits, StatusBoard
+from zq.service.stuck import StuckWork
 from zq.service.sweeps import Sweeps
 from zq.service.topics import Topics
 from zq.service.trends import Trends
@@ -154,6 +156,7 @@ class Instance:
         engine.scheduler.folding = self._folding
         queues = Queues(store, clock, engine.inbox, counts, engine.flows)
         trends = Trends(store, clock, engine.trends)
+        stuck = StuckWork(store, clock, trends)
         admin = Admin(store, ids, engine, admission, _durability(settings), schemas)
         status = StatusBoard(store, clock, engine, admission, _limits(settings), _flags(settings))
         return Services(
@@ -186,7 +189,9 @@ class Instance:
             admin,
             status,
             trends,
-            Lookout(clock, queues, admin, status, trends, engine.changes),
+            Marks(store, clock, engine.inbox),
+            stuck,
+            Lookout(clock, queues, admin, status, trends, engine.changes, stuck),
             Maintenance(store, engine, settings.disk_reserve),
             clock,
             ids,

@@ -62,6 +62,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/jobs/{id}/progress"): {"data": 1},
     ("GET", "/stats"): None,
     ("GET", "/stats/history"): None,
+    ("POST", "/marks"): {"text": "1.8.2"},
+    ("GET", "/stuck"): None,
     ("GET", "/queues/{queue}/stats"): None,
     ("GET", "/queues"): None,
     ("PUT", "/queues/{queue}/targets/{target}"): None,

@@ -3,7 +3,7 @@
 import sqlite3
 from contextlib import closing
 
-from zq.model.failures import KEPT_MS, MOST_GROUPS, cause_of
+from zq.model.failures import HOUR_MS, KEPT_MS, MOST_GROUPS, cause_of
 
 from .client import Client, Doc, ids
 
@@ -42,6 +42,8 @@ async def test_failures_of_one_cause_are_one_group_over_queues(client: Client) -
         "error_type": "Smtp",
         "message": "<n> for <text>",
         "count": 2,
+        "this_hour": 2,
+        "hour_before": 0,
         "first_seen": start,
         "last_seen": start + 5,
         "sample": other,
@@ -52,6 +54,27 @@ async def test_failures_of_one_cause_are_one_group_over_queues(client: Client) -
     (only,) = await groups(client, queue="q")
     assert (only["count"], only["sample"], only["last_seen"]) == (1, one, start)
     assert await groups(client, queue="none") == []
+
+
+async def test_a_group_tells_how_often_it_came_in_this_hour_and_the_one_before(
+    client: Client,
+) -> None:
+    async def lately() -> tuple[int, int]:
+        (group,) = await groups(client)
+        return group["this_hour"], group["hour_before"]
+
+    await failed(client, "a 1")
+    await failed(client, "a 2", queue="r")
+    assert await lately() == (2, 0)
+    client.site.clock.advance(HOUR_MS)
+    assert await lately() == (0, 2)
+    await failed(client, "a 3")
+    assert await lately() == (1, 2)
+    await client.site.restart()
+    client.site.clock.advance(2 * HOUR_MS)
+    assert await lately() == (0, 0)
+    await failed(client, "a 4")
+    assert await lately() == (1, 0)
 
 
 async def test_the_latest_group_comes_first_and_restarts_forget_none(client: Client) -> None:
@@ -104,7 +127,7 @@ async def test_groups_are_bounded_and_the_rest_is_counted_together(client: Clien
     await site.stop()
     old = [("1-old", f"q{n}", site.now) for n in range(MOST_GROUPS - 1)]
     with closing(sqlite3.connect(site.root / "zq.db")) as db, db:
-        insert = "INSERT INTO error_groups VALUES (?1, ?2, NULL, 'm', 1, ?3, ?3, 1)"
+        insert = "INSERT INTO error_groups VALUES (?1, ?2, NULL, 'm', 1, ?3, ?3, 1, 0, 0, 0)"
         db.executemany(insert, old)
     await site.start()
     for message in ("new one", "new other", "known"):

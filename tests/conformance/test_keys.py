@@ -41,6 +41,7 @@ def test_every_route_declares_its_scope() -> None:
             "/cleaning",
             "/history",
             "/keys",
+            "/marks",
             "/metrics",
             "/reset",
             "/status",

@@ -25,7 +25,9 @@ def confirm(page: Page, button: str, said: str | re.Pattern[str]) -> None:
 
 
 def names(page: Page) -> list[str]:
-    return page.locator("main tbody tr").evaluate_all("rows => rows.map(row => row.dataset.key)")
+    rows = page.locator("main tbody tr")
+    found: list[str] = rows.evaluate_all("rows => rows.map(row => row.dataset.key)")
+    return found
 
 
 def under(page: Page, x: float, y: float) -> str:
@@ -173,6 +175,17 @@ def test_numbers_change_as_seldom_as_the_viewer_likes(place: Place, page: Page) 
     page.get_by_label("New numbers every").select_option("1 s")
     expect(page.locator("main dd").first).to_have_text("1")
     other.close()
+
+
+def test_a_deployment_is_marked_in_the_chart(place: Place, page: Page) -> None:
+    go(page, place)
+    expect(page.locator("button[aria-pressed=true]")).to_have_text("1h")
+    page.get_by_role("button", name="Mark this moment…").click()
+    page.get_by_label("Name").fill("release 1.8.2")
+    confirm(page, "Mark it", "release 1.8.2 is marked.")
+    expect(page.locator("svg text", has_text="release 1.8.2")).to_be_visible()
+    page.get_by_text("Table", exact=True).click()
+    expect(page.locator("figure li", has_text="release 1.8.2")).to_be_visible()
 
 
 # With keys

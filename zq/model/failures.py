@@ -24,6 +24,8 @@ OTHER_QUEUE = "*"
 KEPT_MS = 7 * 86_400_000
 """If there is no room for a new group, those that nobody has seen for so long make room."""
 
+HOUR_MS = 3_600_000
+
 MOST_READ = 1_000
 MOST_SHOWN = 200
 """How many characters of a message are looked at, and how many of what remains are kept."""
@@ -58,6 +60,20 @@ class ErrorGroupRow(msgspec.Struct, array_like=True, frozen=True):
     last_seen: int
     sample: int
     """The key of the job that has failed last."""
+    hour: int = 0
+    """The number of the hour, since 1970, that the next count is about."""
+    in_hour: int = 0
+    in_hour_before: int = 0
+
+    def lately(self, now: int) -> tuple[int, int]:
+        """How often it has come in the present hour of the clock, and in the hour before."""
+        match now // HOUR_MS - self.hour:
+            case 0:
+                return self.in_hour, self.in_hour_before
+            case 1:
+                return 0, self.in_hour
+            case _:
+                return 0, 0
 
 
 @lru_cache(maxsize=1024)
@@ -87,6 +103,11 @@ class ErrorGroup(NamedTuple):
     def total(self) -> int:
         """How often it has come."""
         return sum(row.count for row in self.queues)
+
+    def lately(self, now: int) -> tuple[int, int]:
+        """How often it has come in the present hour of the clock, and in the hour before."""
+        hours = [row.lately(now) for row in self.queues]
+        return sum(here for here, _ in hours), sum(before for _, before in hours)
 
     @property
     def first_seen(self) -> int:

@@ -66,6 +66,13 @@ class TrendAt(msgspec.Struct, array_like=True):
     trend: Trend
 
 
+class TimeMark(msgspec.Struct):
+    """A moment to which operators have given a name, such as a deployment, in milliseconds."""
+
+    at: int
+    text: str
+
+
 def summed(trends: Sequence[Trend]) -> Trend:
     """All of them together."""
     found = Trend()

@@ -54,12 +54,14 @@ from zq.service.jobs import Jobs
 from zq.service.listing import Listing
 from zq.service.lookout import Lookout
 from zq.service.maintenance import Maintenance
+from zq.service.marks import Marks
 from zq.service.queue_topics import QueueTopics
 from zq.service.queues import Queues
 from zq.service.replays import Replays
 from zq.service.routers import Routers
 from zq.service.schemas import Schemas
 from zq.service.status import StatusBoard
+from zq.service.stuck import StuckWork
 from zq.service.sweeps import Sweeps
 from zq.service.topics import Topics
 from zq.service.trends import Trends
@@ -98,6 +100,8 @@ class Services(NamedTuple):
     admin: Admin
     status: StatusBoard
     trends: Trends
+    marks: Marks
+    stuck: StuckWork
     lookout: Lookout
     maintenance: Maintenance
     clock: Clock

@@ -28,6 +28,7 @@ class FindingCode(StrEnum):
     LITTLE_DISK = "little_disk"
     GROWING = "growing"
     OLD = "old"
+    STUCK = "stuck"
     PAUSED = "paused"
     DEAD = "dead"
 
@@ -117,7 +118,7 @@ def findings_of_server(server: ServerFacts) -> Iterator[Finding]:
 
 def findings_of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:
     """What is wrong with one queue. `now` is in milliseconds."""
-    waits = f"{queue.ready} waiting"
+    waits = f"{queue.ready:,} waiting"
     about = (queue.queue, queue.ready_since, queue.ready)
     if queue.ready and queue.pause:
         yield Finding(Severity.NOTE, FindingCode.PAUSED, f"{queue.pause}, {waits}", *about)
@@ -132,7 +133,7 @@ def findings_of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:
         text = f"{share} % of the deliveries of five minutes failed"
         yield Finding(Severity.WARNING, FindingCode.FAILING, text, queue.queue, jobs=failed)
     if queue.dead:
-        text = f"dead jobs: {queue.dead}"
+        text = f"dead jobs: {queue.dead:,}"
         yield Finding(Severity.NOTE, FindingCode.DEAD, text, queue.queue, jobs=queue.dead)
 
 

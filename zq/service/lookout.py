@@ -24,6 +24,7 @@ from zq.service.diagnosis import (
 from zq.service.overview import Overview, WatchedQueue
 from zq.service.queues import Queues
 from zq.service.status import StatusBoard, StatusLook
+from zq.service.stuck import StuckWork
 from zq.service.trends import Trends
 
 AT_A_TIME = 100
@@ -89,6 +90,7 @@ class Lookout:
         status: StatusBoard,
         trends: Trends,
         changes: QueueChanges,
+        stuck: StuckWork | None = None,
     ) -> None:
         self._clock = clock
         self._queues = queues
@@ -96,6 +98,7 @@ class Lookout:
         self._status = status
         self._trends = trends
         self._changes = changes
+        self._stuck = stuck
         self.forget()
 
     def forget(self) -> None:
@@ -130,7 +133,8 @@ class Lookout:
         self._settings, self._crew, self._looked_at = settings, crew, now
         await self._read(anew)
         status, board = self._status.look(), self._board
-        findings = board.findings([*findings_of_server(_server_facts(status))])
+        stuck = [] if self._stuck is None else await self._stuck.findings()
+        findings = board.findings([*findings_of_server(_server_facts(status)), *stuck])
         queues = list(board.queues.values())
         return Overview(now, queues, workers, status, findings, +board.totals)
 

@@ -33,7 +33,6 @@ PAGE_BYTES = 16 * 1024 * 1024
 """The limit for payloads and results in one page of a listing, in bytes. A page at this limit ends
 early and has a `next`."""
 
-
 BYTES_A_ROW = 1024
 """Checkpoints are planned by changed rows. So many bytes outside a row count as one row more."""
 
@@ -109,6 +108,9 @@ class Reads(LogReads, TrendReads, SweepReads, Protocol):
 
     async def leases(self, reach: Reach, limit: int) -> list[JobRecord]:
         """The jobs whose leases end first, without large payloads."""
+
+    async def running_long(self, reach: Reach, before: int, limit: int) -> list[JobRecord]:
+        """Some jobs in flight since before `before`, the longest first, without large payloads."""
 
     async def groups(self, queue: str, after: str, limit: int) -> list[OpenGroup]:
         """The groups of a queue beyond `after` that have unfinished jobs, in byte order."""

@@ -20,12 +20,17 @@ class QueueFailuresDocument(msgspec.Struct):
 
 
 class ErrorGroupDocument(msgspec.Struct, kw_only=True):
-    """One cause. `message` has signs in place of what differs from one failure to the next."""
+    """One cause. `message` has signs in place of what differs from one failure to the next.
+
+    The hours are those of the clock, in UTC: the present one, and the one before it.
+    """
 
     signature: str
     error_type: str | UnsetType = UNSET
     message: str
     count: int
+    this_hour: int
+    hour_before: int
     first_seen: int
     last_seen: int
     sample: str
@@ -39,17 +44,20 @@ class ErrorGroupsDocument(msgspec.Struct):
     groups: list[ErrorGroupDocument]
 
 
-def groups_document(groups: Sequence[ErrorGroup], ids: IdCodec) -> ErrorGroupsDocument:
-    """The document of these groups."""
-    return ErrorGroupsDocument(RULE, [_document(group, ids) for group in groups])
+def groups_document(groups: Sequence[ErrorGroup], ids: IdCodec, now: int) -> ErrorGroupsDocument:
+    """The document of these groups at a time, in milliseconds."""
+    return ErrorGroupsDocument(RULE, [_document(group, ids, now) for group in groups])
 
 
-def _document(group: ErrorGroup, ids: IdCodec) -> ErrorGroupDocument:
+def _document(group: ErrorGroup, ids: IdCodec, now: int) -> ErrorGroupDocument:
+    this_hour, hour_before = group.lately(now)
     return ErrorGroupDocument(
         signature=group.signature,
         error_type=UNSET if group.error_type is None else group.error_type,
         message=group.message,
         count=group.total,
+        this_hour=this_hour,
+        hour_before=hour_before,
         first_seen=group.first_seen,
         last_seen=group.last_seen,
         sample=ids.text(group.queues[0].sample),

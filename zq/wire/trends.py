@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from zq.model.trends import Trend, TrendAt, quantile
+from zq.model.trends import TimeMark, Trend, TrendAt, quantile
+from zq.wire.codecs import BodyCodec, decode
 
 
 class TimesDocument(msgspec.Struct):
@@ -33,7 +34,8 @@ class TrendPointDocument(msgspec.Struct):
 class TrendsDocument(msgspec.Struct, kw_only=True):
     """A span of time in steps, how long jobs waited and ran in it, and the rates of five minutes.
 
-    `drained_ms` is missing if the queue is never drained at this rate.
+    `drained_ms` is missing if the queue is never drained at this rate. `marks` are the moments in
+    it that operators have named.
     """
 
     queue: str | UnsetType = UNSET
@@ -46,6 +48,21 @@ class TrendsDocument(msgspec.Struct, kw_only=True):
     arrivals_per_second: float
     ends_per_second: float
     drained_ms: int | UnsetType = UNSET
+    marks: list[TimeMark]
+
+
+class NewMark(msgspec.Struct):
+    """The name of this moment."""
+
+    text: str
+
+
+_new_mark = msgspec.json.Decoder(NewMark)
+
+
+def decode_mark(body: bytes, codec: BodyCodec) -> str:
+    """The body that marks a moment, as its text."""
+    return decode(body, codec, _new_mark).text
 
 
 def point_document(point: TrendAt) -> TrendPointDocument:

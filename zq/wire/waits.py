@@ -4,6 +4,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from zq.model.ids import IdCodec
+from zq.model.job import JobRecord
 from zq.model.lifecycle import NAMES
 from zq.model.waits import OpenGroup, WaitReason
 
@@ -39,6 +40,37 @@ class OpenGroupsDocument(msgspec.Struct):
     """Groups of one queue, by name."""
 
     groups: list[OpenGroupDocument]
+
+
+class StuckJobDocument(msgspec.Struct, kw_only=True):
+    """A job that is in flight for long. `p99_ms`: 99 % of the runs of its queue took less."""
+
+    id: str
+    queue: str
+    type: str
+    attempts: int
+    deliveries: int
+    dequeued_at: int
+    p99_ms: float | UnsetType = UNSET
+
+
+class StuckJobsDocument(msgspec.Struct):
+    """Jobs that seem stuck, those that run for the longest time first."""
+
+    jobs: list[StuckJobDocument]
+
+
+def stuck_document(job: JobRecord, p99_ms: float | None, ids: IdCodec) -> StuckJobDocument:
+    """The document of a job that seems stuck."""
+    return StuckJobDocument(
+        id=ids.text(job.key),
+        queue=job.queue,
+        type=job.type,
+        attempts=job.attempts,
+        deliveries=job.deliveries,
+        dequeued_at=job.dequeued_at or 0,
+        p99_ms=UNSET if p99_ms is None else round(p99_ms, 1),
+    )
 
 
 def group_document(group: OpenGroup, ids: IdCodec) -> OpenGroupDocument:

@@ -149,9 +149,9 @@ class Views:
             ]
         }
 
-    async def _failures(self, view: View, _overview: Overview) -> Document:
+    async def _failures(self, view: View, overview: Overview) -> Document:
         groups = await self._services.failures.groups((), view.reach)
-        document = groups_document(groups, self._services.ids)
+        document = groups_document(groups, self._services.ids, overview.at)
         if self._mask is not None:
             document = msgspec.structs.replace(
                 document,

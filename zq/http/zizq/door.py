@@ -92,7 +92,7 @@ def zizq_routes(
         EventsApi(services, guard, endpoints, take),
         CronsApi(services, endpoints, limits),
         StatsApi(services),
-        TrendsApi(services),
+        TrendsApi(services, endpoints),
         ServiceApi(services),
         StatusApi(services),
         metrics,

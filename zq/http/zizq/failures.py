@@ -18,6 +18,7 @@ class FailuresApi:
 
     def __init__(self, services: Services) -> None:
         self._failures, self._ids = services.failures, services.ids
+        self._clock = services.clock
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -27,10 +28,11 @@ class FailuresApi:
         """Failures by their causes, the latest one first: of all queues, or of those in `queue`.
 
         Each group has `signature`, `error_type`, `message` (without ids, quoted texts, paths and
-        numbers), `count`, `first_seen`, `last_seen`, `sample` (the job that has failed last) and
-        the same by `queues`. Filters of jobs take a signature as `error`. The groups that find no
-        room are counted together as `other`, in the queue `*`.
+        numbers), `count`, `this_hour` and `hour_before` (of the clock), `first_seen`, `last_seen`,
+        `sample` (the job that has failed last) and the same by `queues`. Filters of jobs take a
+        signature as `error`. The groups that find no room are counted together as `other`, in the
+        queue `*`.
         """
         queues = names(parameters(request, ("queue",)).get("queue"))
         found = await self._failures.groups(queues, reach_of(request))
-        return answer(groups_document(found, self._ids), accepted)
+        return answer(groups_document(found, self._ids, self._clock.now_ms()), accepted)

@@ -1,4 +1,4 @@
-"""GET /stats/history: what happened over the last minutes, hours or days."""
+"""GET /stats/history: what happened over minutes, hours or days. POST /marks names a moment."""
 
 from aiohttp import web
 from msgspec import UNSET
@@ -6,7 +6,7 @@ from msgspec import UNSET
 from zq.http.door import Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
-from zq.http.zizq.endpoints import answer, endpoint
+from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.zizq.query import parameters
 from zq.model.errors import InvalidRequest
 from zq.model.keys import KeyScope
@@ -15,27 +15,43 @@ from zq.model.names import check_name
 from zq.service import Services
 from zq.service.trends import TrendSpan
 from zq.wire.codecs import BodyCodec
-from zq.wire.trends import TrendsDocument, point_document, wait_and_run
+from zq.wire.trends import TrendsDocument, decode_mark, point_document, wait_and_run
 
 
 class TrendsApi:
-    """`/stats/history`."""
+    """`/stats/history` and `/marks`."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
         self._trends, self._queues = services.trends, services.queues
+        self._marks, self._endpoints = services.marks, endpoints
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        return [Route("GET", "/stats/history", endpoint(self.history), KeyScope.READ)]
+        change = self._endpoints.change
+        return [
+            Route("GET", "/stats/history", endpoint(self.history), KeyScope.READ),
+            Route("POST", "/marks", change(self.mark), KeyScope.MANAGE, whole=True),
+        ]
+
+    async def mark(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Give this moment a name, such as that of a release that was just deployed: 201.
+
+        `text` has up to 200 characters. Charts show it. The latest 100 marks are kept.
+        """
+        parameters(request, ())
+        return answer(await self._marks.add(decode_mark(body, sent)), accepted, 201)
 
     async def history(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """What happened in a `queue`, or in all together, over a `span`.
 
         The span is `5m`, `1h` (unless another one is given), `24h`, `7d` or `90d`. Each of the
         `points` counts jobs by what became of them. `wait` and `run` have percentiles of the time
-        until a delivery, and from there to the end. `drained_ms` says when nothing waits any more
-        if jobs come and go as in the last five minutes. It is missing if that is never. Minutes are
-        kept for two days, hours for 90 days. A key that is limited to some queues must name one.
+        until a delivery, and from there to the end. `marks` are moments with a name. `drained_ms`
+        says when nothing waits any more if jobs come and go as in the last five minutes. It is
+        missing if that is never. Minutes are kept for two days, hours for 90 days. A key that is
+        limited to some queues must name one.
         """
         values = parameters(request, ("queue", "span"))
         queue, text = values.get("queue"), values.get("span", TrendSpan.HOUR)
@@ -63,5 +79,6 @@ class TrendsApi:
             arrivals_per_second=round(flow.arrivals, 3),
             ends_per_second=round(flow.ends, 3),
             drained_ms=UNSET if drained is None else round(drained),
+            marks=await self._marks.since(series.points[0].at),
         )
         return answer(document, accepted)

@@ -13,22 +13,30 @@ from zq.model.names import check_name
 from zq.service import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.ids import key_of
-from zq.wire.waits import OpenGroupsDocument, WaitDocument, group_document
+from zq.wire.waits import (
+    OpenGroupsDocument,
+    StuckJobsDocument,
+    WaitDocument,
+    group_document,
+    stuck_document,
+)
 
 MOST_GROUPS = 500
+MOST_STUCK = 500
 
 
 class WaitsApi:
-    """`/jobs/{id}/why` and `/queues/{queue}/groups`."""
+    """`/jobs/{id}/why`, `/queues/{queue}/groups` and `/stuck`."""
 
     def __init__(self, services: Services) -> None:
-        self._waits, self._ids = services.waits, services.ids
+        self._waits, self._stuck, self._ids = services.waits, services.stuck, services.ids
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
         return [
             Route("GET", "/jobs/{id}/why", endpoint(self.why), KeyScope.READ),
             Route("GET", "/queues/{queue}/groups", endpoint(self.groups), KeyScope.READ),
+            Route("GET", "/stuck", endpoint(self.stuck), KeyScope.READ),
         ]
 
     async def why(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
@@ -58,3 +66,17 @@ class WaitsApi:
         found = await self._waits.groups(queue, reach_of(request), after, limit)
         documents = [group_document(each, self._ids) for each in found]
         return answer(OpenGroupsDocument(documents), accepted)
+
+    async def stuck(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """Jobs in flight for more than a minute, and for more than twice the p99 of their queue.
+
+        The p99 is of the runs of a day. Where none is known, an hour counts. Those that run for the
+        longest time come first: up to `limit` (50). Each has the `id`, `queue`, `type`, `attempts`,
+        `deliveries`, `dequeued_at` and, if it is known, `p99_ms`. `deliveries` grow faster than
+        `attempts` if its workers vanish.
+        """
+        given = parameters(request, ("limit",))
+        limit = whole_number("limit", given.get("limit", "50"), MOST_STUCK, 1)
+        found = await self._stuck.find(reach_of(request), limit)
+        documents = [stuck_document(each.job, each.p99_ms, self._ids) for each in found]
+        return answer(StuckJobsDocument(documents), accepted)

@@ -69,6 +69,9 @@ class SqliteReads(Reads):
     async def leases(self, reach: Reach, limit: int) -> list[JobRecord]:
         return await self._scans(waits.leases, reach, limit)
 
+    async def running_long(self, reach: Reach, before: int, limit: int) -> list[JobRecord]:
+        return await self._scans(waits.running_long, reach, before, limit)
+
     async def groups(self, queue: str, after: str, limit: int) -> list[OpenGroup]:
         return await self._scans(waits.groups, queue, after, limit)
 

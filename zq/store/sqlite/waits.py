@@ -15,6 +15,9 @@ from zq.store.sqlite.where import where
 
 QUERIES = load("waits.sql")
 
+MOST_IN_FLIGHT = 10_000
+"""So many jobs in flight are looked at for those that run long."""
+
 
 def waiting_job(
     connection: sqlite3.Connection, key: int, reach: Reach, now: int
@@ -41,6 +44,16 @@ def leases(connection: sqlite3.Connection, reach: Reach, limit: int) -> list[Job
     conditions, parameters = where(Filter(reach=reach))
     sql = QUERIES["leases"].replace("CONDITIONS", conditions)
     return found_jobs(connection, sql, {**parameters, "limit": limit})
+
+
+def running_long(
+    connection: sqlite3.Connection, reach: Reach, before: int, limit: int
+) -> list[JobRecord]:
+    """The jobs that are in flight for the longest time, without large payloads."""
+    conditions, parameters = where(Filter(reach=reach))
+    sql = QUERIES["running_long"].replace("CONDITIONS", conditions)
+    bounds = {"before": before, "limit": limit, "most": MOST_IN_FLIGHT}
+    return found_jobs(connection, sql, parameters | bounds)
 
 
 def groups(connection: sqlite3.Connection, queue: str, after: str, limit: int) -> list[OpenGroup]:

@@ -36,6 +36,14 @@ SELECT json_group_array({job_row}) FROM (
     SELECT * FROM jobs WHERE lease_until IS NOT NULL AND CONDITIONS
     ORDER BY lease_until LIMIT :limit)
 
+-- name: running_long
+-- The jobs in flight for the longest time, before :before, among the first :most by their ids. CONDITIONS
+-- stands for the reach of the caller.
+SELECT json_group_array({job_row}) FROM (
+    SELECT * FROM (SELECT * FROM jobs WHERE status = {in_flight} AND status <> {ready} AND CONDITIONS
+        ORDER BY id LIMIT :most)
+    WHERE dequeued_at < :before ORDER BY dequeued_at LIMIT :limit)
+
 -- name: groups
 -- The first groups of a queue beyond :after that have unfinished jobs, each by its open job, and the jobs
 -- behind that up to :most. However many jobs a group has, the next one is a step away in the index.

@@ -1,5 +1,6 @@
 // What happened over minutes, hours and days: lines in SVG with a table of the same numbers.
 
+import { actionButton, confirm } from "./actions.js";
 import { clock, day, el, facts, number, rate, show, span, table, time } from "./dom.js";
 import { get, query } from "./net.js";
 
@@ -36,12 +37,13 @@ export class History {
     this.picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT + BELOW}`, role: "img", class: "chart",
       "aria-label": "Jobs a second: not known yet" });
     this.rows = el("div");
+    this.named = el("div");
     this.numbers = el("div");
     this.buttons = SPANS.map((each) => el("button", { type: "button", "aria-pressed": String(each === this.chosen),
       onclick: () => this.choose(each) }, each));
     this.place = el("section", { "aria-label": "History", class: "history" },
-      el("p", { class: "buttons", role: "group", "aria-label": "Span" }, this.buttons),
-      el("figure", {}, this.keys, this.picture, el("details", {}, el("summary", {}, "Table"), this.rows)),
+      el("p", { class: "buttons", role: "group", "aria-label": "Span" }, this.buttons, queue ? null : markButton(() => this.refresh())),
+      el("figure", {}, this.keys, this.picture, el("details", {}, el("summary", {}, "Table"), this.named, this.rows)),
       this.numbers);
   }
 
@@ -49,6 +51,10 @@ export class History {
   choose(chosen) {
     this.chosen = chosen;
     SPANS.forEach((each, i) => this.buttons[i].setAttribute("aria-pressed", String(each === chosen)));
+    this.refresh();
+  }
+
+  refresh() {
     this.asked = 0;
     this.learn();
   }
@@ -76,6 +82,17 @@ export class History {
     `${days ? day(points[Number(at)].at) : clock(points[Number(at)].at).slice(0, 5)}`));
   }
 
+  /** Moments with a name, such as a deployment. @param {any} doc @param {any[]} points */
+  marks(doc, points) {
+    const [first, last] = [points[0].at, points[points.length - 1].at];
+    return doc.marks.filter((/** @type {any} */ mark) => mark.at >= first).flatMap((/** @type {any} */ mark) => {
+      const x = ((Math.min(mark.at, last) - first) / Math.max(last - first, 1)) * WIDTH;
+      return [shape("line", { x1: x, x2: x, y1: 0, y2: HEIGHT, class: "axis mark" }),
+        shape("text", { x: x > WIDTH / 2 ? x - 3 : x + 3, y: 24, class: "axis", "text-anchor": x > WIDTH / 2 ? "end" : "start" },
+          `▾ ${mark.text.slice(0, 24)}`)];
+    });
+  }
+
   /** @param {any} doc */
   draw(doc) {
     const seconds = doc.step_ms / 1000;
@@ -89,7 +106,7 @@ export class History {
     this.picture.replaceChildren(shape("title", {}, title),
       shape("text", { x: 2, y: 12, class: "axis" }, `${rate(top)}/s`),
       shape("line", { x1: 0, x2: WIDTH, y1: HEIGHT - 1, y2: HEIGHT - 1, class: "axis" }),
-      ...this.hours(points));
+      ...this.hours(points), ...this.marks(doc, points));
     this.picture.setAttribute("aria-label", `${title}: ${summary}`);
     const step = WIDTH / Math.max(points.length - 1, 1);
     SERIES.forEach(([, , look], i) => this.picture.append(shape("polyline", { class: `line ${look}`,
@@ -97,6 +114,8 @@ export class History {
         (HEIGHT - 2 - (point.values[i] / top) * (HEIGHT - 20)).toFixed(1)}`).join(" ") })));
     show(this.keys, `${title}: `, SERIES.map(([, word, look], i) =>
       el("span", { class: `key ${look}` }, `${word} ${number(sums[i])} `)));
+    show(this.named, doc.marks.length > 0 && el("ul", {}, doc.marks.map((/** @type {any} */ mark) =>
+      el("li", {}, time(mark.at), ` ${mark.text}`))));
     show(this.rows, table(title, ["from", ...SERIES.map(([, word]) => `${word}/s`)],
       points.slice(-60).reverse().map((/** @type {any} */ point) => ({ key: String(point.at),
         cells: [time(point.at), ...point.values.map(rate)] }))));
@@ -106,6 +125,13 @@ export class History {
         ? "never at this rate" : `in ${span(doc.drained_ms)}`]]));
   }
 }
+
+/** @param {() => void} after */
+const markButton = (after) => actionButton("manage", "Mark this moment…", () => confirm({
+  title: "Mark this moment", say: "Charts show the name, such as that of a release that was deployed.", button: "Mark it",
+  asks: [["text", "Name"]], filled: ({ text }) => ({ body: { text } }), method: "POST", path: "marks", body: { text: "" },
+  done: (mark) => `${mark.text} is marked.`,
+}, after));
 
 const SPARK_WIDTH = 120;
 const SPARK_HEIGHT = 20;

@@ -52,6 +52,7 @@ function doesOf(code, queue) {
     return [link(`jobs${query({ f: `status:dead queue:${quotedWord(queue)}` })}`, "Dead jobs"), " ", link("failures", "Causes"),
       kept(`retry ${queue}`, code === "dead" ? filterButton("redrive", "Retry…", { status: "dead", queue }, () => {}) : null)];
   }
+  if (code === "stuck") return link("workers", "Stuck work");
   return [link(`job${query({ next: queue })}`, "Why"), " ", link(`queue${query({ name: queue, tab: "Workers" })}`, "Workers"),
     kept(`${code} ${queue}`, pauseButton(queue, code === "paused"))];
 }

@@ -1,7 +1,7 @@
 // Failures, Workers, Budgets and Health.
 
 import { actionButton, confirm, may, rights } from "./actions.js";
-import { badge, bytes, el, facts, jobLink, link, number, queueLink, rate, show, table, time } from "./dom.js";
+import { badge, bytes, el, facts, jobLink, link, number, queueLink, rate, show, span, table, time } from "./dom.js";
 import { jobsPanel } from "./jobs.js";
 import { get, query } from "./net.js";
 
@@ -29,13 +29,17 @@ export function failures(main, values, go) {
     jobsPanel(part, { status: "dead", error: cause }, () => go(`failures${query({ error: cause, at: Date.now() })}`));
   }
   return { view: { topic: "failures" }, draw: (/** @type {any} */ doc) => show(body,
-    table("Causes, the latest first", ["message", "type", "count", "queues", "first seen", "last seen", "sample", "jobs"],
+    table("Causes, the latest first", ["message", "type", "count", "this hour", "hour before", "queues", "first seen", "last seen", "sample", "jobs"],
       (doc.groups ?? []).map((/** @type {any} */ group) => ({ key: group.signature, cells: [
         el("span", { class: "message" }, group.message || group.signature), group.error_type ?? "–", number(group.count),
+        trend(group), number(group.hour_before),
         el("span", {}, group.queues.slice(0, 3).map((/** @type {any} */ q) => [queueLink(q.queue), ` ${number(q.count)} `]).flat()),
         time(group.first_seen), time(group.last_seen), group.sample ? jobLink(group.sample) : "–",
         link(`failures${query({ error: group.signature })}`, "act on it")] })), "No attempt has failed.")) };
 }
+
+/** @param {any} group */
+const trend = ({ this_hour: now, hour_before: before }) => `${number(now)}${now > before ? " ↑" : ""}`;
 
 /** @param {any[]} workers */
 export const workerTable = (workers) => table("Open streams", ["worker", "queues", "holds", "window", "jobs/s",
@@ -62,7 +66,13 @@ function dropButton(id) {
 export function workers(main) {
   const body = el("div");
   const leases = el("div");
-  main.append(el("h1", {}, "Workers"), body, el("h2", {}, "Leases near their end"), leases);
+  const stuck = el("div");
+  main.append(el("h1", {}, "Workers"), body, el("h2", {}, "Stuck work"), stuck, el("h2", {}, "Leases near their end"), leases);
+  once(stuck, async () => table("In flight for more than twice as long as 99 % of the runs of the queue",
+    ["job", "queue", "type", "since", "for", "p99 of its queue", "deliveries", "failures"],
+    (await get("stuck")).jobs.map((/** @type {any} */ job) => ({ key: job.id, cells: [jobLink(job.id), queueLink(job.queue),
+      job.type, time(job.dequeued_at), span(Date.now() - job.dequeued_at), job.p99_ms === undefined ? "–" : span(job.p99_ms),
+      number(job.deliveries), number(job.attempts)] })), "No job runs for unusually long."));
   once(leases, async () => table("Leases with a deadline", ["job", "queue", "type", "worker", "delivery", "since", "until"],
     (await get("leases?limit=50")).leases.map((/** @type {any} */ lease) => ({ key: lease.id, cells: [jobLink(lease.id),
       queueLink(lease.queue), lease.type, lease.worker, lease.lease, time(lease.dequeued_at), time(lease.lease_until)] })),

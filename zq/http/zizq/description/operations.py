@@ -46,6 +46,7 @@ from zq.model.events import EventType
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 from zq.model.strict import StrictRetention
+from zq.model.trends import TimeMark
 from zq.service.trends import TrendSpan
 from zq.wire import bodies, lease_bodies, settings
 from zq.wire.audit import ActionsDocument
@@ -65,8 +66,8 @@ from zq.wire.schemas import (
 from zq.wire.stats import QueueStatsDocument, StatsDocument
 from zq.wire.status import StatusDocument
 from zq.wire.sweeps import SweepDocument, SweepPreviewDocument, SweepsDocument, UndoneDocument
-from zq.wire.trends import TrendsDocument
-from zq.wire.waits import OpenGroupsDocument, WaitDocument
+from zq.wire.trends import NewMark, TrendsDocument
+from zq.wire.waits import OpenGroupsDocument, StuckJobsDocument, WaitDocument
 
 _FIFTY = Parameter(
     "limit", {"type": "integer", "minimum": 1, "maximum": 500}, "How many at most: 50."
@@ -306,6 +307,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             Parameter("span", {"type": "string", "enum": list(TrendSpan)}, "How far back."),
         ),
     ),
+    ("POST", "/marks"): Operation({201: TimeMark}, NewMark),
+    ("GET", "/stuck"): Operation({200: StuckJobsDocument}, parameters=(_FIFTY,)),
     ("GET", "/queues/{queue}/stats"): Operation({200: QueueStatsDocument}),
     **BUDGETS,
     **CRONS,

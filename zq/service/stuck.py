@@ -1,0 +1,80 @@
+"""Work that seems stuck: jobs in flight for much longer than the runs of their queue take."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from zq.model.clock import Clock
+from zq.model.job import JobRecord
+from zq.model.reach import EVERYWHERE, Reach
+from zq.model.trends import HOUR_MS, MINUTE_MS, quantile
+from zq.service.diagnosis import Finding, FindingCode, Severity
+from zq.service.trends import Trends, TrendSpan
+from zq.store.api import Store
+
+LEAST_MS = MINUTE_MS
+"""No job that runs for a shorter time is called stuck."""
+
+UNKNOWN_MS = HOUR_MS
+"""The longest usual run of a queue in which nothing has ended within a day."""
+
+FACTOR = 2
+"""So many times the p99 of the runs of its queue is not usual any more."""
+
+MOST_LOOKED_AT = 500
+MOST_QUEUES = 20
+EVERY_MS = 30_000
+
+
+class StuckJob(NamedTuple):
+    """A job in flight, and the time that 99 % of the runs of its queue took, if that is known."""
+
+    job: JobRecord
+    p99_ms: float | None
+
+
+class StuckWork:
+    """Finds them. It reads a bounded number of rows, and no tick waits for that."""
+
+    def __init__(self, store: Store, clock: Clock, trends: Trends) -> None:
+        self._reads = store.reads
+        self._clock = clock
+        self._trends = trends
+        self._looked = float("-inf")
+        self._known: Sequence[Finding] = ()
+
+    async def find(self, reach: Reach, limit: int) -> list[StuckJob]:
+        """Those that run for the longest time, the longest first."""
+        now = self._clock.now_ms()
+        jobs = await self._reads.running_long(reach, now - LEAST_MS, MOST_LOOKED_AT)
+        usual: dict[str, float | None] = {}
+        found = list[StuckJob]()
+        for job in jobs:
+            if job.queue not in usual:
+                if len(usual) == MOST_QUEUES:
+                    continue
+                runs = (await self._trends.series(job.queue, TrendSpan.DAY, EVERYWHERE)).sum.run
+                usual[job.queue] = quantile(runs, 0.99)
+            p99 = usual[job.queue]
+            longest = UNKNOWN_MS if p99 is None else max(FACTOR * p99, LEAST_MS)
+            if now - (job.dequeued_at or now) > longest:
+                found.append(StuckJob(job, p99))
+        return found[:limit]
+
+    async def findings(self) -> Sequence[Finding]:
+        """A line for each queue with such jobs. It is looked up seldom."""
+        now = self._clock.now_ms()
+        if now - self._looked >= EVERY_MS:
+            self._looked = now
+            found = await self.find(EVERYWHERE, MOST_LOOKED_AT)
+            self._known = list(_lines([stuck.job for stuck in found]))
+        return self._known
+
+
+def _lines(jobs: Sequence[JobRecord]) -> Iterator[Finding]:
+    by_queue: dict[str, list[JobRecord]] = {}
+    for job in jobs:
+        by_queue.setdefault(job.queue, []).append(job)
+    for queue, those in by_queue.items():
+        text = f"{len(those):,} in flight for much longer than its runs take"
+        since = min(job.dequeued_at or 0 for job in those)
+        yield Finding(Severity.WARNING, FindingCode.STUCK, text, queue, since, len(those))
