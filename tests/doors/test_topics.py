@@ -285,6 +285,9 @@ async def test_a_topic_shows_how_it_stands(log: Records) -> None:
     await log.append("t", 1)
     state = (await log.get("/t")).doc
     assert (state["last_write_ts"], state["last_read_ts"]) == (now, now)
+    log.site.clock.advance(1_000)
+    await log.diff("t")
+    assert (await log.get("/t", touch="false")).doc["last_read_ts"] == now + 1_000
     assert refused(await log.get("/none")) == (404, "topic_not_found")
 
 

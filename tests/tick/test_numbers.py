@@ -5,7 +5,8 @@ from store.rig import Ticker
 from zq.model.commands import SetQueue, Succeed
 from zq.model.job import Retention
 from zq.model.settings import QueueSettings
-from zq.model.topic_commands import Append, Appended, PutTopic
+from zq.model.topic_commands import Append, Appended, DeleteTopic, PutTopic, TopicDeleted
+from zq.model.topic_errors import TopicNotEmpty
 from zq.model.topics import DEFAULT_CONFIG, NewRecord, TopicPatch
 from zq.tick.numbers import LOOKED_AT
 
@@ -49,3 +50,16 @@ def test_numbers_go_though_others_stand_before_them(ticker: Ticker) -> None:
         append(ticker, LOOKED_AT)
         ticker.run(Succeed(ticker.take(LOOKED_AT)))
     assert numbers(ticker) - len(held) < 10 * LOOKED_AT
+
+
+def test_a_queue_does_not_go_before_its_jobs(ticker: Ticker) -> None:
+    """RACE: somebody appends while the records of a topic are being deleted."""
+    make(ticker, QueueSettings())
+    append(ticker, 2)
+    held = ticker.take(1)
+    (refusal,) = ticker.run(DeleteTopic("q")).replies
+    assert isinstance(refusal, TopicNotEmpty)
+    ticker.run(Succeed(held))
+    ticker.run(Succeed(ticker.take(1)))
+    (reply,) = ticker.run(DeleteTopic("q")).replies
+    assert isinstance(reply, TopicDeleted) and reply.deleted

@@ -30,7 +30,10 @@ class TopicDeleted(msgspec.Struct, frozen=True):
 
 
 class DeleteTopic(Command[TopicDeleted], frozen=True):
-    """Delete a topic and its routers. `TopicNotEmpty`, where it may only go `if_empty`."""
+    """Delete a topic and its routers.
+
+    `TopicNotEmpty`, where it may only go `if_empty`. A queue never goes before its jobs.
+    """
 
     name: str
     if_empty: bool = False

@@ -251,14 +251,20 @@ class QueueTopics:
 
     async def drop(self, name: str, reach: Reach, *, if_empty: bool = False) -> TopicDeleted:
         """Delete a topic, and of a queue the jobs that have numbers. Raises `TopicNotEmpty`."""
-        with suppress(TopicNotFound):
-            topic = await self._topics.get(name, reach)
-            if topic.config.type == "queue":
-                if if_empty and topic.count:
-                    raise TopicNotEmpty(name, topic.count)
-                if not if_empty:
-                    await self.delete_records(name, None, None, reach)
-        return await self._topics.delete(name, reach, if_empty=if_empty)
+        while True:
+            with suppress(TopicNotFound):
+                topic = await self._topics.get(name, reach)
+                if topic.config.type == "queue":
+                    if if_empty and topic.count:
+                        raise TopicNotEmpty(name, topic.count)
+                    if not if_empty:
+                        await self.delete_records(name, None, None, reach)
+            try:
+                return await self._topics.delete(name, reach, if_empty=if_empty)
+            except TopicNotEmpty:
+                # Of a queue, somebody has appended meanwhile.
+                if if_empty:
+                    raise
 
     async def _count_ready(self, name: str) -> int:
         return (await self.get(name, EVERYWHERE)).ready

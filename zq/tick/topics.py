@@ -93,8 +93,11 @@ def _delete(work: UnitOfWork, command: DeleteTopic) -> object:
     state = find_topics(work, [command.name]).get(command.name)
     if state is None:
         return TopicDeleted(deleted=False)
-    if command.if_empty and state.count:
-        return TopicNotEmpty(command.name, state.count)
+    count = state.count if command.if_empty else 0
+    if state.config.type == "queue":
+        count = work.tx.value("has_jobs", id=state.id, queue=state.name)
+    if count:
+        return TopicNotEmpty(command.name, count)
     work.tx.run("drop_topic", id=state.id)
     routers = work.tx.rows_of("delete_routers_of", topic=command.name)
     work.effects.appended.add(command.name)

@@ -72,6 +72,7 @@ class TopicRecordsApi:
         )
         granted = partial(self._guard.while_granted, request)
         found = await self._topics.read(name, wanted, reach, granted)
+        self._topics.touch(name)
         shown = documents.Shown(sent.include_tags, sent.include_meta)
         document = documents.page(name, found, shown)
         response = watch.answer(document)
