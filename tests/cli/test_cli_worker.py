@@ -388,10 +388,19 @@ def test_a_broken_address_in_a_variable_is_one_line(
     assert "broken_address: 'here:7890' is not an address" in result.stderr
 
 
-def test_a_file_in_place_of_a_module_is_told_what_to_write() -> None:
-    result = CliRunner().invoke(main, ["worker", "shop.py"])
+@pytest.mark.parametrize(
+    ("spec", "right"),
+    [
+        ("shop.py", "shop:app"),
+        ("./shop.py:queue", "shop:queue"),
+        ("shop/jobs", "shop.jobs:app"),
+        ("shop.app", "shop:app"),
+    ],
+)
+def test_a_module_that_is_written_otherwise_is_told_what_to_write(spec: str, right: str) -> None:
+    result = CliRunner().invoke(main, ["worker", spec])
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert "write shop:app" in result.stderr
+    assert f": write {right}. See" in result.stderr
 
 
 TALKATIVE = """\

@@ -150,13 +150,14 @@ def load(spec: str) -> "App":
 
     module, _, name = spec.partition(":")
     try:
+        if module.startswith("."):
+            raise ModuleNotFoundError(name=module)
         found = getattr(importlib.import_module(module), name or "app")
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
-        hint = f": write {module.removesuffix('.py')}:app" if module.endswith(".py") else ""
         raise click.UsageError(
-            f"there is no module {module!r} in the Python path or this directory{hint}"
+            f"there is no module {module!r} in the Python path or this directory{_hint(spec)}"
         ) from None
     except ZqError as error:
         # The app cannot be made, for example because a variable has an invalid address.
@@ -166,6 +167,16 @@ def load(spec: str) -> "App":
     if not isinstance(found, App):
         raise click.UsageError(f"{spec} is not a zq.App but a {type(found).__name__}")
     return found
+
+
+def _hint(spec: str) -> str:
+    """What to write in place of the path of a file, or of a dot before the app."""
+    path, _, name = spec.partition(":")
+    module = path.removeprefix("./").removesuffix(".py").replace("/", ".")
+    if module != path:
+        return f": write {module}:{name or 'app'}"
+    module, _, app = path.rpartition(".")
+    return f": write {module}:{app}" if module and not name else ""
 
 
 def _work(app: "App", options: dict[str, Any]) -> int:
