@@ -14,7 +14,11 @@ from documents import SERVER, code, commands
 from process.server import ServerProcess, clean_environment, running
 
 import zq
+from zq.client.values import JobQuery
 from zq.model.ids import timestamp_ms
+
+CLIENTS = Path(__file__).parents[1] / "clients"
+"""Where the packages for Node are."""
 
 WORK = "zq worker letters_zq:app --burst --log-level warn"
 
@@ -98,21 +102,39 @@ async def test_what_waits_in_a_zizq_is_moved(server: ServerProcess, tmp_path: Pa
     assert (letter["payload"], letter["retry_limit"]) == ({"to": "ann@example.org"}, 2)
 
 
-async def test_the_program_for_node_works(server: ServerProcess, tmp_path: Path) -> None:
+async def the_first_letter_is_sent(directory: Path, name: str, **environment: str) -> None:
+    """A program for Node enqueues both letters, and its worker sends the one that is due."""
     node = shutil.which("node")
     assert node, "programs for Node are run: apt-get install nodejs"
-    (tmp_path / "letters.mjs").write_text(code("letters.mjs"))
-    program = await asyncio.create_subprocess_exec(
-        *(node, tmp_path / "letters.mjs"),
-        env=os.environ | {"ZQ_URL": at(server)},
-        stdout=asyncio.subprocess.PIPE,
+    (directory / name).write_text(code(name))
+    process = await asyncio.create_subprocess_exec(
+        node, directory / name, env=os.environ | environment, stdout=asyncio.subprocess.PIPE
     )
     try:
-        assert program.stdout is not None
+        assert process.stdout is not None
         async with asyncio.timeout(PATIENCE_S):
-            assert await program.stdout.readline() == b"sent to ann@example.org\n"
+            assert await process.stdout.readline() == b"sent to ann@example.org\n"
     finally:
-        program.kill()
-        await program.communicate()
+        process.kill()
+        await process.communicate()
+
+
+async def test_what_waits_in_bullmq_is_moved(
+    server: ServerProcess, tmp_path: Path, redis: str
+) -> None:
+    (tmp_path / "node_modules").symlink_to(CLIENTS / "node_modules")
+    (tmp_path / "waiting_bullmq.mjs").write_text(code("waiting_bullmq.mjs"))
+    (move,) = commands("moving from bullmq")
+    await the_first_letter_is_sent(tmp_path, "letters_bullmq.mjs", REDIS_URL=redis)
+    for _ in range(2):
+        await run(tmp_path, server, move, REDIS_URL=redis)
+    async with zq.App(at(server)) as app:
+        (later,) = (await app.backend.jobs(JobQuery(queues=("letters",), types=("send",)))).jobs
+    assert (later.payload, later.retry_limit) == ({"to": "bob@example.org"}, 2)
+    assert later.ready_at > timestamp_ms(later.id) + 3_500_000
+
+
+async def test_the_program_for_node_works(server: ServerProcess, tmp_path: Path) -> None:
+    await the_first_letter_is_sent(tmp_path, "letters.mjs", ZQ_URL=at(server))
     async with zq.App(at(server)) as app:
         assert [job.status for job in (await app.backend.jobs()).jobs][-1] == "scheduled"
