@@ -29,7 +29,8 @@ from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.settling import Policy
 
-from .naive import CHANGES, IN_FLIGHT, READY, SCHEDULED, Answers
+from .naive import CHANGES
+from .naive_jobs import IN_FLIGHT, READY, SCHEDULED, Answers
 from .naive_leases import LeasingQueue
 from .naive_purse import Purse, merged
 from .naive_row import Row

@@ -26,7 +26,8 @@ from zq.model.events import EventType
 from zq.model.job import JobRecord
 from zq.model.leasing import DEFAULT_LEASE_MS
 
-from .naive import DEAD, IN_FLIGHT, READY, SCHEDULED, Answers, NaiveQueue
+from .naive import NaiveQueue
+from .naive_jobs import DEAD, IN_FLIGHT, READY, SCHEDULED, Answers
 from .naive_row import Row
 
 TAKES_AWAY = (CancelJob, CancelSlice, DeleteJob, DeleteSlice, Clear)

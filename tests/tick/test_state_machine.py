@@ -39,8 +39,8 @@ from zq.tick import slices
 
 from .draws import Draw
 from .draws_budgets import BudgetDraw
-from .naive import Answers
 from .naive_budgets import BudgetingQueue
+from .naive_jobs import Answers
 from .naive_row import LARGE, Ended
 
 HISTORY = HistoryOptions('dev"ice', Bounds())
