@@ -13,7 +13,7 @@ from django.test import Client, override_settings
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict
 
-from zq import outbox
+from zq import InvalidPayload, outbox
 from zq.contrib.django.outbox import address_of
 from zq.testing import TestServer
 
@@ -121,6 +121,42 @@ async def test_a_failure_has_its_class_and_traceback(zq_server: TestServer, work
     assert (result.attempts, result.finished_at is None) == (1, False)
     with pytest.raises(ValueError, match="failed"):
         _ = result.return_value
+
+
+@pytest.mark.parametrize("task", [add, add_later], ids=["function", "coroutine function"])
+async def test_arguments_that_do_not_fit_fail_at_once_and_say_so(
+    task: Any, backend: Any, work: Work
+) -> None:
+    heard: list[Any] = []
+
+    def hear(task_result: Any, **_: Any) -> None:
+        heard.append(task_result)
+
+    task_finished.connect(hear)
+    try:
+        result = await task.aenqueue(1)
+        await work()
+    finally:
+        task_finished.disconnect(hear)
+    await result.arefresh()
+    assert (result.status, result.attempts) == (TaskResultStatus.FAILED, 1)
+    (error,) = result.errors
+    assert error.exception_class is InvalidPayload
+    assert error.traceback.endswith(
+        f"do not fit {task.module_path}: missing a required argument: 'b'\n"
+    )
+    assert heard[0].errors == [error]
+
+
+async def test_a_task_that_takes_too_long_says_so(zq_server: TestServer, work: Work) -> None:
+    with settings_of(zq_server, OPTIONS={"job": {"max_attempts": 1, "timeout": 0.1}}):
+        result = await tasks.takes_long.aenqueue()
+        await work()
+        await result.arefresh()
+    (error,) = result.errors
+    assert (
+        error.traceback == f"{error.exception_class_path}: the execution took longer than 0.1 s\n"
+    )
 
 
 async def test_a_failed_task_is_tried_again(

@@ -1,5 +1,6 @@
 """The tasks of the project. What they have done is in `done`."""
 
+import asyncio
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -58,3 +59,8 @@ async def asks_database_later() -> None:
 @task()
 def returns_what_cannot_be_stored() -> object:
     return object()
+
+
+@task()
+async def takes_long() -> None:
+    await asyncio.sleep(60)

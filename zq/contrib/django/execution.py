@@ -1,7 +1,7 @@
 """Executes Django's tasks in zq's workers, with Django's signals and fresh connections."""
 
+import inspect
 from collections.abc import Callable
-from inspect import iscoroutinefunction
 from typing import Any
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
@@ -9,6 +9,7 @@ from django.db import close_old_connections, connections
 from django.utils import timezone
 
 from zq.client.app import App
+from zq.client.errors import InvalidPayload
 from zq.client.running import Discard, Kill, current_job
 from zq.client.task import AsyncTask, SyncTask, Task
 from zq.client.worker.tracebacks import traceback_of
@@ -39,7 +40,7 @@ def worker_app(backend: ZqBackend, worker_id: str) -> App:
         if task is None:
             return None
         function = _function(backend, task, worker_id)
-        kind = AsyncTask if iscoroutinefunction(function) else SyncTask
+        kind = AsyncTask if inspect.iscoroutinefunction(function) else SyncTask
         return kind(app.core, function, path, task.queue_name, {})
 
     app.core.find = find
@@ -48,12 +49,14 @@ def worker_app(backend: ZqBackend, worker_id: str) -> App:
 
 def _function(backend: ZqBackend, task: Any, worker_id: str) -> Callable[..., Any]:
     """The function that a worker calls for jobs of a task."""
+    signature = inspect.signature(task.func)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         close_old_connections()
         call = _Call(backend, task, worker_id, args, kwargs)
         try:
             call.begin()
+            call.check(signature)
             return call.succeeded(task.func(*call.args, **kwargs))
         except BaseException as error:
             call.failed(error)
@@ -67,6 +70,7 @@ def _function(backend: ZqBackend, task: Any, worker_id: str) -> Callable[..., An
             call = _Call(backend, task, worker_id, args, kwargs)
             try:
                 await sync_to_async(call.begin)()
+                call.check(signature)
                 value = await task.func(*call.args, **kwargs)
                 return await sync_to_async(call.succeeded)(value)
             except BaseException as error:
@@ -75,7 +79,7 @@ def _function(backend: ZqBackend, task: Any, worker_id: str) -> Callable[..., An
             finally:
                 await sync_to_async(connections.close_all)()
 
-    function = run_async if iscoroutinefunction(task.func) else run
+    function = run_async if inspect.iscoroutinefunction(task.func) else run
     for name in ("__module__", "__name__", "__qualname__"):
         setattr(function, name, getattr(task.func, name))
     return function
@@ -111,6 +115,14 @@ class _Call:
         """Tell that the task begins."""
         task_started.send(self._sender, task_result=self._result)
 
+    def check(self, signature: inspect.Signature) -> None:
+        """Raise `InvalidPayload` for arguments that the function does not take: no try helps."""
+        try:
+            signature.bind(*self.args, **self._result.kwargs)
+        except TypeError as error:
+            path = self._job.type
+            raise InvalidPayload(f"the arguments do not fit {path}: {error}") from None
+
     def succeeded(self, value: Any) -> Any:
         """Tell that the task has succeeded. Return its value as it is stored."""
         stored = normalize_json(value)
@@ -122,10 +134,12 @@ class _Call:
         """Tell that the task has failed, if no other attempt follows."""
         kind = type(error)
         path = f"{kind.__module__}.{kind.__qualname__}"
-        told = TaskError(exception_class_path=path, traceback=traceback_of(error))
+        without = isinstance(error, InvalidPayload)
+        said = f"{path}: {error}\n" if without else traceback_of(error)
+        told = TaskError(exception_class_path=path, traceback=said)
         self._result.errors.append(told)
         last = self._job.max_attempts is not None and self._job.attempt >= self._job.max_attempts
-        if last or isinstance(error, Discard | Kill):
+        if last or isinstance(error, Discard | Kill | InvalidPayload):
             self._finish(TaskResultStatus.FAILED)
 
     def _finish(self, status: Any) -> None:

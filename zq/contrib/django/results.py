@@ -10,6 +10,7 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
+from zq.client.errors import InvalidPayload
 from zq.client.job_error import JobError
 from zq.client.payloads import call_of
 from zq.client.values import MISSING, StoredJob
@@ -84,7 +85,10 @@ def moment_of(ms: int | None) -> datetime | None:
 
 
 def _error(error: JobError) -> Any:
-    return TaskError(exception_class_path=_path_of(error), traceback=error.traceback)
+    path = _path_of(error)
+    # Django keeps no message apart from the traceback.
+    said = error.traceback or f"{path}: {error.message}\n"
+    return TaskError(exception_class_path=path, traceback=said)
 
 
 def _path_of(error: JobError) -> str:
@@ -94,5 +98,8 @@ def _path_of(error: JobError) -> str:
     path: str = found[-1] if found else name
     if "." in path:
         return path
-    ours = name in (Timeout.__name__, ProcessDied.__name__)
-    return f"{Timeout.__module__}.{path}" if ours else f"builtins.{path}"
+    return f"{_MODULES.get(name, 'builtins')}.{path}"
+
+
+_MODULES = {each.__name__: each.__module__ for each in (InvalidPayload, ProcessDied, Timeout)}
+"""The modules of the failures that have no traceback."""
