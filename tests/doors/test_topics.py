@@ -7,6 +7,7 @@ import pytest
 from conformance.client import Client, Wire
 from conformance.site import Site
 
+from zq.model.topics import MOST_NODES
 from zq.store.topics import MOST_EXAMINED
 
 from .records import Records, refused, told
@@ -372,6 +373,14 @@ async def test_topics_are_there_after_a_restart(log: Records, wire: Wire) -> Non
 @pytest.mark.parametrize("settings", [{"doors": ("queue-ti",)}], ids=["shut"])
 async def test_the_door_can_be_shut(log: Records) -> None:
     assert (await log.get("")).status == 404
+
+
+@pytest.mark.parametrize("nodes", [["n"] * (MOST_NODES + 1), ["n" * 129]], ids=["many", "long"])
+async def test_a_reader_passes_over_so_many_nodes_at_most(log: Records, nodes: list[str]) -> None:
+    await log.append("t", 1)
+    assert refused(await log.post("t/diff", {"node": nodes})) == (400, "invalid_request")
+    session = await log.native.post("/v0/watch", {"topics": {"t": {}}, "node": nodes})
+    assert refused(session) == (400, "invalid_request")
 
 
 @pytest.mark.parametrize("kind", ["log", "queue"])

@@ -54,6 +54,17 @@ async def test_a_stream_of_a_log_or_of_nobody_is_refused(queue: Queue) -> None:
     accept = {"accept": "application/json"}
     reply = await native.send("GET", "/v0/topics/q/work?node=w", headers=accept)
     assert refused(reply) == (406, "not_acceptable")
+    assert "text/event-stream" in reply.doc["error"]["message"]
+
+
+async def test_what_a_stream_asks_for_is_brought_within_its_bounds(queue: Queue) -> None:
+    """So it is for claims. What the door does not know is passed over."""
+    await queue.records.append("q", "a", "b")
+    now = queue.records.site.clock.now_ms()
+    stream = await work(queue, node="w1", max=0, lease_ms=10**12, shade="blue")
+    record, _ = await stream.expect("job", data="a")
+    assert record["deadline"] == now + 86_400_000
+    assert (await queue.counts())["in_flight"] == 1
 
 
 async def test_a_stream_goes_by_what_is_set_for_its_topic_now(queue: Queue) -> None:

@@ -6,7 +6,7 @@ never given again while the topic lives.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -28,6 +28,8 @@ MOST_RECORD_BYTES = 1 << 20
 """Bytes of one record's `data` and `meta`."""
 MOST_META_BYTES, MOST_META_KEYS = 16 * 1024, 64
 MOST_TAG_BYTES, MOST_NODE_BYTES = 256, 128
+MOST_NODES = 1_000
+"""Nodes whose records one reader does not want."""
 MOST_WRITE_KEY = 256
 """Characters of an idempotency key."""
 MOST_PAGE = 1_000
@@ -264,6 +266,17 @@ def check_label(field: str, text: str | None, most: int) -> None:
         raise InvalidRequest(f"{field} must not have more than {most} bytes")
     if "\0" in text:
         raise InvalidRequest(f"{field} must not contain NUL")
+
+
+def check_nodes(nodes: Sequence[str]) -> None:
+    """Raise `InvalidRequest` for nodes whose records no reader can pass over."""
+    if len(nodes) > MOST_NODES:
+        raise InvalidRequest(
+            f"node names {len(nodes)}, but at most {MOST_NODES} are allowed: pass over the others"
+            " where you read"
+        )
+    for node in nodes:
+        check_label("node", node, MOST_NODE_BYTES)
 
 
 def new_record(data: str, node: str | None, tag: str | None, meta: str | None) -> NewRecord:

@@ -33,6 +33,7 @@ from zq.model.topics import (
     TopicPatch,
     TopicState,
     check_batch_size,
+    check_nodes,
     check_topic,
     configured,
 )
@@ -142,6 +143,7 @@ class Topics:
         self, name: str, wanted: RecordsWanted, reach: Reach, until: EndWith | None = None
     ) -> TopicPage:
         """A page of records, as soon as there is one. Raises `TopicNotFound`."""
+        check_nodes(wanted.nodes)
         reach.require([check_topic(name)])
         if not wanted.wait_ms:
             return await self._look(name, wanted)

@@ -14,7 +14,7 @@ from zq.engine.news.topics import TopicReaders, TopicWatcher
 from zq.model.clock import Clock, Timer
 from zq.model.reach import Reach
 from zq.model.topic_errors import TooManyWatches, TopicNotFound, WatchNotFound
-from zq.model.topics import TopicPage, TopicState
+from zq.model.topics import TopicPage, TopicState, check_nodes
 from zq.model.watching import MAX_SESSIONS, SESSION_TTL_MS, WatchWanted, check_watched, rewound
 from zq.store.api import Store
 from zq.store.topics import PageWanted
@@ -64,6 +64,7 @@ class Watches:
         caller may not see.
         """
         check_watched(wanted.topics)
+        check_nodes(wanted.nodes)
         reach.require(wanted.topics)
         if len(self._sessions) >= MAX_SESSIONS:
             raise TooManyWatches(MAX_SESSIONS)

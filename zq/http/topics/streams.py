@@ -119,7 +119,7 @@ class EventStreams:
 
 def require_events(request: web.BaseRequest) -> None:
     """Raise `NotAcceptable` for a client that wants no server-sent events."""
-    accept = request.headers.get(hdrs.ACCEPT, "*/*")
+    accept = request.headers.get(hdrs.ACCEPT, "*/*").lower()
     if not any(kind in accept for kind in (MEDIA_TYPE, "text/*", "*/*")):
         raise NotAcceptable([MEDIA_TYPE])
 

@@ -15,13 +15,13 @@ from zq.http.topics.streams import (
     refusing,
     require_events,
 )
-from zq.http.zizq.query import parameters, whole_number
+from zq.http.zizq.query import whole_number
 from zq.model.errors import ZqError
-from zq.model.job import MAX_UINT32
+from zq.model.job import MAX_TIME, MAX_UINT32
 from zq.model.keys import KeyScope
 from zq.model.leasing import MOST_CLAIMED
 from zq.model.reach import Reach
-from zq.model.topic_jobs import MOST_LEASE_MS, check_node
+from zq.model.topic_jobs import check_node
 from zq.model.topics import TopicState
 from zq.service import Services
 from zq.service.queue_topics import QueueTopics, RecordClaim
@@ -29,8 +29,6 @@ from zq.service.queue_topics import QueueTopics, RecordClaim
 HEARTBEAT_MS = 15_000
 LONG_MS = 3_600_000
 """How long a claim waits for the next record. Then it is made again."""
-
-PARAMETERS = ("node", "max", "lease_ms", "token")
 
 
 class TopicWorkApi:
@@ -52,12 +50,12 @@ class TopicWorkApi:
         Those that are open when the stream ends go back at once. An event `error` tells why the
         server ends it.
         """
-        values = parameters(request, PARAMETERS)
+        values = request.query
         node, name, reach = values.get("node", ""), topic_of(request), reach_of(request)
         check_node(node)
         most = min(max(whole_number("max", values.get("max", "1"), MAX_UINT32), 1), MOST_CLAIMED)
         lease = values.get("lease_ms")
-        lease_ms = None if lease is None else whole_number("lease_ms", lease, MOST_LEASE_MS)
+        lease_ms = None if lease is None else whole_number("lease_ms", lease, MAX_TIME)
         require_events(request)
         await self._queues.get(name, reach)
         with self._streams.one_more(request):
