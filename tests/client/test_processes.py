@@ -116,5 +116,6 @@ async def test_a_result_that_is_no_data_fails_its_job(app: App) -> None:
 
 
 def test_a_function_that_cannot_be_found_is_told() -> None:
-    with pytest.raises(zq.InvalidOption, match="by name"):
-        find("os", "getpid")
+    for name in ("getpid", "walk.<locals>.inner", "<lambda>"):
+        with pytest.raises(zq.InvalidOption, match=f"os.{name} is neither .* by name"):
+            find("os", name)

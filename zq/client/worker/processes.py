@@ -184,7 +184,7 @@ def find(module: str, qualname: str) -> tuple[Handler, Backend]:
     home = importlib.import_module(module)
     place: Any = home
     for name in qualname.split("."):
-        place = getattr(place, name)
+        place = getattr(place, name, None)
     if isinstance(place, Task):
         return handler_of_task(place), place.core.backend
     for queue in vars(home).values():
@@ -192,6 +192,6 @@ def find(module: str, qualname: str) -> tuple[Handler, Backend]:
         if known is not None and known.function is place:
             return handler_of_queue(known), queue.core.backend
     raise InvalidOption(
-        f"{module}.{qualname} is neither a task nor the handler of a queue of its module: processes"
-        " find functions by name"
+        f"{module}.{qualname} is neither a task nor the handler of a queue that its module has by"
+        " this name: processes find functions by name, so write it as a function of the module"
     )
