@@ -245,6 +245,24 @@ def test_grants_to_consume_limit_writers_to_their_groups() -> None:
             refused.require_consuming(topic, group)
 
 
+async def test_a_group_cannot_be_consumed_by_the_name_of_its_queue(
+    nobody: Caller, admin: Caller
+) -> None:
+    for group in ("a", "b"):
+        await admin.send("POST", "/topics/t/consumer-groups", {"consumer_group": group})
+    await admin.make("ann", ("consume:b", "*"), ("write", "*"))
+    await admin.make("bob", ("consume:b", "t"))
+    await admin.send("POST", "/messages", {"topic": "t", "payload": "x"})
+    (of_a,) = (await admin.send("POST", "/messages/dequeue", {"topic": "t@a"})).doc["messages"]
+    for name in ("ann", "bob"):
+        user = await nobody.login(name)
+        assert (await user.send("POST", "/messages/dequeue", {"topic": "t@a"})).status == 403
+        assert (await user.send("POST", f"/messages/{of_a['id']}/ack")).status == 403
+    bob = await nobody.login("bob")
+    (of_b,) = (await bob.send("POST", "/messages/dequeue", {"topic": "t@b"})).doc["messages"]
+    assert (await bob.send("POST", f"/messages/{of_b['id']}/ack")).status == 204
+
+
 async def test_users_and_their_tokens_outlive_a_restart_and_the_first_is_made_once(
     site: Site, nobody: Caller, admin: Caller, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from zq.engine.delivery.takers import Claimer
 from zq.engine.delivery.windows import ClaimWindow
 from zq.http.door import Ids
 from zq.http.queue_ti.documents import DLQ, MessageDocument, message
-from zq.http.queue_ti.groups import queue_of, topic_of
+from zq.http.queue_ti.groups import AT, queue_of, topic_behind, topic_of
 from zq.model.errors import InvalidRequest, JobNotFound, NotInFlight, PayloadTooLarge, TooLarge
 from zq.model.job import MAX_META, MAX_UINT32, Extras, JobRecord, NewJob
 from zq.model.leasing import MOST_CLAIMED, Terms
@@ -76,7 +76,7 @@ class MessageCalls:
 
     def __init__(self, services: Services, ids: Ids, defaults: Defaults, max_payload: int) -> None:
         self._jobs, self._work, self._listing = services.jobs, services.work, services.listing
-        self._tallies = services.tallies
+        self._queues, self._tallies = services.queues, services.tallies
         self.ids = ids
         self._defaults = defaults
         self._max_payload = max_payload
@@ -145,7 +145,18 @@ class MessageCalls:
         """Raise `GrantMissing` unless a caller may settle a message, or `JobNotFound`."""
         if not permit.is_admin:
             job = await self._jobs.get(self.key(id), reach)
-            permit.require_consuming(topic_of(job.queue, group) or job.queue, group)
+            await self.require_consuming(topic_of(job.queue, group) or job.queue, group, permit)
+
+    async def require_consuming(self, topic: str, group: str | None, permit: Permit) -> None:
+        """Raise `GrantMissing` unless a caller may consume a topic, for a group if one is named.
+
+        The queue of a group is one of its topic: it cannot be consumed under its own name instead.
+        """
+        if not (group or permit.is_admin):
+            behind = await topic_behind(topic, self._queues)
+            group = topic.removeprefix(behind).removeprefix(AT)
+            topic = behind
+        permit.require_consuming(topic, group)
 
     def key(self, id: str) -> int:
         """The key of a message. Raises `JobNotFound` for what can be no id."""

@@ -68,10 +68,11 @@ class MessagesApi:
 
     async def dequeue(self, request: web.BaseRequest, sent: DequeueBody) -> Answer:
         """Take up to `count` messages of a topic, at once."""
-        permit_of(request).require_consuming(sent.topic, sent.consumer_group)
+        group, permit = sent.consumer_group, permit_of(request)
+        await self._calls.require_consuming(sent.topic, group, permit)
         if not sent.topic:
             raise InvalidRequest("topic is required")
-        seconds, group = sent.visibility_timeout_seconds, sent.consumer_group
+        seconds = sent.visibility_timeout_seconds
         wanted = MessagesWanted(sent.topic, sent.count or 1, seconds, group)
         claiming = self._calls.claimer(wanted, reach_of(request))
         if sent.topic.endswith(DLQ):

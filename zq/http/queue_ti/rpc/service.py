@@ -109,7 +109,7 @@ class QueueService:
 
     async def dequeue(self, asked: pb.DequeueRequest, caller: Caller) -> Message:
         """Take one message, also from a dead-letter topic."""
-        caller.permit.require_consuming(asked.topic, asked.consumer_group)
+        await self._calls.require_consuming(asked.topic, asked.consumer_group, caller.permit)
         taken = await self._take(_wanted(asked, 1), caller)
         if not taken:
             raise NotFound("no messages available")
@@ -117,7 +117,7 @@ class QueueService:
 
     async def batch_dequeue(self, asked: pb.BatchDequeueRequest, caller: Caller) -> Message:
         """Take up to `count` messages; none from a dead-letter topic."""
-        caller.permit.require_consuming(asked.topic, asked.consumer_group)
+        await self._calls.require_consuming(asked.topic, asked.consumer_group, caller.permit)
         wanted = _wanted(asked, asked.count)
         if asked.topic.endswith(DLQ):
             caller.reach.require([asked.topic])
@@ -198,7 +198,7 @@ class QueueService:
         permit = caller.permit
         if self._access is not None:
             permit = await self._access.renewed(permit)
-        permit.require_consuming(asked.topic, asked.consumer_group)
+        await self._calls.require_consuming(asked.topic, asked.consumer_group, permit)
 
     def _unary(
         self,
