@@ -68,6 +68,20 @@ async def test_a_key_with_prefixes_sees_and_changes_routers_between_its_topics_o
         assert await routers(every) == ["shop-a->other", "shop-a->shop-b"]
 
 
+async def test_a_topic_out_of_reach_is_refused_whatever_else_is_wrong(
+    site: Site, wire: Wire
+) -> None:
+    verbs = ("", "/diff", "/delete", "/claim", "/ack", "/nack", "/extend")
+    async with client_of(site, wire, "shop") as shop:
+        records = Records(shop)
+        for verb in verbs:
+            assert refused(await records.form(f"other{verb}", "{")) == (403, "forbidden")
+            reply = await shop.send("POST", f"/v0/topics/other{verb}", b"{}", {})
+            assert refused(reply) == (403, "forbidden")
+        assert refused(await records.get("/other/work")) == (403, "forbidden")
+        assert refused(await records.form("shop-t/diff", "{")) == (400, "invalid_request")
+
+
 async def test_one_topic_out_of_reach_refuses_a_whole_session(site: Site, wire: Wire) -> None:
     async with client_of(site, wire, "root") as root, client_of(site, wire, "shop") as shop:
         for name in ("shop-a", "other"):
@@ -113,9 +127,14 @@ async def test_a_stream_ends_with_its_key(site: Site, wire: Wire, tmp_path: Path
 async def test_a_key_has_a_bounded_number_of_requests_under_way(
     site: Site, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Streams have a bound of their own."""
     monkeypatch.setattr("zq.http.topics.turns.MOST_UNDER_WAY", 2)
     async with client_of(site, wire, "root") as root, client_of(site, wire, "shop") as shop:
         log = Records(root)
+        await log.put("q", type="queue")
+        for _ in range(2):
+            stream = await Frames.open(log.native, "/v0/topics/q/work?node=w")
+            assert await stream.frame() == {"retry": "2000"}
         await log.append("shop-t", 1)
         waiting = [asyncio.create_task(log.diff("shop-t", 1, wait_ms=30_000)) for _ in range(2)]
         async with asyncio.timeout(30):

@@ -18,7 +18,7 @@ from zq.http.topics.records import TopicRecordsApi
 from zq.http.topics.routers import TopicRoutersApi
 from zq.http.topics.service import TopicsServiceApi
 from zq.http.topics.streams import EventStreams
-from zq.http.topics.turns import RequestTurns
+from zq.http.topics.turns import RequestTurns, within_reach
 from zq.http.topics.watch import TopicWatchApi
 from zq.http.topics.work import TopicWorkApi
 from zq.http.transport.answer import Answer
@@ -68,11 +68,11 @@ def topics_routes(
         *TopicLifecycleApi(services, reader).routes(),
         *TopicRoutersApi(services, reader).routes(),
         *watch.routes(),
-        *TopicWorkApi(services, streams).routes(),
         *QueueTopicsApi(services, guard, reader, answers).routes(),
         *TopicRecordsApi(services, guard, reader, answers).routes(),
         *TopicsServiceApi(services).routes(),
         *TopicMetricsApi(services, streams).routes(),
     ]
-    described = JsonDescriptionApi(TOPICS, [*routes, *watch.streams()]).routes()
-    return [*turns.wrapped([*routes, *described]), *watch.streams()]
+    lasting = [*TopicWorkApi(services, streams).streams(), *watch.streams()]
+    described = JsonDescriptionApi(TOPICS, [*routes, *lasting]).routes()
+    return within_reach([*turns.wrapped([*routes, *described]), *lasting])

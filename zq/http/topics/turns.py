@@ -1,4 +1,4 @@
-"""What every request of the `/v0` dialect passes: a bound for each key, and compression."""
+"""What every request of the `/v0` dialect passes: reach, a bound for each key, and compression."""
 
 import functools
 from collections import Counter
@@ -6,14 +6,29 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from zq.http.door import Handler, Route
-from zq.http.guard import KEY
+from zq.http.door import PATH, Handler, Route
+from zq.http.guard import KEY, reach_of
 from zq.http.topics.gzip import compressed
 from zq.http.transport.answer import Response
 from zq.model.topic_errors import TopicLimitReached
 
 MOST_UNDER_WAY = 1_000
 """Requests of one key at a time. Streams have a bound of their own."""
+
+
+def within_reach(routes: Iterable[Route]) -> list[Route]:
+    """The same routes, which refuse a topic of the path before they look at the body."""
+    return [route._replace(handler=_reaching(route.handler)) for route in routes]
+
+
+def _reaching(handler: Handler) -> Handler:
+    @functools.wraps(handler)
+    async def wrapper(request: web.BaseRequest) -> Response:
+        if (topic := request[PATH].get("topic")) is not None:
+            reach_of(request).require([topic])
+        return await handler(request)
+
+    return wrapper
 
 
 class RequestTurns:

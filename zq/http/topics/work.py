@@ -40,8 +40,8 @@ class TopicWorkApi:
         self._open: set[_Worker] = set()
         services.viewers.when_closed.append(self._end_all)
 
-    def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
+    def streams(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint with a lasting answer."""
         return [Route("GET", f"{TOPIC}/work", self.work, KeyScope.TAKE, token=True)]
 
     async def work(self, request: web.BaseRequest) -> web.StreamResponse:
