@@ -40,8 +40,8 @@ async def test_an_engine_without_a_server_has_its_sweeps_and_no_actions(
     with zq.App(url) as app:
         app.queue("mail").sync.enqueue("1", None)
     for words, answer in (
-        (("cancel", "--queue", "mail", "--yes"), "1 jobs cancelled\n"),
-        (("sweeps", "undo", "1", "--yes"), "1 jobs wait again\n"),
+        (("cancel", "--queue", "mail", "--yes"), "1 job cancelled\n"),
+        (("sweeps", "undo", "1", "--yes"), "1 job brought back\n"),
     ):
         assert (await shell.here(*words, "--url", url)).output == answer
     listed = (await shell.here("sweeps", "list", "--json", "--url", url)).documents

@@ -82,7 +82,7 @@ async def test_jobs_are_bound_found_and_unbound(shell: Shell) -> None:
     assert await drawing() == {first.id: two, other.id: two}
     shown = (await shell.here("status", first.id)).table
     assert ["budgets", json.dumps(two, separators=(",", ":"))] in shown
-    assert await said(shell, "unbind", "crm", "--queue", "mail", "--yes") == "1 jobs changed\n"
+    assert await said(shell, "unbind", "crm", "--queue", "mail", "--yes") == "1 job changed\n"
     assert await said(shell, "bind", "crm", "--all", "--cost", "2", "--yes") == "2 jobs changed\n"
     assert (
         await said(shell, "unbind", "crm", "--type", "letter,sync", "--yes") == "3 jobs changed\n"

@@ -117,7 +117,7 @@ async def test_a_cancellation_is_listed_and_taken_back(shell: Shell) -> None:
     assert refused.code == 1
     assert "This takes back 2 of 2 jobs that sweep 1 has cancelled" in refused.errors
     said = await shell.here("sweeps", "undo", "1", "--yes", "--reason", "right after all")
-    assert (said.code, said.output) == (0, "2 jobs wait again\n")
+    assert (said.code, said.output) == (0, "2 jobs brought back\n")
     assert (await count(shell, "ready"), await count(shell, "cancelled")) == (2, 1)
     again = await shell.here("sweeps", "undo", "1", "--yes")
     assert (again.code, again.output) == (1, "")
@@ -131,7 +131,7 @@ async def test_what_stays_cancelled_is_told(shell: Shell) -> None:
     await shell.push(3, unique_key="k")
     said = await shell.here("sweeps", "undo", "1", "--yes")
     assert said.output.splitlines() == [
-        "1 jobs wait again",
+        "1 job brought back",
         "1 stay cancelled, for another job has their unique key",
     ]
     assert (await shell.backend.get(gone.id)).status == "ready"

@@ -166,7 +166,7 @@ async def test_the_history_of_the_documents(tmp_path: Path) -> None:
             environment.setenv("ZQ_URL", f"http://127.0.0.1:{server.port}")
             usb = tmp_path / "usb"
             exporting = Shell(server).run(EXPORT.replace("/media/usb", str(usb)))
-        assert exporting == "1 new records in 1 segments\n"
+        assert exporting == "1 new record in 1 segment\n"
         assert json.loads((usb / "history" / "manifest.json").read_text())["segments"]
 
 

@@ -7,7 +7,7 @@ import click
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.sweeping import YES, agreed
-from zq.cli.terminal import say
+from zq.cli.terminal import counted, say
 from zq.cli.words import NAME, NAMES
 from zq.model.budgets import MOST_TOKENS
 
@@ -106,6 +106,6 @@ def _bind(remote: Remote, query: "JobQuery", verb: "BindingVerb", key: str, cost
     if remote.as_json:
         print_json(report)
         return
-    say(f"{report.changed:,} jobs changed")
+    say(f"{counted(report.changed, 'job')} changed")
     if report.blocked:
         say(f"in flight, and left as they are: {', '.join(report.blocked)}", err=True)

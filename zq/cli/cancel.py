@@ -5,7 +5,7 @@ import click
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.sweeping import Choice, agreed, choosing, one_by_one, spinning
-from zq.cli.terminal import one_line, say
+from zq.cli.terminal import counted, one_line, say
 
 
 @click.command(
@@ -45,4 +45,4 @@ def cancel(remote: Remote, choice: Choice, force: bool) -> None:
     if remote.as_json:
         print_json({"cancelled": count})
     else:
-        say(f"{count:,} jobs cancelled")
+        say(f"{counted(count, 'job')} cancelled")

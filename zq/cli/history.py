@@ -6,7 +6,7 @@ import click
 
 from zq.cli.output import print_json
 from zq.cli.remote import ServerAddress, addressed, explained
-from zq.cli.terminal import one_line, say, say_over
+from zq.cli.terminal import counted, one_line, say, say_over
 from zq.cli.words import Moment
 
 DEFAULT_RECORDS = 100_000
@@ -100,7 +100,8 @@ def export(
         files = [segment.file for segment in done.segments]
         print_json({"records": done.records, "segments": files, "lost": done.lost})
     else:
-        say(f"{done.records} new records in {len(done.segments)} segments")
+        records, files = counted(done.records, "new record"), counted(len(done.segments), "segment")
+        say(f"{records} in {files}")
 
 
 def _progress(done: int, total: int) -> None:

@@ -11,7 +11,7 @@ import click
 
 from zq.cli.output import job_document, print_json
 from zq.cli.remote import Remote, ending, talks
-from zq.cli.terminal import one_line, say
+from zq.cli.terminal import counted, one_line, say
 from zq.cli.wait import report, wait_for
 from zq.cli.words import BUDGET_HELP, DRAW, MILLISECONDS, draws
 from zq.model.names import check_name
@@ -218,7 +218,7 @@ def _push_file(remote: Remote, queue: str | None, name: str, options: dict[str, 
         print_json(counts)
     else:
         also = f", {load.duplicates:,} existed already" if load.duplicates else ""
-        say(f"{load.stored:,} jobs stored{also}")
+        say(f"{counted(load.stored, 'job')} stored{also}")
     if stopped is not None:
         raise _explained(stopped, name)
 

@@ -5,7 +5,7 @@ import click
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.sweeping import Choice, agreed, choosing, one_by_one, spinning
-from zq.cli.terminal import one_line, say
+from zq.cli.terminal import counted, one_line, say
 
 
 @click.command(
@@ -47,4 +47,4 @@ def requeue(remote: Remote, choice: Choice, limit: int | None) -> None:
     if remote.as_json:
         print_json({"redriven": count})
     else:
-        say(f"{count:,} jobs brought back")
+        say(f"{counted(count, 'job')} brought back")

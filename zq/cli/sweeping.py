@@ -1,4 +1,4 @@
-"""What commands that change many jobs share: choosing them, looking ahead, asking."""
+"""What commands that change many jobs share: choosing them, previewing, asking."""
 
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from zq.cli.jobs import STATUSES
 from zq.cli.output import job_document, print_json
 from zq.cli.remote import Refused, Remote, hint, is_absent
-from zq.cli.terminal import escaped, one_line, say
+from zq.cli.terminal import counted, escaped, one_line, say
 from zq.cli.words import NAME, NAMES
 
 if TYPE_CHECKING:
@@ -102,14 +102,14 @@ def agreed(
     force: bool = False,
     most: int | None = None,
 ) -> "JobQuery":
-    """Look ahead at a change of many jobs and ask. Return the query, bound to what was seen.
+    """Preview a change of many jobs and ask. Return the query, bound to what was counted.
 
     `what` is the change in words, with `{}` for the jobs.
     """
     seen = remote.run(remote.backend.sweeps.preview(verb, query, force=force))
     count = seen.count if most is None else min(seen.count, most)
     exact = seen.exact or count == most
-    many = f"{'' if exact else 'at least '}{count:,} {'job' if count == 1 else 'jobs'}"
+    many = f"{'' if exact else 'at least '}{counted(count, 'job')}"
     if count and not yes:
         ask(f"{what.replace('{}', many, 1)}, up to {seen.upto}; later ones are left alone")
     return replace(query, upto=seen.upto)

@@ -9,7 +9,7 @@ from zq.cli.drawing import Cells, watch
 from zq.cli.output import ago, cells_of, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.sweeping import REASON, YES, ask, spinning
-from zq.cli.terminal import one_line, say
+from zq.cli.terminal import counted, one_line, say
 from zq.cli.words import NAME
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def undo(remote: Remote, id: str, reason: str | None, yes: bool) -> None:
     if remote.as_json:
         print_json(msgspec.to_builtins(done))
         return
-    say(f"{done.undone:,} jobs wait again")
+    say(f"{counted(done.undone, 'job')} brought back")
     for why, count in done.kept.items():
         say(f"{count:,} {KEPT.get(why, why)}")
     if done.gone:

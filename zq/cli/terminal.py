@@ -45,6 +45,11 @@ def one_line(text: str) -> str:
     return escaped(" ".join(text.split()))
 
 
+def counted(number: int, thing: str) -> str:
+    """A number of things in words: `1 job`, `1,500 jobs`."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
 def harmless(error: click.ClickException) -> click.ClickException:
     """The same error in one line, safe for a terminal, without the usage text."""
     if isinstance(error, NoArgsIsHelpError):

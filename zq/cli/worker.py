@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from zq import logs, systemd
+from zq.cli.terminal import counted
 from zq.cli.words import SECONDS
 from zq.config import LogFormat, LogLevel
 
@@ -201,7 +202,7 @@ def _work(app: "App", options: dict[str, Any]) -> int:
         return EX_ABORTED
     log.info("stopped", extra={"fields": {"finished": report.finished}})
     if report.returned:
-        log.warning(f"{len(report.returned)} jobs went back to their queues unfinished")
+        log.warning(f"{counted(len(report.returned), 'job')} went back unfinished")
     if report.stuck:
         # The interpreter might wait for the remaining handlers, perhaps for ever.
         log.warning(f"{report.stuck} handlers did not end although they were told to")
