@@ -1,6 +1,7 @@
 """Tasks that other programs call: over HTTP, on the command line, in other languages."""
 
 import enum
+import re
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -147,6 +148,21 @@ async def test_a_call_with_an_argument_of_another_type_is_refused_at_once(app: A
     for args, kwargs in fine:
         await send.enqueue(*args, **kwargs)
     assert await app.backend.count() == len(fine)
+
+
+def test_annotations_of_any_number_of_arguments_hold_for_each(app: App) -> None:
+    @app.task
+    def send(to: str, /, *copies: int, free: Any = None, **ratios: float) -> None: ...
+
+    refused: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
+        (("a", 1, "b"), {}, "copies: Expected `int`, got `str`"),
+        (("a",), {"free": [], "one": "b"}, "ratios: Expected"),
+        (("a",), {"to": "b"}, "ratios: Expected"),
+    ]
+    for args, kwargs, words in refused:
+        with pytest.raises(zq.InvalidPayload, match=f"send: {re.escape(words)}"):
+            send.args(*args, **kwargs)
+    send.args("a", 1, True, free=object, one=1, two=0.5)
 
 
 async def test_annotations_that_cannot_be_read_refuse_nothing(app: App) -> None:

@@ -594,3 +594,21 @@ def test_what_is_no_call_is_refused_with_what_to_write() -> None:
         add.enqueue_many_sync(calls)
     with pytest.raises(TypeError, match=r"add: missing a required argument: 'b'$"):
         add.args(1)  # type: ignore[call-arg]
+
+
+def test_what_is_easily_mistaken_is_told_with_what_to_write() -> None:
+    app: Any = zq.App()
+    app.task(lambda: None)
+    with pytest.raises(zq.InvalidOption, match=r"^queues: give a list, \['mail'\]"):
+        zq.Worker(app, queues="mail")
+    with pytest.raises(zq.InvalidOption, match=r"^'failure' is no event .* failed, failing"):
+        app.on("failure")(print)
+    with pytest.raises(zq.InvalidOption, match=r"^middleware: give a list"):
+        zq.App(middleware=print)  # type: ignore[arg-type]
+    with pytest.raises(zq.InvalidOption, match=r"^5 is not an address, such as 'http"):
+        zq.App(5)  # type: ignore[arg-type]
+    queue = app.queue("mail")
+    with pytest.raises(AttributeError, match=r"^a queue has no 'enqueue_sync': call sync.enqueue"):
+        queue.enqueue_sync("1", "a")
+    with pytest.raises(AttributeError, match=r"^a queue has no 'nothing'$"):
+        _ = queue.nothing

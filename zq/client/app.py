@@ -73,6 +73,8 @@ class App:
         check(self.core.defaults)
         if "key" in self.core.defaults:
             raise InvalidOption("key: all jobs of the app would have the same one")
+        if callable(middleware):
+            raise InvalidOption("middleware: give a list of functions, also for a single one")
         self.middleware = tuple(middleware)
         self.tasks: dict[str, Task[Any, Any]] = {}
         self.periodic_tasks = Periodic(self.core, cron_group or DEFAULT_GROUP)
@@ -198,7 +200,10 @@ class App:
         return discover(self.core, Path(folder))
 
     def on(self, event: EventName) -> Callable[[L], L]:
-        """Call a function, or await a coroutine function, whenever this happens in this process."""
+        """Call a function, or await a coroutine function, whenever this happens in this process.
+
+        Raises `InvalidOption` for the name of no event.
+        """
 
         def register(listener: L) -> L:
             self.core.events.add(event, listener)

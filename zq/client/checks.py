@@ -5,6 +5,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from functools import reduce
+from itertools import chain, repeat
 from operator import or_
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -43,26 +44,32 @@ class CallCheck:
     def __init__(self, function: Callable[..., Any], signature: inspect.Signature) -> None:
         self._name = function.__qualname__
         hints = _hints(function)
-        self._by_name: dict[str, _Plain] = {}
+        self._by_name: dict[str, _Plain | None] = {}
         self._by_place: list[_Plain | None] = []
+        self._other_places: _Plain | None = None
+        self._other_names: _Plain | None = None
         for name, parameter in signature.parameters.items():
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                continue
             hint = hints.get(name, Any)
             wanted = hint if _is_scalar(hint) else _wanted(hint)
             plain = None if wanted is None else _Plain(_scalars(hint), wanted, name)
-            if plain is not None:
-                self._by_name[name] = plain
-            if parameter.kind is not parameter.KEYWORD_ONLY:
-                self._by_place.append(plain)
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                self._other_places = plain
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                self._other_names = plain
+            else:
+                if parameter.kind is not parameter.POSITIONAL_ONLY:
+                    self._by_name[name] = plain
+                if parameter.kind is not parameter.KEYWORD_ONLY:
+                    self._by_place.append(plain)
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise `InvalidPayload` if an argument of a call, which fits, is not of its type."""
-        for known, value in zip(self._by_place, args, strict=False):
+        places = chain(self._by_place, repeat(self._other_places))
+        for value, known in zip(args, places, strict=False):
             if known is not None and not isinstance(value, known.scalars):
                 self._look(known, value)
         for name in kwargs:
-            known = self._by_name.get(name)
+            known = self._by_name.get(name, self._other_names)
             if known is not None and not isinstance(kwargs[name], known.scalars):
                 self._look(known, kwargs[name])
 

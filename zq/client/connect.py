@@ -28,6 +28,8 @@ def connect(
     """
     url = url or os.environ.get("ZQ_URL") or DEFAULT_URL
     token = token or os.environ.get("ZQ_TOKEN") or None
+    if not isinstance(url, str):
+        raise InvalidOption(f"{url!r} is not an address, such as {DEFAULT_URL!r}")
     parts = split_url(url)
     if parts.scheme == "sqlite":
         if parts.path and parts.netloc:

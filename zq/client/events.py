@@ -9,10 +9,10 @@ import logging
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from zq.client.backend import Backend, EventStream
-from zq.client.errors import Unavailable
+from zq.client.errors import InvalidOption, Unavailable
 from zq.client.http.transport import jittered
 from zq.client.job_error import JobError
 from zq.client.values import MISSING, EventQuery, JobEvent
@@ -59,7 +59,13 @@ class Listeners:
         self._listeners: defaultdict[str, list[Listener]] = defaultdict(list)
 
     def add(self, name: EventName, listener: Listener) -> None:
-        """Call the function, or await the coroutine function, at each such event."""
+        """Call the function, or await the coroutine function, at each such event.
+
+        Raises `InvalidOption` for the name of no event.
+        """
+        if name not in get_args(EventName):
+            known = ", ".join(get_args(EventName))
+            raise InvalidOption(f"{name!r} is no event of a worker: the events are {known}")
         self._listeners[name].append(listener)
 
     def wanted(self, name: EventName) -> bool:

@@ -6,7 +6,17 @@ succeeds or fails. Cancelling frees the id at once. The first payload wins.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, Unpack, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    NoReturn,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 from zq.client.amounts import Seconds, positive_ms
 from zq.client.backend import Backend, run
@@ -88,6 +98,14 @@ class Queue(Generic[T, R]):
 
     def __repr__(self) -> str:
         return f"<Queue {self.name}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            blocking = name.removesuffix("_sync")
+            known = name != blocking and hasattr(SyncQueue, blocking)
+            remedy = f": call sync.{blocking}(…)" if known else ""
+            raise AttributeError(f"a queue has no {name!r}{remedy}", name=name, obj=self)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         types = self._payload, self._result

@@ -69,6 +69,8 @@ class Worker:
         """
         self.app = app
         self.worker_id = worker_id or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
+        if isinstance(queues, str):
+            raise InvalidOption(f"queues: give a list, [{queues!r}], also for a single one")
         self.queues = list(Handlers(app).queues if queues is None else queues)
         if not self.queues:
             raise InvalidOption(
