@@ -61,9 +61,7 @@ class Settings(DoorSettings):
         Path | None,
         Rule(FILE, "CA (PEM) whose certificate every client must show.", unset="none is required"),
     ] = None
-    admin_host: Annotated[str, Rule(TEXT, "Address of the admin listener (see Admin).")] = (
-        "127.0.0.1"
-    )
+    admin_host: Annotated[str, Rule(TEXT, "Address of the admin listener.")] = "127.0.0.1"
     admin_port: Annotated[
         int | None,
         Rule(
@@ -89,7 +87,7 @@ class Settings(DoorSettings):
         Path | None,
         Rule(
             FILE,
-            "File of access keys (see Keys). With it, every request needs a key.",
+            "File of access keys: `zq keys` makes it. With it, every request needs a key.",
             unset="none: everyone who reaches the port may do everything",
         ),
     ] = None
@@ -140,7 +138,7 @@ class Settings(DoorSettings):
         LogRotation,
         Rule(
             CHOICE,
-            "How much time, in UTC, one file of the log is about.",
+            "How often another file of the log is begun, in UTC.",
             choices=get_args(LogRotation),
         ),
     ] = "daily"
@@ -196,7 +194,7 @@ class Settings(DoorSettings):
         Rule(TEXT, "Name of this server in its history.", unset="the host's name"),
     ] = None
     reaper_check_interval: Annotated[
-        int, Rule(DURATION, "Longest time between two looks for jobs to delete.", low=1)
+        int, Rule(DURATION, "Longest time between two searches for jobs to delete.", low=1)
     ] = 30_000
     default_commit_mode: Annotated[
         CommitMode,
@@ -234,7 +232,7 @@ class Settings(DoorSettings):
         Http2Engine,
         Rule(
             CHOICE,
-            "Library for HTTP/2; zttp is faster but experimental, and an extra (see HTTP/2).",
+            "Library for HTTP/2; zttp is faster but experimental, and needs the extra zttp.",
             choices=get_args(Http2Engine),
         ),
     ] = "h2"

@@ -145,7 +145,7 @@ async def test_what_was_too_late_is_named_and_the_rest_goes_on(site: Site, tmp_p
         while (await client.get("/history")).doc["min_seq"] == 1:
             pass
     ran = await export(site, out)
-    assert ran.output == "2 new records in 1 segments\n"
+    assert ran.output == "2 new records in 1 segment\n"
     assert "the retention of records 2 to 3 ended" in ran.errors
     assert [s["first_seq"] for s in manifest(out)["segments"]] == [1, 4]
 

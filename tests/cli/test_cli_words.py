@@ -1,7 +1,6 @@
 """Common parts of all commands: durations with a unit, help with examples."""
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from documents import ROOT
+from documents import code
 
 from zq.cli import main
 
@@ -90,8 +89,7 @@ def test_a_shell_completes_words(line: str, found: list[str]) -> None:
 
 
 def test_bash_completes_after_the_line_that_the_documents_print() -> None:
-    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
-    (line,) = re.findall(r"`(eval .*?)`", page)
+    line = code("completion")
     ask = "COMP_WORDS=(zq pu) COMP_CWORD=1; _zq_completion zq; echo ${COMPREPLY[@]}"
     done = subprocess.run(
         ("bash", "-c", f"{line}\n{ask}"),

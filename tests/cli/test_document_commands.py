@@ -1,13 +1,7 @@
 """The commands of docs/command-line.md, run as they are printed."""
 
-import os
 import shlex
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
-import pytest
 from documents import ID, code
 
 from zq.cli import PEOPLE
@@ -60,31 +54,6 @@ async def test_the_commands_about_sweeps_of_the_documents(shell: Shell) -> None:
     assert (cancelled, undone) == ("2 jobs cancelled\n", "2 jobs brought back\n")
     assert "wrong list" in listed
     assert "/sweeps/1/undo" in actions
-
-
-COMPLETE = """
-COMP_WORDS=(zq {words})
-COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-_zq_completion zq
-echo "${{COMPREPLY[@]}}"
-"""
-
-
-@pytest.mark.parametrize(
-    "words, completed", [("resu", "resume"), ("jobs --new", "--newest"), ("cron pa", "pause")]
-)
-def test_a_shell_completes_commands_and_options(words: str, completed: str) -> None:
-    # bash calls this function of the script when somebody presses Tab.
-    bash = shutil.which("bash")
-    assert bash
-    done = subprocess.run(
-        [bash, "-c", code("completion") + COMPLETE.format(words=words)],
-        env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (done.stdout, done.stderr) == (f"{completed}\n", "")
 
 
 async def _a_job_for(shell: Shell, command: str) -> str:

@@ -37,7 +37,7 @@ Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answer
 """
 )
 def budgets() -> None:
-    """Show and change budgets, which limit how many jobs run at once, or in a time."""
+    """Show and change budgets, which limit how many jobs run at once, or in a period."""
 
 
 budgets.add_command(bind)

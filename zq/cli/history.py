@@ -100,8 +100,8 @@ def export(
         files = [segment.file for segment in done.segments]
         print_json({"records": done.records, "segments": files, "lost": done.lost})
     else:
-        records, files = counted(done.records, "new record"), counted(len(done.segments), "segment")
-        say(f"{records} in {files}")
+        records = counted(done.records, "new record")
+        say(f"{records} in {counted(len(done.segments), 'segment')}")
 
 
 def _progress(done: int, total: int) -> None:

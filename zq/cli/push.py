@@ -48,7 +48,7 @@ no server answers.
 @click.argument("payload", required=False, metavar="[JSON|TEXT|@FILE|-]")
 @click.option("--queue", "-q", "elsewhere", hidden=True)  # as other commands have it
 @click.option("--type", "type_", metavar="NAME", help="Type of the job. [default: the queue]")
-@click.option("--group", help="Group of the job. Jobs of a group run one after the other.")
+@click.option("--group", help="Group of the job. Jobs of a group run one after another.")
 @click.option("--dedupe", metavar="ID", help="A second job with this id is not stored.")
 @click.option("--key", help="Unique key. No second job is stored while one with this key waits.")
 @click.option("--priority", type=click.IntRange(0, 65_535), help="Priority. 0 is the most urgent.")

@@ -25,7 +25,7 @@ UPTO = click.option(
     "--upto",
     type=NAME,
     metavar="ID",
-    help="Leave alone the jobs after this id. [default: those that come from now on]",
+    help="Leave alone the jobs after this id. [default: those that arrive from now on]",
 )
 
 _CHOICE = (
