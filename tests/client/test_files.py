@@ -242,6 +242,7 @@ def test_a_time_out_has_bounds(timeout: float) -> None:
     [
         ({"mail": "x = 1\n"}, "function handle.* is missing"),
         ({"mail": "handle = 1\n"}, "function handle.* is missing"),
+        ({"mail": "def handle(p):\n    yield p\n"}, "handle is a generator function"),
         (
             {"mail": "def handle(p): ...\nconfig = {}\n"},
             "config is not a zq.QueueConfig but a dict",

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from zq.client.amounts import Seconds, milliseconds
-from zq.client.core import Core, QueueHandler
+from zq.client.core import Core, QueueHandler, check_function
 from zq.client.errors import DiscoveryError, InvalidOption
 from zq.client.files.queue import FIFO, FileQueue
 from zq.client.files.registry import loading, queues
@@ -98,6 +98,10 @@ def _load(core: Core, package: ModuleType, path: Path, around: tuple[Any, ...]) 
     handle = getattr(module, "handle", None)
     if not callable(handle):
         raise DiscoveryError(f"{path}: the function handle(payload) is missing")
+    try:
+        check_function(handle)
+    except InvalidOption as error:
+        raise DiscoveryError(f"{path}: {error.message}") from None
     config = getattr(module, "config", QueueConfig())
     if not isinstance(config, QueueConfig):
         raise DiscoveryError(
