@@ -103,6 +103,15 @@ async def test_messages_without_keys_are_taken_oldest_first(api: Messages) -> No
     assert "key" not in taken[0]
 
 
+async def test_a_count_that_is_0_or_missing_is_1(api: Messages) -> None:
+    """The original's code has it so, against its documents."""
+    for _ in range(2):
+        await api.enqueue("t")
+    assert len(await api.dequeue("t", 0)) == 1
+    reply = await api.post("/messages/dequeue", {"topic": "t"})
+    assert len(reply.doc["messages"]) == 1
+
+
 async def test_a_message_is_seen_again_after_its_time_out_with_no_retry_counted(
     api: Messages,
 ) -> None:
