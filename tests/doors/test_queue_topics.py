@@ -256,6 +256,23 @@ async def test_a_queue_can_be_made_by_its_first_write_and_deleted_with_its_jobs(
     assert refused(await log.post("new/claim", {"node": "w"})) == (404, "topic_not_found")
 
 
+async def test_a_topic_goes_whatever_it_becomes_meanwhile(queue: Queue, wire: Wire) -> None:
+    """RACE: others delete it too, and make it a log, a queue, and so on."""
+    async with Client(queue.records.site, wire) as client:
+
+        async def delete() -> None:
+            told(await queue.records.native.send("DELETE", "/v0/topics/q"))
+
+        async def make(kind: str) -> None:
+            reply = await client.call("PUT", "/v0/topics/q", {"type": kind})
+            assert reply.status in (200, 201, 409)
+
+        for turn in range(50):
+            later = [make("log") for _ in range(turn % 10)]
+            await asyncio.gather(make("queue"), delete(), delete(), *later)
+            await asyncio.gather(delete(), make("queue"))
+
+
 @pytest.mark.parametrize(
     ("verb", "body", "code"),
     [

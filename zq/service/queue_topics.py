@@ -247,7 +247,9 @@ class QueueTopics:
         while keys := await self._reads.numbered(topic, JobsWanted(upto, match, SLICE)):
             deleted += await self._inbox.ask(DeleteSlice(keys=keys, filter=of_queue))
             await self._inbox.ask(ForgetNumbers(keys))
-        return RecordsDeleted(deleted, topic.head_seq, True, await self.get(name, reach))
+        # Somebody may have made it a log meanwhile.
+        now = await self._topics.get(name, reach)
+        return RecordsDeleted(deleted, topic.head_seq, True, now)
 
     async def drop(self, name: str, reach: Reach, *, if_empty: bool = False) -> TopicDeleted:
         """Delete a topic, and of a queue the jobs that have numbers. Raises `TopicNotEmpty`."""
