@@ -108,6 +108,20 @@ async def test_a_read_that_takes_too_long_is_503_with_advice(client: Client) -> 
     assert (await client.get("/jobs", attempts="7")).status == 200
 
 
+async def test_a_search_that_is_cut_short_goes_on_where_it_has_stopped(client: Client) -> None:
+    await client.enqueue(payload={"user": 7})
+    await client.enqueue_many(1_500)
+    # The last one of a batch says whether there is time for another.
+    wanted = {"filter": ".user? == 7", "order": "desc", "search_ms": 0}
+    page = (await client.get("/jobs", **wanted)).doc
+    assert page["jobs"] == [] and page["searched_to"] in page["pages"]["next"]
+    page = (await client.get("/jobs", **wanted, **{"from": page["searched_to"]})).doc
+    assert [job["payload"] for job in page["jobs"]] == [{"user": 7}]
+    whole = (await client.get("/jobs", filter=".user? == 7")).doc
+    assert len(whole["jobs"]) == 1 and "searched_to" not in whole
+    assert (await client.get("/jobs", search_ms=60_001)).status == 400
+
+
 def assert_too_large(reply: Reply, code: str, setting: str) -> None:
     """A 413 that tells programs and people which limit it was."""
     assert (reply.status, reply.headers["zq-error"]) == (413, code)

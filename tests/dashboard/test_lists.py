@@ -1,9 +1,10 @@
 """The list of jobs: what is new, what is selected, how the line goes on, and what is kept."""
 
 import re
+from urllib.parse import quote
 
 import httpx
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from .place import Place
 from .test_acting import api
@@ -117,3 +118,23 @@ def test_an_entry_of_cron_is_paused_and_run_from_the_page(
     dialog.get_by_role("button", name="Run now").click()
     expect(dialog).to_contain_text(re.compile("The job .* is stored."))
     assert api(place, "/jobs/count?type=report") == {"count": 1}
+
+
+def test_a_search_for_a_payload_goes_on_as_far_as_somebody_wants(place: Place, page: Page) -> None:
+    push(place, 1, "needle")
+    for _ in range(3):
+        jobs = [{"queue": "hay", "type": "t", "payload": {"user": 7}}] * 1_000
+        httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": jobs}, trust_env=False)
+    # Nobody waits for a second until a search is cut short.
+
+    def hurry(route: Route) -> None:
+        route.continue_(url=route.request.url.replace("search_ms=1000", "search_ms=0"))
+
+    page.route(re.compile("search_ms="), hurry)
+    page.goto(f"{place.ui}#/jobs?f={quote('type:t payload:. == 0')}")
+    status = page.get_by_role("status").filter(has_text="Searched back to")
+    expect(status).to_contain_text(re.compile(r"\d\d:\d\d:\d\d .*, 0 found\."))
+    while not ids_on(page):
+        page.get_by_role("button", name="Search on").click()
+        expect(page.locator("main [aria-busy]")).to_have_count(0)
+    expect(page.locator("main tbody tr").first).to_contain_text("needle")

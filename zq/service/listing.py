@@ -22,10 +22,14 @@ BATCH = 1000
 
 
 class Page(NamedTuple):
-    """Jobs in order, and whether there are more after them."""
+    """Jobs in order, and whether there are more after them.
+
+    `reached` is the key of the last job that was looked at, if the search broke off there.
+    """
 
     jobs: list[JobRecord]
     more: bool
+    reached: int | None = None
 
 
 class Listing:
@@ -40,14 +44,23 @@ class Listing:
         self._filter = filter
         self._timeout = timeout
 
-    async def page(self, filter: Filter, after: int, descending: bool, limit: int) -> Page:
+    async def page(
+        self,
+        filter: Filter,
+        after: int,
+        descending: bool,
+        limit: int,
+        patience: float | None = None,
+    ) -> Page:
         """Up to `limit` matching jobs beyond the key `after`, with payloads, in order of keys.
 
-        There are fewer if payloads are large. Raises `ReadTimeout`, `ReadersBusy`, or the errors of
-        `JqFilter` if the filter has a program.
+        There are fewer if payloads are large, or if a search by a program takes longer than
+        `patience` (seconds), where that is given. Raises `ReadTimeout`, `ReadersBusy`, or the
+        errors of `JqFilter` if the filter has a program.
         """
         if filter.program is not None:
-            return await self._matching(filter, filter.program, after, descending, limit)
+            place = (filter, filter.program, after, descending, limit)
+            return await self._matching(*place, patience)
         jobs = await self._read(filter, after, descending, limit + 1)
         if len(jobs) > limit:
             return Page(jobs[:limit], True)
@@ -86,12 +99,18 @@ class Listing:
         return total
 
     async def _matching(
-        self, filter: Filter, program: str, after: int, descending: bool, limit: int
+        self,
+        filter: Filter,
+        program: str,
+        after: int,
+        descending: bool,
+        limit: int,
+        patience: float | None,
     ) -> Page:
         await self._filter.check(program)
         found: list[JobRecord] = []
         weight = 0
-        deadline = self._clock.monotonic() + self._timeout
+        began = self._clock.monotonic()
         while jobs := await self._read(filter, after, descending, BATCH):
             verdicts = await self._decide(program, jobs)
             for job, matches in zip(jobs, verdicts, strict=True):
@@ -101,7 +120,9 @@ class Listing:
                         return Page(found, True)
                     found.append(job)
             after = jobs[-1].key
-            self._check(deadline)
+            if patience is not None and self._clock.monotonic() - began >= patience:
+                return Page(found, True, after)
+            self._check(began + self._timeout)
         return Page(found, False)
 
     async def _read(

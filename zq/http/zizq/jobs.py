@@ -22,6 +22,7 @@ from zq.http.zizq.query import (
     paging,
     parameters,
     refuse_terminal_statuses,
+    whole_number,
 )
 from zq.model.job import NewJob
 from zq.model.keys import KeyScope
@@ -31,6 +32,8 @@ from zq.wire.bodies import Limits, decode_job, decode_jobs, decode_patch
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import EnqueuedDocument, enqueued_documents, job_document
 from zq.wire.ids import key_of, place_of
+
+MOST_SEARCH_MS = 60_000
 
 ENQUEUE, READ, MANAGE = KeyScope.ENQUEUE, KeyScope.READ, KeyScope.MANAGE
 
@@ -106,19 +109,27 @@ class JobsApi:
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """A page of jobs.
 
-        It may end before its `limit` if payloads are large, and then has a `next`.
+        It may end before its `limit` if payloads are large, and then has a `next`. A search by
+        `filter` that takes longer than `search_ms`, where that is given, breaks off: the page has
+        what was found, `searched_to` is the last job that was looked at, and `next` goes on there.
         """
-        values = parameters(request, (*PAGING, *FILTERS))
+        values = parameters(request, (*PAGING, *FILTERS, "search_ms"))
+        patience = None
+        if "search_ms" in values:
+            patience = whole_number("search_ms", values["search_ms"], MOST_SEARCH_MS) / 1000
         wanted = paging(values)
         filter = job_filter(values, self._ids, reach_of(request))
         after = place_of(wanted.cursor, wanted.descending, self._ids)
-        page = await self._listing.page(filter, after, wanted.descending, wanted.limit)
+        page = await self._listing.page(filter, after, wanted.descending, wanted.limit, patience)
         documents = [job_document(job, self._ids, with_payload=True) for job in page.jobs]
         first = documents[0].id if documents else None
         last = documents[-1].id if documents else None
         query = partial(canonical, values)
-        pages = links("/jobs", query, wanted, PageShown(first, last, page.more))
-        return answer({"jobs": documents, "pages": pages}, accepted)
+        found: dict[str, object] = {"jobs": documents}
+        if page.reached is not None:
+            found["searched_to"] = last = self._ids.text(page.reached)
+        found["pages"] = links("/jobs", query, wanted, PageShown(first, last, page.more))
+        return answer(found, accepted)
 
     async def count(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """How many jobs match."""

@@ -1,7 +1,7 @@
 // A job: why it does not run, and its payload as it is stored.
 
 import { jobActions, may, rights } from "./actions.js";
-import { badge, bytes, copyButton, el, facts, link, queueLink, span, time } from "./dom.js";
+import { badge, bytes, copyButton, el, facts, link, queueLink, span, time, told } from "./dom.js";
 import { Refusal, ask, get, query } from "./net.js";
 import { once } from "./server.js";
 
@@ -103,7 +103,8 @@ export function job(main, values) {
               load();
             } }, "Reveal what is hidden")),
         el("h2", {}, "Why"), el("ul", {}, why.reasons.map((/** @type {any} */ reason) =>
-          el("li", { "data-code": reason.code }, reason.text, reason.until ? [", until ", time(reason.until)] : null))),
+          el("li", { "data-code": reason.code }, told(reason.text),
+            reason.until && !reason.text.includes(" until ") ? [", until ", time(reason.until)] : null))),
         payloadPart("Payload", rawField(text, "payload") ?? ""),
         rawField(text, "result") ? payloadPart("Result", rawField(text, "result") ?? "") : "",
         attempts(failures.errors ?? []),

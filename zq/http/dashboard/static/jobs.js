@@ -8,6 +8,11 @@ import { get, query } from "./net.js";
 const PAGE = 50;
 const MOST_NEW = 100;
 const CHECK_MS = 1000;
+const SEARCH_MS = 1000;
+const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/** When a job was stored: its id says so. @param {string} id */
+const bornAt = (id) => [...id.slice(0, 10)].reduce((ms, digit) => ms * 32 + DIGITS.indexOf(digit), 0);
 
 /** @param {Element} main @param {URLSearchParams} values @param {(place: string) => void} go */
 export function jobs(main, values, go) {
@@ -82,17 +87,26 @@ export function jobsPanel(place, filter, again) {
     picked.replaceChildren(...ids.length ? [el("p", {}, `${number(ids.length)} selected`),
       filterActions({ id: ids.join(","), ...statuses.length === 1 && { status: statuses[0] ?? "" } }, again)] : []);
   };
-  const turn = async (/** @type {string} */ from) => {
+  /** @type {(from: string, before?: any[]) => Promise<void>} */
+  const turn = async (from, before = []) => {
     page.busy = true;
     try {
-      const found = await get(`jobs${query({ ...filter, order: "desc", limit: PAGE, from })}`);
+      const found = await get(`jobs${query({ ...filter, order: "desc", limit: PAGE - before.length, from,
+        search_ms: filter.filter && SEARCH_MS })}`);
+      found.jobs = before.concat(found.jobs);
       const next = found.pages.next && new URL(found.pages.next, "http://x").searchParams.get("from");
-      page.first = !from;
-      if (page.first) page.newest = found.jobs[0]?.id ?? "";
+      if (!before.length) page.first = !from;
+      if (!from) page.newest = found.jobs[0]?.id ?? "";
       body.replaceChildren(jobTable(found.jobs, rights.scopes.includes("manage") ? select : null),
+        found.searched_to ? el("p", { class: "buttons", role: "status" }, el("span", {}, "Searched back to ", time(bornAt(found.searched_to)),
+          `, ${number(found.jobs.length)} found.`), el("button", { type: "button", onclick: () => turn(next, found.jobs) }, "Search on")) : "",
         el("p", { class: "buttons" }, el("button", { type: "button", onclick: again }, "Refresh"), " ",
           from && el("button", { type: "button", onclick: () => turn("") }, "Newest"), " ",
-          next && el("button", { type: "button", onclick: () => turn(next) }, "Older")));
+          rights.scopes.includes("manage") && found.jobs.length > 0 && el("button", { type: "button", onclick: () => {
+            for (const box of body.querySelectorAll("input[type=checkbox]")) /** @type {any} */ (box).checked = true;
+            select();
+          } }, "Select these"), " ",
+          next && !found.searched_to && el("button", { type: "button", onclick: () => turn(next) }, "Older")));
       news.replaceChildren();
       select();
     } catch (error) {

@@ -14,6 +14,7 @@ from zq.http.zizq.description.parameters import (
     KEY_QUEUE,
     PAGING,
     REASON,
+    SEARCH,
     TEXT,
     VERB,
     WAIT,
@@ -119,7 +120,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         refusals={409: _TAKEN, **UNBUILT, **_FULL},
     ),
     ("GET", "/jobs"): Operation(
-        {200: JobPageSchema}, parameters=(*PAGING, *FILTERS), refusals=UNBUILT
+        {200: JobPageSchema}, parameters=(*PAGING, *FILTERS, SEARCH), refusals=UNBUILT
     ),
     ("GET", "/jobs/count"): Operation({200: Count}, parameters=FILTERS, refusals=UNBUILT),
     ("GET", "/jobs/take"): Operation(

@@ -87,6 +87,11 @@ VERB = Parameter(
     {"type": "string", "enum": ["delete", "cancel", "redrive", "patch"]},
     "The change that is looked ahead to: `delete`.",
 )
+SEARCH = Parameter(
+    "search_ms",
+    {"type": "integer", "minimum": 0, "maximum": 60_000},
+    "How long to search by `filter` before the page ends with what was found.",
+)
 FORCE = Parameter("force", {"type": "boolean"}, "Whether the cancellation is one by force.")
 REASON = Parameter(
     "reason",

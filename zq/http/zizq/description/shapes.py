@@ -26,6 +26,7 @@ class JobPageSchema(msgspec.Struct):
 
     jobs: list[JobDocument]
     pages: Pages
+    searched_to: str | UnsetType = UNSET
 
 
 class ErrorPage(msgspec.Struct):
