@@ -2,10 +2,18 @@
 
 from store.rig import Ticker
 
-from zq.model.commands import SetQueue, Succeed
+from zq.model.commands import Fail, SetQueue, Succeed
 from zq.model.job import Retention
 from zq.model.settings import QueueSettings
-from zq.model.topic_commands import Append, Appended, DeleteTopic, PutTopic, TopicDeleted
+from zq.model.settling import Failure
+from zq.model.topic_commands import (
+    Append,
+    Appended,
+    DeleteTopic,
+    ForgetNumbers,
+    PutTopic,
+    TopicDeleted,
+)
 from zq.model.topic_errors import TopicNotEmpty
 from zq.model.topics import DEFAULT_CONFIG, NewRecord, TopicPatch
 from zq.tick.numbers import LOOKED_AT
@@ -63,3 +71,12 @@ def test_a_queue_does_not_go_before_its_jobs(ticker: Ticker) -> None:
     ticker.run(Succeed(ticker.take(1)))
     (reply,) = ticker.run(DeleteTopic("q")).replies
     assert isinstance(reply, TopicDeleted) and reply.deleted
+
+
+def test_a_job_that_may_come_back_keeps_its_number(ticker: Ticker) -> None:
+    """RACE: one worker reports a failure, another one that the record is done."""
+    make(ticker, QueueSettings())
+    append(ticker, 2)
+    dead, done = ticker.take(2)
+    ticker.run(Fail(dead, Failure("boom", kill=True)), Succeed([done]), ForgetNumbers([dead, done]))
+    assert ticker.value("SELECT job FROM topic_jobs") == dead

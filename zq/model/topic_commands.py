@@ -80,7 +80,7 @@ class NumberJobs(Command[dict[int, int]], frozen=True):
 
 
 class ForgetNumbers(Command[None], frozen=True):
-    """Drop the numbers of those of the jobs that have ended, also in the same transaction.
+    """Drop the numbers of those of the jobs that are done, also in the same transaction.
 
     If it is `durable`, the disk has that then.
     """

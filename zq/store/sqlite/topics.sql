@@ -85,8 +85,10 @@ WHERE job IN {keys} AND key >> {seq_bits} = :id
 DELETE FROM topic_jobs WHERE job IN {keys}
 
 -- name: forget_ended
+-- Those of some jobs that are gone, or have ended and cannot come back.
 DELETE FROM topic_jobs
-WHERE job IN {keys} AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = job AND status <= {in_flight})
+WHERE job IN {keys}
+    AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = job AND status NOT IN ({completed}, {expired}))
 
 -- name: forget_gone
 -- Of the lowest numbers behind one, those whose jobs are gone, or have ended and cannot come back:
