@@ -30,7 +30,7 @@ def check(root: Path) -> tuple[int, str]:
 def test_a_sound_database_is_passed_with_what_is_in_it(root: Path) -> None:
     code, output = check(root)
     assert code == 0
-    assert output.startswith(f"{root / 'zq.db'}: no damage found in 3 jobs of 1 queues, 0.")
+    assert output.startswith(f"{root / 'zq.db'}: no damage found in 3 jobs of 1 queue, 0.")
 
 
 def test_rows_that_were_set_aside_are_named(root: Path) -> None:

@@ -372,8 +372,8 @@ class QueueFull(LimitReached):
 
     def __init__(self, queue: str, max_depth: int) -> None:
         super().__init__(
-            f"the queue {queue!r} holds at most {max_depth} unfinished jobs: try again when workers"
-            " have finished some, or raise its max_depth"
+            f"the queue {queue!r} is full (max_depth {max_depth}): try again when workers have"
+            " finished some of its jobs, or raise its max_depth"
         )
 
 

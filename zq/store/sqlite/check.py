@@ -59,7 +59,9 @@ def _contents(connection: sqlite3.Connection) -> str:
     ).fetchone()
     pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
     page_size: int = connection.execute("PRAGMA page_size").fetchone()[0]
-    return f"{jobs:,} jobs of {queues:,} queues, {pages * page_size / 2**20:,.1f} MiB"
+    size = f"{pages * page_size / 2**20:,.1f} MiB"
+    many = f"{jobs:,} {'job' if jobs == 1 else 'jobs'}"
+    return f"{many} of {queues:,} {'queue' if queues == 1 else 'queues'}, {size}"
 
 
 def _set_aside(connection: sqlite3.Connection) -> list[str]:
