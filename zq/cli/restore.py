@@ -64,7 +64,7 @@ def restore(ctx: click.Context, path: str, root_dir: Path) -> None:
         _end(ctx, f"{path} cannot be restored: {error}", EX_DATABASE)
     except (StoreFull, OSError) as error:
         _end(ctx, f"{path} cannot be restored into {root_dir}: {error}", EX_DATABASE)
-    say(f"the backup is restored into {root_dir}: look for damage with `zq check`, start it with `zq serve`")
+    say(f"restored into {root_dir}: `zq check` looks for damage, `zq serve` starts a server on it")
 
 
 def _end(ctx: click.Context, text: str, code: int) -> None:
