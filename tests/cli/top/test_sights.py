@@ -7,6 +7,7 @@ import pytest
 from textual.widgets import Static
 
 from zq.cli.top.page import merged
+from zq.cli.top.screens import DeleteQuestion
 from zq.cli.top.sights import SightScreen, SightTable
 
 from .watched import Display, Watched, display, watched
@@ -43,11 +44,12 @@ async def test_a_queue_is_paused_resumed_and_asked_why_it_waits(server: Watched)
         assert first.split()[:2] == [">q0", "3"]
         await shown.press("w")
         await shown.until(lambda: "q0: " in said(shown))
-        await shown.press("j", "P", "n", "P", "y")
+        await shown.press("j", "P", *"no", "escape", "P", *"moving", "enter")
         await shown.until(lambda: "Pause q1: done" in said(shown))
         await shown.until(lambda: any("PAUSED" in line and ">q1" in line for line in lines(shown)))
         async with server.session.get(f"{server.url}/queues/q1/settings") as answer:
-            assert (await answer.json())["paused"] is True
+            settings = await answer.json()
+            assert (settings["paused"], settings["pause_reason"]) == (True, "moving")
         await shown.press("P", "y")
         await shown.until(lambda: "Resume q1: done" in said(shown))
         await shown.press("3")
@@ -65,10 +67,42 @@ async def test_the_dead_jobs_of_a_queue_are_retried(server: Watched) -> None:
         await shown.until(lambda: "Queues" in shown.head)
         await shown.press("4")
         await shown.until(lambda: len(lines(shown)) == 2)
-        await shown.press("R", "y")
-        await shown.until(lambda: "Retry the 1 dead jobs of m: done" in said(shown))
+        await shown.press("R")
+        await shown.until(lambda: isinstance(shown.app.screen, DeleteQuestion))
+        late = await server.post(
+            "/jobs/bulk", {"jobs": [{"queue": "m", "type": "t", "payload": 2}]}
+        )
+        held = await server.post("/queues/m/claim", {"max": 1, "lease_ms": 60_000, "holder": "w"})
+        await server.post(
+            f"/jobs/{late['jobs'][0]['id']}/failure",
+            failure | {"lease": held["jobs"][0]["lease"]},
+        )
+        await shown.press("y")
+        await shown.until(lambda: "Retry 1 dead jobs of m: done" in said(shown))
+        async with server.session.get(f"{server.url}/jobs/{late['jobs'][0]['id']}") as answer:
+            assert (await answer.json())["status"] == "dead"
         async with server.session.get(f"{server.url}/jobs/{job['id']}") as answer:
             assert (await answer.json())["status"] == "ready"
+
+
+async def test_queues_are_sorted_and_scrolled_by_keys(server: Watched) -> None:
+    for queue, count in (("a", 1), ("b", 3), ("c", 2)):
+        jobs = [{"queue": queue, "type": "t", "payload": 1}] * count
+        await server.post("/jobs/bulk", {"jobs": jobs})
+    async with display(server) as shown:
+        await shown.until(lambda: "Queues" in shown.head)
+        await shown.press("4", "s")
+
+        def order() -> list[str]:
+            return [line.removeprefix(">").split()[0] for line in lines(shown)[1:]]
+
+        await shown.until(lambda: order() == ["b", "c", "a"])
+        await shown.press("G")
+        assert lines(shown)[-1].startswith(">a")
+        await shown.press("g", "s", "s")
+        await shown.until(lambda: order() == ["a", "b", "c"])
+        await shown.press("question_mark", "escape", "tab")
+        await shown.until(lambda: lines(shown)[0].split()[0] == "WORKER")
 
 
 async def test_an_open_stream_is_a_worker(server: Watched) -> None:

@@ -22,7 +22,8 @@ HELP = """\
  n N                     find the next one, or the one before
  y                       copy the id
  w                       why the job does not run
- 4 5                     queues and workers, where the server shows them
+ 4 5                     queues and workers, where the server shows them; there,
+                         P pauses or resumes, R retries dead jobs, s sorts
  D                       delete the job, after a question
  Ctrl-Z                  suspend
  q, Ctrl-C               quit
@@ -50,6 +51,25 @@ class FindBox(ModalScreen[Query | None]):
     def on_input_submitted(self) -> None:
         texts = [self.query_one(f"#{name}", Input).value for name in Query._fields]
         self.dismiss(Query(*texts))
+
+
+class ReasonBox(ModalScreen[str | None]):
+    """Asks why, in the last line. Nothing is a reason too; Escape does nothing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Close")]
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self._question = question
+
+    def compose(self) -> ComposeResult:
+        """The question, and a field."""
+        with Horizontal(classes="line"):
+            yield Label(self._question, markup=False)
+            yield Input(id="reason", compact=True)
+
+    def on_input_submitted(self) -> None:
+        self.dismiss(self.query_one("#reason", Input).value)
 
 
 class DeleteQuestion(ModalScreen[bool]):

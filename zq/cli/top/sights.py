@@ -17,10 +17,14 @@ from textual.widgets import Static
 from zq.cli.output import span
 from zq.cli.terminal import one_line
 from zq.cli.top.page import Document, PageClient
-from zq.cli.top.screens import DeleteQuestion
+from zq.cli.top.screens import DeleteQuestion, HelpPage, ReasonBox
 from zq.client.errors import BackendError
 
-KEYS = "1-3 jobs  4 queues  5 workers  j/k move  w why  P pause or resume  R retry dead  q quit"
+KEYS = (
+    "1-3 jobs  4 queues  5 workers  w why  P pause or resume  R retry dead  s sort  ? help  q quit"
+)
+SORTS = ("worst", "waiting", "failing", "name")
+FAR = 1_000_000
 NAME_WIDTH = 28
 
 
@@ -31,7 +35,6 @@ class SightRow(NamedTuple):
     text: str
     queue: str | None = None
     paused: bool = False
-    dead: int = 0
 
 
 class LiveTab(NamedTuple):
@@ -60,7 +63,6 @@ def queue_rows(document: Document, now: int) -> Iterator[SightRow]:
             f" {row['completed']:>7} {row['failed']:>7} {row['workers']:>7} {state}",
             name,
             paused,
-            counts.get("dead", 0),
         )
 
 
@@ -144,10 +146,17 @@ class SightScreen(Screen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(str(at), f"dismiss('{at}')", "Jobs") for at in (1, 2, 3)),
         Binding("escape", "dismiss(None)", "Back"),
+        Binding("tab,shift+tab", "other", "Other"),
         Binding("4", "turn('queues')", "Queues"),
         Binding("5", "turn('workers')", "Workers"),
         Binding("down,j", "move(1)", "Down"),
         Binding("up,k", "move(-1)", "Up"),
+        Binding("pagedown", "page(1)", "Down"),
+        Binding("pageup", "page(-1)", "Up"),
+        Binding("g,home", f"move({-FAR})", "Head"),
+        Binding("G,end", f"move({FAR})", "Tail"),
+        Binding("s", "sort", "Sort"),
+        Binding("question_mark", "help", "Help"),
         Binding("w", "why", "Why"),
         Binding("P", "pause", "Pause"),
         Binding("R", "retry", "Retry"),
@@ -158,6 +167,7 @@ class SightScreen(Screen[str | None]):
         super().__init__()
         self._client = client
         self._sight = SIGHTS[name]
+        self._sort = 0
 
     def compose(self) -> ComposeResult:
         """The tabs, the rows, the keys."""
@@ -172,8 +182,23 @@ class SightScreen(Screen[str | None]):
         self._sight = SIGHTS[name]
         self._watch()
 
+    def action_other(self) -> None:
+        self.action_turn("workers" if self._sight is SIGHTS["queues"] else "queues")
+
     def action_move(self, step: int) -> None:
         self.query_one(SightTable).move(step)
+
+    def action_page(self, step: int) -> None:
+        table = self.query_one(SightTable)
+        table.move(step * max(table.size.height - 2, 1))
+
+    def action_sort(self) -> None:
+        if self._sight is SIGHTS["queues"]:
+            self._sort = (self._sort + 1) % len(SORTS)
+            self._watch()
+
+    def action_help(self) -> None:
+        self.app.push_screen(HelpPage())
 
     def action_why(self) -> None:
         row = self.query_one(SightTable).selected
@@ -185,27 +210,36 @@ class SightScreen(Screen[str | None]):
         if row is None or row.queue is None:
             return
         path = f"queues/{quote(row.queue, safe='')}/settings"
-        change = {"paused": None if row.paused else True}
-        verb = "Resume" if row.paused else "Pause"
-        self._confirm(f"{verb} {one_line(row.queue)}", "PATCH", path, change)
+        if row.paused:
+            self._confirm(f"Resume {one_line(row.queue)}", "PATCH", path, {"paused": None})
+            return
+        what = f"Pause {one_line(row.queue)}"
+
+        def answered(reason: str | None) -> None:
+            if reason is not None:
+                change = {"paused": True, "pause_reason": reason or None, "paused_until": None}
+                self.run_worker(self._do(what, "PATCH", path, change))
+
+        self.app.push_screen(ReasonBox(f" {what}? Reason, then Enter; Esc leaves it: "), answered)
 
     def action_retry(self) -> None:
         row = self.query_one(SightTable).selected
         if row is None or row.queue is None:
             return
-        path = f"jobs/redrive?{urlencode({'status': 'dead', 'queue': row.queue})}"
-        what = f"Retry the {row.dead:,} dead jobs of {one_line(row.queue)}"
-        self._confirm(what, "POST", path, {})
+        self.run_worker(self._look_ahead(row.queue))
 
     def _watch(self) -> None:
         sight = self._sight
         names = (
             f"[{each.title}]" if each is sight else f" {each.title} " for each in SIGHTS.values()
         )
-        self.query_one("#tabs", Static).update(f"  {'  '.join(names)}")
+        order = f"    by {SORTS[self._sort]}" if sight is SIGHTS["queues"] else ""
+        self.query_one("#tabs", Static).update(f"  {'  '.join(names)}{order}")
         self.query_one(SightTable).show(sight.heading, [])
         show = partial(self._show, sight)
-        self.run_worker(self._client.watch(sight.view, show), exclusive=True, group="watch")
+        is_sorted = sight is SIGHTS["queues"]
+        view = sight.view | ({"sort": SORTS[self._sort]} if is_sorted else {})
+        self.run_worker(self._client.watch(view, show), exclusive=True, group="watch")
 
     def _show(self, sight: LiveTab, document: Document, now: int) -> None:
         self.query_one(SightTable).show(sight.heading, list(sight.rows(document, now)))
@@ -227,6 +261,19 @@ class SightScreen(Screen[str | None]):
             self._say(f"{what}: {error.message}")
         else:
             self._say(f"{what}: done")
+
+    async def _look_ahead(self, queue: str) -> None:
+        """Ask whether to retry the dead jobs of now. Those that die later are left alone."""
+        filter = {"status": "dead", "queue": queue}
+        try:
+            query = urlencode(filter | {"verb": "redrive"})
+            seen = await self._client.ask("GET", f"sweeps/preview?{query}")
+        except BackendError as error:
+            self._say(f"{queue}: {error.message}")
+            return
+        many = f"{'' if seen['exact'] else 'at least '}{seen['count']:,}"
+        path = f"jobs/redrive?{urlencode(filter | {'upto': seen['upto']})}"
+        self._confirm(f"Retry {many} dead jobs of {one_line(queue)}", "POST", path, {})
 
     async def _say_why(self, queue: str) -> None:
         """Why the oldest ready job of a queue waits."""
