@@ -176,8 +176,10 @@ async def test_a_burst_takes_what_is_in_the_outbox_and_needs_its_table(
     assert unready.returncode == 1  # the outbox has no table
 
     await project.run("manage.py", "migrate")
-    await project.visit("/join/ann")
+    wrong = "import django; django.setup(); from shop.tasks import *; print(welcome.enqueue().id)"
+    task = (await project.run("-c", wrong)).strip()
     assert "finished 1 tasks" in await project.run(*burst)
+    assert await project.visit(f"/status/{task}") == {"status": "FAILED", "value": None}
 
 
 async def test_a_reloading_worker_that_cannot_work_ends(
