@@ -182,6 +182,9 @@ class Draw:
         )
 
     def _succeed(self) -> AnyCommand:
+        lost = [row.key for row in self._queue.rows.values() if row.stalls]
+        if lost and self._draw(st.booleans()):
+            return Succeed(self._unsettled(lost), late="late")
         keys = self._unsettled(self._keys())
         if not keys or self._draw(st.booleans()):
             return Succeed(keys, late=self._draw(late))
