@@ -134,6 +134,16 @@ async def test_groups_have_archives_and_come_back_with_their_topic(api: Messages
     assert trimmed.doc == {"deleted": 2}
 
 
+async def test_a_message_to_the_queue_of_a_group_is_for_that_group_alone(api: Messages) -> None:
+    await register(api, "a", "b")
+    await api.enqueue("t@a", "one")
+    assert await payloads(api, "b") == []
+    for _ in range(3):
+        (taken,) = await api.dequeue("t", consumer_group="a")
+        assert await settle(api, taken["id"], "nack", "a") == 204
+    assert (await api.one("t.dlq"))["original_topic"] == "t@a"
+
+
 async def test_a_topic_with_an_at_sign_is_no_group(api: Messages) -> None:
     await api.enqueue("t@a")
     id = await api.fail("t@a", 3)

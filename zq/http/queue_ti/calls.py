@@ -92,7 +92,7 @@ class MessageCalls:
             raise InvalidRequest(f"topic name may not end in {DLQ}: messages come there by nacks")
         self._tallies.begin()
         job = self._job(new)
-        defaults = self._defaults.of(new.topic)
+        defaults = self._defaults.of(await topic_behind(new.topic, self._queues))
         registered_only = self._defaults.registered_only
         stored = await self._jobs.enqueue(
             [job], reach, defaults=defaults, registered_only=registered_only
