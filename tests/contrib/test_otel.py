@@ -9,6 +9,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_trace_id
 
+import zq
 from zq.client.app import App
 from zq.client.values import Submission
 from zq.contrib import otel
@@ -109,6 +110,26 @@ async def test_a_job_of_a_job_is_a_child_of_its_execution(app: App, spans: Spans
 
     assert parent_of(spans.one("send second")) == identity(spans.one("process first"))
     assert parent_of(spans.one("process second")) == identity(spans.one("send second"))
+
+
+async def test_the_steps_of_a_chain_are_one_trace(app: App, spans: Spans) -> None:
+    @app.task(queue="first")
+    async def first() -> int:
+        return 1
+
+    @app.task(queue="second")
+    def second(n: int) -> int:
+        return n
+
+    with spans.provider.get_tracer("shop").start_as_current_span("request"):
+        await zq.chain(zq.step(first), zq.step(second), zq.step(second))
+    await run_until_idle(app)
+
+    request, send = spans.one("request"), spans.one("send first")
+    sent, done = spans.named("send second"), spans.named("process second")
+    assert {identity(each)[0] for each in (*sent, *done)} == {identity(request)[0]}
+    assert parent_of(sent[0]) == identity(send)
+    assert [parent_of(each) for each in done] == [identity(each) for each in sent]
 
 
 async def test_each_attempt_has_a_span_and_a_failure_its_error(

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import msgspec
 from opentelemetry import trace
+from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -49,8 +50,7 @@ def traceparent() -> str | None:
 @contextmanager
 def _processing(tracer: Tracer, job: Running[Any]) -> Iterator[None]:
     """The span of an execution, within the trace of whoever has enqueued the job."""
-    carrier = {} if job.traceparent is None else {"traceparent": job.traceparent}
-    context = _propagator.extract(carrier)
+    context = _context_of(job)
     origin = trace.get_current_span(context).get_span_context()
     attributes: dict[str, Any] = {
         **_attributes("process", job.queue),
@@ -71,6 +71,11 @@ def _processing(tracer: Tracer, job: Running[Any]) -> Iterator[None]:
         yield
 
 
+def _context_of(job: Running[Any]) -> Context:
+    """The trace context that the job came with."""
+    return _propagator.extract({} if job.traceparent is None else {"traceparent": job.traceparent})
+
+
 @contextmanager
 def _sending(tracer: Tracer, jobs: Sequence[Submission]) -> Iterator[tuple[Span, list[Submission]]]:
     """The span of a request, and the jobs with its trace context."""
@@ -80,8 +85,12 @@ def _sending(tracer: Tracer, jobs: Sequence[Submission]) -> Iterator[tuple[Span,
     if len(jobs) != 1:
         attributes["messaging.batch.message_count"] = len(jobs)
     name = "send" if queue is None else f"send {queue}"
-    with tracer.start_as_current_span(name, None, SpanKind.PRODUCER, attributes) as span:
-        own, running = traceparent(), current.get(None)
+    running = current.get(None)
+    outside = not trace.get_current_span().get_span_context().is_valid
+    # What follows a job in a chain is sent when the span of its execution has ended.
+    context = _context_of(running) if running is not None and outside else None
+    with tracer.start_as_current_span(name, context, SpanKind.PRODUCER, attributes) as span:
+        own = traceparent()
         # A job that another one enqueues has the trace context of that one's producer.
         inherited = None if running is None else running.traceparent
         with _errors(span):
