@@ -134,7 +134,7 @@ METRICS = (
     Metric(
         "zq_stalls_total",
         "counter",
-        "Deliveries that ended without a word from their worker.",
+        "Deliveries that ended without a report from their worker.",
         lambda s: _one(s.figures.jobs.stalled),
     ),
     Metric(
