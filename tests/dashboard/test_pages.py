@@ -49,6 +49,10 @@ def test_no_page_has_a_fault_of_access_at_any_width(
 ) -> None:
     context = browser.new_context(color_scheme="dark" if theme == "dark" else "light")
     page = context.new_page()
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda said: faults.append(f"{said.text} {said.location['url']}"))
+    page.on("request", lambda request: faults.append(request.url))
     page.goto(place.ui)
     # It stays, since another place of the page is no other document.
     page.evaluate(AXE_SCRIPT)
@@ -59,6 +63,13 @@ def test_no_page_has_a_fault_of_access_at_any_width(
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
             assert page.evaluate(AXE) == [], (name, width)
     context.close()
+    # A queue without a schema is told so by a 404, which browsers note.
+    known = (
+        place.ui,
+        "data:",
+        "Failed to load resource: the server responded with a status of 404",
+    )
+    assert [fault for fault in faults if not fault.startswith(known)] == []
 
 
 def test_the_first_load_is_small_and_asks_nobody_else(
