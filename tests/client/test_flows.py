@@ -132,6 +132,10 @@ async def test_steps_are_checked_when_they_are_enqueued(zq_app: App) -> None:
         await zq.chain(*steps)
     with pytest.raises(zq.InvalidOption, match="is not a step"):
         await zq.chord(steps[:1], steps[1])
+    with pytest.raises(zq.InvalidOption, match=r"^what follows takes .* of at most 8,192 bytes"):
+        await zq.chain(zq.step(add, 1, 2), *[zq.step(add, n) for n in range(100)])
+    with pytest.raises(zq.InvalidOption, match=r"^what follows takes .* begin another chain$"):
+        await zq.chord([zq.step(add, 1, 2)], zq.step(add, list(range(5000))))
     with pytest.raises(zq.InvalidOption, match=r"^step: .*is not a task"):
         zq.step(steps[0])
     with pytest.raises(zq.InvalidOption, match="key"):

@@ -13,9 +13,11 @@ import msgspec
 
 from zq.client.backend import Backend, run
 from zq.client.errors import InvalidOption
+from zq.client.formats import JSON
 from zq.client.job import Job
 from zq.client.task import Task
 from zq.client.values import Submission
+from zq.model.job import MAX_META
 
 THEN = "zq_then"
 """The field of `meta` with the job that comes next."""
@@ -98,7 +100,9 @@ async def _chain(backend: Backend, steps: Sequence[Step]) -> Job[Any]:
     then: Submission | None = None
     for each in reversed(others):
         then = _followed(each.later(), then)
-    (stored,) = await backend.enqueue([_followed(first.first(), then)])
+    job = _followed(first.first(), then)
+    _check_size(job)
+    (stored,) = await backend.enqueue([job])
     return Job(stored, first.task.core.backend, first.task.signature.result)
 
 
@@ -108,6 +112,7 @@ async def _chord(backend: Backend, steps: Sequence[Step], then: Step) -> list[Jo
         _followed(each.first(), last, ChordPlace(chord, index, len(steps)))
         for index, each in enumerate(steps)
     ]
+    _check_size(jobs[0])
     return [
         Job(stored, each.task.core.backend, each.task.signature.result)
         for stored, each in zip(await backend.enqueue(jobs), steps, strict=True)
@@ -126,3 +131,13 @@ def _followed(
     if place is not None:
         meta[CHORD] = place
     return msgspec.structs.replace(job, meta=meta)
+
+
+def _check_size(job: Submission) -> None:
+    """Raise `InvalidOption` if what comes next does not fit into the job's `meta`."""
+    size = len(JSON.encode(job.meta))
+    if size > MAX_META:
+        raise InvalidOption(
+            f"what follows takes {size:,} of at most {MAX_META:,} bytes in the job's meta: give its"
+            " arguments in a shorter way, or let the last of fewer steps begin another chain"
+        )
