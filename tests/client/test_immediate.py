@@ -126,16 +126,19 @@ async def test_a_coroutine_may_not_block_the_worker_that_it_waits_for(app: zq.Ap
             return add.call_sync(1, 2)
         return add.enqueue_sync(1, 2).result_sync()
 
+    async def wait() -> int:
+        return add.call_sync(1, 2)
+
     @app.task
     def work_in_a_thread() -> int:
-        return add.call_sync(1, 2)
+        return add.call_sync(1, 2) + asyncio.run(wait())
 
     async with app.immediate():
         with pytest.raises(RuntimeError, match=r"would block .*: write await add.call\("):
             await work.enqueue("call")
         with pytest.raises(RuntimeError, match=r"would block .*: write await job.result\("):
             await work.enqueue("result")
-        assert await work_in_a_thread.call() == 3
+        assert await work_in_a_thread.call() == 6
 
 
 def test_a_delayed_job_waits_for_its_time(app: zq.App) -> None:

@@ -62,6 +62,8 @@ class Running(Generic[T]):
         self.reason: Reason | None = None
         self.on_task: Callable[[asyncio.Future[Any]], None] | None = None
         """Called with each task that the handler starts."""
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The event loop of the worker."""
         self._backend = backend
         self._cancelled: threading.Event | None = None
         self._ended = False
@@ -181,15 +183,15 @@ def run_waiting(coroutine: Coroutine[Any, Any, T], instead: str) -> T:
 
     Raises RuntimeError in a coroutine handler, whose worker would stand still meanwhile.
     """
-    if current.get(None) is not None and _in_event_loop():
+    job = current.get(None)
+    if job is not None and job.loop is not None and job.loop is _running_loop():
         coroutine.close()
         raise RuntimeError(f"this would block the event loop of the worker: write {instead}")
     return run(coroutine)
 
 
-def _in_event_loop() -> bool:
+def _running_loop() -> asyncio.AbstractEventLoop | None:
     try:
-        asyncio.get_running_loop()
+        return asyncio.get_running_loop()
     except RuntimeError:
-        return False
-    return True
+        return None

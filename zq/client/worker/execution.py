@@ -74,7 +74,8 @@ class Execution:
 
     def begin(self, work: Callable[["Execution"], Coroutine[Any, Any, None]]) -> None:
         """Run this in a task of its own, whose context is a copy."""
-        self._main = asyncio.Task(work(self), loop=asyncio.get_running_loop())
+        loop = self.running.loop = asyncio.get_running_loop()
+        self._main = asyncio.Task(work(self), loop=loop)
         self._main.add_done_callback(self._on_main_done, context=self._context)
 
     def limit(self, seconds: float | None) -> None:
