@@ -240,6 +240,7 @@ FINDS: dict[str, set[str]] = {
     "last_sweep": {"SEARCH sweeps"},
     "undo": {BY_ID},
     "trends": {"SEARCH trends USING PRIMARY KEY (length=? AND queue=? AND at>?)"},
+    "running_long": {IN_FLIGHT_ROWS, "USE TEMP B-TREE FOR ORDER BY"},
     "leases": {"SEARCH jobs USING INDEX leases_by_deadline (lease_until>?)"},
     "first_in_line": {
         "SEARCH parked USING INTEGER PRIMARY KEY (rowid=?)",
@@ -477,7 +478,8 @@ def named_queries() -> dict[str, str]:
         if name != "others"
     }
     found |= {f"look for router {name}": sql for name, sql in load("router_lookups.sql").items()}
-    found["leases"] = found["leases"].replace("CONDITIONS", "true")
+    for name in ("leases", "running_long"):
+        found[name] = found[name].replace("CONDITIONS", "true")
     found |= {f"look for cron {name}": sql for name, sql in load("cron_lookups.sql").items()}
     found["append"] = found["append"].replace("SOURCE", found["attempts"])
     return {name: sql.replace("NAMES", ":one, :other") for name, sql in found.items()}
@@ -521,6 +523,8 @@ def test_no_named_query_sorts_or_visits_all_jobs() -> None:
     heads = {"first_heads", "look for cron queues"}
     # So are jobs in flight or given back at a start, and what is left after damage.
     heads |= {"read_in_use", "return_in_use", "count_returned", "count_lines"}
+    # A bounded number of jobs in flight is sorted by how long they run.
+    heads |= {"running_long"}
     # The records of one page are added up in their order.
     heads |= {"look for topic fitting"}
     lines = {line for name, lines in FINDS.items() if name not in heads for line in lines}
