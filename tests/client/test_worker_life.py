@@ -1,0 +1,135 @@
+"""The life of a worker: what it needs to start, when it ends by itself, and how it is stopped."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import zq
+from zq.client.app import App
+
+from .workers import until_ready
+
+
+async def test_a_burst_ends_when_nothing_is_left(app: App) -> None:
+    @app.task
+    async def work(depth: int) -> None:
+        if depth:
+            await work.enqueue(depth - 1)
+
+    await work.enqueue(3)
+    report = await zq.Worker(app, burst=True).run()
+
+    assert (report.finished, report.returned) == (4, [])
+
+
+async def test_so_many_jobs_and_no_more(app: App) -> None:
+    @app.task
+    async def work() -> None: ...
+
+    await work.enqueue_many([work.args()] * 10)
+    report = await zq.Worker(app, concurrency=2, prefetch=10, max_jobs=3).run()
+
+    assert report.finished == 3
+    await until_ready(app, 7)
+
+
+def test_a_worker_without_work_is_a_mistake() -> None:
+    app = App("http://127.0.0.1:1")
+    with pytest.raises(zq.InvalidOption, match="no tasks"):
+        zq.Worker(app)
+    app.task(lambda: None)
+    wrong: list[dict[str, Any]] = [
+        *({"concurrency": 0}, {"max_jobs": -1}, {"max_jobs": 0}, {"threads": 0}),
+        *({"processes": -1}, {"shutdown_timeout": -1}, {"cleanup_timeout": -1}),
+    ]
+    for options in wrong:
+        with pytest.raises(zq.InvalidOption):
+            zq.Worker(app, **options)
+
+
+async def test_a_server_that_is_not_there_is_told_at_the_start() -> None:
+    async with App("http://127.0.0.1:1") as app:
+        app.task(lambda: None)
+
+        with pytest.raises(zq.Unavailable, match="zq serve"):
+            await zq.Worker(app, connect_timeout=0).run()
+
+
+async def test_work_that_does_not_end_is_told_by_run_until_idle(app: App) -> None:
+    @app.task
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    await work.enqueue()
+    worker = zq.Worker(app, shutdown_timeout=0)
+    with pytest.raises(zq.WaitTimeout, match=r"left after 0\.2 s"):
+        await worker.run_until_idle(timedelta(seconds=0.2))
+
+    await until_ready(app, 1)
+
+
+async def test_a_stop_lets_what_runs_finish_and_gives_back_the_rest(app: App) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    told = []
+    for name in ("started", "stopped", "requeued"):
+        app.on(name)(lambda event: told.append(event.name))
+
+    @app.task
+    async def work(n: int) -> int:
+        begun.set()
+        await go_on.wait()
+        return n
+
+    jobs = await work.enqueue_many(work.args(n) for n in range(4))
+    worker = zq.Worker(app, prefetch=4)
+    running = asyncio.create_task(worker.run())
+    await begun.wait()
+    stopping = asyncio.create_task(worker.stop())
+    go_on.set()
+    report = await stopping
+
+    assert await running == report
+    assert report is not None
+    assert (report.finished, report.returned) == (1, [job.id for job in jobs[1:]])
+    assert await jobs[0].result() == 0
+    await until_ready(app, 3)
+    assert told == ["started", "requeued", "requeued", "requeued", "stopped"]
+    assert await worker.stop() is None
+
+
+async def test_what_does_not_finish_in_time_goes_back_without_a_failure(app: App) -> None:
+    begun = asyncio.Event()
+
+    @app.task
+    async def work() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    job = await work.enqueue()
+    worker = zq.Worker(app)
+    running = asyncio.create_task(worker.run())
+    await begun.wait()
+    report = await worker.stop(0)
+    await running
+
+    assert report is not None
+    assert report.returned == [job.id]
+    await until_ready(app, 1)
+    assert (await app.backend.get(job.id)).attempts == 0
+
+
+async def test_a_worker_runs_again_after_a_stop(app: App) -> None:
+    @app.task
+    async def double(n: int) -> int:
+        return n * 2
+
+    worker = zq.Worker(app)
+    for n in (1, 21):
+        running = asyncio.create_task(worker.run())
+        assert await double.call(n) == n * 2
+        with pytest.raises(RuntimeError, match="already running"):
+            await worker.run()
+        await worker.stop()
+        await running

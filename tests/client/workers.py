@@ -1,0 +1,30 @@
+"""Workers that run until nothing is left, and what tests wait for after that."""
+
+import asyncio
+from typing import Any
+
+from conformance.site import Site
+from conformance.streams import PATIENCE_S
+
+import zq
+from zq.client.app import App
+from zq.client.values import JobQuery
+
+
+async def finish(app: App, **options: Any) -> list[zq.Outcome]:
+    return await zq.Worker(app, **options).run_until_idle(PATIENCE_S)
+
+
+async def until_ready(app: App, count: int) -> None:
+    """The server has to notice that a stream has ended."""
+    async with asyncio.timeout(PATIENCE_S):
+        while await app.backend.count(JobQuery(statuses=("ready",))) != count:
+            pass
+
+
+async def pass_time(app: App, site: Site, ms: int) -> None:
+    """Let time pass, and what falls due by it become ready."""
+    site.clock.advance(ms)
+    async with asyncio.timeout(PATIENCE_S):
+        while await app.backend.count(JobQuery(statuses=("scheduled",))):
+            pass
