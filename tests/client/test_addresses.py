@@ -1,4 +1,4 @@
-"""Invalid addresses, and servers of another kind than their address says."""
+"""Addresses: invalid ones, one from a variable, and servers of another kind than theirs says."""
 
 import asyncio
 import ssl
@@ -10,6 +10,7 @@ from conformance.site import Site
 from tls.authority import Authority
 
 import zq
+from zq.client.app import App
 from zq.client.connect import connect
 from zq.client.history.reader import HistoryReader
 from zq.client.http.address import Address, Tls
@@ -196,3 +197,19 @@ async def test_an_address_with_a_path_too_many_says_so(site: Site) -> None:
     with pytest.raises(zq.BackendError, match=r"the address ends in /queues: is that meant\?"):
         await backend.count()
     await backend.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:7890", "ftp://a", "http://", "http://u@h", "http://h?a=1"]
+)
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(zq.InvalidOption, match=r"address|token"):
+        App(url)
+
+
+async def test_the_address_and_the_key_may_come_from_variables(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZQ_URL", site.url + "/")
+    async with App() as app:
+        assert await app.backend.count() == 0

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
 
 import zq
 from zq.client.app import App
+
+from .workers import finish
 
 
 @pytest.fixture(params=["server", "embedded"])
@@ -17,10 +18,6 @@ async def app(request: pytest.FixtureRequest, site: Site, tmp_path: Path) -> Asy
     own = f"sqlite://{tmp_path / 'own'}"
     async with App(own if request.param == "embedded" else site.url) as app:
         yield app
-
-
-async def finish(app: App) -> None:
-    await zq.Worker(app).run_until_idle(PATIENCE_S)
 
 
 async def test_calls_are_joined_by_their_lists_up_to_a_limit(app: App) -> None:

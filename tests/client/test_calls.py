@@ -8,21 +8,18 @@ from typing import Any, Literal
 import msgspec
 import pytest
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
 
 import zq
 from zq.client.app import App
 from zq.client.values import Submission
 from zq.model.job import Retention
 
+from .workers import finish
+
 
 class Person(msgspec.Struct):
     name: str
     born: datetime
-
-
-async def finish(app: App) -> list[zq.Outcome]:
-    return await zq.Worker(app).run_until_idle(PATIENCE_S)
 
 
 @pytest.mark.parametrize(
