@@ -3,11 +3,9 @@
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
 import zq
@@ -17,10 +15,6 @@ from zq.client.values import JobQuery
 from .conftest import working
 
 AT_ONCE: dict[str, Any] = {"cleanup_timeout": 0.01}
-
-
-async def told(told: "asyncio.Queue[Any]") -> Any:
-    return await asyncio.wait_for(told.get(), PATIENCE_S)
 
 
 class Stubborn:
@@ -50,47 +44,6 @@ def stubborn() -> Stubborn:
 
 def said(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
     return [each.message for each in caplog.records if words in each.message]
-
-
-@pytest.mark.parametrize("how", ["stalled", "cancelled"])
-async def test_a_delivery_that_ends_while_a_handler_cleans_up_after_its_time(
-    app: App, site: Site, how: Literal["stalled", "cancelled"]
-) -> None:
-    ended: asyncio.Queue[str | None] = asyncio.Queue()
-    app.on(how)(lambda event: ended.put_nowait(event.id))
-    cleaning, go_on = asyncio.Event(), asyncio.Event()
-    reasons: list[str | None] = []
-
-    @app.task(timeout=0.01)
-    async def slow() -> None:
-        if zq.current_job().delivery.lease != 1:
-            return
-        try:
-            await asyncio.Event().wait()
-        finally:
-            reasons.append(zq.current_job().reason)
-            cleaning.set()
-            await go_on.wait()
-
-    @app.task(queue="other")
-    async def quick() -> str:
-        return "done"
-
-    job = await slow.options(max_attempts=1).enqueue()
-    async with working(app, lease=30, concurrency=2):
-        await asyncio.wait_for(cleaning.wait(), PATIENCE_S)
-        if how == "stalled":
-            site.clock.advance(30_001)
-        else:
-            assert await job.cancel(force=True) == "cancelled"
-        # The notice is read before a job that is stored after it.
-        other = await quick.enqueue()
-        assert await other.result(PATIENCE_S) == "done"
-        go_on.set()
-        assert await told(ended) == job.id
-
-    assert reasons[0] == "timeout"
-    assert await app.backend.errors(job.id) == []
 
 
 async def test_a_coroutine_that_swallows_its_cancellation_touches_no_other_job(
@@ -334,132 +287,3 @@ async def test_what_a_handler_sets_in_its_context_is_not_seen_by_the_next(app: A
     outcomes = await zq.Worker(app).run_until_idle(PATIENCE_S)
 
     assert [outcome.result for outcome in outcomes] == ["nobody"] * 3
-
-
-# Strange ways to end
-
-
-class Mute(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no words")
-
-
-class Odd(BaseException):
-    pass
-
-
-def _cancel_itself() -> None:
-    task = asyncio.current_task()
-    assert task is not None
-    task.cancel()
-
-
-def _raises(error: Callable[[], BaseException]) -> Callable[[], None]:
-    def function() -> None:
-        raise error()
-
-    return function
-
-
-STRANGE = {
-    "no words": _raises(Mute),
-    "no exception": _raises(lambda: Odd("odd")),
-    "no characters": _raises(lambda: FileNotFoundError("a\udcffb")),
-    "long": _raises(lambda: ValueError("x" * 1_000_000)),
-    "an iterator's end": _raises(StopIteration),
-    "an exit": _raises(lambda: SystemExit(3)),
-    "no time to wait": lambda: zq.current_job().retry(delay=float("nan")),
-    "no number": _raises(lambda: zq.Retry(delay="soon")),  # type: ignore[arg-type]
-    "beyond all time": _raises(lambda: zq.Retry(delay=1e300)),
-}
-
-
-@pytest.mark.parametrize("kind", ["coroutine", "thread"])
-@pytest.mark.parametrize("how", STRANGE)
-async def test_a_strange_failure_is_a_failure_like_any_other(app: App, kind: str, how: str) -> None:
-    if kind == "coroutine":
-
-        @app.task(max_attempts=1)
-        async def strange() -> None:
-            STRANGE[how]()
-    else:
-        app.task(max_attempts=1, name="strange")(STRANGE[how])
-
-    @app.task
-    async def quick() -> str:
-        return "done"
-
-    job, other = await app.tasks["strange"].enqueue(), await quick.enqueue()
-    async with working(app):
-        with pytest.raises(zq.JobFailed):
-            await job.result(PATIENCE_S)
-        assert await other.result(PATIENCE_S) == "done"
-
-
-async def test_a_handler_that_cancels_itself_has_failed(app: App) -> None:
-    @app.task(max_attempts=1)
-    async def work() -> None:
-        _cancel_itself()
-        await asyncio.sleep(0)
-
-    await work.enqueue()
-    (outcome,) = await zq.Worker(app).run_until_idle(PATIENCE_S)
-
-    assert outcome.error is not None
-    assert outcome.error.error_type == "CancelledError"
-
-
-# A delivery after the one that has ended
-
-
-async def test_a_job_that_comes_again_while_its_dropped_run_cleans_up_starts_anew(
-    app: App, site: Site
-) -> None:
-    runs: list[int | None] = []
-    begun, cleaning, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
-
-    @app.task
-    async def work() -> str:
-        lease = zq.current_job().delivery.lease
-        runs.append(lease)
-        begun.set()
-        if lease == 1:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                cleaning.set()
-                await go_on.wait()
-        return "done"
-
-    job = await work.enqueue()
-    async with working(app, lease=30, concurrency=2):
-        async with asyncio.timeout(PATIENCE_S):
-            await begun.wait()
-            site.clock.advance(30_001)
-            await cleaning.wait()
-            while (await app.backend.get(job.id)).status != "in_flight":
-                pass
-            await app.backend.count()
-        assert runs == [1]  # not beside the clean-up of the same job
-        go_on.set()
-        assert await job.result(PATIENCE_S) == "done"
-
-    assert runs == [1, 2]
-
-
-async def test_a_worker_can_be_stopped_while_it_warms_up(app: App) -> None:
-    warming = asyncio.Event()
-
-    @app.on_startup
-    async def hang() -> None:
-        warming.set()
-        await asyncio.Event().wait()
-
-    app.task(lambda: None)
-    worker = zq.Worker(app)
-    running = asyncio.create_task(worker.run())
-    await warming.wait()
-    async with asyncio.timeout(PATIENCE_S):
-        await worker.stop()
-        with pytest.raises(zq.Unavailable, match="stopped"):
-            await running

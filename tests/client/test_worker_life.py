@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from conformance.streams import PATIENCE_S
 
 import zq
 from zq.client.app import App
@@ -133,3 +134,21 @@ async def test_a_worker_runs_again_after_a_stop(app: App) -> None:
             await worker.run()
         await worker.stop()
         await running
+
+
+async def test_a_worker_can_be_stopped_while_it_warms_up(app: App) -> None:
+    warming = asyncio.Event()
+
+    @app.on_startup
+    async def hang() -> None:
+        warming.set()
+        await asyncio.Event().wait()
+
+    app.task(lambda: None)
+    worker = zq.Worker(app)
+    running = asyncio.create_task(worker.run())
+    await warming.wait()
+    async with asyncio.timeout(PATIENCE_S):
+        await worker.stop()
+        with pytest.raises(zq.Unavailable, match="stopped"):
+            await running

@@ -1,0 +1,82 @@
+"""Strange ways for a handler to end: each is a failure like any other."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from conformance.streams import PATIENCE_S
+
+import zq
+from zq.client.app import App
+
+from .conftest import working
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Odd(BaseException):
+    pass
+
+
+def _cancel_itself() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+
+
+def _raises(error: Callable[[], BaseException]) -> Callable[[], None]:
+    def function() -> None:
+        raise error()
+
+    return function
+
+
+STRANGE = {
+    "no words": _raises(Mute),
+    "no exception": _raises(lambda: Odd("odd")),
+    "no characters": _raises(lambda: FileNotFoundError("a\udcffb")),
+    "long": _raises(lambda: ValueError("x" * 1_000_000)),
+    "an iterator's end": _raises(StopIteration),
+    "an exit": _raises(lambda: SystemExit(3)),
+    "no time to wait": lambda: zq.current_job().retry(delay=float("nan")),
+    "no number": _raises(lambda: zq.Retry(delay="soon")),  # type: ignore[arg-type]
+    "beyond all time": _raises(lambda: zq.Retry(delay=1e300)),
+}
+
+
+@pytest.mark.parametrize("kind", ["coroutine", "thread"])
+@pytest.mark.parametrize("how", STRANGE)
+async def test_a_strange_failure_is_a_failure_like_any_other(app: App, kind: str, how: str) -> None:
+    if kind == "coroutine":
+
+        @app.task(max_attempts=1)
+        async def strange() -> None:
+            STRANGE[how]()
+    else:
+        app.task(max_attempts=1, name="strange")(STRANGE[how])
+
+    @app.task
+    async def quick() -> str:
+        return "done"
+
+    job, other = await app.tasks["strange"].enqueue(), await quick.enqueue()
+    async with working(app):
+        with pytest.raises(zq.JobFailed):
+            await job.result(PATIENCE_S)
+        assert await other.result(PATIENCE_S) == "done"
+
+
+async def test_a_handler_that_cancels_itself_has_failed(app: App) -> None:
+    @app.task(max_attempts=1)
+    async def work() -> None:
+        _cancel_itself()
+        await asyncio.sleep(0)
+
+    await work.enqueue()
+    (outcome,) = await zq.Worker(app).run_until_idle(PATIENCE_S)
+
+    assert outcome.error is not None
+    assert outcome.error.error_type == "CancelledError"
