@@ -1,4 +1,4 @@
-"""Queues by message id: three outcomes, one job for each id, results that are kept and shared."""
+"""Queues by message id: three outcomes, one job for each id, and results that callers share."""
 
 import asyncio
 from datetime import timedelta
@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
 import zq
@@ -14,10 +13,7 @@ from zq.client.app import App
 from zq.client.values import Success
 
 from .conftest import Take, working
-
-
-async def finish(app: App) -> list[zq.Outcome]:
-    return await zq.Worker(app).run_until_idle(PATIENCE_S)
+from .workers import finish
 
 
 async def test_an_enqueue_has_three_outcomes_and_none_is_an_exception(app: App) -> None:
@@ -109,122 +105,6 @@ async def test_none_is_a_result_and_nothing_is_another(app: App) -> None:
     assert (status.state, status.result) == ("completed", None)
 
 
-async def test_an_id_is_free_again_when_its_result_is_over(app: App, site: Site) -> None:
-    queue = app.queue("q")
-    results = iter((10, 20))
-
-    @queue.handler
-    async def handle(_: object) -> int:
-        return next(results)
-
-    await queue.enqueue("a", None, result_ttl=0.05)
-    await finish(app)
-    # The time of the first counts: a duplicate changes nothing.
-    await queue.enqueue("a", None, result_ttl=5)
-    site.clock.advance(49)
-    assert await queue.result("a") == 10
-    site.clock.advance(1)
-
-    assert await queue.status("a") is None
-    assert (await queue.enqueue("a", None)).status == "queued"
-    await finish(app)
-    assert await queue.result("a") == 20
-
-
-async def test_a_failed_id_stays_taken_until_its_time_is_over(app: App, site: Site) -> None:
-    queue = app.queue("q", max_attempts=1, result_ttl=timedelta(milliseconds=20))
-
-    @queue.handler
-    async def handle(_: object) -> None:
-        raise ValueError("no")
-
-    await queue.enqueue("a", None)
-    await finish(app)
-
-    again = await queue.enqueue("a", None)
-    assert (again.status, again.existing_state) == ("duplicate", "dead")
-    with pytest.raises(zq.JobFailed, match="ValueError: no"):
-        await queue.enqueue_and_wait("a", None)
-    site.clock.advance(20)
-    assert await queue.status("a") is None
-    assert (await queue.enqueue("a", None)).status == "queued"
-
-
-async def test_a_failed_id_is_queued_again_where_that_is_asked_for(app: App) -> None:
-    queue = app.queue("q", max_attempts=1)
-
-    @queue.handler
-    async def handle(n: int) -> int:
-        return 10 // n
-
-    await queue.enqueue("a", 0)
-    await finish(app)
-
-    assert (await queue.enqueue("a", 5, on_failed="requeue")).status == "queued"
-    await finish(app)
-    assert await queue.result("a") == 2
-
-
-async def test_cancelling_frees_the_id_and_the_job_never_runs(app: App) -> None:
-    queue = app.queue("q")
-    seen = []
-    cancelled = []
-    app.on("cancelled")(lambda event: cancelled.append(event.key))
-
-    @queue.handler
-    async def handle(n: int) -> None:
-        seen.append(n)
-
-    await queue.enqueue("job-1", 1)
-    await queue.enqueue("job-2", 2)
-    assert await queue.cancel("job-1") == "cancelled"
-    assert await queue.cancel("unknown") == "not_found"
-    assert (await queue.enqueue("job-1", 3)).status == "queued"
-    assert await queue.cancel("job-1") == "cancelled"
-    await finish(app)
-
-    assert seen == [2]
-    assert cancelled == ["job-1", "job-1"]
-    assert await queue.cancel("job-2") == "completed"
-
-
-async def test_a_running_job_is_cancelled_only_by_force(app: App) -> None:
-    queue = app.queue("q")
-    begun, go_on = asyncio.Event(), asyncio.Event()
-
-    @queue.handler
-    async def handle(_: object) -> None:
-        begun.set()
-        await go_on.wait()
-
-    async with working(app):
-        waiting = asyncio.create_task(queue.enqueue_and_wait("a", None))
-        await begun.wait()
-        assert await queue.cancel("a") == "in_flight"
-        assert await queue.cancel("a", force=True) == "cancelled"
-        with pytest.raises(zq.JobCancelled):
-            await waiting
-        go_on.set()
-
-
-async def test_a_job_that_waits_for_another_try_can_be_cancelled(app: App) -> None:
-    queue = app.queue("q")
-
-    @queue.handler
-    async def handle(_: object) -> None:
-        raise ValueError("no")
-
-    await queue.enqueue("a", None)
-    await finish(app)
-    status = await queue.status("a")
-    assert status is not None
-    assert (status.state, status.attempts) == ("scheduled", 1)
-    assert status.error is not None
-    assert (status.error.message, status.error.error_type) == ("no", "ValueError")
-
-    assert await queue.cancel("a") == "cancelled"
-
-
 @pytest.mark.parametrize("when", ["queued", "running"])
 async def test_a_second_waiter_joins_the_first(app: App, when: str) -> None:
     queue = app.queue("q")
@@ -272,40 +152,6 @@ async def test_a_wait_that_ends_leaves_the_job_to_be_fetched_later(live_app: App
         go_on.set()
         assert isinstance(late.value, TimeoutError)
         assert await late.value.job.result(PATIENCE_S) == "x" * 100_000
-
-
-async def test_a_finished_job_is_kept_longer(app: App, site: Site) -> None:
-    queue = app.queue("q", max_attempts=1, result_ttl=0.02)
-
-    @queue.handler
-    async def handle(n: int) -> int:
-        return 10 // n
-
-    for id, n in (("good", 5), ("bad", 0)):
-        await queue.enqueue(id, n)
-        assert await queue.update_result_ttl(id, 0.2) == "not_terminal"
-    await finish(app)
-
-    for id in ("good", "bad"):
-        assert await queue.update_result_ttl(id, 0.2) == "updated"
-    assert await queue.update_result_ttl("unknown", 0.2) == "not_found"
-    site.clock.advance(199)
-    for id in ("good", "bad"):
-        assert await queue.status(id) is not None
-    site.clock.advance(1)
-    for id in ("good", "bad"):
-        assert await queue.update_result_ttl(id, 0.2) == "not_found"
-
-
-@pytest.mark.parametrize("ttl", [0, -1, 0.0001, float("nan"), float("inf"), "5", None, True])
-async def test_a_time_that_cannot_be_is_refused_before_anything_is_sent(ttl: Any) -> None:
-    queue = App("http://127.0.0.1:1").queue("q")
-
-    for error in (zq.InvalidOption, TypeError, ValueError):
-        with pytest.raises(error, match="result_ttl"):
-            await queue.enqueue("a", None, result_ttl=ttl)
-        with pytest.raises(error, match="result_ttl"):
-            await queue.update_result_ttl("a", ttl)
 
 
 @pytest.mark.parametrize("id", ["", "x" * 513, "ž" * 257, 5, None])
