@@ -118,7 +118,7 @@ class Rival:
             found = seen(await services.lookout.look(), rates=rates)
             fresh = Lookout(
                 *(services.clock, services.queues, services.admin, services.status),
-                *(services.trends, QueueChanges()),
+                *(services.trends, QueueChanges(), services.stuck),
             )
             afresh = seen(await fresh.look(), rates=rates)
             await services.admin.ping()

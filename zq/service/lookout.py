@@ -68,11 +68,11 @@ class _Board:
             self._findings[name] = list(findings)
             self._sorted = None
 
-    def findings(self, of_server: Sequence[Finding]) -> Sequence[Finding]:
-        """All findings, the worst first."""
+    def findings(self, others: Sequence[Finding]) -> Sequence[Finding]:
+        """All findings, and others that were found elsewhere, the worst first."""
         if self._sorted is None:
             self._sorted = worst_first(f for found in self._findings.values() for f in found)
-        return worst_first([*of_server, *self._sorted]) if of_server else self._sorted
+        return worst_first([*others, *self._sorted]) if others else self._sorted
 
 
 class Lookout:
@@ -90,7 +90,7 @@ class Lookout:
         status: StatusBoard,
         trends: Trends,
         changes: QueueChanges,
-        stuck: StuckWork | None = None,
+        stuck: StuckWork,
     ) -> None:
         self._clock = clock
         self._queues = queues
@@ -133,10 +133,9 @@ class Lookout:
         self._settings, self._crew, self._looked_at = settings, crew, now
         await self._read(anew)
         status, board = self._status.look(), self._board
-        stuck = [] if self._stuck is None else await self._stuck.findings()
-        findings = board.findings([*findings_of_server(_server_facts(status)), *stuck])
+        others = [*findings_of_server(_server_facts(status)), *await self._stuck.findings()]
         queues = list(board.queues.values())
-        return Overview(now, queues, workers, status, findings, +board.totals)
+        return Overview(now, queues, workers, status, board.findings(others), +board.totals)
 
     async def _read(self, names: set[str] | None) -> None:
         """Read and judge the queues of these names; None means all."""

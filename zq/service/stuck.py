@@ -18,7 +18,7 @@ UNKNOWN_MS = HOUR_MS
 """The longest usual run of a queue in which nothing has ended within a day."""
 
 FACTOR = 2
-"""So many times the p99 of the runs of its queue is not usual any more."""
+"""Beyond this many times the p99 of the runs of its queue, a run is not usual any more."""
 
 MOST_LOOKED_AT = 500
 MOST_QUEUES = 20
