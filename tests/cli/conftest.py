@@ -1,4 +1,4 @@
-"""A server for the commands for people."""
+"""A server for the commands for people, and an app on one for the tests of `zq worker`."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from blank import lay_out
+from conformance.site import Site
 
+from zq.client.app import App
 from zq.testing import server
 
 from .shell import Shell
@@ -25,3 +27,9 @@ async def shell(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator
         running.app() as app,
     ):
         yield Shell(running.url, app.backend, tmp_path)
+
+
+@pytest.fixture
+async def app(site: Site) -> AsyncIterator[App]:
+    async with App(site.url) as app:
+        yield app
