@@ -50,7 +50,7 @@ async def test_the_commands_about_sweeps_of_the_documents(shell: Shell) -> None:
         done = await shell.here(*words)
         assert done.code == 0, (line, done)
         said.append(done.output)
-    cancelled, listed, undone, _, actions = said
+    cancelled, listed, undone, _, _, actions = said
     assert (cancelled, undone) == ("2 jobs cancelled\n", "2 jobs brought back\n")
     assert "wrong list" in listed
     assert "/sweeps/1/undo" in actions

@@ -15,19 +15,57 @@ from .test_acting import api
 from .test_pages import go
 
 
+def command(page: Page) -> list[str]:
+    """The words of the command that the dialog shows."""
+    zq, *words = shlex.split(page.get_by_role("dialog").locator("code").first.inner_text())
+    assert zq == "zq"
+    return words
+
+
+def shown_to_work(place: Place, words: list[str]) -> str:
+    """What a command says that ends well."""
+    done = CliRunner().invoke(main, [*words, "--url", place.primary])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
 def test_the_dialog_shows_a_command_that_does_the_same(
     place: Place, page: Page, ids: dict[str, str]
 ) -> None:
     go(page, place, "jobs?f=status%3Adead")
     page.get_by_role("button", name="Retry all that match…").click()
     page.get_by_label("Reason").fill("it's mended")
-    line = page.get_by_role("dialog").locator("code").first.inner_text()
-    assert line.startswith("zq requeue --status dead --upto ")
-    _, *words = shlex.split(line)
+    words = command(page)
+    assert words[:4] == ["requeue", "--status", "dead", "--upto"]
     assert words[-2:] == ["--reason", "it's mended"]
-    done = CliRunner().invoke(main, [*words, "--url", place.primary])
-    assert (done.exit_code, done.output) == (0, "3 jobs brought back\n"), done
+    assert shown_to_work(place, words) == "3 jobs brought back\n"
     assert api(place, "/jobs/count?status=dead") == {"count": 0}
+
+
+def test_selected_jobs_are_deleted_by_the_command_that_the_dialog_shows(
+    place: Place, page: Page
+) -> None:
+    job = {"queue": "picked", "type": "t", "payload": 1}
+    ids = [
+        httpx.post(f"{place.primary}/jobs", json=job, trust_env=False).json()["id"]
+        for _ in range(3)
+    ]
+    go(page, place, "jobs?f=queue%3Apicked")
+    for id in ids[:2]:
+        page.get_by_label(f"Select {id}").check()
+    page.get_by_role("button", name="Delete all that match…").last.click()
+    page.get_by_label("Reason").fill("a test")
+    words = command(page)
+    assert words[:3] == ["delete", "--id", f"{ids[1]},{ids[0]}"]
+    assert shown_to_work(place, words) == "2 jobs deleted\n"
+    (sweep,) = httpx.get(f"{place.primary}/sweeps/ended?limit=1", trust_env=False).json()["sweeps"]
+    assert (sweep["verb"], sweep["reason"]) == ("delete", "a test")
+    page.keyboard.press("Escape")
+    go(page, place, f"job?id={ids[2]}")
+    page.get_by_role("button", name="Delete…").click()
+    words = command(page)
+    assert shown_to_work(place, words) == f"{ids[2]} is deleted\n"
+    assert api(place, "/jobs/count?queue=picked") == {"count": 0}
 
 
 @pytest.mark.parametrize(

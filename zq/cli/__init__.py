@@ -16,6 +16,7 @@ from zq.cli.check import check
 from zq.cli.compact import compact
 from zq.cli.cron import cron
 from zq.cli.dead import dead
+from zq.cli.delete import delete
 from zq.cli.history import history
 from zq.cli.jobs import jobs
 from zq.cli.keys import keys
@@ -124,8 +125,8 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
 
 SERVICE = (serve, worker, relay, check, backup, restore, compact, history, keys, tls, pipeline)
 PEOPLE = (
-    *(push, wait, status, cancel, jobs, dead, requeue, queues, pause, resume, cron, budgets),
-    *(sweeps, audit),
+    *(push, wait, status, cancel, delete, jobs, dead, requeue, queues, pause, resume),
+    *(cron, budgets, sweeps, audit),
 )
 ADMIN = (top,)
 

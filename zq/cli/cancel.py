@@ -2,7 +2,7 @@
 
 import click
 
-from zq.cli.output import print_json
+from zq.cli.output import job_document, print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.sweeping import Choice, agreed, choosing, one_by_one, spinning
 from zq.cli.terminal import counted, one_line, say
@@ -36,6 +36,7 @@ def cancel(remote: Remote, choice: Choice, force: bool) -> None:
             lambda id: remote.backend.cancel(id, force=force),
             lambda job: f"{one_line(job.id)} is {job.status}",
             "cancelled",
+            job_document,
         )
         return
     bound = agreed(remote, "cancel", query, "This cancels {}", yes=choice.yes, force=force)

@@ -2,7 +2,7 @@
 
 import click
 
-from zq.cli.output import print_json
+from zq.cli.output import job_document, print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.sweeping import Choice, agreed, choosing, one_by_one, spinning
 from zq.cli.terminal import counted, one_line, say
@@ -39,6 +39,7 @@ def requeue(remote: Remote, choice: Choice, limit: int | None) -> None:
             remote.backend.retry,
             lambda job: f"{one_line(job.id)} is {job.status} in {one_line(job.queue)}",
             "brought back",
+            job_document,
         )
         return
     bound = agreed(remote, "redrive", query, "This brings back {}", yes=choice.yes, most=limit)

@@ -4,20 +4,22 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from msgspec.structs import replace
 
 from zq.cli.jobs import STATUSES
-from zq.cli.output import job_document, print_json
+from zq.cli.output import print_json
 from zq.cli.remote import Refused, Remote, hint, is_absent
 from zq.cli.terminal import counted, escaped, one_line, say
 from zq.cli.words import NAME, NAMES
 
 if TYPE_CHECKING:
     from zq.client.sweeps import SweepVerb
-    from zq.client.values import JobQuery, StoredJob
+    from zq.client.values import JobQuery
+
+T = TypeVar("T")
 
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
 REASON = click.option("--reason", help="Why, for the list of sweeps and the audit.")
@@ -41,6 +43,9 @@ _CHOICE = (
         metavar="SIGNATURE",
         help="Jobs whose latest failure has this cause; see GET /error-groups.",
     ),
+    click.option(
+        "--id", "one_of", type=NAMES, default=(), help="Jobs with these ids, as one change."
+    ),
     UPTO,
     REASON,
     YES,
@@ -58,6 +63,7 @@ class Choice(NamedTuple):
     program: str | None
     budget: tuple[str, ...]
     error: tuple[str, ...]
+    one_of: tuple[str, ...]
     upto: str | None
     reason: str | None
     yes: bool
@@ -68,7 +74,10 @@ class Choice(NamedTuple):
         from zq.model.names import check_name
 
         queues = tuple(check_name("queue", name) for name in self.queue)
-        query = JobQuery(self.status, queues, self.type_, (), self.program, self.budget, self.error)
+        query = JobQuery(
+            *(self.status, queues, self.type_, self.one_of),
+            *(self.program, self.budget, self.error),
+        )
         if bool(self.ids) == (query != JobQuery()):
             raise click.UsageError(
                 "name either jobs by their ids, or many by an option such as --queue NAME"
@@ -126,9 +135,10 @@ def ask(what: str) -> None:
 def one_by_one(
     remote: Remote,
     ids: tuple[str, ...],
-    change: "Callable[[str], Coroutine[Any, Any, StoredJob]]",
-    tell: "Callable[[StoredJob], str]",
+    change: Callable[[str], Coroutine[Any, Any, T]],
+    tell: Callable[[T], str],
     done: str,
+    document: Callable[[T], Any],
 ) -> None:
     """Change jobs by their ids. One that is refused does not keep the others."""
     from zq.client.errors import ZqError
@@ -144,7 +154,7 @@ def one_by_one(
             say(one_line(f"{id}: {error.message}{hint(error)}"), err=True)
             continue
         if remote.as_json:
-            print_json(job_document(job))
+            print_json(document(job))
         else:
             say(tell(job))
     if refused:

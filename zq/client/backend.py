@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from zq.client.budgets import ServerBudgets
 from zq.client.job_error import JobError
+from zq.client.operations import Operations
 from zq.client.schedules import Schedules
 from zq.client.sweeps import ServerSweeps
 from zq.client.values import (
@@ -89,6 +90,10 @@ class Backend(Protocol):
     @property
     def sweeps(self) -> ServerSweeps:
         """The changes of many jobs, and the audit."""
+
+    @property
+    def operations(self) -> Operations:
+        """What operators do to one job, to workers, and to the charts."""
 
     # Jobs in
 

@@ -7,7 +7,7 @@ from zq.wire.audit import ActionDocument as ActionDocument
 from zq.wire.sweeps import SweepDocument as SweepDocument
 from zq.wire.sweeps import SweepPreviewDocument, UndoneDocument
 
-SweepVerb = Literal["cancel", "redrive", "patch"]
+SweepVerb = Literal["cancel", "delete", "redrive", "patch"]
 
 
 class ServerSweeps(Protocol):
@@ -22,6 +22,9 @@ class ServerSweeps(Protocol):
         self, query: JobQuery, *, force: bool = False, reason: str | None = None
     ) -> int:
         """Cancel the matching jobs. Return how many."""
+
+    async def delete(self, query: JobQuery, *, reason: str | None = None) -> int:
+        """Delete the matching jobs, in any status. Return how many. It cannot be taken back."""
 
     async def running(self) -> list[SweepDocument]:
         """The sweeps under way, the oldest first."""

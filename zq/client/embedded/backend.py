@@ -13,6 +13,8 @@ from zq.client.embedded.budgets import EmbeddedBudgets
 from zq.client.embedded.deliveries import Deliveries
 from zq.client.embedded.home import Home
 from zq.client.embedded.listening import listen
+from zq.client.embedded.one_job import named, shown
+from zq.client.embedded.operations import EmbeddedOperations
 from zq.client.embedded.schedules import EmbeddedSchedules
 from zq.client.embedded.standby import start
 from zq.client.embedded.sweeps import EmbeddedSweeps
@@ -95,6 +97,11 @@ class EmbeddedBackend:
         """The changes of many jobs, and the audit."""
         return EmbeddedSweeps(self._do)
 
+    @property
+    def operations(self) -> EmbeddedOperations:
+        """What operators do to one job, to workers, and to the charts."""
+        return EmbeddedOperations(self._do)
+
     # Jobs in
 
     async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
@@ -128,14 +135,14 @@ class EmbeddedBackend:
 
     async def get(self, id: str) -> StoredJob:
         """A job with payload and result."""
-        return await self._named(
-            id, lambda services, key: services.jobs.get(key, EVERYWHERE), whole=True
+        return await named(
+            self._do, id, lambda services, key: services.jobs.get(key, EVERYWHERE), whole=True
         )
 
     async def by_key(self, key: str) -> StoredJob:
         """The job that owns a unique key."""
-        return await self._job(
-            lambda services: services.jobs.owner(key, None, EVERYWHERE), whole=True
+        return await shown(
+            self._do, lambda services: services.jobs.owner(key, None, EVERYWHERE), whole=True
         )
 
     async def result(self, id: str, wait_ms: int) -> JobOutcome:
@@ -167,14 +174,14 @@ class EmbeddedBackend:
 
     async def cancel(self, id: str, *, force: bool = False) -> StoredJob:
         """Cancel a job."""
-        return await self._named(
-            id, lambda services, key: services.jobs.cancel(key, force, EVERYWHERE)
+        return await named(
+            self._do, id, lambda services, key: services.jobs.cancel(key, force, EVERYWHERE)
         )
 
     async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
         """Cancel the job that owns a unique key."""
-        return await self._job(
-            lambda services: services.jobs.cancel_owner(key, None, force, EVERYWHERE)
+        return await shown(
+            self._do, lambda services: services.jobs.cancel_owner(key, None, force, EVERYWHERE)
         )
 
     async def retain(
@@ -187,11 +194,11 @@ class EmbeddedBackend:
             retention = bodies.decode_retention(text, wire.JSON)
             return await services.jobs.retain(key, retention, EVERYWHERE)
 
-        return await self._named(id, verb)
+        return await named(self._do, id, verb)
 
     async def retry(self, id: str) -> StoredJob:
         """Make a dead job ready again."""
-        return await self._named(id, lambda services, key: services.jobs.retry(key, EVERYWHERE))
+        return await named(self._do, id, lambda services, key: services.jobs.retry(key, EVERYWHERE))
 
     # Many
 
@@ -312,7 +319,7 @@ class EmbeddedBackend:
             report = bodies.decode_failure(text, wire.JSON)
             return await services.work.fail(held_key(id, services.ids), report, EVERYWHERE)
 
-        return await self._job(verb)
+        return await shown(self._do, verb)
 
     async def extend(self, items: Sequence[Held], lease_ms: int) -> RefusedItems:
         """Set the deadlines of jobs to this long from now."""
@@ -367,27 +374,6 @@ class EmbeddedBackend:
             await asyncio.to_thread(self.home.close)
 
     # Between the caller and the engine
-
-    async def _job(self, verb: Verb[JobRecord], *, whole: bool = False) -> StoredJob:
-        """The result of a verb, as a server would show it."""
-
-        async def shown(services: Services) -> StoredJob:
-            job = await verb(services)
-            return stored_job(job_document(job, services.ids, with_payload=whole))
-
-        return await self._do(shown)
-
-    async def _named(
-        self,
-        id: str,
-        verb: Callable[[Services, int], Coroutine[Any, Any, JobRecord]],
-        *,
-        whole: bool = False,
-    ) -> StoredJob:
-        """The result of a verb about the job with this id."""
-        return await self._job(
-            lambda services: verb(services, key_of(id, services.ids)), whole=whole
-        )
 
     async def _do(self, verb: Verb[T]) -> T:
         """Run a verb in the engine's thread. Its errors become those of the library."""

@@ -61,7 +61,8 @@ class Deliveries:
                 break
             await self._stream.wait()
         raise Unavailable(
-            "the stream has ended: the embedded queue was closed, or a lease was lost"
+            "the stream has ended: the embedded queue was closed, a lease was lost, or the worker"
+            " was dropped"
         )
 
 

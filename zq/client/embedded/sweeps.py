@@ -34,7 +34,7 @@ class EmbeddedSweeps:
             filter = filter_of(query, services.ids)
             if verb == "cancel":
                 filter = cancellable(filter, force)
-            else:
+            elif verb != "delete":
                 filter = revivable(filter) if verb == "redrive" else changeable(filter)
             found = await services.sweeps.preview(filter)
             return SweepPreviewDocument(found.jobs, found.exact, services.ids.text(found.upto))
@@ -49,6 +49,15 @@ class EmbeddedSweeps:
         async def verb(services: Services) -> int:
             filter, author = filter_of(query, services.ids), SweepAuthor(reason=reason)
             return await services.sweeps.cancel(filter, force, author)
+
+        return await self._do(verb)
+
+    async def delete(self, query: JobQuery, *, reason: str | None = None) -> int:
+        """Delete the matching jobs."""
+
+        async def verb(services: Services) -> int:
+            filter, author = filter_of(query, services.ids), SweepAuthor(reason=reason)
+            return await services.sweeps.delete(filter, author)
 
         return await self._do(verb)
 

@@ -18,6 +18,7 @@ from zq.client.http.blocking import BlockingTransport
 from zq.client.http.budgets import HttpBudgets
 from zq.client.http.calls import SWEEP_MS, filtered, job_path
 from zq.client.http.gathering import Encoded, Fate, Gatherer
+from zq.client.http.operations import HttpOperations
 from zq.client.http.schedules import HttpSchedules
 from zq.client.http.streams import HttpEventStream, HttpTakeStream
 from zq.client.http.sweeps import HttpSweeps, because
@@ -116,6 +117,11 @@ class HttpBackend:
     def sweeps(self) -> HttpSweeps:
         """The changes of many jobs, and the audit."""
         return HttpSweeps(self._call, self._read)
+
+    @property
+    def operations(self) -> HttpOperations:
+        """What operators do to one job, to workers, and to the charts."""
+        return HttpOperations(self._call, self._read)
 
     # Jobs in
 

@@ -32,6 +32,12 @@ class HttpSweeps:
         reply = await self._call("POST", path, {"force": force}, wait_ms=SWEEP_MS)
         return self._read(reply, dict[str, int])["cancelled"]
 
+    async def delete(self, query: JobQuery, *, reason: str | None = None) -> int:
+        """Delete the matching jobs."""
+        path = filtered("/jobs", query, **because(reason))
+        reply = await self._call("DELETE", path, wait_ms=SWEEP_MS)
+        return self._read(reply, dict[str, int])["deleted"]
+
     async def running(self) -> list[SweepDocument]:
         """The sweeps under way."""
         return self._read(await self._call("GET", "/sweeps"), SweepsDocument).sweeps

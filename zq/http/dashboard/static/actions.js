@@ -128,7 +128,7 @@ export function jobActions(job, after) {
     }, after)),
     actionButton("manage", "Delete…", () => confirm({
       title: "Delete this job", say: "It is gone for good, with its errors.", button: "Delete",
-      method: "DELETE", path: `jobs/${id}`, done: () => "The job is deleted.",
+      zq: `zq delete ${job.id}`, method: "DELETE", path: `jobs/${id}`, done: () => "The job is deleted.",
     }, after)));
 }
 
@@ -143,7 +143,7 @@ const move = (job, after) => confirm({
 }, after);
 
 const FLAGS = /** @type {Record<string, string>} */ ({ status: "status", queue: "queue", type: "type",
-  filter: "filter", error: "error", "budgets.key": "budget" });
+  filter: "filter", error: "error", id: "id", "budgets.key": "budget" });
 
 /** The command for a change by filter, if it has options for all of the filter.
  * @param {string} command @param {Record<string, string>} filter @param {string} upto */
@@ -207,7 +207,8 @@ const PLANS = {
   }),
   delete: (filter, now) => ({
     title: `Delete ${now.many} jobs`, say: `For good. ${bounds(filter, now)}`,
-    button: `Delete ${now.many} jobs`, method: "DELETE", ...because(undefined, `jobs${now.bound}`),
+    button: `Delete ${now.many} jobs`, method: "DELETE",
+    ...because(commandOf("delete", filter, now.upto), `jobs${now.bound}`),
     typed: now.count > MOST_UNTYPED ? filter.queue ?? "delete" : undefined,
     done: (answer) => `${number(answer.deleted)} jobs are deleted.`,
   }),

@@ -1,0 +1,74 @@
+"""What operators do, with an engine in this process."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.client.embedded.deliveries import Do
+from zq.client.embedded.one_job import named
+from zq.client.formats import JSON
+from zq.client.operations import OpenWorker
+from zq.client.values import StoredJob
+from zq.model.ids import IdCodec
+from zq.model.job import JobRecord
+from zq.model.patching import Patch
+from zq.model.reach import EVERYWHERE
+from zq.model.trends import TimeMark
+from zq.service import Services
+from zq.service.admin import OpenStream
+from zq.wire import codecs as wire
+from zq.wire.bodies import decode_patch
+from zq.wire.ids import key_of
+
+
+class EmbeddedOperations:
+    """A `zq.client.operations.Operations`, through the services."""
+
+    def __init__(self, do: Do) -> None:
+        self._do = do
+
+    async def delete(self, id: str) -> None:
+        """Delete a job in any status."""
+
+        async def verb(services: Services) -> None:
+            await services.jobs.delete(key_of(id, services.ids), EVERYWHERE)
+
+        await self._do(verb)
+
+    async def change(self, id: str, patch: Patch) -> StoredJob:
+        """Change a job that has not finished."""
+        text = JSON.encode(patch)
+
+        async def verb(services: Services, key: int) -> JobRecord:
+            return await services.jobs.patch(key, decode_patch(text, wire.JSON), EVERYWHERE)
+
+        return await named(self._do, id, verb)
+
+    async def workers(self) -> list[OpenWorker]:
+        """The open streams, the oldest first."""
+
+        async def verb(services: Services) -> list[OpenWorker]:
+            return _open(services.admin.workers(EVERYWHERE), services.ids)
+
+        return await self._do(verb)
+
+    async def drop(self, worker: str) -> list[OpenWorker]:
+        """Close the streams of a worker. Return what they were."""
+
+        async def verb(services: Services) -> list[OpenWorker]:
+            return _open(services.admin.drop(worker, EVERYWHERE), services.ids)
+
+        return await self._do(verb)
+
+    async def mark(self, text: str) -> TimeMark:
+        """Give this moment a name."""
+
+        async def verb(services: Services) -> TimeMark:
+            return await services.marks.add(text)
+
+        return await self._do(verb)
+
+
+def _open(streams: Sequence[OpenStream], ids: IdCodec) -> list[OpenWorker]:
+    documents = [stream._asdict() | {"held": ids.texts(stream.held)} for stream in streams]
+    return msgspec.convert(documents, list[OpenWorker])

@@ -1,0 +1,45 @@
+"""What operators do to one job and to workers, and the marks in the charts."""
+
+from typing import Protocol
+
+import msgspec
+
+from zq.client.values import StoredJob
+from zq.model.patching import Patch
+from zq.model.trends import TimeMark
+
+
+class OpenWorker(msgspec.Struct, frozen=True):
+    """One open stream of a worker. Empty `queues` mean all. Times are in milliseconds."""
+
+    id: str
+    queues: list[str]
+    prefetch: int
+    concurrency: int
+    held: list[str]
+    """The ids of its jobs, the oldest delivery first."""
+    since: int
+    draining: bool
+    address: str
+    client: str
+    unsent_bytes: int
+    delivered: int
+
+
+class Operations(Protocol):
+    """The operations of one server. They raise what verbs of `zq.client.backend.Backend` raise."""
+
+    async def delete(self, id: str) -> None:
+        """Delete a job in any status. Raises `JobNotFound`."""
+
+    async def change(self, id: str, patch: Patch) -> StoredJob:
+        """Change a job that has not finished. Raises `JobNotFound`."""
+
+    async def workers(self) -> list[OpenWorker]:
+        """The open streams, the oldest first."""
+
+    async def drop(self, worker: str) -> list[OpenWorker]:
+        """Close the streams of a worker. Return what they were."""
+
+    async def mark(self, text: str) -> TimeMark:
+        """Give this moment a name."""
