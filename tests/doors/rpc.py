@@ -22,6 +22,9 @@ ANSWERS: dict[type[Message], tuple[str, type[Message]]] = {
 PATIENCE_S = 20
 """No call of a test takes so long."""
 
+UNKNOWN = "00000000-0000-0000-0000-000000000000"
+"""The id of no message."""
+
 
 def _serialized(message: Message) -> bytes:
     return message.SerializeToString()

@@ -3,27 +3,22 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import grpc
 import pytest
 from conformance.client import JSON, Client
-from conformance.keyed import secret, write_keys
 from conformance.site import Site
-from google.protobuf.message import Message
 from grpc import aio
-from tls.authority import Authority
 
 from zq.config import Settings
 from zq.http.queue_ti.rpc import queue_pb2 as pb
-from zq.http.queue_ti.rpc.service import peer_of
 from zq.model.clock import ManualClock
 from zq.runtime import Server
 from zq.setting import ConfigError
 
 from .messages import Messages
-from .rpc import PATIENCE_S, Rpc, rpc_of
-from .users import ADMIN, LONG, Caller, admin_of, auth_settings, basic
+from .rpc import PATIENCE_S, UNKNOWN, Rpc, rpc_of
 
 
 @pytest.fixture
@@ -104,8 +99,6 @@ async def test_what_other_doors_have_stored_comes_as_text_or_json(api: Messages,
     native = await rpc.dequeue("t")
     assert (native.payload, dict(native.metadata)) == (b'{"n":1}', {"a": "1"})
 
-
-UNKNOWN = "00000000-0000-0000-0000-000000000000"
 
 REFUSED = {
     "no topic": (pb.EnqueueRequest(payload=b"x"), "INVALID_ARGUMENT"),
@@ -220,161 +213,6 @@ async def test_a_subscription_ends_with_the_server(site: Site, rpc: Rpc) -> None
         await stream.read()
     assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
     await site.start()
-
-
-class TestKeys:
-    @pytest.fixture
-    def settings(self, tmp_path: Path) -> dict[str, Any]:
-        return {"grpc_port": 0, "keys": write_keys(tmp_path / "keys")}
-
-    CALLS: tuple[tuple[Message, str], ...] = (
-        (pb.EnqueueRequest(topic="t", payload=b"x"), "enqueue"),
-        (pb.DequeueRequest(topic="t"), "take"),
-        (pb.BatchDequeueRequest(topic="t", count=1), "take"),
-        (pb.AckRequest(id=UNKNOWN), "take"),
-        (pb.NackRequest(id=UNKNOWN), "take"),
-        (pb.SubscribeRequest(topic="t"), "take"),
-    )
-
-    async def test_every_method_needs_a_key_with_its_scope(self, site: Site) -> None:
-        for request, scope in self.CALLS:
-            for authorization, code in (
-                (None, "UNAUTHENTICATED"),
-                ("Bearer wrong", "UNAUTHENTICATED"),
-                (f"Bearer {secret(f'not-{scope}')}", "PERMISSION_DENIED"),
-            ):
-                async with rpc_of(site, authorization) as rpc:
-                    assert await rpc.code(request) == code, (request, authorization)
-
-    async def test_a_key_reaches_the_topics_of_its_prefixes_only(self, site: Site) -> None:
-        async with rpc_of(site, f"Bearer {secret('shop')}") as rpc:
-            await rpc.enqueue("shop-1")
-            assert (await rpc.dequeue("shop-1")).topic == "shop-1"
-            assert await rpc.code(pb.EnqueueRequest(topic="t", payload=b"x")) == "PERMISSION_DENIED"
-            assert await rpc.code(pb.SubscribeRequest(topic="t")) == "PERMISSION_DENIED"
-
-    async def test_a_subscription_ends_with_its_key(self, site: Site, tmp_path: Path) -> None:
-        async with rpc_of(site, f"Bearer {secret('shop')}") as rpc:
-            stream = rpc.subscribe("shop-1")
-            await stream.wait_for_connection()
-            write_keys(tmp_path / "keys", "shop")
-            site.server.reload()
-            with pytest.raises(aio.AioRpcError) as raised:
-                await stream.read()
-            assert raised.value.code() is grpc.StatusCode.UNAUTHENTICATED
-
-
-class TestUsers:
-    @pytest.fixture
-    def settings(self, tmp_path: Path) -> dict[str, Any]:
-        return {"grpc_port": 0, **auth_settings(tmp_path)}
-
-    async def test_every_method_needs_a_user_with_its_grant(self, site: Site) -> None:
-        async with Client(site, JSON) as client:
-            admin = await admin_of(client)
-            for name, grants in (
-                ("writer", (("write", "t"),)),
-                ("consumer", (("consume:g", "t"),)),
-                ("reader", (("read", "t"),)),
-            ):
-                await admin.make(name, *grants)
-            calls = (
-                (pb.EnqueueRequest(topic="t", payload=b"x"), {"writer"}),
-                (pb.BatchDequeueRequest(topic="t", count=1), {"writer", "consumer"}),
-                (pb.DequeueRequest(topic="t"), {"writer", "consumer"}),
-            )
-            settling = (pb.AckRequest, pb.NackRequest)
-            for name in ("writer", "consumer", "reader"):
-                async with rpc_of(site, basic(name, LONG)) as rpc:
-                    for request, allowed in calls:
-                        denied = await rpc.code(request) == "PERMISSION_DENIED"
-                        assert denied is (name not in allowed), (name, request)
-                    for kind in settling:
-                        message = {"topic": "t", "payload": "x"}
-                        id = (await admin.send("POST", "/messages", message)).doc["id"]
-                        denied = await rpc.code(kind(id=id)) == "PERMISSION_DENIED"
-                        assert denied is (name == "reader"), (name, kind)
-                    if name == "reader":
-                        assert await rpc.code(pb.SubscribeRequest(topic="t")) == "PERMISSION_DENIED"
-            for authorization in (None, "Bearer x", basic("reader", "wrong")):
-                async with rpc_of(site, authorization) as rpc:
-                    for any_call, _ in TestKeys.CALLS:
-                        assert await rpc.code(any_call) == "UNAUTHENTICATED", authorization
-            async with rpc_of(site, admin.authorization) as rpc:
-                await rpc.enqueue("any")
-
-    async def test_attempts_to_log_in_count_together_with_those_over_http(self, site: Site) -> None:
-        async with Client(site, JSON) as client, rpc_of(site, basic(ADMIN, "wrong")) as rpc:
-            for _ in range(5):
-                assert await rpc.code(pb.DequeueRequest(topic="t")) == "UNAUTHENTICATED"
-                reply = await Caller(client, basic(ADMIN, "other")).send("GET", "/stats")
-                assert reply.status == 401
-            assert await rpc.code(pb.DequeueRequest(topic="t")) == "RESOURCE_EXHAUSTED"
-
-    async def test_a_subscriber_gets_nothing_once_its_grant_is_gone(self, site: Site) -> None:
-        async with Client(site, JSON) as client:
-            admin = await admin_of(client)
-            id = await admin.make("ann")
-            grant = await admin.grant(id, "write", "t")
-            async with rpc_of(site, basic("ann", LONG)) as rpc:
-                stream = rpc.subscribe("t")
-                await stream.wait_for_connection()
-                await admin.send("DELETE", f"/users/{id}/grants/{grant}")
-                await admin.send("POST", "/messages", {"topic": "t", "payload": "x"})
-                with pytest.raises(aio.AioRpcError) as raised:
-                    await stream.read()
-                assert raised.value.code() is grpc.StatusCode.PERMISSION_DENIED
-            (message,) = (await admin.send("GET", "/messages?topic=t")).doc["items"]
-            assert (message["status"], message["retry_count"]) == ("pending", 0)
-
-
-class TestTls:
-    @pytest.fixture
-    def authority(self, tmp_path: Path) -> Authority:
-        return Authority(tmp_path / "certificates")
-
-    @pytest.fixture
-    def settings(self, authority: Authority, tmp_path: Path) -> dict[str, Any]:
-        cert, key = authority.issue("server")
-        keys = write_keys(tmp_path / "keys")
-        return {
-            "grpc_port": 0,
-            "tls_cert": cert,
-            "tls_key": key,
-            "tls_client_ca": authority.file,
-            "keys": keys,
-        }
-
-    async def test_a_certificate_names_a_key(self, site: Site, authority: Authority) -> None:
-        cert, key = authority.issue("only-enqueue")
-        tls = grpc.ssl_channel_credentials(
-            authority.file.read_bytes(), key.read_bytes(), cert.read_bytes()
-        )
-        async with rpc_of(site, tls=tls) as rpc:
-            await rpc.enqueue("t")
-            assert await rpc.code(pb.DequeueRequest(topic="t")) == "PERMISSION_DENIED"
-        without = grpc.ssl_channel_credentials(authority.file.read_bytes())
-        async with rpc_of(site, tls=without) as rpc:
-            assert await rpc.code(pb.DequeueRequest(topic="t")) == "UNAVAILABLE"
-
-
-@pytest.mark.parametrize(
-    ("named", "peer"),
-    [
-        ("ipv4:10.0.0.1:5", "10.0.0.1"),
-        ("ipv6:%5B2001:db8::1%5D:5", "2001:db8::/64"),
-        ("ipv6:%5B2001:db8::2%5D:6", "2001:db8::/64"),
-        ("ipv6:%5B::ffff:10.0.0.1%5D:5", "10.0.0.1"),
-        ("ipv6:[::1]:5", "::/64"),
-        ("unix:/run/x", "/run/x"),
-    ],
-)
-def test_a_network_of_ipv6_is_one_peer(named: str, peer: str) -> None:
-    class Named:
-        def peer(self) -> str:
-            return named
-
-    assert peer_of(cast(Any, Named())) == peer
 
 
 async def test_it_is_off_unless_it_is_asked_for(site: Site) -> None:

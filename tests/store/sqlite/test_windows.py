@@ -18,7 +18,7 @@ from zq.model.windows import (
 from zq.store.sqlite import windows
 
 from ..rig import NOW, Ticker
-from .test_plans import HOUR_MS, fill, plans_of, steps
+from .backlog import HOUR_MS, fill, plans_of, steps
 
 READY_INDEX = "INDEX ready_by_priority"
 SCHEDULED_INDEX = "INDEX scheduled_by_time"
