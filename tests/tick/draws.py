@@ -183,7 +183,7 @@ class Draw:
 
     def _succeed(self) -> AnyCommand:
         lost = [row.key for row in self._queue.rows.values() if row.stalls]
-        if lost and self._draw(st.booleans()):
+        if self._draw(st.booleans()) and lost:
             return Succeed(self._unsettled(lost), late="late")
         keys = self._unsettled(self._keys())
         if not keys or self._draw(st.booleans()):
