@@ -159,8 +159,9 @@ LONGEST_FILE = 400
 
 
 def test_no_file_is_too_long() -> None:
-    files = [path for name in ("zq", "bench") for path in (ROOT / name).rglob("*.py")]
-    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
+    files = [path for name in ("zq", "bench", "tests") for path in (ROOT / name).rglob("*.py")]
+    ours = [path for path in files if "node_modules" not in path.parts]
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in ours}
     assert {path: n for path, n in lines.items() if n > LONGEST_FILE} == {}
 
 
