@@ -49,7 +49,7 @@ OPTIONS = sorted(durations(main))
 
 
 def test_all_commands_that_know_durations_are_looked_at() -> None:
-    commands = {"serve", "worker", "push", "wait", "pipeline", "top", "budgets", "pause"}
+    commands = {"serve", "worker", "push", "wait", "pipeline", "top", "budgets", "pause", "change"}
     assert {words[0] for words in OPTIONS} == commands
 
 

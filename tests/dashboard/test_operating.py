@@ -14,6 +14,7 @@ from .place import Place, key_file, serving
 from .test_acting import api
 from .test_lists import push
 from .test_pages import go
+from .test_sweep_dialogs import command, shown_to_work
 
 
 def confirm(page: Page, button: str, said: str | re.Pattern[str]) -> None:
@@ -125,11 +126,13 @@ def test_a_waiting_job_is_moved(place: Place, page: Page) -> None:
     page.get_by_label("Queue").fill("there")
     page.get_by_label("Priority").fill("7")
     page.get_by_label("Minutes until").fill("60")
+    said = shown_to_work(place, command(page))
+    assert said == f"{id} is scheduled in there, with the priority 7\n"
+    back = {"queue": "here", "priority": 1, "ready_at": None}
+    httpx.patch(f"{place.primary}/jobs/{id}", json=back, trust_env=False)
     confirm(page, "Move", "The job is scheduled in there.")
-    assert (api(place, f"/jobs/{id}")["queue"], api(place, f"/jobs/{id}")["priority"]) == (
-        "there",
-        7,
-    )
+    moved = api(place, f"/jobs/{id}")
+    assert (moved["queue"], moved["priority"]) == ("there", 7)
 
 
 def test_the_connection_of_a_worker_is_dropped(place: Place, page: Page) -> None:

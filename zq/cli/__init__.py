@@ -12,6 +12,7 @@ from zq.cli.audit import audit
 from zq.cli.backup import backup
 from zq.cli.budgets import budgets
 from zq.cli.cancel import cancel
+from zq.cli.change import change
 from zq.cli.check import check
 from zq.cli.compact import compact
 from zq.cli.cron import cron
@@ -125,7 +126,7 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
 
 SERVICE = (serve, worker, relay, check, backup, restore, compact, history, keys, tls, pipeline)
 PEOPLE = (
-    *(push, wait, status, cancel, delete, jobs, dead, requeue, queues, pause, resume),
+    *(push, wait, status, change, cancel, delete, jobs, dead, requeue, queues, pause, resume),
     *(cron, budgets, sweeps, audit),
 )
 ADMIN = (top,)

@@ -45,6 +45,10 @@ class Moment(click.ParamType[int]):
 
     name = "when"
 
+    def __init__(self, *, past: bool = True) -> None:
+        """Without `past`, only a date is a moment."""
+        self._past = past
+
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
@@ -52,12 +56,13 @@ class Moment(click.ParamType[int]):
             return value
         text = str(value)
         try:
-            if re.fullmatch(r"\d+(ms|s|m|h|d)", text):
+            if self._past and re.fullmatch(r"\d+(ms|s|m|h|d)", text):
                 return time.time_ns() // 1_000_000 - int(DURATION.parse(text))
             moment = datetime.fromisoformat(text)
         except ValueError:
+            ages = "7d, " if self._past else ""
             self.fail(
-                f"{text!r} is not a time: write 7d, 2026-01-31 or 2026-01-31T18:00", param, ctx
+                f"{text!r} is not a time: write {ages}2026-01-31 or 2026-01-31T18:00", param, ctx
             )
         # A time without a zone is UTC, like all times in the history.
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
