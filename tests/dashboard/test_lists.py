@@ -9,6 +9,7 @@ from playwright.sync_api import Page, Route, expect
 from .place import Place
 from .test_acting import api
 from .test_pages import go
+from .test_sweep_dialogs import command
 
 
 def push(place: Place, count: int, queue: str) -> None:
@@ -109,6 +110,7 @@ def test_an_entry_of_cron_is_paused_and_run_from_the_page(
     go(page, place, "schedules")
     dialog = page.get_by_role("dialog")
     page.get_by_role("button", name="Pause…").click()
+    assert command(page) == ["cron", "pause", "nightly", "report"]
     dialog.get_by_role("button", name="Pause").click()
     expect(dialog).to_contain_text("The entry is paused.")
     page.keyboard.press("Escape")

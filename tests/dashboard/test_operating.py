@@ -146,6 +146,7 @@ def test_the_connection_of_a_worker_is_dropped(place: Place, page: Page) -> None
         row = page.locator("main tbody tr", has_text="stuck")
         expect(row.locator("td").nth(1)).to_have_text("60")
         row.get_by_role("button", name="Drop…").click()
+        assert command(page) == ["workers", "drop", "stuck"]
         confirm(page, "Drop it", "1 stream is closed.")
         assert len(list(lines)) == 59
     expect(row).to_have_count(0)
@@ -184,6 +185,8 @@ def test_a_deployment_is_marked_in_the_chart(place: Place, page: Page) -> None:
     go(page, place)
     expect(page.locator("button[aria-pressed=true]")).to_have_text("1h")
     page.get_by_role("button", name="Mark this moment…").click()
+    page.get_by_label("Name").fill("it's out")
+    assert shown_to_work(place, command(page)) == "it's out is marked\n"
     page.get_by_label("Name").fill("release 1.8.2")
     confirm(page, "Mark it", "release 1.8.2 is marked.")
     expect(page.locator("svg text", has_text="release 1.8.2")).to_be_visible()

@@ -21,6 +21,7 @@ from zq.cli.delete import delete
 from zq.cli.history import history
 from zq.cli.jobs import jobs
 from zq.cli.keys import keys
+from zq.cli.mark import mark
 from zq.cli.pause import pause, resume
 from zq.cli.pipeline import pipeline
 from zq.cli.push import push
@@ -36,6 +37,7 @@ from zq.cli.tls import tls
 from zq.cli.top.command import top
 from zq.cli.wait import wait
 from zq.cli.worker import worker
+from zq.cli.workers import workers
 
 
 def _open_standard_descriptors() -> None:
@@ -98,6 +100,9 @@ Examples:
   zq backup zq.tar.gz                  copy all that a running server stores; see zq restore
   zq push mail hello                   enqueue a job; zq wait ID waits for its result
   zq queues                            show what waits, runs and fails; see zq jobs, zq dead
+  zq delete --queue mail               delete jobs; see zq cancel, zq requeue, zq change
+  zq workers list                      show who takes jobs
+  zq mark "release 1.8.2"              name this moment in the charts
   zq cron list                         show schedules; see zq cron --help
   zq budgets list                      show how many jobs may run at once; see zq budgets --help
   zq sweeps list                       show changes of many jobs; zq audit shows who did what
@@ -127,7 +132,7 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
 SERVICE = (serve, worker, relay, check, backup, restore, compact, history, keys, tls, pipeline)
 PEOPLE = (
     *(push, wait, status, change, cancel, delete, jobs, dead, requeue, queues, pause, resume),
-    *(cron, budgets, sweeps, audit),
+    *(cron, budgets, workers, sweeps, audit, mark),
 )
 ADMIN = (top,)
 

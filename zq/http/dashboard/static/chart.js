@@ -1,6 +1,6 @@
 // What happened over minutes, hours and days: lines in SVG with a table of the same numbers.
 
-import { actionButton, confirm } from "./actions.js";
+import { actionButton, confirm, quoted } from "./actions.js";
 import { clock, day, el, facts, number, rate, show, span, table, time } from "./dom.js";
 import { get, query } from "./net.js";
 
@@ -129,7 +129,8 @@ export class History {
 /** @param {() => void} after */
 const markButton = (after) => actionButton("manage", "Mark this moment…", () => confirm({
   title: "Mark this moment", say: "Charts show the name, such as that of a release that was deployed.", button: "Mark it",
-  asks: [["text", "Name"]], filled: ({ text }) => ({ body: { text } }), method: "POST", path: "marks", body: { text: "" },
+  asks: [["text", "Name"]], filled: ({ text }) => ({ zq: `zq mark ${quoted(text)}`, body: { text } }),
+  method: "POST", path: "marks", body: { text: "" },
   done: (mark) => `${mark.text} is marked.`,
 }, after));
 

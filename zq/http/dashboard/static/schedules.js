@@ -1,6 +1,6 @@
 // Schedules: the scheduled jobs of the next day as bars, and the entries of cron.
 
-import { actionButton, confirm } from "./actions.js";
+import { actionButton, confirm, quoted } from "./actions.js";
 import { badge, el, number, queueLink, table, time } from "./dom.js";
 import { jobTable } from "./jobs.js";
 import { get, query } from "./net.js";
@@ -62,6 +62,7 @@ function turnButton(group, entry, again) {
   return actionButton("manage", `${verb}…`, () => confirm({
     title: `${verb} ${group.name} / ${entry.name}`, button: verb, method: "PATCH",
     say: entry.paused ? "It enqueues its jobs again." : "It enqueues no jobs until it is resumed.",
+    zq: `zq cron ${verb.toLowerCase()} ${quoted(group.name)} ${quoted(entry.name)}`,
     path: `crons/${encodeURIComponent(group.name)}/entries/${encodeURIComponent(entry.name)}`,
     body: { paused: !entry.paused }, done: () => `The entry is ${entry.paused ? "resumed" : "paused"}.`,
   }, again));

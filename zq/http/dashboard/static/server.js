@@ -1,6 +1,6 @@
 // Failures, Workers, Budgets and Health.
 
-import { actionButton, confirm, may, rights } from "./actions.js";
+import { actionButton, confirm, may, quoted, rights } from "./actions.js";
 import { badge, bytes, el, facts, jobLink, link, number, queueLink, rate, show, span, table, time } from "./dom.js";
 import { jobsPanel } from "./jobs.js";
 import { get, query } from "./net.js";
@@ -55,7 +55,7 @@ export const workerTable = (workers) => table("Open streams", ["worker", "queues
 /** @param {string} id */
 function dropButton(id) {
   const button = actionButton("manage", "Drop…", () => confirm({
-    title: `Drop the connection of ${id}`, button: "Drop it", method: "DELETE", path: `workers/${encodeURIComponent(id)}`,
+    title: `Drop the connection of ${id}`, button: "Drop it", zq: `zq workers drop ${quoted(id)}`, method: "DELETE", path: `workers/${encodeURIComponent(id)}`,
     say: "All its streams are closed. Its jobs go back to their queues, and no attempt is spent. A worker that still runs may come back.",
     done: ({ workers: gone }) => `${number(gone.length)} ${gone.length === 1 ? "stream is" : "streams are"} closed.` }));
   button?.setAttribute("data-stay", `drop ${id}`);
