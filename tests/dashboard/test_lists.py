@@ -1,6 +1,10 @@
 """The list of jobs: what is new, what is selected, how the line goes on, and what is kept."""
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 from urllib.parse import quote
 
 import httpx
@@ -117,9 +121,15 @@ def test_an_entry_of_cron_is_paused_and_run_from_the_page(
     expect(page.get_by_role("button", name="Resume…")).to_be_visible()
     assert api(place, "/crons/nightly/entries/report")["paused"] is True
     page.get_by_role("button", name="Run now…").click()
+    line = dialog.locator("code").first.inner_text()
+    assert line.endswith(" | zq push --file -")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = os.environ | {"ZQ_URL": place.primary, "PATH": path}
+    subprocess.run(("sh", "-c", line), env=environment, check=True)
+    assert api(place, "/jobs/count?type=report") == {"count": 1}
     dialog.get_by_role("button", name="Run now").click()
     expect(dialog).to_contain_text(re.compile("The job .* is stored."))
-    assert api(place, "/jobs/count?type=report") == {"count": 1}
+    assert api(place, "/jobs/count?type=report") == {"count": 2}
 
 
 def test_a_search_for_a_payload_goes_on_as_far_as_somebody_wants(place: Place, page: Page) -> None:

@@ -71,5 +71,6 @@ function turnButton(group, entry, again) {
 /** A number that a script rounds would be another one in the job. @param {any} entry */
 const runButton = (entry) => !/\d{16}/.test(JSON.stringify(entry.job)) && actionButton("enqueue", "Run now…", () => confirm({
   title: `Run ${entry.name} now`, say: "One job is enqueued, besides those of its times.", button: "Run now",
+  zq: entry.job.unique_in ? undefined : `printf '%s' ${quoted(JSON.stringify(entry.job))} | zq push --file -`,
   method: "POST", path: "jobs", body: entry.job, done: (job) => `The job ${job.id} is stored.`,
 }));
