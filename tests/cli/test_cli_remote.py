@@ -36,6 +36,10 @@ WORDS = {
     "budgets remove": ("crm",),
     "budgets bind": ("crm", "--all"),
     "budgets unbind": ("crm", "--all"),
+    "change": ("0" * 26, "--priority", "1"),
+    "delete": ("0" * 26, "--yes"),
+    "mark": ("release",),
+    "workers drop": ("w",),
     "sweeps stop": ("1",),
     "sweeps undo": ("1",),
 }

@@ -67,6 +67,7 @@ OURS: dict[Key, list[Doc]] = {
     ("PUT", "/queues/{queue}/schema"): [{"schema": "string"}],
     ("POST", "/queues/{queue}/replay"): [{"since": 1}],
     ("PUT", "/cleaning"): [{"schedule": ""}],
+    ("POST", "/marks"): [{"text": "release"}],
     ("PATCH", "/jobs/{id}/retention"): [{"dead_ms": 5}],
 }
 """Bodies of our routes, in which each object is ours, or no less strict."""

@@ -66,7 +66,8 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
     apply(work, Move.SUCCEED, jobs, gone=gone, purges=purges, completions=completions)
     if beside:
         work.tx.insert_large("results", "job_id, body", beside)
-    settled(work, resumed)
+    if resumed:
+        settled(work, resumed)
     work.effects.tally.not_in_flight += len(keys) - len(held)
     done = {job.key for job in held} | stale
     return [
@@ -133,7 +134,8 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
     if retried:
         # This comes last: by now the dying jobs have released their keys.
         _retry(work, retried)
-    settled(work, resumed)
+    if resumed:
+        settled(work, resumed)
     return replies
 
 

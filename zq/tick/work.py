@@ -151,10 +151,10 @@ class UnitOfWork:
         for (queue, status), n in self.counts.items():
             if n:
                 deltas.append((queue, status, n))
+                self.effects.counted.add(queue)
             if status in _TIMED:
                 self.retimed = True
         self.tx.count(deltas)
-        self.effects.counted.update([queue for queue, _, _ in deltas])
         if not self.rulebook.is_empty and (limited := self.rulebook.limited):
             freed = [q for q, s, n in deltas if s is Status.IN_FLIGHT and n < 0 and q in limited]
             self.effects.woken.update(freed)

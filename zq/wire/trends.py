@@ -51,7 +51,7 @@ class TrendsDocument(msgspec.Struct, kw_only=True):
     marks: list[TimeMark]
 
 
-class NewMark(msgspec.Struct):
+class NewMark(msgspec.Struct, forbid_unknown_fields=True):
     """The name of this moment."""
 
     text: str
