@@ -1,6 +1,7 @@
 """`zq push`: one job, and files of them."""
 
 import asyncio
+import io
 import json
 import os
 import pty
@@ -12,10 +13,11 @@ from typing import Any
 
 import pytest
 from conformance.streams import PATIENCE_S
+from msgspec import Raw
 from process.server import running
 
 import zq
-from zq.cli.bulk import BATCH_JOBS
+from zq.cli.bulk import BATCH_JOBS, JobLine, Load, Stopped
 from zq.client.values import JobQuery
 
 from .shell import Shell, ended
@@ -267,6 +269,31 @@ async def test_an_interruption_leaves_a_line_to_go_on_from(shell: Shell) -> None
     # Whether the answer was on its way or had arrived, all that follows was not sent.
     assert re.search("--from-line 1001( leaves them out)?\n$", said.errors)
     assert await shell.backend.count(JobQuery()) == BATCH_JOBS
+
+
+class InterruptedLoad(Load):
+    """A load that is interrupted when it sets an attribute after its first request."""
+
+    at = ""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == self.at and self.sent:
+            raise KeyboardInterrupt
+        super().__setattr__(name, value)
+
+
+@pytest.mark.parametrize("at", ["duplicates", "stored", "next_line"])
+async def test_an_interruption_while_an_answer_is_counted_leaves_its_lines_in_doubt(
+    shell: Shell, at: str
+) -> None:
+    with zq.App(shell.url) as app:
+        backend = app.backend.blocking
+        load = InterruptedLoad(backend, JobLine(queue="mail", payload=Raw(b"null")), payloads=True)
+        load.at = at
+        with pytest.raises(Stopped) as stopped:
+            await asyncio.to_thread(load.run, io.BytesIO(b"1\n" * 3))
+    assert (stopped.value.line, stopped.value.doubtful) == (1, 3)
+    assert await shell.backend.count(JobQuery()) == 3
 
 
 async def test_lines_that_may_be_stored_are_named(shell: Shell) -> None:

@@ -71,6 +71,8 @@ class Load:
     stored: int = 0
     duplicates: int = 0
     next_line: int = 1
+    sent: int = 0
+    """The last line that the server may have stored."""
     progress: Callable[[Numbered], None] = field(default=lambda _last: None)
 
     def __post_init__(self) -> None:
@@ -82,7 +84,9 @@ class Load:
         try:
             self._run(self._lines(file, from_line))
         except KeyboardInterrupt:
-            raise Stopped(self.next_line, Interrupted("interrupted")) from None
+            # An interruption comes anywhere, also between an answer and the count of its jobs.
+            doubtful = self.sent if self.sent >= self.next_line else 0
+            raise Stopped(self.next_line, Interrupted("interrupted"), doubtful) from None
 
     def _run(self, lines: Iterator[Numbered]) -> None:
         batch: list[Numbered] = []
@@ -136,10 +140,9 @@ class Load:
         if not lines:
             return
         first, last = lines[0].number, lines[-1].number
+        self.sent = last
         try:
             jobs = run(self.backend.enqueue([line.job for line in lines]))
-        except KeyboardInterrupt:
-            raise Stopped(first, Interrupted("interrupted"), last) from None
         except ZqError as error:
             if isinstance(error, Unavailable) or len(lines) == 1:
                 raise Stopped(first, error, last if _is_doubtful(error) else 0) from error
@@ -149,6 +152,7 @@ class Load:
             self.next_line = last + 1
             self.progress(lines[-1])
             return
+        self.sent = first - 1
         half = len(lines) // 2
         self._store(lines[:half])
         self._store(lines[half:])
