@@ -1,5 +1,6 @@
 """Looks at many queues: what they cost, and that one which remembers another one sees the same."""
 
+import sqlite3
 from collections.abc import Awaitable, Callable, Generator
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -15,12 +16,13 @@ from zq.model.filters import Filter
 from zq.model.job import NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
-from zq.model.settings import SettingsPatch
+from zq.model.settings import QueueSettings, SettingsPatch
 from zq.service import Services, lookout, queues
 from zq.service.diagnosis import OLD_MS, Finding, FindingCode
 from zq.service.lookout import RATES_MS, Lookout
 from zq.service.overview import Overview, WatchedQueue
 from zq.service.queues import QueueStatistics
+from zq.store.sqlite import lookups
 
 T = TypeVar("T")
 
@@ -77,6 +79,25 @@ async def test_a_look_reads_only_the_queues_that_have_changed(services: Services
     assert found.totals == {Status.READY: 1002}
     counts = {queue.figures.queue: queue.waiting for queue in found.queues}
     assert (len(counts), counts["q7"], counts["new"], counts["q8"]) == (1001, 2, 1, 1)
+
+
+async def test_a_look_reads_the_settings_of_queues_once(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patch = SettingsPatch(paused=True)
+    await services.queues.set("q", patch, EVERYWHERE)
+    read, reads = lookups.all_settings, list[sqlite3.Connection]()
+
+    def counted(connection: sqlite3.Connection) -> dict[str, QueueSettings]:
+        reads.append(connection)
+        return read(connection)
+
+    monkeypatch.setattr(lookups, "all_settings", counted)
+    for _ in range(2):
+        (queue,) = (await services.lookout.look()).queues
+        assert queue.settings is not None
+        assert queue.settings.paused
+    assert len(reads) == 2
 
 
 class Seen(NamedTuple):

@@ -140,7 +140,7 @@ class Lookout:
     async def _read(self, names: set[str] | None) -> None:
         """Read and judge the queues of these names; None means all."""
         among = None if names is None else sorted(names)
-        found = await self._queues.statistics(EVERYWHERE, among)
+        found = await self._queues.statistics(EVERYWHERE, among, self._settings)
         flows = self._trends.flows()
         unknown = None if REST in flows else TrendFlow()
         now = self._clock.now_ms()

@@ -89,14 +89,19 @@ class Queues:
     # Statistics
 
     async def statistics(
-        self, reach: Reach, among: Sequence[str] | None = None
+        self,
+        reach: Reach,
+        among: Sequence[str] | None = None,
+        settings: Mapping[str, QueueSettings] | None = None,
     ) -> list[QueueStatistics]:
         """The queues within reach that have jobs or recent traffic or are paused, in byte order.
 
-        Only those `among` some queues are read, if these are given.
+        Only those `among` some queues are read, if these are given. A caller that has read all
+        `settings` passes them on.
         """
         counts = await self._by_queue(among)
-        settings = await self._reads.all_settings()
+        if settings is None:
+            settings = await self._reads.all_settings()
         # Nobody should forget a paused queue, also while it is empty.
         paused = {queue for queue, each in settings.items() if each.paused}
         found = counts.keys() | self._flows.active() | paused
