@@ -111,6 +111,7 @@ def test_the_default_as_shown_is_the_default(setting: Any) -> None:
         ("allow_origin", "queue.example", "is not a list: write origins such as https://"),
         ("allow_origin", "https://queue.example/", "is not a list: write origins such as https://"),
         ("allow_origin", "*", "is not a list: write origins such as https://"),
+        ("ui_environment", "our production", "is not a word: write up to 20 letters, digits, dots"),
         ("host", "", '--host: "" is not a text: write at least one character'),
         ("root_dir", "", '--root-dir: "" is not a path: write the path of a directory'),
         (

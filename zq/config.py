@@ -191,7 +191,7 @@ class Settings(DoorSettings):
     ] = 2**30
     device: Annotated[
         str | None,
-        Rule(TEXT, "Name of this server in its history.", unset="the host's name"),
+        Rule(TEXT, "Name of this server in its history and on its page.", unset="the host's name"),
     ] = None
     reaper_check_interval: Annotated[
         int, Rule(DURATION, "Longest time between two searches for jobs to delete.", low=1)

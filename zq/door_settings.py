@@ -14,6 +14,7 @@ from zq.setting import (
     PUBLIC_URL,
     SCHEDULE,
     SWITCH,
+    WORD,
     ConfigError,
     Rule,
 )
@@ -112,6 +113,15 @@ class DoorSettings:
             choices=get_args(PagePlace),
         ),
     ] = "admin"
+    ui_environment: Annotated[
+        str | None,
+        Rule(
+            WORD,
+            "What this server is for, such as `production` or `staging`: a badge at the head of the"
+            " operators' page.",
+            unset="no badge",
+        ),
+    ] = None
     ui_read_only: Annotated[
         bool, Rule(SWITCH, "Let nobody change anything through the operators' page.")
     ] = False
@@ -135,8 +145,13 @@ class DoorSettings:
 
     def check_doors(self) -> None:
         """Raise ConfigError if settings are about a door that is not there."""
-        if self.ui == "off" and (self.public_url or self.ui_mask):
-            flag = "--public-url" if self.public_url else "--ui-mask"
+        about_the_page = {
+            "--public-url": self.public_url,
+            "--ui-mask": self.ui_mask,
+            "--ui-environment": self.ui_environment,
+        }
+        flag = next((flag for flag, given in about_the_page.items() if given), None)
+        if self.ui == "off" and flag:
             raise ConfigError(
                 f"{flag} is about the operators' page, which --ui off leaves out: open it, or leave"
                 f" {flag} out"

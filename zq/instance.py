@@ -243,11 +243,16 @@ def _check_schedule(text: str) -> None:
         raise ConfigError(f"--queue-ti-delete-reaper-schedule: {error}") from None
 
 
+def server_name(settings: Settings) -> str:
+    """How the server is called where several are told apart."""
+    return settings.device or socket.gethostname()
+
+
 def _history(settings: Settings) -> HistoryOptions | None:
     if not settings.history:
         return None
     bounds = Bounds(settings.history, settings.history_max_records, settings.history_max_bytes)
-    return HistoryOptions(settings.device or socket.gethostname(), bounds)
+    return HistoryOptions(server_name(settings), bounds)
 
 
 def _limits(settings: Settings) -> ServerLimits:

@@ -34,7 +34,7 @@ from zq.http.transport.heartbeats import HeartbeatTimer
 from zq.http.transport.listener import AddressInUse
 from zq.http.zizq.door import ZizqDoor, zizq_routes
 from zq.http.zizq.take import TakeOptions
-from zq.instance import Instance
+from zq.instance import Instance, server_name
 from zq.model.clock import Clock
 from zq.model.keys import InvalidKey
 from zq.service import Services
@@ -164,7 +164,9 @@ class Server:
         )
         others = other_doors(settings, shared, heartbeats, auth)
         backup = MaintenanceApi(self.services, answers).backup_route
-        dashboard = Dashboard(settings, self.services, bodies, [*routes, backup])
+        dashboard = Dashboard(
+            settings, server_name(settings), self.services, bodies, [*routes, backup]
+        )
         self._rpc = grpc_listener(settings, shared, self._refused, auth)
         try:
             if self._rpc is not None:

@@ -17,6 +17,7 @@ _YES = ("yes", "true", "on", "1")
 _NO = ("no", "false", "off", "0")
 _HOST = re.compile(r"[^\s,/:\[\]]+|[0-9a-fA-F:.]+")
 _DOOR = re.compile("topics|queue-ti")
+_WORD = re.compile(r"[\w.-]{1,20}")
 _ORIGIN = re.compile(r"https?://[^\s,/?#]+")
 _PUBLIC_URL = re.compile(r"(https?://[^\s,/?#@]+)((?:/[\w.~%!$&'()*+;=:@-]+)*)/?")
 
@@ -84,6 +85,12 @@ def _non_empty(text: str) -> str:
     return text
 
 
+def _word(text: str) -> str:
+    if not _WORD.fullmatch(text.strip()):
+        raise ValueError(text)
+    return text.strip()
+
+
 @dataclass(frozen=True)
 class Kind:
     """How values of one kind are read and written."""
@@ -120,6 +127,7 @@ ORIGINS = Kind(
     lambda text: _list(text.lower(), _ORIGIN),
 )
 PUBLIC_URL = Kind("URL", "write it as https://ops.example.org/queue/", _public_url)
+WORD = Kind("word", "write up to 20 letters, digits, dots and hyphens", _word)
 PATTERN = Kind("regular expression", "write one such as password|token", _pattern)
 DOORS = Kind(
     "list",

@@ -11,7 +11,8 @@ from .place import Place, seed, serving
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with serving(tmp_path_factory.mktemp("dashboard") / "data") as place:
+    told_apart = ("--ui-environment", "production", "--device", "edge-07")
+    with serving(tmp_path_factory.mktemp("dashboard") / "data", *told_apart) as place:
         yield place
 
 

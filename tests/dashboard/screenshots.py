@@ -43,7 +43,7 @@ def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as root,
-        serving(Path(root) / "data") as place,
+        serving(Path(root) / "data", "--ui-environment", "staging", "--device", "edge-07") as place,
         sync_playwright() as playwright,
     ):
         ids = seed(place.primary)

@@ -57,6 +57,7 @@ class Dashboard(NamedTuple):
     """What the page's door is made of. `routes` are those of the native API, and backups."""
 
     settings: DoorSettings
+    server_name: str
     services: Services
     bodies: Bodies
     routes: Sequence[Route]
@@ -96,7 +97,7 @@ class Dashboard(NamedTuple):
             for route in self.routes
             if route.scope in scopes and route.path not in NOT_FOR_PAGES
         ]
-        session = SessionApi(guard, sessions, self.bodies, clock, self.settings)
+        session = SessionApi(guard, sessions, self.bodies, clock, self.settings, self.server_name)
         return [
             *PageApi(Assets(), live.expect).routes(),
             *session.routes(),

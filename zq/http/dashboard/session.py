@@ -44,12 +44,15 @@ class SessionApi:
         bodies: Bodies,
         clock: Clock,
         settings: DoorSettings,
+        server_name: str,
     ) -> None:
         self._guard = guard
         self._sessions = sessions
         self._bodies = bodies
         self._clock = clock
         self._read_only = settings.ui_read_only
+        self._environment = settings.ui_environment
+        self._server_name = server_name
         self._masked = settings.ui_mask is not None
         self._behind_tls = (settings.public_url or "").startswith("https:")
 
@@ -97,6 +100,8 @@ class SessionApi:
     def _answer(self, scopes: frozenset[KeyScope], key: Key | None, *, keys: bool) -> Answer:
         document = {
             "zq": __version__,
+            "environment": self._environment,
+            "server": self._server_name if scopes else None,
             "keys": keys,
             "name": None if key is None else key.name,
             "scopes": sorted(scopes),

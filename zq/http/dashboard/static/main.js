@@ -16,6 +16,8 @@ const PAGES = {
 const byId = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const main = byId("main");
 const SPOKEN_MS = 10_000;
+/** Of environments. Any other one is grey: its word tells what it is. */
+const COLOURS = /** @type {Record<string, string>} */ ({ production: "red", staging: "yellow" });
 
 let page = /** @type {Page | null} */ (null);
 let state = "connecting";
@@ -23,6 +25,7 @@ let spokenAt = 0;
 let spoken = "";
 let failed = "";
 let seenAt = 0;
+let where = "";
 
 const live = new Live((doc, at) => {
   pulse(doc.pulse);
@@ -61,7 +64,7 @@ async function open() {
   }
   if (mine !== opened) return;
   page = made[name](main, new URLSearchParams(values), go);
-  document.title = `${main.querySelector("h1")?.textContent ?? title} · zq`;
+  named(main.querySelector("h1")?.textContent ?? title ?? "");
   for (const link of byId("pages").querySelectorAll("a")) {
     if (link.getAttribute("href") === `#/${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -134,7 +137,7 @@ function signIn() {
     autocomplete: "current-password" })), el("p", { class: "buttons" }, el("button", {}, "Sign in")), said));
   byId("live").textContent = "not signed in";
   nameZone();
-  document.title = "Sign in · zq";
+  named("Sign in");
 }
 
 async function start() {
@@ -151,6 +154,7 @@ async function start() {
   rights.name = who.name ?? "";
   rights.queues = who.queues;
   byId("version").textContent = who.zq;
+  introduce(who);
   byId("read-only").textContent = who.read_only ? "read-only" : "";
   byId("sign-out").hidden = !who.name;
   if (!who.scopes.includes("read")) {
@@ -159,6 +163,21 @@ async function start() {
     return;
   }
   open();
+}
+
+/** Which of several servers this is: nobody should take one for another. @param {any} who */
+function introduce({ server, environment }) {
+  where = [environment, server].filter(Boolean).map((each) => `${each} · `).join("");
+  byId("server").textContent = server ?? "";
+  const badge = byId("environment");
+  badge.textContent = environment ?? "";
+  badge.hidden = !environment;
+  badge.className = `badge ${COLOURS[environment?.toLowerCase()] ?? "grey"}`;
+}
+
+/** The title of the tab. @param {string} title */
+function named(title) {
+  document.title = `${title} · ${where}zq`;
 }
 
 // Who looks and what is seen first are under way while the rest of the page is made.

@@ -1,0 +1,54 @@
+"""The head of the page says which of several servers this is."""
+
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Browser, Page, expect
+
+from .place import Place, key_file, serving
+from .test_pages import AXE, go
+from .test_rights import sign_in
+
+
+def test_the_head_and_the_tab_name_the_server_and_what_it_is_for(place: Place, page: Page) -> None:
+    go(page, place, "queues")
+    expect(page.locator("#server")).to_have_text("edge-07")
+    badge = page.locator("#environment")
+    expect(badge).to_have_text("production")
+    expect(badge).to_have_class("badge red")
+    expect(page).to_have_title("Queues · production · edge-07 · zq")
+
+
+@pytest.mark.parametrize(("word", "colour"), [("Staging", "yellow"), ("eu-2", "grey")])
+def test_who_is_not_signed_in_sees_what_the_server_is_for_and_not_its_name(
+    tmp_path: Path, browser: Browser, word: str, colour: str
+) -> None:
+    keys = ("--keys", str(key_file(tmp_path / "keys")))
+    flags = ("--ui-environment", word, "--device", "edge-07", *keys)
+    with serving(tmp_path / "data", *flags) as place:
+        page = browser.new_page()
+        page.goto(place.ui)
+        page.evaluate(AXE_SCRIPT)
+        expect(page).to_have_title(f"Sign in · {word} · zq")
+        expect(page.locator("#server")).to_be_empty()
+        expect(page.locator("#environment")).to_have_text(word)
+        expect(page.locator("#environment")).to_have_class(f"badge {colour}")
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            for width in (1440, 768, 320):
+                page.set_viewport_size({"width": width, "height": 900})
+                assert page.evaluate(AXE) == [], (theme, width)
+        sign_in(page, place, "read")
+        expect(page.locator("#server")).to_have_text("edge-07")
+        expect(page).to_have_title(f"Overview · {word} · edge-07 · zq")
+        page.context.close()
+
+
+def test_without_a_word_there_is_no_badge(tmp_path: Path, browser: Browser) -> None:
+    with serving(tmp_path / "data") as place:
+        page = browser.new_page()
+        go(page, place)
+        expect(page.locator("#server")).not_to_be_empty()
+        expect(page.locator("#environment")).to_be_hidden()
+        page.context.close()
