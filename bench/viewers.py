@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from bench.compare import cpu_per_job
 from bench.load import LoadResult, in_own_process, run_load
+from bench.ports import free_port
 from bench.report import Progress, Table, number, ratio, span
 from bench.rows import ROWS
 from bench.servers import REPOSITORY, Lab
@@ -83,13 +84,6 @@ def viewers_table(samples: list[Watched]) -> Table:
         lines.append([row, *middle, *measured])
     header = ["row", "alone /s", f"{VIEWERS} viewers /s", "ratio", "low-high", "by CPU", "aim"]
     return Table(header, lines)
-
-
-def free_port() -> int:
-    """A port on which nothing listens at present."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager

@@ -17,12 +17,12 @@ from signal import SIGINT, SIGTERM, Signals
 from bench.children import running
 from bench.peers.install import find_program, run, server_program
 from bench.peers.roster import Contender
+from bench.ports import LOOPBACK, free_port
 from bench.servers import Lab, tail
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
 LOOK_EVERY = 0.02
-LOOPBACK = "127.0.0.1"
 
 
 class PeerError(Exception):
@@ -152,9 +152,3 @@ def wait_for_port(process: subprocess.Popen[bytes], port: int, log: Path) -> Non
             return
         time.sleep(LOOK_EVERY)
     raise PeerError(f"the server did not start:\n{tail(log)}")
-
-
-def free_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port

@@ -12,8 +12,9 @@ import httpx
 import pytest
 from documents import code
 from playwright.sync_api import Page, Request, expect
-from process.test_activation import free_port
 from process.test_proxies import caddy, nginx, places
+
+from bench.ports import free_port
 
 from .place import Place, key_file, seed, serving
 

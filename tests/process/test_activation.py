@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -14,14 +13,9 @@ from conformance.client import to_json
 from conformance.raw import RawConnection
 from conformance.streams import PATIENCE_S
 
+from bench.ports import free_port
+
 from .server import ServerProcess
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def new_job() -> bytes:

@@ -15,8 +15,9 @@ from conformance.client import JSON, Client, new_job
 from conformance.streams import PATIENCE_S, StreamEnded
 from documents import code
 
+from bench.ports import free_port
+
 from .server import RemoteSite, running
-from .test_activation import free_port
 
 TIMEOUT = "1s"
 """Of the proxies, instead of a minute, where a test waits for it."""
