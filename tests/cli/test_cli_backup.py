@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from documents import code, commands
-from process.server import ServerProcess
+from process.server import WITH_ADMIN, ServerProcess
 
 import zq
 from zq.cli import new_file
@@ -17,34 +17,32 @@ from zq.client.backend import Backend
 
 from .shell import Shell
 
-FLAGS = ("serve", "--port", "0", "--admin-port", "0", "--log-format", "json")
-
 
 class Served(Shell):
     """Commands, and a server in a process of its own: a backup comes from its admin listener."""
 
-    def __init__(self, server: ServerProcess, backend: Backend, directory: Path) -> None:
+    def __init__(
+        self, server: ServerProcess, backend: Backend, directory: Path, admin_url: str
+    ) -> None:
         super().__init__(f"http://127.0.0.1:{server.port}", backend, directory)
         self.server = server
+        self.admin_url = admin_url
 
 
 @pytest.fixture
 async def shell(tmp_path: Path) -> AsyncIterator[Served]:
-    server = await ServerProcess.spawn(None, *FLAGS, "--root-dir", str(tmp_path / "data"))
+    server = await ServerProcess.spawn(None, *WITH_ADMIN, "--root-dir", str(tmp_path / "data"))
     try:
         await server.listening()
-        while server.messages.count("listening") < 2:
-            await server.logged("listening")
+        admin_url = await server.admin_url()
         async with zq.App(f"http://127.0.0.1:{server.port}") as app:
-            yield Served(server, app.backend, tmp_path)
+            yield Served(server, app.backend, tmp_path, admin_url)
     finally:
         await server.kill()
 
 
 def admin(shell: Served) -> tuple[str, str]:
-    addresses = [line["fields"] for line in shell.server.log if "addr" in line["fields"]]
-    (addr,) = [fields["addr"] for fields in addresses if fields["api"] == "admin"]
-    return "--url", f"http://{addr}"
+    return "--url", shell.admin_url
 
 
 def left_in(directory: Path) -> list[str]:
@@ -107,7 +105,7 @@ async def in_sh(shell: Served, command: str) -> None:
     process = await asyncio.create_subprocess_shell(
         command,
         cwd=shell.directory,
-        env=os.environ | {"PATH": path, "ZQ_ADMIN_URL": admin(shell)[1]},
+        env=os.environ | {"PATH": path, "ZQ_ADMIN_URL": shell.admin_url},
         stderr=asyncio.subprocess.PIPE,
     )
     _, errors = await process.communicate()

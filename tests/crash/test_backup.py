@@ -1,7 +1,6 @@
 """A backup amid mixed load, restored: what was acknowledged before is there, what had ended before
 does not come back, and nothing is in it that happened later."""
 
-import asyncio
 import dataclasses
 import io
 from collections.abc import AsyncIterator
@@ -11,7 +10,7 @@ from random import Random
 from typing import Any
 
 import aiohttp
-from process.server import ServerProcess
+from process.server import WITH_ADMIN, ServerProcess
 from tiers import sizes
 
 from zq import instance
@@ -23,7 +22,7 @@ from .keeper import Keeper
 from .lives import SERVER_ALONE, check_file, finish, live_and_die, seed, some_time, take_stock
 from .world import sort
 
-FLAGS = ("serve", "--port", "0", "--admin-port", "0", "--log-format", "json", "--max-wal", "16MiB")
+FLAGS = (*WITH_ADMIN, "--max-wal", "16MiB")
 
 
 @asynccontextmanager
@@ -39,15 +38,7 @@ async def serving(root: Path, notebook: Notebook) -> AsyncIterator[ServerProcess
         await server.kill()
 
 
-async def admin_url(server: ServerProcess) -> str:
-    while True:
-        for line in server.log:
-            if line["fields"].get("api") == "admin":
-                return f"http://{line['fields']['addr']}"
-        await asyncio.sleep(0.01)
-
-
-SURELY_MS = 500.0
+SURELY_MS = 5_000.0
 """A tick that began so long before a copy is in it."""
 
 
@@ -96,7 +87,7 @@ async def back_up_and_restore(folder: Path, random: Random) -> None:
     archives: list[bytes] = []
     copies: list[Copied] = []
     async with serving(folder / "data", notebook) as server:
-        url = await admin_url(server)
+        url = await server.admin_url()
         wal = folder / "data" / "zq.db-wal"
         async with server.client() as client:
             await Keeper(client, notebook, random).furnish()

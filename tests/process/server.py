@@ -20,6 +20,9 @@ Line = dict[str, Any]
 
 SCRIPT = ("serve", "--port", "0", "--no-admin", "--log-format", "json")
 
+WITH_ADMIN = ("serve", "--port", "0", "--admin-port", "0", "--log-format", "json")
+"""The flags of a server with an admin listener, to be spawned without a root."""
+
 
 def clean_environment() -> dict[str, str]:
     """This process's environment without anything that would set up a server."""
@@ -84,16 +87,19 @@ class ServerProcess:
     def messages(self) -> list[str]:
         return [line["fields"]["message"] for line in self.log]
 
-    async def logged(self, message: str) -> Line:
-        """The first line with this message; waits for it."""
+    async def logged(self, message: str, **fields: str) -> Line:
+        """The first line with this message and these fields; waits for it."""
+        wanted = fields | {"message": message}
 
         def found() -> Line | None:
-            return next((line for line in self.log if line["fields"]["message"] == message), None)
+            return next(
+                (line for line in self.log if wanted.items() <= line["fields"].items()), None
+            )
 
         async with asyncio.timeout(PATIENCE_S), self._news:
             await self._news.wait_for(lambda: found() is not None or self._reader.done())
         line = found()
-        assert line is not None, (message, self.raw_log, self.errors.decode())
+        assert line is not None, (wanted, self.raw_log, self.errors.decode())
         return line
 
     async def listening(self) -> Self:
@@ -106,6 +112,11 @@ class ServerProcess:
         async with asyncio.timeout(PATIENCE_S), self._news:
             await self._news.wait_for(lambda: "listening" in self.messages or self._reader.done())
         return "listening" in self.messages
+
+    async def admin_url(self) -> str:
+        """Where its admin listener is. The line that says so follows the primary listener's."""
+        line = await self.logged("listening", api="admin")
+        return f"http://{line['fields']['addr']}"
 
     # What it is
 

@@ -15,32 +15,23 @@ import pytest
 from conformance.client import new_job
 from conformance.streams import PATIENCE_S
 
-from .server import ServerProcess, clean_environment
+from .server import WITH_ADMIN, ServerProcess, clean_environment
 from .test_full_disk import disk, free
 
-FLAGS = ("serve", "--port", "0", "--admin-port", "0", "--log-format", "json")
 __all__ = ["disk"]
 
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
-    server = await ServerProcess.spawn(None, *FLAGS, "--root-dir", str(tmp_path / "data"))
+    server = await ServerProcess.spawn(None, *WITH_ADMIN, "--root-dir", str(tmp_path / "data"))
     try:
         yield await server.listening()
     finally:
         await server.kill()
 
 
-async def admin_url(server: ServerProcess) -> str:
-    while True:
-        for line in server.log:
-            if line["fields"].get("api") == "admin":
-                return f"http://{line['fields']['addr']}"
-        await asyncio.sleep(0.01)
-
-
 async def backup(server: ServerProcess, file: Path) -> Process:
-    words = ("backup", str(file), "--url", await admin_url(server))
+    words = ("backup", str(file), "--url", await server.admin_url())
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "zq.cli", *words),
         env=clean_environment(),
@@ -74,7 +65,7 @@ async def test_a_kill_while_a_backup_is_awaited_leaves_no_file(
 ) -> None:
     vault = tmp_path / "vault"
     vault.mkdir()
-    url = await admin_url(server)
+    url = await server.admin_url()
     server.signal(signal.SIGSTOP)
     process = await backup(server, vault / "zq.tar.gz")
     await writes_into(process, vault)
@@ -99,10 +90,10 @@ async def test_a_kill_of_the_server_amid_a_backup_leaves_no_copy(
     async with server.client() as client:
         for _ in range(8):
             await client.enqueue_many(10, payload=os.urandom(50_000).hex())
-    host, port = (await admin_url(server)).removeprefix("http://").split(":")
-    _, writer = await asyncio.open_connection(host, int(port), limit=1024)
+    host, port = (await server.admin_url()).removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
     writer.write(f"POST /backup HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n".encode())
-    await asyncio.wait_for(_.readline(), PATIENCE_S)
+    await asyncio.wait_for(reader.readline(), PATIENCE_S)
     held = list(_targets(Path(f"/proc/{server.pid}/fd")))
     assert any(name.endswith("zq.db.copy (deleted)") for name in held)
     await server.kill()
@@ -113,14 +104,14 @@ async def test_a_kill_of_the_server_amid_a_backup_leaves_no_copy(
 
 async def test_a_disk_without_room_for_a_copy_keeps_its_reserve_and_takes_jobs(disk: Path) -> None:
     flags = ("--root-dir", str(disk / "data"), "--disk-reserve", "12MiB")
-    server = await ServerProcess.spawn(None, *FLAGS, *flags)
+    server = await ServerProcess.spawn(None, *WITH_ADMIN, *flags)
     try:
         await server.listening()
         bulk = {"jobs": [new_job(payload="x" * 100_000)] * 10}
         async with server.client() as client, aiohttp.ClientSession(trust_env=False) as http:
             for _ in range(20):
                 assert (await client.post("/jobs/bulk", bulk)).status == 201
-            async with http.post(f"{await admin_url(server)}/backup") as answer:
+            async with http.post(f"{await server.admin_url()}/backup") as answer:
                 assert answer.status == 507
                 assert "--disk-reserve" in json.loads(await answer.read())["error"]
             assert free(disk) > 12 * 2**20

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .server import ServerProcess, refused, running
+from .server import WITH_ADMIN, ServerProcess, refused, running
 
 
 def only_error(server: ServerProcess) -> str:
@@ -249,8 +249,7 @@ async def test_a_signal_during_the_start_ends_it_without_a_traceback(
 async def test_the_admin_listener_has_a_line_of_its_own_after_the_primary_one(
     tmp_path: Path,
 ) -> None:
-    flags = ("serve", "--port", "0", "--admin-port", "0", "--log-format", "json")
-    server = await ServerProcess.spawn(None, *flags, "--root-dir", str(tmp_path))
+    server = await ServerProcess.spawn(None, *WITH_ADMIN, "--root-dir", str(tmp_path))
     try:
         await server.listening()
         server.signal(signal.SIGTERM)
