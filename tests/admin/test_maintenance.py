@@ -15,6 +15,7 @@ import pytest
 from conformance.client import Client
 from conformance.keyed import secret, write_keys
 from conformance.site import Site
+from conformance.streams import PATIENCE_S
 
 from zq import instance
 from zq.store.errors import DamagedDatabase, StoreFailed, StoreFull
@@ -98,7 +99,7 @@ async def test_there_is_one_backup_at_a_time_and_one_that_is_left_makes_room(
     async with http.post(f"{site.admin_url}/backup") as answer:
         assert (answer.status, answer.headers["Zq-Error"]) == (503, "backup_running")
     writer.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             async with http.post(f"{site.admin_url}/backup") as answer:
                 if answer.status == 200:
@@ -112,7 +113,7 @@ async def test_who_does_not_read_a_backup_is_cut_off(
 ) -> None:
     await fill(client)
     reader, writer = await stalled(site)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             site.clock.advance(1_000)
             async with http.post(f"{site.admin_url}/backup") as answer:

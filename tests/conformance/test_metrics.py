@@ -221,10 +221,10 @@ async def test_sizes_are_those_of_the_files(client: Client, scrape: Scraper) -> 
 
 
 async def test_a_busy_event_loop_is_seen(scrape: Scraper) -> None:
-    assert (await scrape())["zq_loop_lag_seconds_sum"] < 0.2
+    before = (await scrape())["zq_loop_lag_seconds_sum"]
     time.sleep(0.8)  # noqa: ASYNC251  # the server's loop is this one
-    metrics = await scrape.until(lambda m: m["zq_loop_lag_seconds_count"] > 0)
-    assert metrics["zq_loop_lag_seconds_sum"] > 0.2
+    # It is looked at twice a second, so at least 0.3 seconds late.
+    await scrape.until(lambda m: m["zq_loop_lag_seconds_sum"] > before + 0.2)
 
 
 @pytest.mark.parametrize(
