@@ -94,6 +94,8 @@ class Effects(msgspec.Struct):
     """The number of the last record of the history; 0 if none was added."""
     appended: set[str] = msgspec.field(default_factory=set)
     """Topics in which readers may find something new."""
+    dropped: set[str] = msgspec.field(default_factory=set)
+    """Topics that were deleted."""
     promised: bool = False
     """Whether the tick did something that must be on the disk before anybody hears of it."""
     rows: int = 0

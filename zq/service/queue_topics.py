@@ -118,6 +118,8 @@ class QueueTopics:
         self._work = work
         self._mint = mint
         self._cohorts = Cohorts(clock, self._count_ready)
+        self.until_dropped = topics.until_dropped
+        """Has a function called within a context whenever a topic is deleted."""
 
     async def get(self, name: str, reach: Reach) -> TopicState:
         """A queue as it stands. Raises `TopicNotFound` or `NotAQueue`."""

@@ -82,6 +82,8 @@ class Topics:
         self._readers = readers
         self._admission = admission
         self._read_at: dict[str, int] = {}
+        self.until_dropped = readers.until_dropped
+        """Has a function called within a context whenever a topic is deleted."""
 
     async def page(self, prefix: str, after: str, limit: int, reach: Reach) -> list[TopicState]:
         """Up to `limit` topics behind a name, in the order of their names."""

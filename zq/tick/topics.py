@@ -101,6 +101,7 @@ def _delete(work: UnitOfWork, command: DeleteTopic) -> object:
     work.tx.run("drop_topic", id=state.id)
     routers = work.tx.rows_of("delete_routers_of", topic=command.name)
     work.effects.appended.add(command.name)
+    work.effects.dropped.add(command.name)
     work.retimed = True
     return TopicDeleted(deleted=True, routers=sorted(name for (name,) in routers))
 

@@ -4,7 +4,7 @@ A reader is registered before its topics are read, so no record can come in betw
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from zq.engine.after_commit import Committed
@@ -71,6 +71,8 @@ class TopicReaders:
         """It grows with each tick that has appended something, before any reader hears of it."""
         self._clock = clock
         self._waiting: dict[str, set[TopicWaiter]] = {}
+        self._staying: dict[str, set[Callable[[], object]]] = {}
+        """The functions to call when a topic is deleted."""
         self._closed = False
 
     def __len__(self) -> int:
@@ -107,8 +109,21 @@ class TopicReaders:
             for topic in names:
                 self._leave(topic, watcher)
 
+    @contextmanager
+    def until_dropped(self, topic: str, call: Callable[[], object]) -> Iterator[None]:
+        """Have a function called within the context whenever the topic is deleted."""
+        self.listens = True
+        self._staying.setdefault(topic, set()).add(call)
+        try:
+            yield
+        finally:
+            others = self._staying[topic]
+            others.discard(call)
+            if not others:
+                del self._staying[topic]
+
     def learn(self, committed: Committed) -> None:
-        """Wake the readers of topics to which a tick has appended."""
+        """Wake the readers of topics to which a tick has appended, or which it has deleted."""
         result = committed.result
         if result.appended:
             for reply in result.replies:
@@ -117,9 +132,14 @@ class TopicReaders:
             self.version += 1
             for topic in result.appended & self._waiting.keys():
                 self._wake(topic)
-        if self._waiting and any(type(each) is Clear for each in committed.tick.commands):
+        dropped = result.dropped & self._staying.keys()
+        if any(type(each) is Clear for each in committed.tick.commands):
             for topic in self._waiting:
                 self._wake(topic)
+            dropped = {*self._staying}
+        for topic in dropped:
+            for call in self._staying[topic]:
+                call()
 
     def close(self) -> None:
         """End all waits, also those that begin later."""

@@ -64,7 +64,10 @@ class TopicWorkApi:
             try:
                 fields = {"stream": "work", "topic": name, "node": node}
                 ends = Ends(worker.nudge, worker.end)
-                return await self._streams.serve(request, ends, HEARTBEAT_MS, worker.run, fields)
+                with self._queues.until_dropped(name, worker.look_again):
+                    return await self._streams.serve(
+                        request, ends, HEARTBEAT_MS, worker.run, fields
+                    )
             finally:
                 self._open.discard(worker)
                 worker.leave()
@@ -95,12 +98,19 @@ class _Worker:
         self._claim: RecordClaim | None = None
         self._leases: dict[int, int] = {}
         """Deliveries that came over this connection, by key."""
+        self._looked = True
+        """Whether it has looked at its topic since that was deleted last."""
 
     def nudge(self) -> None:
         """Let it look whether a heartbeat is due."""
         if self._claim is not None:
             self._claim.give_up()
         self._window.nudge()
+
+    def look_again(self) -> None:
+        """Have it look at its topic, which was deleted."""
+        self._looked = False
+        self.nudge()
 
     def end(self) -> None:
         """End the stream."""
@@ -118,7 +128,10 @@ class _Worker:
         """
         try:
             while not self._window.closed:
+                self._looked = True
                 topic = await self._queues.get(self._topic, self._reach)
+                if not self._looked:
+                    continue
                 if self._window.room <= 0:
                     await self._window.news()
                 else:
