@@ -1,5 +1,6 @@
 """Users of queue-ti's door: logging in, what lasts of it, and their lives."""
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -192,6 +193,24 @@ async def test_what_no_user_can_be_is_refused(admin: Caller) -> None:
     for method, target, doc, status in refused:
         reply = await admin.send(method, target, doc)
         assert reply.status == status, (method, target, doc, reply.body)
+
+
+async def test_there_is_always_an_administrator(nobody: Caller, admin: Caller) -> None:
+    """The original lets the last one go. Then nobody can make another one."""
+    (own,) = (await admin.send("GET", "/users")).doc["items"]
+    demote, mine = {"is_admin": False, "username": "x"}, f"/users/{own['id']}"
+    reply = await admin.send("PUT", mine, demote)
+    assert (reply.status, reply.headers["zq-error"]) == (409, "last_admin")
+    assert "another user an administrator first" in reply.doc["error"]
+    assert (await admin.send("GET", "/users")).doc["items"] == [own], "nothing has changed"
+
+    ann = f"/users/{await admin.make('ann', is_admin=True)}"
+    second = await nobody.login("ann")
+    deeds = [admin.send("PUT", ann, demote), second.send("DELETE", mine)]
+    statuses = {reply.status for reply in await asyncio.gather(*deeds)}
+    assert statuses & {200, 204} and statuses & {401, 403, 409}, "one of the two comes first"
+    left = await (second if 204 in statuses else admin).send("GET", "/users")
+    assert sum(user["is_admin"] for user in left.doc["items"]) == 1
 
 
 async def test_grants_are_listed_and_their_pattern_is_all_topics_unless_it_is_named(

@@ -13,7 +13,7 @@ class CreateUser(Command[User], frozen=True):
 
 
 class ChangeUser(Command[User], frozen=True):
-    """Change what is not None of a user. `UserNotFound` or `UserExists`."""
+    """Change what is not None of a user. `UserNotFound`, `UserExists` or `LastAdmin`."""
 
     id: str
     now: int
@@ -23,7 +23,7 @@ class ChangeUser(Command[User], frozen=True):
 
 
 class DeleteUser(Command[None], frozen=True):
-    """Delete a user with its grants. `UserNotFound`."""
+    """Delete a user with its grants. `UserNotFound` or `LastAdmin`."""
 
     id: str
 

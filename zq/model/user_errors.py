@@ -38,6 +38,16 @@ class OwnUser(InvalidRequest):
         super().__init__("you cannot delete yourself: have another administrator do it")
 
 
+class LastAdmin(Conflict):
+    code = "last_admin"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this is the last administrator, and without one nobody could change users: make"
+            " another user an administrator first"
+        )
+
+
 class AdminNeeded(Forbidden):
     code = "admin_needed"
 

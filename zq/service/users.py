@@ -67,7 +67,10 @@ class Users:
     async def change(
         self, id: str, name: str | None, password: str | None, is_admin: bool | None
     ) -> User:
-        """Change what is not None. Raises `InvalidRequest`, `UserNotFound` or `UserExists`."""
+        """Change what is not None.
+
+        Raises `InvalidRequest`, `UserNotFound`, `UserExists` or `LastAdmin`.
+        """
         if name is not None:
             check_user_name(name)
         hash = None
@@ -76,7 +79,7 @@ class Users:
         return await self._inbox.ask(ChangeUser(id, self._clock.now_ms(), name, hash, is_admin))
 
     async def delete(self, id: str, by: str) -> None:
-        """Delete a user with its grants. Raises `OwnUser` or `UserNotFound`."""
+        """Delete a user with its grants. Raises `OwnUser`, `LastAdmin` or `UserNotFound`."""
         if id == by:
             raise OwnUser
         await self._inbox.ask(DeleteUser(id))

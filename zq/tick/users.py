@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from zq.model.user_commands import AddGrant, ChangeUser, CreateUser, DeleteGrant, DeleteUser
-from zq.model.user_errors import GrantExists, GrantNotFound, UserExists, UserNotFound
+from zq.model.user_errors import GrantExists, GrantNotFound, LastAdmin, UserExists, UserNotFound
 from zq.model.users import User
 from zq.store.api import Sliced
 from zq.tick.work import UnitOfWork
@@ -53,6 +53,8 @@ def _create(work: UnitOfWork, command: CreateUser) -> object:
 def _change(work: UnitOfWork, command: ChangeUser) -> object:
     if work.tx.value("user", id=command.id) is None:
         return UserNotFound()
+    if command.is_admin is False and _is_last_admin(work, command.id):
+        return LastAdmin()
     changed = work.tx.run(
         "change_user",
         id=command.id,
@@ -67,10 +69,22 @@ def _change(work: UnitOfWork, command: ChangeUser) -> object:
 
 
 def _delete(work: UnitOfWork, command: DeleteUser) -> object:
+    if _is_last_admin(work, command.id):
+        return LastAdmin()
     if not work.tx.run("delete_user", id=command.id):
         return UserNotFound()
     work.tx.run("delete_grants", id=command.id)
     return None
+
+
+def _is_last_admin(work: UnitOfWork, id: str) -> bool:
+    """Whether this is a user, and the only administrator."""
+    found = work.tx.value("user", id=id)
+    return (
+        found is not None
+        and _user.decode(found).is_admin
+        and not work.tx.value("other_admin", id=id)
+    )
 
 
 def _add_grant(work: UnitOfWork, command: AddGrant) -> object:

@@ -12,6 +12,9 @@ SELECT {user_row} FROM users ORDER BY name
 -- name: any_user
 SELECT EXISTS (SELECT 1 FROM users)
 
+-- name: other_admin
+SELECT EXISTS (SELECT 1 FROM users WHERE is_admin AND id <> :id)
+
 -- name: create_user
 INSERT OR IGNORE INTO users (id, name, hash, is_admin, created_at, updated_at)
 VALUES (:id, :user, :hash, :is_admin, :created, :created)

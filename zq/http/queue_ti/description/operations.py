@@ -111,9 +111,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("PUT", "/users/{id}"): Operation(
         {200: UserDocument},
         users.UserPatchBody,
-        refusals={**_NO_USER, 409: "There is a user of this name."},
+        refusals={
+            **_NO_USER,
+            409: "There is a user of this name, or this is the last administrator.",
+        },
     ),
-    ("DELETE", "/users/{id}"): Operation({204: None}, refusals=_NO_USER),
+    ("DELETE", "/users/{id}"): Operation(
+        {204: None}, refusals={**_NO_USER, 409: "This is the last administrator."}
+    ),
     ("GET", "/users/{id}/grants"): Operation({200: shapes.GrantsAnswer}, refusals=_NO_USER),
     ("POST", "/users/{id}/grants"): Operation(
         {201: GrantDocument}, users.GrantBody, refusals=_NO_USER
